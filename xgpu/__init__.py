@@ -1,0 +1,41 @@
+"""xgpu compiles JAX programs to GPU kernels through MLIR levels that a person can read, stop at and restart from.
+
+>>> import xgpu
+>>> double = xgpu.jit(lambda x: x * 2)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xgpu.api import Compiled, compile, jit
+    from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported, XgpuError
+    from xgpu.options import Options
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    **dict.fromkeys(("Compiled", "compile", "jit"), "xgpu.api"),
+    **dict.fromkeys(("CompilerError", "InvalidInput", "ToolError", "Unsupported", "XgpuError"), "xgpu.errors"),
+    "Options": "xgpu.options",
+}
+
+__all__ = [
+    "Compiled",
+    "CompilerError",
+    "InvalidInput",
+    "Options",
+    "ToolError",
+    "Unsupported",
+    "XgpuError",
+    "compile",
+    "jit",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # On demand, because importing JAX takes longer than all that xgpu-opt does.
+    import importlib
+
+    if name not in _HOMES:
+        raise AttributeError(f"module 'xgpu' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)

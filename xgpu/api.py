@@ -1,0 +1,212 @@
+"""The Python interface: `compile` a program for its arrays' shapes, or `jit` a function as with ``jax.jit``."""
+
+import functools
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from xgpu import ir, pipeline
+from xgpu.compiler import Kernel, Times, emit_program, timed
+from xgpu.device import Device, device
+from xgpu.dialects import attributes
+from xgpu.dtypes import dtype_of_numpy
+from xgpu.errors import InvalidInput
+from xgpu.frontend import from_jax, load_source
+from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
+from xgpu.fusion.planner import plan
+from xgpu.options import Options
+from xgpu.restart import restart, text_of_later_level
+from xgpu.runtime.host_program import HostProgram
+from xgpu.runtime.inputs import random_inputs
+from xgpu.runtime.jax_backend import call_program, gpu_device
+from xgpu.runtime.reference import Reference
+
+DEFAULT_TARGET = "sm_90a"
+_Module = ir.Module  # `Compiled.ir` hides the name inside the class.
+
+
+class Compiled:
+    """A program compiled for one target and one shape and type per argument. Calling it runs it on JAX arrays.
+
+    `compile` and `jit` make it. ``timings`` holds seconds by stage and pass in running order, and grows as later levels
+    are asked for.
+    """
+
+    def __init__(self, source: Source, planned: ir.Module | None, kernels: Sequence[Kernel], times: Times):
+        self.source = source
+        self.kernels: tuple[Kernel, ...] = tuple(kernels)
+        self.timings = times
+        self._planned = planned
+        for kernel in self.kernels:
+            kernel.check()
+
+    @classmethod
+    def from_source(cls, source: Source, target: Device, options: Options, times: Times) -> "Compiled":
+        """Compile a program of level ``stablehlo``."""
+        with timed(times, "plan"):
+            planned = plan(source.module)
+        return cls(source, planned, emit_program(planned, target, options, times), times)
+
+    @property
+    def arguments(self) -> tuple[ArgumentSpec, ...]:
+        """Name, type and shape of each argument; a tree of arguments is flattened."""
+        return self.source.arguments
+
+    @property
+    def results(self) -> tuple[ArgumentSpec, ...]:
+        """Name, type and shape of each result; a tree of results is flattened."""
+        return self.source.results
+
+    def ir(self, level: str) -> str:
+        """Return the program's text at ``level``; kernels are separated by ``// -----`` lines.
+
+        Raises `InvalidInput` for an unknown level, `ToolError` if a level needs a tool that is not installed.
+        """
+        if level not in pipeline.LEVELS:
+            raise InvalidInput(f"unknown level '{level}'; the levels are {', '.join(pipeline.LEVELS)}")
+        if level == "stablehlo":
+            return str(self._program())
+        if level == "fusions" and self._planned is not None:
+            return str(self._planned)
+        if level == "fusions":
+            raise InvalidInput("the program was given at a later level than 'fusions'")
+        return "\n// -----\n".join(kernel.text(level) for kernel in self.kernels)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on arrays given as to the original function, on the device that JAX uses; returns what it returns."""
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        if self.source.in_tree is not None and tree != self.source.in_tree:
+            raise InvalidInput(f"expected arguments of the structure {self.source.in_tree}, got {tree}")
+        check_arguments(self.source, [_spec_of(leaf) for leaf in leaves])
+        return self._unflatten(call_program(self, leaves))
+
+    def _unflatten(self, results: Sequence[Any]) -> Any:
+        if self.source.out_tree is not None:
+            return jax.tree.unflatten(self.source.out_tree, list(results))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, *arrays: Any, on: str = "host") -> list[np.ndarray[Any, Any]]:
+        """Run on one array per argument, on ``"host"`` or ``"gpu"``, and return one array per result."""
+        values = self._checked(arrays)
+        if on == "host":
+            return self.run_on_host(values)
+        if on != "gpu":
+            raise InvalidInput(f"a program runs on 'host' or on 'gpu', not on '{on}'")
+        target = gpu_device()
+        with jax.enable_x64(True):
+            on_device = [jax.device_put(value, target) for value in values]
+            results = jax.jit(lambda *tracers: call_program(self, tracers))(*on_device)
+        return [np.asarray(result) for result in results]
+
+    def _checked(self, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+        values = [np.asarray(array) for array in arrays]
+        check_arguments(self.source, [_spec_of(value) for value in values])
+        return values
+
+    @cached_property
+    def _host_program(self) -> HostProgram:
+        return HostProgram(self.kernels, self.results)
+
+    def run_on_host(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """Run on NumPy arrays of the arguments' shapes and types with the host executor."""
+        return self._host_program(arrays)
+
+    def _program(self) -> _Module:
+        if attributes.LEVEL in self.source.module.operation.attributes:
+            raise InvalidInput("the program was given at a later level than 'stablehlo', which XLA needs to run it")
+        return self.source.module
+
+    @cached_property
+    def _reference(self) -> Reference:
+        return Reference(self._program())
+
+    def reference(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
+        """Run on one array per argument with XLA on the CPU, and return one array per result."""
+        return self._reference(self._checked(arrays))
+
+    def random_inputs(self, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+        """Return random arrays for the arguments, the same for the same seed; see `runtime.inputs`."""
+        extents = [size for spec in (*self.arguments, *self.results) for size in spec.shape]
+        return random_inputs(self.arguments, extents, seed)
+
+
+def _spec_of(value: Any) -> tuple[Any, tuple[int, ...]]:
+    array = value if hasattr(value, "dtype") else np.asarray(value)
+    return dtype_of_numpy(array.dtype), tuple(array.shape)
+
+
+def compile(
+    source: Callable[..., Any] | str | Path,
+    *args_or_specs: Any,
+    target: str = DEFAULT_TARGET,
+    options: Options | None = None,
+) -> Compiled:
+    """Compile a program for the GPU ``target``.
+
+    ``source`` is a JAX function, a path (``file.py:function``, ``file.hlo``, ``file.mlir``), or HLO or StableHLO text;
+    MLIR text may be of any level up to ``llvm``, and compilation goes on from there. A function's arguments are arrays,
+    ``jax.ShapeDtypeStruct`` or specifications such as ``"f32[128,1024]"``; text has its own. Raises `InvalidInput` for
+    what is wrong in the input, `Unsupported` for what xgpu cannot compile.
+    """
+    chosen, times = device(target), []  # type: ignore[var-annotated]
+    later = text_of_later_level(source)
+    if later is not None:
+        return Compiled(*restart(*later, chosen, options or Options(), times), times)
+    with timed(times, "frontend"):
+        program = load_source(source, args_or_specs)
+    return Compiled.from_source(program, chosen, options or Options(), times)
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    options: Options | None = None,
+) -> Callable[..., Any]:
+    """Return ``function`` compiled by xgpu for the shapes and types it is called with, as ``jax.jit`` does by XLA.
+
+    The result is called on arrays, or traced inside ``jax.jit``, ``scan`` and the like; it runs on the GPU if JAX has
+    one, and on the host executor if not.
+    """
+    if function is None:
+        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, options=options)
+    cache: dict[Any, Compiled] = {}
+
+    @functools.wraps(function)
+    def compiled_call(*args: Any, **kwargs: Any) -> Any:
+        positions = {number % len(args) for number in static_argnums} if args else set()
+        static = {i: args[i] for i in positions} | {k: kwargs[k] for k in static_argnames if k in kwargs}
+        dynamic = (
+            [value for i, value in enumerate(args) if i not in positions],
+            {key: value for key, value in kwargs.items() if key not in static_argnames},
+        )
+        leaves, tree = jax.tree.flatten(dynamic)
+        avals = tuple(jax.typeof(leaf) for leaf in leaves)
+        key = (tree, avals, tuple(sorted(static.items(), key=lambda item: str(item[0]))))
+        if key not in cache:
+            source = from_jax(function, args, kwargs, static_argnums=static_argnums, static_argnames=static_argnames)
+            cache[key] = Compiled.from_source(source, default_device(), options or Options(), [])
+        program = cache[key]
+        arrays = [jax.numpy.asarray(leaf) for leaf in leaves]
+        return program._unflatten(call_program(program, arrays))
+
+    return compiled_call
+
+
+@functools.cache
+def default_device() -> Device:
+    """Return the device that kernels are made for: JAX's GPU if it has one, else the default target."""
+    if jax.default_backend() != "gpu":
+        return device(DEFAULT_TARGET)
+    capability = jax.devices("gpu")[0].compute_capability.replace(".", "")
+    for name in (f"sm_{capability}a", f"sm_{capability}"):
+        try:
+            return device(name)
+        except InvalidInput:
+            continue
+    raise InvalidInput(f"GPUs of compute capability {capability} are not supported")

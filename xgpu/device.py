@@ -1,0 +1,79 @@
+"""The GPUs that xgpu compiles for, as data: what LLVM calls them and the limits that kernels are planned against."""
+
+from dataclasses import dataclass
+
+from xgpu.errors import InvalidInput
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Device:
+    """A GPU target. Sizes in bytes; limits are those of the CUDA programming guide's compute capability tables.
+
+    ``cpu`` is the processor name that LLVM and ptxas use. ``ptx_version`` is the PTX ISA version asked of LLVM times
+    ten: 8.3 (CUDA 12.3) where that is enough, for newer GPUs the first version that has them. ``sm_count`` is that
+    of the usual data-centre or desktop part and is only a default for cost estimates. ``shared_bytes`` is what a
+    block gets without opting in, ``shared_bytes_optin`` the most it may ask for. ``max_vector_bytes`` is the widest
+    access that one thread makes.
+    """
+
+    name: str
+    cpu: str
+    ptx_version: int
+    sm_count: int
+    max_threads_per_sm: int
+    shared_bytes_optin: int
+    shared_bytes_per_sm: int
+    shared_bytes: int = 48 * KIB
+    max_threads_per_block: int = 1024
+    registers_per_sm: int = 65536
+    warp_size: int = 32
+    max_vector_bytes: int = 16
+
+    @property
+    def compute_capability(self) -> int:
+        """The compute capability times ten, without an ``a`` suffix: 90 for ``sm_90a``."""
+        return int(self.cpu.removeprefix("sm_").rstrip("af"))
+
+    @property
+    def native_bf16(self) -> bool:
+        """Whether bf16 has add, subtract and multiply of its own, not only fma."""
+        return self.compute_capability >= 90
+
+    @property
+    def native_f8(self) -> bool:
+        """Whether there are instructions that convert f8E4M3FN and f8E5M2."""
+        return self.compute_capability >= 89
+
+    @property
+    def features(self) -> str:
+        """The feature string for LLVM's target machine."""
+        return f"+ptx{self.ptx_version}"
+
+
+def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, sm_kib: int) -> Device:
+    return Device(name, name, ptx, sms, threads, optin_kib * KIB, sm_kib * KIB)
+
+
+DEVICES: dict[str, Device] = {
+    each.name: each
+    for each in (
+        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, sm_kib=164),  # A100
+        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, sm_kib=100),  # A40, RTX 3090 Ti
+        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, sm_kib=100),  # L40S
+        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228),  # H100
+        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228),  # H100, H200
+        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, sm_kib=228),  # B200
+        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, sm_kib=100),  # RTX 5090
+    )
+}
+DEFAULT_DEVICE = "sm_90a"
+
+
+def device(name: str) -> Device:
+    """Return the device of this name; raises InvalidInput, listing the known ones, if there is none."""
+    found = DEVICES.get(name)
+    if found is None:
+        raise InvalidInput(f"unknown target '{name}'; known targets are {', '.join(DEVICES)}")
+    return found

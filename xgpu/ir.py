@@ -1,0 +1,68 @@
+"""The MLIR bindings, and the only module that imports them.
+
+xgpu uses the bindings that ship inside jaxlib, so a module that JAX lowered needs no text round trip. Moving to
+the upstream ``mlir-python-bindings`` package is a change of this file alone: everything else says
+``from xgpu import ir`` and takes classes (``ir.Module``), dialect builders (``ir.arith``) and passes from here.
+"""
+
+import os
+import sys
+import types
+
+# XLA's log reaches stderr otherwise, where diagnostics go; it is read when jaxlib is loaded.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import jaxlib.mlir._mlir_libs._mlir as _bindings
+from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _stablehlo
+from jaxlib.mlir.dialects import arith, cf, func, gpu, llvm, math, nvvm, scf, sdy, stablehlo, vector
+from jaxlib.mlir.ir import *  # noqa: F403
+from jaxlib.mlir.passmanager import PassManager
+
+__all__ = [
+    "PassManager",
+    "arith",
+    "cf",
+    "func",
+    "gpu",
+    "llvm",
+    "make_context",
+    "math",
+    "nvvm",
+    "register_dialect",
+    "register_operation",
+    "scf",
+    "stablehlo",
+    "vector",
+]
+
+# The bindings look for a Python module of each dialect whenever an operation of it is touched, and search the disk
+# again each time if there is none, which makes passes more than twice as slow.
+for _name in ("complex", "tensor", "ub", "xgpu"):
+    sys.modules.setdefault(f"jaxlib.mlir.dialects.{_name}", types.ModuleType(_name))
+
+register_dialect = _bindings.register_dialect
+register_operation = _bindings.register_operation
+
+_stablehlo.register_stablehlo_passes()
+_mlirHlo.register_mhlo_passes()
+
+
+def make_context() -> "Context":  # noqa: F405
+    """Return a new context with every dialect that xgpu reads or writes loaded.
+
+    Unregistered dialects are allowed because the ``xgpu`` dialect exists only in Python; the verifier of
+    ``dialects`` refuses every other unknown operation. Multithreading is off: kernels are compiled in parallel by
+    giving each worker a context of its own.
+    """
+    registry = DialectRegistry()  # noqa: F405
+    _jax_mlir_ext.register_dialects(registry)
+    context = Context()  # noqa: F405
+    context.enable_multithreading(False)
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    _mlirHlo.register_mhlo_dialect(context)
+    _chlo.register_dialect(context)
+    _stablehlo.register_dialect(context)
+    sdy.register_dialect(context)
+    context.allow_unregistered_dialects = True
+    return context

@@ -1,0 +1,16 @@
+"""What a user may choose about a compilation."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices that change the compiled kernels; every field is part of a kernel's identity in a cache.
+
+    ``threads_per_block`` is the block size of the loop emitter. ``max_elements_per_thread`` bounds how many consecutive
+    elements a thread computes; None leaves the choice to the emitter. ``opt_level`` is LLVM's.
+    """
+
+    threads_per_block: int = 128
+    max_elements_per_thread: int | None = None
+    opt_level: int = 3

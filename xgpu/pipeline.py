@@ -1,0 +1,77 @@
+"""The levels and the pass lists between them, as data: each pass with the reason why it stands where it does."""
+
+from xgpu.passes.manager import Step
+from xgpu.passes.registry import parse_pipeline
+
+LEVELS = ("stablehlo", "fusions", "emitted", "optimized", "lowered", "llvm", "llvmir", "ptx", "cubin", "sass")
+"""Every level, from the program to the machine code."""
+
+MLIR_LEVELS = LEVELS[: LEVELS.index("llvm") + 1]
+"""The levels whose text is accepted back."""
+
+Pipeline = tuple[tuple[str, str], ...]
+"""Passes as their command line spells them, each with its reason; ``{target}`` and such are filled in."""
+
+OPTIMIZE: Pipeline = (
+    ("expand-complex", "before inlining: no other pass knows complex numbers, and functions then have their true size"),
+    ("inline", "first, so that every later pass sees loads and stores beside the loops that drive them"),
+    ("canonicalize", "folds what inlining made constant"),
+    ("cse", "merges reads that several inlined functions share"),
+    ("peel-loops", "on xgpu.loop, where a bounds check is still a constraint of a map and not code"),
+    ("lower-loops", "after peeling: the loops become scf.for, what is left of the constraints scf.if"),
+    ("flatten-tensors", "before indices are simplified: linear indices are where divisions cancel"),
+    ("simplify-indexing", "after flattening; hoists what does not depend on a loop, which unswitching needs"),
+    ("loop-invariant-code-motion", "moves conditions out of loops, for unswitch-loops"),
+    ("canonicalize", "removes branches whose condition became constant"),
+    ("cse", "merges index computations"),
+    ("unswitch-loops", "after hoisting: a condition inside a loop prevents vector accesses"),
+    ("loop-invariant-code-motion", "unswitching made more code invariant"),
+    ("vectorize-accesses", "needs loops still rolled, free of conditions, and linear indices"),
+    ("unroll-loops", "after vectorising: small vectors are then indexed by constants"),
+    ("simplify-indexing", "loop variables became constants"),
+    ("canonicalize", "folds the constants"),
+    ("cse", "unrolled iterations share most of their index computations"),
+    ("set-level{level=optimized}", "the level is complete"),
+)
+
+LOWER: Pipeline = (
+    ("lower-indexing", "needs final maps; decides the width of index arithmetic"),
+    ("simplify-arith", "uses ranges that the index arithmetic now shows"),
+    ("lower-tensors", "last user of tensors' value semantics; the program stops being functional here"),
+    ("canonicalize", "folds casts of constant indices"),
+    ("cse", "merges address computations"),
+    ("set-level{level=lowered}", "the level is complete, and the same for every target"),
+)
+
+TO_LLVM: Pipeline = (
+    (
+        "expand-floats{{target={target} native-bf16={native_bf16} native-f8={native_f8}}}",
+        "first: leaves only functions of f32 and f64",
+    ),
+    ("expand-math{{target={target}}}", "the functions become polynomials and instructions of the target"),
+    ("canonicalize", "folds what the expansions of constants left"),
+    ("cse", "neighbouring expansions share constants and range reductions"),
+    ("lower-scf", "needs structured control flow to be final"),
+    ("lower-to-llvm{{target={target}}}", "everything else is gone"),
+    ("set-level{{level=llvm}}", "the level is complete"),
+)
+
+
+def _steps(pipeline: Pipeline) -> list[Step]:
+    return parse_pipeline(",".join(text for text, _ in pipeline))
+
+
+def optimize() -> list[Step]:
+    """Return the passes from ``emitted`` to ``optimized``. A context is current."""
+    return _steps(OPTIMIZE)
+
+
+def lower() -> list[Step]:
+    """Return the passes from ``optimized`` to ``lowered``. A context is current."""
+    return _steps(LOWER)
+
+
+def to_llvm(target: str, native_bf16: bool, native_f8: bool) -> list[Step]:
+    """Return the passes from ``lowered`` to ``llvm``; ``target`` is ``nvvm`` or ``host``. A context is current."""
+    options = {"target": target, "native_bf16": str(native_bf16).lower(), "native_f8": str(native_f8).lower()}
+    return _steps(tuple((text.format(**options), reason) for text, reason in TO_LLVM))
