@@ -1,0 +1,156 @@
+"""What the operations read that combine many elements into one: reductions, windows, dot products, convolutions."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from xgpu import ir
+from xgpu.indexing.access import Access, integer, integers, ranges, scalar_map, shape_of, spread_index
+from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
+from xgpu.indexing.constraints import Constraint
+from xgpu.indexing.indexing_map import IndexingMap
+
+
+def reduce(op: ir.Operation) -> tuple[Access, ...]:
+    """The inputs, with one symbol for each reduced dimension in ascending order, then the initial values."""
+    shape, operand_shape = shape_of(op.results[0]), shape_of(op.operands[0])
+    reduced = sorted(integers(op, "dimensions"))
+    kept = [i for i in range(len(operand_shape)) if i not in reduced]
+    results = tuple(symbol(reduced.index(i)) if i in reduced else dim(kept.index(i)) for i in range(len(operand_shape)))
+    symbols = ranges(tuple(operand_shape[i] for i in reduced))
+    return _inputs_and_inits(op, IndexingMap(ranges(shape), symbols, results))
+
+
+def reduce_window(op: ir.Operation) -> tuple[Access, ...]:
+    """The inputs, with one symbol for each dimension of the window, then the initial values.
+
+    A window takes in what of it lies on elements: padding, at the edges or between elements, is never read.
+    """
+    shape, operand_shape = shape_of(op.results[0]), shape_of(op.operands[0])
+    rank = len(shape)
+    strides, dilations, steps = (
+        _per_dimension(op, name, rank) for name in ("window_strides", "window_dilations", "base_dilations")
+    )
+    lows = _low_padding(op, rank)
+    results: list[AffineExpr] = []
+    constraints: list[Constraint] = []
+    for i, size in enumerate(operand_shape):
+        position = dim(i) * strides[i] + symbol(i) * dilations[i] - lows[i]
+        index, on_element = spread_index(position, size, steps[i])
+        results.append(index)
+        constraints += on_element
+    window = ranges(tuple(integers(op, "window_dimensions")))
+    return _inputs_and_inits(op, IndexingMap(ranges(shape), window, tuple(results), tuple(constraints)))
+
+
+def _inputs_and_inits(op: ir.Operation, map_: IndexingMap) -> tuple[Access, ...]:
+    count = len(op.operands) // 2
+    inits = scalar_map(shape_of(op.results[0]))
+    return tuple(Access(i, map_ if i < count else inits) for i in range(2 * count))
+
+
+def _per_dimension(op: ir.Operation, name: str, count: int) -> list[int]:
+    """Return an attribute of one number for each of ``count`` dimensions, 1 where it is left out."""
+    return integers(op, name) if name in op.attributes else [1] * count
+
+
+def _low_padding(op: ir.Operation, count: int) -> list[int]:
+    """Return how many positions there are before the first element of each of ``count`` dimensions."""
+    if "padding" not in op.attributes:
+        return [0] * count
+    padding = ir.DenseIntElementsAttr(op.attributes["padding"])
+    return [int(padding[2 * i]) for i in range(count)]
+
+
+def dot_general(op: ir.Operation) -> tuple[Access, ...]:
+    """Both operands, with one symbol for each pair of contracted dimensions.
+
+    The result's dimensions are the batch ones, then what is left of the left operand, then of the right one.
+    """
+    numbers = ir.stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    left_shape, right_shape = (shape_of(value) for value in op.operands)
+    left_batching, right_batching = numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions
+    left_contracting, right_contracting = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
+    batches = len(left_batching)
+    left_free = len(left_shape) - batches - len(left_contracting)
+    domain = ranges(shape_of(op.results[0])), ranges(tuple(left_shape[i] for i in left_contracting))
+    left = _dot_operand(len(left_shape), left_batching, left_contracting, batches)
+    right = _dot_operand(len(right_shape), right_batching, right_contracting, batches + left_free)
+    return Access(0, IndexingMap(*domain, left)), Access(1, IndexingMap(*domain, right))
+
+
+def _dot_operand(
+    rank: int, batching: Sequence[int], contracting: Sequence[int], first_free: int
+) -> tuple[AffineExpr, ...]:
+    """Return the indices of an operand whose free dimensions are the result's from ``first_free`` on."""
+    results = []
+    free = first_free
+    for i in range(rank):
+        if i in batching:
+            results.append(dim(batching.index(i)))
+        elif i in contracting:
+            results.append(symbol(contracting.index(i)))
+        else:
+            results.append(dim(free))
+            free += 1
+    return tuple(results)
+
+
+def convolution(op: ir.Operation) -> tuple[Access, ...]:
+    """The input and the kernel, with a symbol for each spatial dimension of the kernel and one for its input feature.
+
+    Only elements of the input are read, no padding. Output features come in groups, each of which reads a part of the
+    input's features, or of its batch.
+    """
+    numbers = ir.stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    shape, kernel_shape = shape_of(op.results[0]), shape_of(op.operands[1])
+    spatial_dims = list(numbers.kernel_spatial_dimensions)
+    input_, kernel = ([constant(0)] * len(shape) for _ in range(2))
+    constraints: list[Constraint] = []
+    for i, (index, on_element) in enumerate(_convolved(op, numbers)):
+        input_[numbers.input_spatial_dimensions[i]] = index
+        constraints += on_element
+    for i, (source, is_reversed) in enumerate(zip(spatial_dims, _window_reversal(op, len(spatial_dims)), strict=True)):
+        kernel[source] = kernel_shape[source] - 1 - symbol(i) if is_reversed else symbol(i)
+    output_feature, feature = dim(numbers.output_feature_dimension), symbol(len(spatial_dims))
+    kernel_features = kernel_shape[numbers.kernel_input_feature_dimension]
+    batches, features = shape[numbers.output_batch_dimension], shape[numbers.output_feature_dimension]
+    feature_group, batch_group = (
+        _group(output_feature, features, integer(op, name)) for name in ("feature_group_count", "batch_group_count")
+    )
+    input_[numbers.input_feature_dimension] = feature_group * kernel_features + feature
+    input_[numbers.input_batch_dimension] = batch_group * batches + dim(numbers.output_batch_dimension)
+    kernel[numbers.kernel_input_feature_dimension] = feature
+    kernel[numbers.kernel_output_feature_dimension] = output_feature
+    symbols = ranges((*(kernel_shape[i] for i in spatial_dims), kernel_features))
+    return tuple(
+        Access(operand, IndexingMap(ranges(shape), symbols, tuple(results), tuple(constraints)))
+        for operand, results in enumerate((input_, kernel))
+    )
+
+
+def _convolved(op: ir.Operation, numbers: Any) -> list[tuple[AffineExpr, tuple[Constraint, ...]]]:
+    """Return for each spatial dimension the index in the input, and what holds where it is one."""
+    count = len(numbers.input_spatial_dimensions)
+    strides, steps, dilations = (
+        _per_dimension(op, name, count) for name in ("window_strides", "lhs_dilation", "rhs_dilation")
+    )
+    lows = _low_padding(op, count)
+    input_shape = shape_of(op.operands[0])
+    found = []
+    for i, (source, target) in enumerate(
+        zip(numbers.input_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
+    ):
+        position = dim(target) * strides[i] + symbol(i) * dilations[i] - lows[i]
+        found.append(spread_index(position, input_shape[source], steps[i]))
+    return found
+
+
+def _window_reversal(op: ir.Operation, count: int) -> list[bool]:
+    if "window_reversal" not in op.attributes:
+        return [False] * count
+    return list(ir.DenseBoolArrayAttr(op.attributes["window_reversal"]))
+
+
+def _group(output_feature: AffineExpr, features: int, groups: int) -> AffineExpr:
+    """Return which of ``groups`` groups of as many output features each an output feature is in."""
+    return constant(0) if groups == 1 or features == 0 else output_feature // (features // groups)
