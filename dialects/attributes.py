@@ -1,0 +1,96 @@
+"""The attributes of the xgpu dialect, and the discardable attributes it hangs on functions and arguments.
+
+`MAP_ATTRIBUTE` holds an `IndexingMap` as ``#xgpu.map<...>``; its body is the map's own text form.
+"""
+
+from functools import lru_cache
+
+from xgpu import ir
+from xgpu.dialects.base import AttributeKind
+from xgpu.errors import InvalidInput
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+KERNEL = "xgpu.kernel"
+"""Unit attribute of a kernel's entry function."""
+GRID = "xgpu.grid"
+"""Blocks of the launch, as array<i64: x, y, z>."""
+BLOCK = "xgpu.block"
+"""Threads of a block, as array<i64: x, y, z>."""
+INPUTS = "xgpu.inputs"
+"""How many leading tensor parameters of a kernel are read-only inputs; the others are outputs."""
+INDEX_BITS = "xgpu.index_bits"
+"""Width of index arithmetic in a kernel's module: 32 or 64."""
+EMITTER = "xgpu.emitter"
+"""Name of the emitter that made a kernel, or that the planner chose for a fusion."""
+COLD = "xgpu.cold"
+"""Unit attribute of a function that is seldom called: it stays a call, which costs its callers no code or registers."""
+LEVEL = "xgpu.level"
+"""Module attribute: the level that the module is at, a string."""
+RANGE = "xgpu.range"
+"""Argument attribute of an index parameter: its inclusive range, as array<i64: lower, upper>."""
+ELEMENT_TYPE = "xgpu.element"
+"""Argument attribute of a tensor parameter whose elements are held as integers of their bits: their complex type."""
+
+_MAP_PREFIX = "#xgpu.map<"
+
+
+@lru_cache(maxsize=65536)
+def _parse_map(text: str) -> IndexingMap:
+    return IndexingMap.parse(text[len(_MAP_PREFIX) : -1])
+
+
+def map_attribute(map_: IndexingMap) -> ir.Attribute:
+    """Return ``map_`` as an attribute of the current context."""
+    return ir.OpaqueAttr.get("xgpu", f"map<{map_}>".encode(), ir.NoneType.get())
+
+
+def map_of(attribute: ir.Attribute) -> IndexingMap:
+    """Return the map that ``attribute`` holds; raises `InvalidInput` if its text is malformed."""
+    return _parse_map(str(attribute))
+
+
+def _is_map(attribute: ir.Attribute) -> bool:
+    return str(attribute).startswith(_MAP_PREFIX)
+
+
+def _map_problem(attribute: ir.Attribute) -> str | None:
+    try:
+        map_of(attribute)
+    except InvalidInput as error:
+        return error.message
+    return None
+
+
+MAP = AttributeKind("an indexing map", _is_map, map_attribute, map_of, _map_problem)
+SYMBOL = AttributeKind(
+    "a function's symbol",
+    lambda attribute: isinstance(attribute, ir.FlatSymbolRefAttr),
+    lambda name: ir.FlatSymbolRefAttr.get(name),
+    lambda attribute: ir.FlatSymbolRefAttr(attribute).value,
+)
+
+
+def int_array(values: tuple[int, ...]) -> ir.Attribute:
+    """Return ``array<i64: values>``."""
+    return ir.DenseI64ArrayAttr.get(list(values))
+
+
+def int_array_of(attribute: ir.Attribute) -> tuple[int, ...]:
+    """Return the values of an ``array<i64: ...>`` attribute."""
+    return tuple(ir.DenseI64ArrayAttr(attribute))
+
+
+def int_attribute(value: int) -> ir.Attribute:
+    """Return ``value : i64``."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def int_of(attribute: ir.Attribute) -> int:
+    """Return the value of an integer attribute."""
+    return ir.IntegerAttr(attribute).value
+
+
+def range_attributes(interval: Interval) -> ir.DictAttr:
+    """Return the argument attributes of an index parameter that lies in ``interval``."""
+    return ir.DictAttr.get({RANGE: int_array((interval.lower, interval.upper))})

@@ -1,0 +1,206 @@
+"""How an operation of a Python-side dialect is declared.
+
+An operation is a class: its docstring is its documentation, ``OPERANDS``, ``RESULTS``, ``ATTRIBUTES`` and
+``REGIONS`` are its shape, and ``check`` holds only what relates several of them. Builders, accessors, the verifier
+and the reference documentation are made from the declaration; nothing else describes the operation.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from xgpu import ir
+
+
+@dataclass(frozen=True)
+class TypeConstraint:
+    """A named set of MLIR types."""
+
+    description: str
+    accepts: Callable[[ir.Type], bool]
+
+
+ANY = TypeConstraint("any type", lambda type_: True)
+INDEX = TypeConstraint("index", lambda type_: isinstance(type_, ir.IndexType))
+FLOAT = TypeConstraint("a floating-point type", lambda type_: isinstance(type_, ir.FloatType))
+BOOL = TypeConstraint("i1", lambda type_: str(type_) == "i1")
+
+
+@dataclass(frozen=True)
+class Values:
+    """A group of operands or results: one value, or (``variadic``) any number; only the last group may be variadic.
+
+    ``count`` gives the size of a group that another part of the operation determines, such as a map's variables.
+    """
+
+    name: str
+    type: TypeConstraint
+    doc: str
+    variadic: bool = False
+    count: Callable[[Any], int] | None = None
+
+
+@dataclass(frozen=True)
+class AttributeKind:
+    """A kind of attribute: how it is told from others, and how it converts to and from its Python value."""
+
+    description: str
+    accepts: Callable[[ir.Attribute], bool]
+    encode: Callable[[Any], ir.Attribute]
+    decode: Callable[[ir.Attribute], Any]
+    problem: Callable[[ir.Attribute], str | None] = lambda attribute: None
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A required attribute of an operation."""
+
+    name: str
+    kind: AttributeKind
+    doc: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with an operation: expected against found, at its location."""
+
+    op: ir.Operation
+    message: str
+
+
+class DeclaredOp(ir.OpView):
+    """Base of the operations that xgpu declares. Subclasses fill in the class variables and are passed to `declare`."""
+
+    OPERANDS: ClassVar[tuple[Values, ...]] = ()
+    RESULTS: ClassVar[tuple[Values, ...]] = ()
+    ATTRIBUTES: ClassVar[tuple[Attribute, ...]] = ()
+    REGIONS: ClassVar[int] = 0
+    TERMINATOR: ClassVar[bool] = False
+    OPERATION_NAME: ClassVar[str]
+    _ODS_REGIONS = (0, True)
+
+    @classmethod
+    def create(
+        cls,
+        operands: Sequence[ir.Value] = (),
+        results: Sequence[ir.Type] = (),
+        attributes: Mapping[str, Any] | None = None,
+        loc: ir.Location | None = None,
+    ) -> Any:
+        """Create the operation at the current insertion point; ``attributes`` holds Python values by name."""
+        encoded = {a.name: a.kind.encode((attributes or {})[a.name]) for a in cls.ATTRIBUTES}
+        op = ir.Operation.create(
+            cls.OPERATION_NAME,
+            results=list(results),
+            operands=list(operands),
+            attributes=encoded,
+            regions=cls.REGIONS,
+            loc=loc,
+        )
+        return op.opview
+
+    def problems(self) -> Iterator[str]:
+        """Yield where this operation departs from its declaration: regions, attributes, operands, results."""
+        yield from _shape_problems(self)
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """Yield problems that relate several parts; runs if each part alone is right.
+
+        ``symbols`` maps the names of the module's functions to them.
+        """
+        yield from ()
+
+
+def _shape_problems(op: DeclaredOp) -> Iterator[str]:
+    if len(op.operation.regions) != op.REGIONS:
+        yield f"expected {op.REGIONS} regions, got {len(op.operation.regions)}"
+        return
+    present = op.operation.attributes
+    for attribute in op.ATTRIBUTES:
+        if attribute.name not in present:
+            yield f"expected attribute '{attribute.name}' ({attribute.kind.description})"
+            return
+        value = present[attribute.name]
+        if not attribute.kind.accepts(value):
+            yield f"attribute '{attribute.name}': expected {attribute.kind.description}, got {value}"
+            return
+        if problem := attribute.kind.problem(value):
+            yield f"attribute '{attribute.name}': {problem}"
+            return
+    for what, groups, values in (
+        ("operand", op.OPERANDS, op.operation.operands),
+        ("result", op.RESULTS, op.operation.results),
+    ):
+        yield from _value_problems(op, what, groups, list(values))
+
+
+def _value_problems(op: DeclaredOp, what: str, groups: Sequence[Values], values: list[ir.Value]) -> Iterator[str]:
+    required = sum(_group_size(op, group) for group in groups if not group.variadic)
+    variadic = any(group.variadic for group in groups)
+    if len(values) < required or (len(values) > required and not variadic):
+        yield f"expected {'at least ' if variadic else ''}{required} {what}s, got {len(values)}"
+        return
+    position = 0
+    for group in groups:
+        size = len(values) - position if group.variadic else _group_size(op, group)
+        for value in values[position : position + size]:
+            if not group.type.accepts(value.type):
+                yield f"{what} '{group.name}': expected {group.type.description}, got {value.type}"
+                return
+        position += size
+
+
+def _group_size(op: DeclaredOp, group: Values) -> int:
+    return group.count(op) if group.count else 1
+
+
+def _group_accessor(what: str, groups: Sequence[Values], index: int) -> property:
+    def get(op: DeclaredOp) -> Any:
+        values = op.operation.operands if what == "operand" else op.operation.results
+        start = sum(_group_size(op, group) for group in groups[:index])
+        group = groups[index]
+        if group.variadic:
+            return list(values)[start:]
+        if group.count:
+            return list(values)[start : start + group.count(op)]
+        return values[start]
+
+    return property(get, doc=groups[index].doc)
+
+
+def _attribute_accessor(attribute: Attribute) -> property:
+    def get(op: DeclaredOp) -> Any:
+        return attribute.kind.decode(op.operation.attributes[attribute.name])
+
+    return property(get, doc=attribute.doc)
+
+
+def declare[OpT: DeclaredOp](cls: type[OpT]) -> type[OpT]:
+    """Give a `DeclaredOp` subclass the accessors of its operands, results and attributes."""
+    for what, groups in (("operand", cls.OPERANDS), ("result", cls.RESULTS)):
+        for index, group in enumerate(groups):
+            setattr(cls, group.name, _group_accessor(what, groups, index))
+    for attribute in cls.ATTRIBUTES:
+        setattr(cls, attribute.name, _attribute_accessor(attribute))
+    return cls
+
+
+def documentation(cls: type[DeclaredOp]) -> str:
+    """Return the reference documentation of an operation as Markdown, made from its declaration."""
+    lines = [f"### `{cls.OPERATION_NAME}`", "", _unindent(cls.__doc__ or ""), ""]
+    for title, values in (("Operands", cls.OPERANDS), ("Results", cls.RESULTS)):
+        if values:
+            lines.append(f"{title}:")
+            lines += [
+                f"- `{v.name}`{'...' if v.variadic or v.count else ''}: {v.type.description}. {v.doc}" for v in values
+            ]
+            lines.append("")
+    if cls.ATTRIBUTES:
+        lines.append("Attributes:")
+        lines += [f"- `{a.name}`: {a.kind.description}. {a.doc}" for a in cls.ATTRIBUTES]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _unindent(text: str) -> str:
+    return "\n".join(line.removeprefix("    ") for line in text.strip().splitlines())

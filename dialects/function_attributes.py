@@ -1,0 +1,87 @@
+"""Checks of the discardable ``xgpu.*`` attributes of modules, functions and their arguments."""
+
+import math
+from collections.abc import Callable, Iterator
+
+from xgpu import ir
+from xgpu.dialects import attributes
+
+MAX_THREADS_PER_BLOCK = 1024
+"""Of every CUDA device; a device may allow fewer for a given kernel."""
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+def attribute_problems(function: ir.Operation) -> Iterator[str]:
+    """Yield what is wrong with the ``xgpu.*`` attributes of a function and of its arguments."""
+    present = function.attributes
+    for name, check in _CHECKS.items():
+        if name in present and (problem := check(present[name])):
+            yield f"attribute '{name}': {problem}, got {present[name]}"
+    if "arg_attrs" not in present:
+        return
+    for number, argument in enumerate(ir.ArrayAttr(present["arg_attrs"])):
+        dictionary = ir.DictAttr(argument)
+        if attributes.RANGE not in dictionary:
+            continue
+        try:
+            problem = _range_problem(dictionary[attributes.RANGE])
+        except TypeError:
+            # Some attributes have no class in the bindings, and cannot even be looked at.
+            problem = "expected array<i64: lower, upper>"
+        if problem:
+            yield f"argument {number}, attribute '{attributes.RANGE}': {problem}, in {argument}"
+
+
+def _int64s(attribute: ir.Attribute) -> tuple[int, ...] | None:
+    return tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else None
+
+
+def _range_problem(attribute: ir.Attribute) -> str | None:
+    # An empty range is right: that of an index of an array without elements, in a function that is never called.
+    values = _int64s(attribute)
+    return None if values is not None and len(values) == 2 else "expected array<i64: lower, upper>"
+
+
+def _dimensions(limits: tuple[int, int, int], most: int | None) -> Callable[[ir.Attribute], str | None]:
+    """Return the check of a launch's sizes: three, positive, within ``limits``, and no more than ``most`` together."""
+
+    def problem(attribute: ir.Attribute) -> str | None:
+        values = _int64s(attribute)
+        if values is None or len(values) != 3:
+            return "expected array<i64: x, y, z>"
+        if any(not 1 <= value <= limit for value, limit in zip(values, limits, strict=True)):
+            return f"expected sizes from 1 to {limits}"
+        if most is not None and math.prod(values) > most:
+            return f"expected at most {most} together"
+        return None
+
+    return problem
+
+
+def _integer_problem(attribute: ir.Attribute) -> str | None:
+    is_count = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64" and attribute.value >= 0
+    return None if is_count else "expected a count of type i64"
+
+
+def _index_bits_problem(attribute: ir.Attribute) -> str | None:
+    known = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64" and attribute.value in (32, 64)
+    return None if known else "expected 32 : i64 or 64 : i64"
+
+
+def _unit_problem(attribute: ir.Attribute) -> str | None:
+    return None if isinstance(attribute, ir.UnitAttr) else "expected a unit attribute"
+
+
+def _string_problem(attribute: ir.Attribute) -> str | None:
+    return None if isinstance(attribute, ir.StringAttr) else "expected a string"
+
+
+_CHECKS: dict[str, Callable[[ir.Attribute], str | None]] = {
+    attributes.KERNEL: _unit_problem,
+    attributes.GRID: _dimensions(_MAX_GRID, None),
+    attributes.BLOCK: _dimensions(_MAX_BLOCK, MAX_THREADS_PER_BLOCK),
+    attributes.INPUTS: _integer_problem,
+    attributes.INDEX_BITS: _index_bits_problem,
+    attributes.EMITTER: _string_problem,
+}

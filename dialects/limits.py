@@ -1,0 +1,44 @@
+"""Limits on the types of a program that comes from outside: what is larger can only be a mistake or an attack."""
+
+import math
+
+from xgpu import ir
+from xgpu.dialects.base import Problem
+from xgpu.dtypes import MAX_ELEMENTS
+
+MAX_VECTOR_ELEMENTS = 1024
+"""Far above any vector that a pass makes; LLVM takes one apart element by element."""
+
+
+def type_problems(module: ir.Module) -> list[Problem]:
+    """Return the operations of ``module`` with a result or block argument of a type that is too large."""
+    found: list[Problem] = []
+    checked: dict[ir.Type, str | None] = {}
+
+    def check(op: ir.Operation, type_: ir.Type) -> None:
+        if type_ not in checked:
+            checked[type_] = _problem(type_)
+        if (problem := checked[type_]) is not None:
+            found.append(Problem(op, f"'{op.name}' has a value of type {type_}: {problem}"))
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for result in op.results:
+            check(op, result.type)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    check(op, argument.type)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def _problem(type_: ir.Type) -> str | None:
+    if isinstance(type_, ir.VectorType):
+        count = math.prod(type_.shape)
+        return None if count <= MAX_VECTOR_ELEMENTS else f"vectors have at most {MAX_VECTOR_ELEMENTS} elements"
+    if isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
+        count = math.prod(type_.shape)
+        return None if count <= MAX_ELEMENTS else f"arrays have at most {MAX_ELEMENTS} elements"
+    return None

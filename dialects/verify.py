@@ -1,0 +1,46 @@
+"""Verification beyond MLIR's own: the operations that xgpu declares, and no unknown ones."""
+
+from xgpu import ir
+from xgpu.dialects.base import Problem
+from xgpu.dialects.function_attributes import attribute_problems
+from xgpu.dialects.xgpu import OPS
+
+KNOWN_DIALECTS = frozenset(
+    "affine arith builtin cf chlo complex func gpu llvm math mhlo nvgpu nvvm scf sdy stablehlo tensor ub vector".split()
+)
+"""Dialects whose operations the C++ verifier knows."""
+
+
+def problems(module: ir.Module) -> list[Problem]:
+    """Return what is wrong with the xgpu operations of ``module``, and every operation of an unknown dialect."""
+    symbols = {
+        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
+        for op in module.body.operations
+        if "sym_name" in op.operation.attributes
+    }
+    found = [
+        Problem(op.operation, f"'{op.operation.name}' {problem}")
+        for op in module.body.operations
+        for problem in attribute_problems(op.operation)
+    ]
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        name = op.name
+        dialect = name.partition(".")[0]
+        if dialect == "xgpu":
+            found.extend(Problem(op, f"'{name}' {message}") for message in _problems_of(op, name, symbols))
+        elif dialect not in KNOWN_DIALECTS:
+            found.append(Problem(op, f"unknown operation '{name}': no dialect '{dialect}' is known"))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def _problems_of(op: ir.Operation, name: str, symbols: dict[str, ir.Operation]) -> list[str]:
+    declared = OPS.get(name)
+    if declared is None:
+        return [f"is not an operation of the xgpu dialect; it has {', '.join(sorted(OPS))}"]
+    view = op.opview
+    assert isinstance(view, declared)
+    return list(view.problems()) or list(view.check(symbols))
