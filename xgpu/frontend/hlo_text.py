@@ -1,0 +1,69 @@
+"""HLO text, also optimised GPU HLO with fusions, to the ``stablehlo`` level."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from xgpu.errors import InvalidInput, SourceLocation, ToolError
+from xgpu.frontend import hlo_import_worker
+from xgpu.frontend.mlir_text import check_text, parse_module
+from xgpu.frontend.signature import Source, make_source, module_name
+
+# Far above the import time of any real program; a safeguard against text that makes the importer loop.
+TIMEOUT_SECONDS = 300
+
+_ENTRY = re.compile(r"^\s*ENTRY\b", re.MULTILINE)
+_PARSE_ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
+_CHECK_FAILURE = re.compile(r"^F\d+ [^\]\n]*\] (.*)$", re.MULTILINE)
+
+
+def from_hlo_text(text: str, filename: str = "<text>", name: str = "program") -> Source:
+    """Read an HLO module. ``name`` is the program's name if the module has none.
+
+    Raises InvalidInput with file, line and column where XLA's parser gives them, and what ``normalize`` raises.
+    """
+    module = parse_module(_import_hlo(text, filename), filename)
+    return make_source(module, module_name(module, name), filename)
+
+
+def _import_hlo(text: str, filename: str) -> str:
+    """Return MLIR text of an HLO module, converted by XLA in a process of its own."""
+    place = SourceLocation(filename)
+    check_text(text, filename)
+    worker = Path(hlo_import_worker.__file__)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", str(worker)],
+            input=text.encode(),
+            capture_output=True,
+            env=environment,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise InvalidInput(f"XLA's HLO importer took longer than {TIMEOUT_SECONDS} s", place) from None
+    except OSError as error:
+        raise ToolError(f"cannot run {sys.executable} for XLA's HLO importer: {error.strerror}") from None
+    if done.returncode == hlo_import_worker.INVALID:
+        raise _parse_error(done.stdout.decode(errors="replace"), place)
+    if not _ENTRY.search(text):
+        # XLA takes the last computation then, which in a truncated file is not the program.
+        raise InvalidInput("the HLO text has no ENTRY computation; is the file complete?", place)
+    if done.returncode == 0:
+        return done.stdout.decode()
+    if done.returncode < 0:
+        failure = _CHECK_FAILURE.search(done.stderr.decode(errors="replace"))
+        reason = failure.group(1).strip() if failure else f"it ended with signal {-done.returncode}"
+        raise InvalidInput(f"XLA cannot import this HLO module: {reason}", place)
+    raise ToolError(f"XLA's HLO importer failed: {done.stderr.decode(errors='replace').strip()}")
+
+
+def _parse_error(message: str, place: SourceLocation) -> InvalidInput:
+    """Return the error for a message of XLA's parser, which lists the innermost place first."""
+    first = _PARSE_ERROR.search(message)
+    if first is None:
+        return InvalidInput(message.strip(), place)
+    return InvalidInput(first.group(3), SourceLocation(place.file, int(first.group(1)), int(first.group(2))))

@@ -1,0 +1,125 @@
+"""JAX functions to the ``stablehlo`` level, lowered for CUDA in this process; no GPU is needed."""
+
+import inspect
+import io
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import xgpu
+from xgpu import ir
+from xgpu.dtypes import parse_spec
+from xgpu.errors import InvalidInput, SourceLocation, Unsupported, XgpuError
+from xgpu.frontend.signature import Source, make_source
+
+# Code that is never the user's: Python's own, JAX, NumPy, xgpu, and what the import system runs.
+_LIBRARY_PREFIXES = (
+    *(str(Path(module.__file__).parent) for module in (traceback, jax, np, xgpu) if module.__file__),
+    "<frozen",
+)
+
+
+def from_jax(
+    function: Callable[..., Any],
+    arguments: Sequence[Any] = (),
+    keyword_arguments: Mapping[str, Any] | None = None,
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+) -> Source:
+    """Trace a JAX function and lower it for CUDA.
+
+    Arguments are arrays, scalars, ``jax.ShapeDtypeStruct``, specifications such as ``"f32[8,128]"``, or trees of
+    them; static arguments are passed as they are. Every leaf becomes an argument of the program, used or not.
+    A specification of 64-bit elements turns JAX's 64-bit mode on for the trace, since JAX would narrow it otherwise.
+
+    Raises InvalidInput, with the user's line, for an exception while tracing, and what ``normalize`` raises.
+    """
+    static = set(static_argnums), set(static_argnames)
+    args, kwargs, wide = _abstract_arguments(arguments, keyword_arguments or {}, *static)
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        with jax.enable_x64(True) if wide else nullcontext():
+            jitted = jax.jit(
+                function, keep_unused=True, static_argnums=tuple(static_argnums), static_argnames=tuple(static_argnames)
+            )
+            traced = jitted.trace(*args, **kwargs)
+            if traced.jaxpr.effects:
+                raise _side_effects(function, name, traced.jaxpr.effects)
+            lowered = traced.lower(lowering_platforms=("cuda",))
+        bytecode = io.BytesIO()
+        lowered.compiler_ir("stablehlo").operation.write_bytecode(bytecode)
+    except (XgpuError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise user_error(error, f"tracing {name}") from error
+    try:
+        module = ir.Module.parse(bytecode.getvalue(), ir.make_context())
+    except ir.MLIRError as error:
+        # JAX lowers to dialects of its own for what has no StableHLO form.
+        raise Unsupported(f"what JAX lowered {name} to is not StableHLO: {str(error).splitlines()[-1]}") from None
+    return make_source(module, name, None, lowered.in_tree, lowered.out_tree)
+
+
+def user_error(error: BaseException, activity: str) -> InvalidInput:
+    """Return the error for an exception in the user's code, at the innermost line that is the user's.
+
+    ``activity`` says what was being done, for example ``tracing f``.
+    """
+    if isinstance(error, SyntaxError) and error.filename:
+        place: SourceLocation | None = SourceLocation(error.filename, error.lineno or 0, error.offset or 0)
+        text = error.msg
+    else:
+        place = _user_frame(error)
+        text = _shortened(str(error))
+    kind = type(error).__name__
+    return InvalidInput(f"{activity} failed: {kind}: {text}" if text else f"{activity} failed: {kind}", place)
+
+
+def _abstract_arguments(
+    arguments: Sequence[Any], keyword_arguments: Mapping[str, Any], static_numbers: set[int], static_names: set[str]
+) -> tuple[list[Any], dict[str, Any], bool]:
+    """Replace specifications by abstract arrays; also return whether one of them needs 64-bit mode."""
+    wide = False
+
+    def abstract(leaf: Any) -> Any:
+        nonlocal wide
+        if not isinstance(leaf, str):
+            return leaf
+        dtype, shape = parse_spec(leaf)
+        wide = wide or (dtype.bits == 128 if dtype.kind == "complex" else dtype.bits == 64)
+        return jax.ShapeDtypeStruct(shape, dtype.numpy)  # type: ignore[no-untyped-call]
+
+    positions = {number if number >= 0 else number + len(arguments) for number in static_numbers}
+    args = [value if index in positions else jax.tree.map(abstract, value) for index, value in enumerate(arguments)]
+    kwargs = {
+        key: value if key in static_names else jax.tree.map(abstract, value) for key, value in keyword_arguments.items()
+    }
+    return args, kwargs, wide
+
+
+def _side_effects(function: Callable[..., Any], name: str, effects: Iterable[object]) -> Unsupported:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    place = SourceLocation(code.co_filename, code.co_firstlineno) if code else None
+    listed = ", ".join(sorted(str(effect) for effect in effects))
+    return Unsupported(f"{name} has side effects ({listed}), such as a print or a callback has; not supported", place)
+
+
+def _user_frame(error: BaseException) -> SourceLocation | None:
+    """Return the innermost frame of an exception outside Python's, JAX's, NumPy's and xgpu's own code."""
+    found = None
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not (frame.filename.startswith(_LIBRARY_PREFIXES) or "site-packages" in Path(frame.filename).parts):
+            found = SourceLocation(frame.filename, frame.lineno or 0)
+    return found
+
+
+def _shortened(message: str) -> str:
+    """Return the first paragraph of a message: what follows in JAX's is general advice."""
+    paragraph = message.split("\n\n")[0]
+    return " ".join(line.strip() for line in paragraph.splitlines() if line.strip() and not set(line.strip()) <= {"-"})

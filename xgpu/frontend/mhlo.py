@@ -1,0 +1,142 @@
+"""What HLO has and StableHLO lacks: fusions, layout changes and a few functions, rewritten to StableHLO and CHLO."""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from xgpu import ir
+from xgpu.frontend.source_location import unsupported
+
+# Functions that MHLO shares with CHLO.
+_CHLO_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
+
+
+def rewrite_mhlo(module: ir.Module) -> None:
+    """Unwrap fusions and rewrite the MHLO operations that an HLO import leaves, in place and in linear time.
+
+    Operations that both dialects have are left to the pass ``hlo-legalize-to-stablehlo``.
+    Raises Unsupported for a bitcast that is no reordering of the same bits in elements of one width.
+    """
+    found: list[ir.Operation] = []
+
+    def collect(op: ir.Operation) -> ir.WalkResult:
+        if op.name in _REWRITES:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect, ir.WalkOrder.PRE_ORDER)
+    for op in found:
+        _REWRITES[op.name](op)
+
+
+def replace(op: ir.Operation, values: Sequence[ir.Value[Any]]) -> None:
+    """Replace an operation's results by these values and erase it."""
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    op.erase()
+
+
+def layout_of(attribute: ir.Attribute) -> list[int]:
+    """Return the dimensions from minor to major that a layout attribute (``dense<[1, 0]>``) lists."""
+    elements = ir.DenseIntElementsAttr(attribute)
+    return [int(elements[index]) for index in range(len(elements))]
+
+
+def is_row_major(minor_to_major: Sequence[int], shape: Sequence[int]) -> bool:
+    """Whether an HLO layout lays an array of this shape out in memory as row-major order does.
+
+    Dimensions of size 1 have no order, and an array with no elements has no layout.
+    """
+    ordered = [dimension for dimension in reversed(minor_to_major) if shape[dimension] != 1]
+    return 0 in shape or ordered == sorted(ordered)
+
+
+def _unwrap_fusion(op: ir.Operation) -> None:
+    block = op.regions[0].blocks[0]
+    for argument, operand in zip(block.arguments, op.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, terminator = (inner.operation for inner in block.operations)
+    for inner in body:
+        inner.move_before(op)
+    replace(op, list(terminator.operands))
+
+
+def _forward_operands(op: ir.Operation) -> None:
+    replace(op, list(op.operands)[: len(op.results)])
+
+
+def _rename_to_chlo(op: ir.Operation) -> None:
+    name = "chlo." + op.name.removeprefix("mhlo.")
+    types = [result.type for result in op.results]
+    renamed = ir.Operation.create(name, types, list(op.operands), loc=op.location, ip=ir.InsertionPoint(op))
+    replace(op, list(renamed.results))
+
+
+def _rename_top_k(op: ir.Operation) -> None:
+    if "largest" in op.attributes and not op.attributes["largest"].value:  # type: ignore[attr-defined]
+        raise unsupported(op, "the k smallest elements are not supported, only the largest")
+    types = [result.type for result in op.results]
+    attributes = {"k": op.attributes["k"]}
+    renamed = ir.Operation.create(
+        "chlo.top_k", types, list(op.operands), attributes, loc=op.location, ip=ir.InsertionPoint(op)
+    )
+    replace(op, list(renamed.results))
+
+
+def _expand_bitcast(op: ir.Operation) -> None:
+    """Rewrite a bitcast, which reads the same memory under another shape and layout, to transposes and a reshape."""
+    source_type, result_type = _tensor(op, op.operands[0]), _tensor(op, op.results[0])
+    element = result_type.element_type
+    source_order = _physical_order(op, "source_layout", source_type.shape)
+    result_order = _physical_order(op, "result_layout", result_type.shape)
+    if prod(source_type.shape) != prod(result_type.shape):
+        raise unsupported(op, f"a bitcast of {source_type} changes the number of elements")
+    with op.location, ir.InsertionPoint(op):
+        value: ir.Value[Any] = op.operands[0]
+        if source_type.element_type != element:
+            if _width(source_type.element_type) != _width(element):
+                raise unsupported(op, f"a bitcast of {source_type} changes the width of elements")
+            value = ir.stablehlo.bitcast_convert(ir.RankedTensorType.get(source_type.shape, element), value)
+        value = _transpose(value, source_order)
+        physical_shape = [result_type.shape[dimension] for dimension in result_order]
+        if list(ir.RankedTensorType(value.type).shape) != physical_shape:
+            value = ir.stablehlo.reshape(ir.RankedTensorType.get(physical_shape, element), value)
+        value = _transpose(value, [result_order.index(dimension) for dimension in range(len(result_order))])
+    replace(op, [value])
+
+
+def _transpose(value: ir.Value[Any], permutation: Sequence[int]) -> ir.Value[Any]:
+    if list(permutation) == sorted(permutation):
+        return value
+    transposed: ir.Value[Any] = ir.stablehlo.transpose(value, list(permutation))
+    return transposed
+
+
+def _physical_order(op: ir.Operation, layout_name: str, shape: Sequence[int]) -> list[int]:
+    """Return the dimensions from the slowest in memory to the fastest; row-major order wherever that is the same."""
+    if layout_name not in op.attributes:
+        return list(range(len(shape)))
+    minor_to_major = layout_of(op.attributes[layout_name])
+    if sorted(minor_to_major) != list(range(len(shape))):
+        raise unsupported(op, f"the layout {minor_to_major} does not order the dimensions of shape {list(shape)}")
+    return list(range(len(shape))) if is_row_major(minor_to_major, shape) else minor_to_major[::-1]
+
+
+def _tensor(op: ir.Operation, value: ir.Value[Any]) -> ir.RankedTensorType:
+    if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
+        raise unsupported(op, f"a bitcast needs arrays of known shape, not {value.type}")
+    return value.type
+
+
+def _width(element: ir.Type) -> int:
+    return element.width if isinstance(element, (ir.IntegerType, ir.FloatType)) else 0
+
+
+_REWRITES: Mapping[str, Callable[[ir.Operation], None]] = {
+    "mhlo.fusion": _unwrap_fusion,
+    "mhlo.copy": _forward_operands,
+    "mhlo.domain": _forward_operands,
+    "mhlo.add_dependency": _forward_operands,
+    "mhlo.bitcast": _expand_bitcast,
+    "mhlo.topk": _rename_top_k,
+} | {f"mhlo.{name}": _rename_to_chlo for name in _CHLO_FUNCTIONS}

@@ -1,0 +1,255 @@
+"""Brings any imported module to the ``stablehlo`` level: one function ``@main`` of StableHLO operations."""
+
+from collections.abc import Callable, Mapping
+from math import prod
+
+from xgpu import ir
+from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
+from xgpu.errors import InvalidInput, Unsupported
+from xgpu.frontend.associative_scan import expand_associative_scans
+from xgpu.frontend.chlo import KEPT_FUNCTIONS, legalize_chlo
+from xgpu.frontend.complex_constants import split_complex_constants
+from xgpu.frontend.entry_layouts import apply_entry_layouts
+from xgpu.frontend.expansions import expand_operations
+from xgpu.frontend.inline_calls import inline_calls
+from xgpu.frontend.mhlo import replace, rewrite_mhlo
+from xgpu.frontend.narrow_floats import widen_narrow_floats
+from xgpu.frontend.source_location import name_of, source_of, unsupported
+
+# Custom calls that only mark how an array is placed; on one device they are the identity.
+_PLACEMENT_CALLS = frozenset(
+    ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "annotate_device_placement")
+)
+# What an import attaches to operations and functions and nothing here reads.
+_DROPPED_ATTRIBUTES = frozenset(
+    ("mhlo.sharding", "mhlo.frontend_attributes", "sdy.sharding", "xla_shape", "result_layout", "source_layout")
+)
+# Operations that have a form of known sizes, which takes the place of those whose sizes are constants.
+_SIZED_BY_OPERANDS = tuple(
+    f"stablehlo.{name}"
+    for name in (
+        "dynamic_broadcast_in_dim",
+        "dynamic_conv",
+        "dynamic_gather",
+        "dynamic_iota",
+        "dynamic_pad",
+        "dynamic_reshape",
+        "real_dynamic_slice",
+    )
+)
+_CALL_OPERATIONS = frozenset(("func.return", "func.call"))
+
+
+def normalize(module: ir.Module) -> None:
+    """Rewrite a StableHLO, CHLO and MHLO module in place to the ``stablehlo`` level.
+
+    Afterwards the module holds one function, ``@main``, of StableHLO operations on arrays of known shape: calls and
+    composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
+    expanded, tuples, sharding and optimisation barriers gone. Complex constants are made of real ones, and
+    exponentials, logarithms and square roots of complex numbers of real functions. Arithmetic on floats of 8 and 4 bits
+    is done in wider ones.
+
+    Raises InvalidInput if there is no entry function, and Unsupported, with the operation, its type and the user's
+    source line, for what xgpu cannot represent: dynamic shapes, tokens, unknown operations, and recursion. Arrays that
+    HLO text gives another layout than row-major go in and out as they lie in memory, see `entry_layouts`.
+    """
+    _select_main(module)
+    apply_entry_layouts(module, main_of(module))
+    rewrite_mhlo(module)
+    _run_passes(module, "symbol-dce")
+    if _has_operations(module, ("mhlo.",)):
+        _run_passes(module, "hlo-legalize-to-stablehlo")
+    # Before the first step that reads a constant, and again below, as CHLO's functions bring new ones.
+    split_complex_constants(module)
+    expand_associative_scans(module)
+    _run(legalize_chlo, module)
+    _run_passes(module, "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})")
+    if _has_operations(module, _SIZED_BY_OPERANDS):
+        _run_passes(module, "func.func(stablehlo-canonicalize-dynamism)")
+    _remove_wrappers(module)
+    _check_operations(module)
+    inline_calls(module)
+    expand_operations(module)
+    if split_complex_constants(module):
+        _run_passes(module, "func.func(stablehlo-complex-math-expander)")
+    widen_narrow_floats(module)
+    _run_passes(module, "func.func(cse)")
+    _drop_annotations(module)
+
+
+def main_of(module: ir.Module) -> ir.func.FuncOp:
+    """Return the function ``@main`` of a module. Raises InvalidInput if there is none."""
+    for op in module.body.operations:
+        if isinstance(op, ir.func.FuncOp) and op.name.value == "main":
+            return op
+    raise InvalidInput("the module has no function @main")
+
+
+def _select_main(module: ir.Module) -> None:
+    """Name the entry function ``main``, make it the only public one, and check that it has a body."""
+    functions = [op for op in module.body.operations if isinstance(op, ir.func.FuncOp)]
+    public = [function for function in functions if not _is_private(function)]
+    named = [function for function in functions if function.name.value == "main"]
+    candidates = named or public
+    if len(candidates) != 1:
+        names = ", ".join(f"@{function.name.value}" for function in public) or "none"
+        raise InvalidInput(f"expected a function @main or exactly one public function; the public ones are: {names}")
+    (main,) = candidates
+    if main.is_external:
+        raise InvalidInput(f"the entry function @{main.name.value} has no body", source_of(main))
+    if not named:
+        main.operation.attributes["sym_name"] = ir.StringAttr.get("main", module.context)
+    for function in functions:
+        # Private functions that nothing calls are then removed as dead.
+        visibility = "public" if function == main else "private"
+        function.operation.attributes["sym_visibility"] = ir.StringAttr.get(visibility, module.context)
+
+
+def _is_private(function: ir.func.FuncOp) -> bool:
+    attributes = function.operation.attributes
+    return "sym_visibility" in attributes and ir.StringAttr(attributes["sym_visibility"]).value == "private"
+
+
+def _run_passes(module: ir.Module, pipeline: str) -> None:
+    """Run MLIR passes; what they refuse becomes Unsupported at the user's source line."""
+    passes = ir.PassManager.parse(f"builtin.module({pipeline})", module.context)
+    _run(lambda module: passes.run(module.operation), module)
+
+
+def _run(rewrite: Callable[[ir.Module], None], module: ir.Module) -> None:
+    try:
+        rewrite(module)
+    except ir.MLIRError as error:
+        diagnostics = error.error_diagnostics
+        if not diagnostics:
+            raise Unsupported(str(error)) from None
+        first = diagnostics[0]
+        raise Unsupported(first.message.split("\n")[0], source_of(first.location)) from None
+
+
+def _operations(module: ir.Module) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def collect(op: ir.Operation) -> ir.WalkResult:
+        found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def _has_operations(module: ir.Module, prefixes: tuple[str, ...]) -> bool:
+    return any(op.name.startswith(prefixes) for op in _operations(module))
+
+
+def _remove_wrappers(module: ir.Module) -> None:
+    """Remove operations that are the identity on one device, and take tuples apart."""
+    for op in _operations(module):
+        rewrite = _WRAPPERS.get(op.name)
+        if rewrite is not None:
+            rewrite(op)
+
+
+def _forward(op: ir.Operation) -> None:
+    replace(op, list(op.operands))
+
+
+def _forward_placement(op: ir.Operation) -> None:
+    target = ir.StringAttr(op.attributes["call_target_name"]).value
+    if target not in _PLACEMENT_CALLS or len(op.operands) != 1 or len(op.results) != 1:
+        return
+    if op.operands[0].type != op.results[0].type:
+        raise unsupported(op, f"{target} splits an array over several devices; compile a one-device program")
+    _forward(op)
+
+
+def _forward_element(op: ir.Operation) -> None:
+    """Replace get_tuple_element by the element, if the tuple was made in sight."""
+    producer = op.operands[0].owner
+    reason = "tuples are supported only where they are made and taken apart in one function"
+    if isinstance(producer, ir.Block):
+        raise unsupported(op, reason)
+    if producer.name != "stablehlo.tuple":
+        raise unsupported(producer, reason)
+    tuple_op = producer.operation
+    replace(op, [tuple_op.operands[ir.IntegerAttr(op.attributes["index"]).value]])
+    if not any(True for _ in tuple_op.results[0].uses):
+        tuple_op.erase()
+
+
+def _erase(op: ir.Operation) -> None:
+    op.erase()
+
+
+_WRAPPERS: Mapping[str, Callable[[ir.Operation], None]] = {
+    "stablehlo.optimization_barrier": _forward,
+    "stablehlo.custom_call": _forward_placement,
+    "stablehlo.get_tuple_element": _forward_element,
+    "sdy.sharding_constraint": _forward,
+    "sdy.mesh": _erase,
+}
+
+
+def _check_operations(module: ir.Module) -> None:
+    """Refuse operations outside StableHLO and values that are no arrays of known shape."""
+    for top in module.body.operations:
+        if top.operation.name != "func.func":
+            raise unsupported(top, "only functions are supported at the top of a module")
+    checked: dict[ir.Type, str | None] = {}
+    for op in _operations(module)[1:]:
+        is_function = op.name == "func.func" and op.parent == module.operation
+        is_known = op.name.startswith("stablehlo.") or op.name in KEPT_FUNCTIONS
+        if not (is_function or is_known or op.name in _CALL_OPERATIONS):
+            raise unsupported(op, "not a StableHLO operation")
+        if any(len(region.blocks) > 1 for region in op.regions):
+            raise unsupported(op, "control flow between blocks is not supported")
+        arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+        for value in (*op.results, *arguments):
+            if value.type not in checked:
+                checked[value.type] = _refusal(value.type)
+            reason = checked[value.type]
+            if reason is not None and is_function and isinstance(value, ir.BlockArgument):
+                name = name_of(value) or f"number {value.arg_number}"
+                raise Unsupported(f"argument {name} of {op.attributes['sym_name']}: {reason}", source_of(op))
+            if reason is not None:
+                raise unsupported(op, reason)
+
+
+def _refusal(of_type: ir.Type) -> str | None:
+    """Return why values of this type cannot be compiled, or None if they can."""
+    if str(of_type) in ("!stablehlo.token", "!mhlo.token"):
+        return "tokens, which order side effects such as prints and callbacks, are not supported"
+    if isinstance(of_type, ir.TupleType):
+        return f"the tuple {of_type} is not supported"
+    if not isinstance(of_type, ir.RankedTensorType):
+        return f"a value of type {of_type} is not supported, only arrays"
+    if not of_type.has_static_shape or (of_type.encoding is not None):
+        return f"the shape of {of_type} is dynamic; only shapes known at compile time are supported"
+    if prod(of_type.shape) > MAX_ELEMENTS:
+        return f"{of_type} has more than {MAX_ELEMENTS} elements"
+    try:
+        dtype_of_element(of_type.element_type)
+    except Unsupported as error:
+        return error.message
+    return None
+
+
+def _drop_annotations(module: ir.Module) -> None:
+    """Remove attributes that nothing after the frontend reads, so that they cannot make equal programs differ."""
+    _keep_attributes(module.operation, ("sym_name",))
+    # Results keep the names that JAX gave them.
+    _keep_attributes(main_of(module).operation, ("sym_name", "function_type", "res_attrs"))
+    for op in _operations(module):
+        for name in _attribute_names(op):
+            if name in _DROPPED_ATTRIBUTES:
+                del op.attributes[name]
+
+
+def _keep_attributes(op: ir.Operation, kept: tuple[str, ...]) -> None:
+    for name in _attribute_names(op):
+        if name not in kept:
+            del op.attributes[name]
+
+
+def _attribute_names(op: ir.Operation) -> list[str]:
+    return list(op.attributes)

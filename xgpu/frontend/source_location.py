@@ -1,0 +1,59 @@
+"""Where in the user's source an operation came from, read off its MLIR location, and errors that say so."""
+
+from pathlib import Path
+from typing import Any, cast
+
+import xgpu
+from xgpu import ir
+from xgpu.errors import SourceLocation, Unsupported
+
+_OWN_FOLDER = str(Path(xgpu.__file__).parent)
+# Locations nest as deep as the user's call stack does; deeper than this only machine-made text goes.
+_MAX_LOCATIONS = 10_000
+
+
+def source_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> SourceLocation | None:
+    """Return the innermost frame of the user's source behind a location, operation or value, or None.
+
+    A call-site location is read callee first, since the callee is the inner frame; a fused location in its order; a
+    name location through its child. Frames inside xgpu itself are passed over.
+    """
+    # JAX names each frame and counts its columns from 0; the MLIR parser counts from 1 and names nothing.
+    pending = [(_location_of(where), False)]
+    for _ in range(_MAX_LOCATIONS):
+        if not pending:
+            return None
+        location, from_jax = pending.pop()
+        if isinstance(location, ir.FileLineColLoc):
+            if location.start_line and not location.filename.startswith(_OWN_FOLDER):
+                return SourceLocation(location.filename, location.start_line, location.start_col + from_jax)
+        elif isinstance(location, ir.NameLoc):
+            pending.append((location.child_loc, True))
+        elif isinstance(location, ir.CallSiteLoc):
+            pending += ((location.caller, from_jax), (location.callee, from_jax))
+        elif isinstance(location, ir.FusedLoc):
+            pending += ((cast(ir.Location, child), from_jax) for child in reversed(location.locations))
+    return None
+
+
+def name_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> str | None:
+    """Return the name that a location starts with (JAX and HLO text name arguments and instructions so), or None."""
+    location = _location_of(where)
+    return (location.name_str or None) if isinstance(location, ir.NameLoc) else None
+
+
+def unsupported(op: ir.Operation | ir.OpView, reason: str) -> Unsupported:
+    """Return the error for an operation that xgpu cannot compile, with its type and the user's source line."""
+    operation = op.operation
+    types = ", ".join(str(result.type) for result in operation.results) or "no result"
+    source = source_of(operation)
+    name = name_of(operation)
+    # HLO text without metadata has no lines, but its instruction names find the place as well.
+    instruction = f" ('{name}')" if source is None and name else ""
+    return Unsupported(f"{operation.name}{instruction} of type {types}: {reason}", source)
+
+
+def _location_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> ir.Location:
+    location = where if isinstance(where, ir.Location) else where.location
+    # Diagnostics carry locations of the base class; a round trip through the attribute gives the real one.
+    return ir.Location.from_attr(location.attr, location.context) if type(location) is ir.Location else location
