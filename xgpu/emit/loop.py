@@ -1,0 +1,98 @@
+"""The loop emitter: each thread computes a few consecutive elements of the results, which all have one shape.
+
+Consecutive threads take consecutive runs of elements, so accesses coalesce, and a run is as long as one vector access
+allows. A bounds check appears only where the number of elements does not fill the last block. (Source of the launch
+numbers: XLA's loop emitter; the run length is wider here, see ``elements_per_thread``.)
+"""
+
+import math
+from collections.abc import Sequence
+
+from xgpu import ir
+from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
+from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.indexing.affine import delinearize, dim, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.partition.subgraphs import partition
+
+
+def elements_per_thread(fusion: Fusion, elements: int) -> int:
+    """Return how many consecutive elements a thread computes: a power of two.
+
+    As many as one vector store of the widest result holds, so that neighbouring threads' stores leave no gaps, but no
+    more than two vector loads of the widest parameter of that size; 1 if the result is smaller than the device's
+    threads, which then all have work. An option may bound it further. In any case as many as fill the bytes of results
+    whose elements share them: a byte is written by one thread.
+    """
+    threads = fusion.device.sm_count * fusion.device.max_threads_per_sm
+    least = max(8 // min(8, element_dtype(type_).storage_bits) for type_ in fusion.result_types)
+    if elements < threads:
+        return least
+    access = fusion.device.max_vector_bytes
+    stored = max(_bytes_per_element(type_) for type_ in fusion.result_types)
+    whole = [type_ for type_ in fusion.parameter_types if math.prod(ir.RankedTensorType(type_).shape) >= elements]
+    loaded = max((_bytes_per_element(type_) for type_ in whole), default=stored)
+    count = min(access // stored, 2 * access // loaded)
+    return max(least, min(count, fusion.options.max_elements_per_thread or count))
+
+
+def _bytes_per_element(type_: ir.Type) -> int:
+    return max(1, element_dtype(type_).storage_bits // 8)
+
+
+class LoopEmitter:
+    """Emits a fusion whose results are all functions of the same indices."""
+
+    NAME = "loop"
+
+    def __init__(self, fusion: Fusion):
+        self.fusion = fusion
+        self.shape: tuple[int, ...] = tuple(ir.RankedTensorType(fusion.result_types[0]).shape)
+        self.elements = math.prod(self.shape)
+        self.run = elements_per_thread(fusion, self.elements)
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """As many blocks along x as cover the result once."""
+        threads = self.fusion.options.threads_per_block
+        return LaunchDimensions((math.ceil(self.elements / (threads * self.run)), 1, 1), (threads, 1, 1))
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[element of the run] -> indices, the same for every output."""
+        launch = self.launch_dimensions()
+        threads, blocks = launch.block[0], launch.grid[0]
+        linear = (dim(1) * threads + dim(0)) * self.run + symbol(0)
+        return IndexingMap(
+            (Interval(0, threads - 1), Interval(0, blocks - 1)),
+            (Interval(0, self.run - 1),),
+            delinearize(linear, self.shape),
+            ((linear, Interval(0, self.elements - 1)),),
+        ).simplify()
+
+    def emit(self) -> None:
+        """Write the entry function, then the subgraph functions."""
+        functions = SubgraphFunctions(self.fusion.name, partition(self.fusion.body), list(self.fusion.body.arguments))
+        block = entry_function(self.fusion, self)
+        inputs = list(block.arguments)[: len(self.fusion.parameter_types)]
+        outputs = list(block.arguments)[len(inputs) :]
+        with ir.InsertionPoint(block):
+            loop = LoopOp.build(self.thread_to_output(0), thread_and_block(self.launch_dimensions()), outputs)
+            with ir.InsertionPoint(loop.body):
+                root = functions.partition.subgraphs[0]
+                indices = loop.result_arguments
+                scalars = PureCallOp.build(functions.names[0], [*inputs, *indices], functions.result_types(root))
+                YieldOp.build(
+                    [
+                        _insert(scalar, tensor, indices)
+                        for scalar, tensor in zip(scalars, loop.carried_arguments, strict=True)
+                    ]
+                )
+            ir.func.return_(list(loop.operation.results))
+        functions.emit()
+
+
+def _insert(scalar: ir.Value, tensor: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    operands = [scalar, tensor, *indices]
+    return ir.Operation.create("tensor.insert", results=[tensor.type], operands=operands).results[0]

@@ -1,0 +1,112 @@
+"""The one table from a StableHLO operation to the builder of its scalar code.
+
+An operation here is elementwise: its result at some indices depends on its operands' values there alone. Operations
+that move data (slice, pad, gather, ...) need no builder: their indexing maps say it all.
+"""
+
+from collections.abc import Callable
+
+from xgpu import ir
+from xgpu.dialects.xgpu import ErfInvOp
+from xgpu.emit.scalar import arithmetic, convert
+from xgpu.emit.scalar.complex_numbers import COMPLEX, is_complex_operation
+from xgpu.emit.scalar.op import Builder, ScalarOp, compare_floats, constant
+from xgpu.frontend.source_location import unsupported
+
+
+def _math(operation: Callable[..., ir.Value]) -> Builder:
+    """Return the builder of a function of floats that `expand-math` writes out."""
+
+    def build(op: ScalarOp) -> ir.Value:
+        if not op.dtype.is_float:
+            raise unsupported(op.op, f"{op.dtype} is not supported by this operation")
+        return operation(*op.operands)
+
+    return build
+
+
+def _logistic(op: ScalarOp) -> ir.Value:
+    """1 / (1 + exp(-x)), computed in f32 if the type is narrower, as one rounding is then enough.
+
+    With e = exp(-|x|), it is e / (1 + e) for a negative x: exp(-x) is infinite before the result is zero.
+    """
+    (value,) = op.operands
+    type_ = ir.F32Type.get() if op.dtype.bits < 32 else op.type
+    wide = value if type_ == op.type else ir.arith.extf(type_, value)
+    one = constant(type_, 1.0)
+    power = ir.math.exp(ir.arith.negf(ir.math.absf(wide)))
+    is_negative = compare_floats("olt", wide, constant(type_, 0.0))
+    result = ir.arith.divf(ir.arith.select(is_negative, power, one), ir.arith.addf(one, power))
+    return result if type_ == op.type else ir.arith.truncf(op.type, result)
+
+
+ELEMENTWISE: dict[str, Builder] = {
+    "chlo.acos": _math(ir.math.acos),
+    "chlo.acosh": _math(ir.math.acosh),
+    "chlo.asin": _math(ir.math.asin),
+    "chlo.asinh": _math(ir.math.asinh),
+    "chlo.atan": _math(ir.math.atan),
+    "chlo.atanh": _math(ir.math.atanh),
+    "chlo.cosh": _math(ir.math.cosh),
+    "chlo.erf": _math(ir.math.erf),
+    "chlo.erf_inv": _math(ErfInvOp.build),
+    "chlo.erfc": _math(ir.math.erfc),
+    "chlo.sinh": _math(ir.math.sinh),
+    "stablehlo.abs": arithmetic.absolute,
+    "stablehlo.add": arithmetic.add,
+    "stablehlo.and": arithmetic.bitwise(ir.arith.andi),
+    "stablehlo.atan2": _math(ir.math.atan2),
+    "stablehlo.bitcast_convert": convert.bitcast_convert,
+    "stablehlo.cbrt": _math(ir.math.cbrt),
+    "stablehlo.ceil": _math(ir.math.ceil),
+    "stablehlo.clamp": arithmetic.clamp,
+    "stablehlo.compare": arithmetic.compare,
+    "stablehlo.convert": convert.convert,
+    "stablehlo.cosine": _math(ir.math.cos),
+    "stablehlo.count_leading_zeros": arithmetic.count_leading_zeros,
+    "stablehlo.divide": arithmetic.divide,
+    "stablehlo.exponential": _math(ir.math.exp),
+    "stablehlo.exponential_minus_one": _math(ir.math.expm1),
+    "stablehlo.floor": _math(ir.math.floor),
+    "stablehlo.is_finite": arithmetic.is_finite,
+    "stablehlo.log": _math(ir.math.log),
+    "stablehlo.log_plus_one": _math(ir.math.log1p),
+    "stablehlo.logistic": _logistic,
+    "stablehlo.maximum": arithmetic.maximum,
+    "stablehlo.minimum": arithmetic.minimum,
+    "stablehlo.multiply": arithmetic.multiply,
+    "stablehlo.negate": arithmetic.negate,
+    "stablehlo.not": arithmetic.not_,
+    "stablehlo.or": arithmetic.bitwise(ir.arith.ori),
+    "stablehlo.popcnt": arithmetic.popcnt,
+    "stablehlo.power": arithmetic.power,
+    "stablehlo.reduce_precision": convert.reduce_precision,
+    "stablehlo.remainder": arithmetic.remainder,
+    "stablehlo.round_nearest_afz": _math(ir.math.round),
+    "stablehlo.round_nearest_even": _math(ir.math.roundeven),
+    "stablehlo.rsqrt": _math(ir.math.rsqrt),
+    "stablehlo.select": arithmetic.select,
+    "stablehlo.shift_left": arithmetic.shift_left,
+    "stablehlo.shift_right_arithmetic": arithmetic.shift_right_arithmetic,
+    "stablehlo.shift_right_logical": arithmetic.shift_right_logical,
+    "stablehlo.sign": arithmetic.sign,
+    "stablehlo.sine": _math(ir.math.sin),
+    "stablehlo.sqrt": _math(ir.math.sqrt),
+    "stablehlo.subtract": arithmetic.subtract,
+    "stablehlo.tan": _math(ir.math.tan),
+    "stablehlo.tanh": _math(ir.math.tanh),
+    "stablehlo.xor": arithmetic.bitwise(ir.arith.xori),
+}
+
+
+def build_scalar(op: ScalarOp) -> ir.Value:
+    """Emit an elementwise operation at the current insertion point and return its value.
+
+    Raises `Unsupported` naming the operation, its type and the user's line if there is no code for it.
+    """
+    is_complex = is_complex_operation(op)
+    builder = (COMPLEX if is_complex else ELEMENTWISE).get(op.op.name)
+    if builder is None:
+        kind = " on complex numbers" if is_complex else ""
+        raise unsupported(op.op, f"there is no scalar code for this operation{kind}")
+    return builder(op)

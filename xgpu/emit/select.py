@@ -1,0 +1,25 @@
+"""The one table that chooses the emitter of a fusion."""
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.emit.base import Emitter, Fusion
+from xgpu.emit.loop import LoopEmitter
+from xgpu.errors import InvalidInput
+
+EMITTERS: dict[str, type[Emitter]] = {LoopEmitter.NAME: LoopEmitter}
+"""Every emitter by name."""
+
+
+def emit_kernel(fusion: Fusion, emitter: str) -> ir.Module:
+    """Return a new module of level ``emitted`` with the kernel of ``fusion``, in the fusion's context.
+
+    Raises `Unsupported` if an operation has no scalar code.
+    """
+    if emitter not in EMITTERS:
+        raise InvalidInput(f"unknown emitter '{emitter}' of fusion @{fusion.name}; there are {', '.join(EMITTERS)}")
+    with fusion.body.owner.context, ir.Location.unknown():
+        module = ir.Module.create()
+        module.operation.attributes[attributes.LEVEL] = ir.StringAttr.get("emitted")
+        with ir.InsertionPoint(module.body):
+            EMITTERS[emitter](fusion).emit()
+    return module

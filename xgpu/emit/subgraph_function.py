@@ -1,0 +1,269 @@
+"""Writes the functions of a partitioned fusion: ``(tensors..., indices...) -> scalars``, one per subgraph.
+
+Operations are emitted on demand from the subgraph's roots by an explicit stack, so that a chain of any length needs no
+recursion. Only what an operation reads inside a region of its own (the branch of a pad, the body of a reduction) is
+emitted recursively, and the partition bounds that nesting.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from xgpu import ir
+from xgpu.dialects.attributes import range_attributes
+from xgpu.dialects.xgpu import InDomainOp, LoopOp, PureCallOp, YieldOp
+from xgpu.emit.builders import (
+    Values,
+    apply_map,
+    clamped_index,
+    if_else,
+    scalar_type,
+    signless_tensor,
+)
+from xgpu.emit.scalar.accumulation import accumulation_of
+from xgpu.emit.scalar.combiner import emit_combiner
+from xgpu.emit.scalar.constants import emit_constant, emit_iota
+from xgpu.emit.scalar.op import ScalarOp, element_dtype
+from xgpu.emit.scalar.table import build_scalar
+from xgpu.indexing.access import Access
+from xgpu.indexing.affine import AffineExpr
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.partition.subgraphs import Node, Partition, Scope, Subgraph
+
+
+class SubgraphFunctions:
+    """The functions of one fusion. ``parameters`` are the fusion's block arguments, in order."""
+
+    def __init__(self, name: str, partition: Partition, parameters: Sequence[ir.Value]):
+        self.partition = partition
+        self.parameters = list(parameters)
+        self.tensor_types = [signless_tensor(value.type) for value in parameters]
+        self.names = [f"{name}__{self._label(subgraph)}" for subgraph in partition.subgraphs]
+
+    def _label(self, subgraph: Subgraph) -> str:
+        if subgraph.number == 0:
+            return "root"
+        op = self.partition.nodes[subgraph.roots[0]].op
+        return f"{op.name.partition('.')[2]}_{subgraph.number}"
+
+    def returned(self, subgraph: Subgraph) -> list[ir.Value]:
+        """Return the values of the fusion whose scalars the function returns."""
+        if subgraph.number == 0:
+            return list(self.partition.results)
+        return list(self.partition.nodes[subgraph.roots[0]].op.results)
+
+    def result_types(self, subgraph: Subgraph) -> list[ir.Type]:
+        """Return the types of the scalars that the function returns."""
+        return [scalar_type(element_dtype(value.type)) for value in self.returned(subgraph)]
+
+    def emit(self) -> None:
+        """Write all functions at the current insertion point, the roots' first."""
+        for subgraph in self.partition.subgraphs:
+            self._emit_function(subgraph)
+
+    def _emit_function(self, subgraph: Subgraph) -> None:
+        returned = self.returned(subgraph)
+        shape = ir.RankedTensorType(returned[0].type).shape
+        index = ir.IndexType.get()
+        type_ = ir.FunctionType.get([*self.tensor_types, *[index] * len(shape)], self.result_types(subgraph))
+        function = ir.func.FuncOp(self.names[subgraph.number], type_, visibility="private")  # type: ignore[call-arg]
+        empty = ir.DictAttr.get({})
+        ranges = [range_attributes(Interval(0, size - 1)) for size in shape]
+        function.operation.attributes["arg_attrs"] = ir.ArrayAttr.get([empty] * len(self.tensor_types) + ranges)
+        block = function.add_entry_block()
+        tensors = list(block.arguments)[: len(self.tensor_types)]
+        indices = list(block.arguments)[len(self.tensor_types) :]
+        with ir.InsertionPoint(block):
+            body = _FunctionBody(self, subgraph, dict(zip(self.parameters, tensors, strict=True)), indices)
+            ir.func.return_(body.values_of(returned))
+
+
+class _FunctionBody:
+    """The state of emitting one function: what has a value so far, and the indices of each scope."""
+
+    def __init__(
+        self,
+        functions: SubgraphFunctions,
+        subgraph: Subgraph,
+        tensors: Mapping[ir.Value, ir.Value],
+        indices: Values,
+    ):
+        self.functions = functions
+        self.partition = functions.partition
+        self.subgraph = subgraph
+        self.tensors = tensors
+        self.indices: dict[Scope, Values] = {subgraph.scope: indices}
+        self.values: dict[int, Values] = {}
+        self.reads: dict[tuple[object, Scope], Values] = {}
+
+    def values_of(self, roots: Sequence[ir.Value]) -> Values:
+        """Emit the roots at the function's indices and return their scalars."""
+        return [self._evaluate(value, self.subgraph.scope) for value in roots]
+
+    def _evaluate(self, value: ir.Value, scope: Scope) -> ir.Value:
+        """Emit what ``value`` needs, then return it at ``scope``, whose indices are known."""
+        node = self._local_node(value)
+        if node is not None:
+            self._emit(node.number)
+        return self._read(value, scope)
+
+    def _local_node(self, value: ir.Value) -> Node | None:
+        """Return the node that makes ``value`` if this function emits it."""
+        producer = self.partition.producer.get(value)
+        if producer is None:
+            return None
+        node = self.partition.nodes[producer[0]]
+        return None if node.is_free or node.scope.subgraph != self.subgraph.number else node
+
+    def _emit(self, target: int) -> None:
+        """Emit a node after all it reads. Each frame is a node and the number of its next read."""
+        stack = [[target, 0]]
+        while stack:
+            number, position = stack[-1]
+            node = self.partition.nodes[number]
+            if number in self.values:
+                stack.pop()
+            elif position == len(node.accesses):
+                with node.op.location:
+                    self.values[number] = self._build(node)
+                stack.pop()
+            else:
+                stack[-1][1] += 1
+                if not node.is_deferred(position):
+                    with node.op.location:
+                        self._open(self.partition.scope_of[number, position])
+                    operand = self._local_node(node.op.operands[node.accesses[position].operand])
+                    if operand is not None:
+                        stack.append([operand.number, 0])
+
+    def _open(self, scope: Scope) -> None:
+        """Compute the indices of ``scope`` from those of the scope that its reader is in."""
+        if scope in self.indices:
+            return
+        assert scope.parent is not None
+        node = self.partition.nodes[scope.reader]
+        self.indices[scope] = apply_map(node.accesses[scope.access].map, self._variables(node, scope.access))
+
+    def _variables(self, node: Node, position: int) -> Values:
+        """Return the values of the dimensions of a read's map: the node's indices, then the runtime indices."""
+        runtime = []
+        for index in node.accesses[position].runtime:
+            operand = node.op.operands[node.accesses[index.access].operand]
+            value = self._read(operand, self.partition.scope_of[node.number, index.access])
+            runtime.append(clamped_index(value, element_dtype(operand.type), index.clamp))
+        return [*self.indices[node.scope], *runtime]
+
+    def _read(self, value: ir.Value, scope: Scope) -> ir.Value:
+        """Return ``value`` at ``scope``: an element of a parameter, a constant, a local value or another's call."""
+        producer = self.partition.producer.get(value)
+        if producer is None:
+            if (value, scope) not in self.reads:
+                self.reads[value, scope] = [self._extract(self.tensors[value], scope)]
+            return self.reads[value, scope][0]
+        node = self.partition.nodes[producer[0]]
+        if node.is_free:
+            return emit_constant(node.op, self.indices[scope])
+        if node.scope.subgraph == self.subgraph.number:
+            return self.values[node.number][producer[1]]
+        if (node.number, scope) not in self.reads:
+            callee = self.partition.subgraphs[node.scope.subgraph]
+            self.reads[node.number, scope] = PureCallOp.build(
+                self.functions.names[callee.number],
+                [*self.tensors.values(), *self.indices[scope]],
+                self.functions.result_types(callee),
+            )
+        return self.reads[node.number, scope][producer[1]]
+
+    def _extract(self, tensor: ir.Value, scope: Scope) -> ir.Value:
+        element = ir.RankedTensorType(tensor.type).element_type
+        operands = [tensor, *self.indices[scope]]
+        return ir.Operation.create("tensor.extract", results=[element], operands=operands).results[0]
+
+    def _operand(self, node: Node, position: int) -> ir.Value:
+        """Return the value of a read whose scope is open."""
+        return self._read(
+            node.op.operands[node.accesses[position].operand], self.partition.scope_of[node.number, position]
+        )
+
+    def _build(self, node: Node) -> Values:
+        if node.kind == "generator":
+            return [emit_iota(node.op, self.indices[node.scope])]
+        if node.kind == "elementwise":
+            operands = tuple(self._operand(node, position) for position in range(len(node.accesses)))
+            if node.op.regions:
+                return emit_combiner(node.op.regions[0].blocks[0], operands)
+            return [build_scalar(ScalarOp(node.op, operands, tuple(self.indices[node.scope])))]
+        if node.kind == "indexing":
+            return [self._operand(node, len(node.accesses) - 1)]
+        if node.kind in ("reduce", "contract"):
+            return self._build_loop(node)
+        pieces = [i for i in range(len(node.accesses)) if node.is_deferred(i)]
+        return [self._build_pieces(node, pieces)]
+
+    def _build_pieces(self, node: Node, pieces: list[int]) -> ir.Value:
+        """Emit the choice between reads, the first whose map's constraints hold; the last needs no test."""
+        if len(pieces) == 1:
+            position = pieces[0]
+            scope = self.partition.scope_of[node.number, position]
+            self._open(scope)
+            return self._evaluate(node.op.operands[node.accesses[position].operand], scope)
+        first, rest = _split(node, pieces)
+        test = _test_of(node, first)
+        condition = InDomainOp.build(test, self._variables(node, first[0]))
+        return if_else(
+            condition,
+            [scalar_type(element_dtype(node.op.results[0].type))],
+            lambda: [self._build_pieces(node, first)],
+            lambda: [self._build_pieces(node, rest)],
+        )[0]
+
+    def _build_loop(self, node: Node) -> Values:
+        """Emit a loop over what is read along symbols."""
+        reads = [position for position in range(len(node.accesses)) if node.is_deferred(position)]
+        initial = [self._operand(node, position) for position in range(len(reads), len(node.accesses))]
+        accumulation = accumulation_of(node.op)
+        scopes = list(dict.fromkeys(self.partition.scope_of[node.number, position] for position in reads))
+        maps = [node.accesses[scope.access].map for scope in scopes]
+        map_ = replace(maps[0], results=tuple(result for each in maps for result in each.results))
+        loop = LoopOp.build(map_, self.indices[node.scope], accumulation.emit_start(initial))
+        indices = iter(loop.result_arguments)
+        for scope, each in zip(scopes, maps, strict=True):
+            self.indices[scope] = list(itertools.islice(indices, len(each.results)))
+        with ir.InsertionPoint(loop.body):
+            elements = [
+                self._evaluate(
+                    node.op.operands[node.accesses[position].operand], self.partition.scope_of[node.number, position]
+                )
+                for position in reads
+            ]
+            YieldOp.build(accumulation.emit_step(loop.carried_arguments, elements))
+        return accumulation.emit_end(list(loop.operation.results))
+
+
+def _band(access: Access) -> tuple[AffineExpr, Interval] | None:
+    """Return the expression without its constant, and the interval it must lie in, if there is just one."""
+    if len(access.map.constraints) != 1:
+        return None
+    expression, interval = access.map.constraints[0]
+    return expression - expression.constant, interval - expression.constant
+
+
+def _split(node: Node, pieces: list[int]) -> tuple[list[int], list[int]]:
+    """Split the pieces in two to test between: in halves if they lie along one expression in order, else the first."""
+    bands = [band for i in pieces if (band := _band(node.accesses[i])) is not None]
+    ordered = len(bands) == len(pieces) and all(
+        left[0] == right[0] and left[1].upper < right[1].lower for left, right in itertools.pairwise(bands)
+    )
+    middle = len(pieces) // 2 if ordered else 1
+    return pieces[:middle], pieces[middle:]
+
+
+def _test_of(node: Node, pieces: list[int]) -> IndexingMap:
+    """Return a map without results whose constraints hold where one of ``pieces`` is read."""
+    map_ = node.accesses[pieces[0]].map
+    first, last = _band(node.accesses[pieces[0]]), _band(node.accesses[pieces[-1]])
+    constraints = map_.constraints
+    if len(pieces) > 1 and first is not None and last is not None:
+        constraints = ((first[0], first[1].union(last[1])),)
+    return IndexingMap(map_.dims, map_.symbols, (), constraints)
