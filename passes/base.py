@@ -1,0 +1,105 @@
+"""What a pass is: a frozen dataclass of options with ``apply``, in a file named after it.
+
+The file ``passes/lower_loops.py`` holds the pass ``lower-loops``, the class ``LowerLoops``. Its options on the command
+line are its fields. Nothing else registers it but a line in ``passes/registry.py``.
+"""
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+from xgpu import ir
+from xgpu.errors import InvalidInput
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Base of all passes. A subclass sets ``NAME``, may add fields (its options, all with defaults) and rewrites."""
+
+    NAME: ClassVar[str] = ""
+
+    def apply(self, module: ir.Module) -> None:
+        """Rewrite ``module`` in place. The context and an unknown location are current."""
+        raise NotImplementedError(f"pass {self.NAME} does not define apply")
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the first line of the pass's documentation."""
+        return (cls.__doc__ or "").strip().partition("\n")[0]
+
+    @classmethod
+    def options(cls) -> tuple[dataclasses.Field[Any], ...]:
+        """Return the pass's options as dataclass fields, in the order of declaration."""
+        return dataclasses.fields(cls)
+
+    @classmethod
+    def from_options(cls, options: dict[str, str]) -> Self:
+        """Return the pass with ``options`` as given on the command line; raises `InvalidInput` for a wrong one."""
+        fields = {field.name.replace("_", "-"): field for field in cls.options()}
+        hints = typing.get_type_hints(cls)
+        values: dict[str, Any] = {}
+        for name, text in options.items():
+            field = fields.get(name.replace("_", "-"))
+            if field is None:
+                known = ", ".join(sorted(fields)) or "none"
+                raise InvalidInput(f"pass '{cls.NAME}' has no option '{name}'; its options: {known}")
+            values[field.name] = _convert(cls.NAME, name, text, hints[field.name])
+        return cls(**values)
+
+    def __str__(self) -> str:
+        changed = [
+            f"{field.name.replace('_', '-')}={_text(getattr(self, field.name))}"
+            for field in self.options()
+            if getattr(self, field.name) != field.default
+        ]
+        return f"{self.NAME}{{{' '.join(changed)}}}" if changed else self.NAME
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def describe_type(hint: Any) -> str:
+    """Return how the help text names the type of an option: ``int``, ``true|false``, or the accepted words."""
+    if typing.get_origin(hint) is Literal:
+        return "|".join(typing.get_args(hint))
+    return "true|false" if hint is bool else str(hint.__name__)
+
+
+def _convert(pass_name: str, option: str, text: str, hint: Any) -> Any:
+    if isinstance(hint, types.UnionType):
+        raise TypeError(f"pass {pass_name}: an option has one type, {option} has {hint}")
+    try:
+        if hint is bool:
+            return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]
+        if typing.get_origin(hint) is Literal:
+            return {word: word for word in typing.get_args(hint)}[text]
+        return hint(text)
+    except (KeyError, ValueError):
+        expected = describe_type(hint)
+        raise InvalidInput(f"pass '{pass_name}', option '{option}': expected {expected}, got '{text}'") from None
+
+
+def functions(module: ir.Module) -> list[ir.func.FuncOp]:
+    """Return the functions of ``module`` that have a body."""
+    return [op for op in module.body.operations if isinstance(op, ir.func.FuncOp) and op.operation.regions[0].blocks]
+
+
+def function_name(function: ir.func.FuncOp) -> str:
+    """Return the symbol name of ``function``."""
+    return ir.StringAttr(function.operation.attributes["sym_name"]).value
+
+
+def walk(op: ir.Operation, name: str | None = None, post_order: bool = True) -> list[ir.Operation]:
+    """Return the operations nested in ``op`` (itself included) in walk order, only those called ``name`` if given."""
+    found: list[ir.Operation] = []
+
+    def visit(nested: ir.Operation) -> ir.WalkResult:
+        if name is None or nested.name == name:
+            found.append(nested)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit, ir.WalkOrder.POST_ORDER if post_order else ir.WalkOrder.PRE_ORDER)
+    return found

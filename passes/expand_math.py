@@ -1,0 +1,155 @@
+"""The pass expand-math."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.dialects.attributes import COLD
+from xgpu.dialects.xgpu import ErfInvOp
+from xgpu.passes import math_exponential, math_logarithm, math_special, math_trigonometry
+from xgpu.passes.base import Pass, function_name, functions, walk
+from xgpu.passes.math_builder import Constants, MathBuilder, Target
+
+_Build = Callable[..., ir.Value | Sequence[ir.Value]]
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """How to write one function. A large one becomes a function of the module, once per type, that is called."""
+
+    build: Callable[..., ir.Value]
+    is_large: bool = False
+
+
+_EXPONENTIAL = {
+    "exp": Expansion(math_exponential.exp),
+    "exp2": Expansion(math_exponential.exp2),
+    "expm1": Expansion(math_exponential.expm1),
+    "tanh": Expansion(math_exponential.tanh),
+    "sinh": Expansion(math_exponential.sinh, is_large=True),
+    "cosh": Expansion(math_exponential.cosh, is_large=True),
+}
+_LOGARITHM = {
+    "log": Expansion(math_logarithm.log),
+    "log2": Expansion(math_logarithm.log2),
+    "log1p": Expansion(math_logarithm.log1p),
+    "powf": Expansion(math_logarithm.powf, is_large=True),
+    "asinh": Expansion(math_logarithm.asinh, is_large=True),
+    "acosh": Expansion(math_logarithm.acosh, is_large=True),
+    "atanh": Expansion(math_logarithm.atanh, is_large=True),
+}
+_TRIGONOMETRY = {
+    "sin": Expansion(math_trigonometry.sin),
+    "cos": Expansion(math_trigonometry.cos),
+    "tan": Expansion(math_trigonometry.tan, is_large=True),
+    "asin": Expansion(math_trigonometry.asin, is_large=True),
+    "acos": Expansion(math_trigonometry.acos, is_large=True),
+    "atan": Expansion(math_trigonometry.atan, is_large=True),
+    "atan2": Expansion(math_trigonometry.atan2, is_large=True),
+}
+_SPECIAL = {
+    "rsqrt": Expansion(math_special.rsqrt),
+    "cbrt": Expansion(math_special.cbrt, is_large=True),
+    "erf": Expansion(math_special.erf, is_large=True),
+    "erfc": Expansion(math_special.erfc, is_large=True),
+}
+_OWN = {ErfInvOp.OPERATION_NAME: Expansion(math_special.erf_inv, is_large=True)}
+EXPANSIONS = _OWN | {
+    f"math.{name}": each for name, each in (_EXPONENTIAL | _LOGARITHM | _TRIGONOMETRY | _SPECIAL).items()
+}
+"""Every function that is written out, by operation name; other operations of the math dialect stay."""
+
+_HELPERS: dict[str, Callable[[MathBuilder, ir.Value], Sequence[ir.Value]]] = {
+    math_trigonometry.REDUCE_LARGE: math_trigonometry.reduce_large
+}
+
+
+@dataclass(frozen=True)
+class ExpandMath(Pass):
+    """Write the functions of f32 and f64 as arithmetic, as there is no math library on the GPU.
+
+    Needs expand-floats to have run: narrower floats are computed in f32. Results are within 2 units in the last place
+    of the exact ones (tan, sinh, erf_inv, erfc and some inverse functions: 3 to 5), for all arguments: zeros, subnormal
+    numbers, infinities and NaN included; docs/accuracy.md has the errors. On the GPU, f32 uses its approximate
+    instructions where they are as good as that. What the targets compute themselves stays: sqrt, fma, absf, copysign
+    and roundings. Large functions, and the reduction of large angles, are functions of the module, which are called.
+
+    ```mlir
+    %y = math.rsqrt %x : f32
+    %z = math.powf %x, %y : f32
+    // becomes, for nvvm
+    %y = llvm.call_intrinsic "llvm.nvvm.rsqrt.approx.f"(%x) : (f32) -> f32
+    %z = func.call @xgpu_powf_f32(%x, %y) : (f32, f32) -> f32
+    ```
+    """
+
+    NAME: ClassVar[str] = "expand-math"
+    target: Target = "nvvm"
+    """The machine to expand for: nvvm or host."""
+
+    def apply(self, module: ir.Module) -> None:
+        helpers = _Helpers(self.target, module)
+        for function in functions(module):
+            operations = [op for op in walk(function.operation) if op.name in EXPANSIONS and _is_expanded(op)]
+            constants = Constants(function.operation.regions[0].blocks[0])
+            for op in operations:
+                with ir.InsertionPoint(op), op.location:
+                    value = self._expand(op, constants, helpers)
+                op.results[0].replace_all_uses_with(value)
+                op.erase()
+
+    def _expand(self, op: ir.Operation, constants: Constants, helpers: "_Helpers") -> ir.Value:
+        expansion = EXPANSIONS[op.name]
+        operands = list(op.operands)
+        if expansion.is_large:
+            return helpers.call(op.name.partition(".")[2], expansion.build, operands)[0]
+        builder = MathBuilder(self.target, operands[0].type, constants, helpers.call_helper)
+        return expansion.build(builder, *operands)
+
+
+def _is_expanded(op: ir.Operation) -> bool:
+    return isinstance(op.results[0].type, ir.F32Type | ir.F64Type)
+
+
+class _Helpers:
+    """The functions that expansions call; each is added to the module at its first use, once per type."""
+
+    def __init__(self, target: Target, module: ir.Module):
+        self._target: Target = target
+        self._module = module
+        self._names: dict[tuple[str, ir.Type], tuple[str, list[ir.Type]]] = {}
+        self._taken = {function_name(function) for function in functions(module)}
+
+    def call_helper(self, name: str, operands: Sequence[ir.Value]) -> Sequence[ir.Value]:
+        """Call a helper of ours at the insertion point and return its results."""
+        return self.call(name, _HELPERS[name], operands, is_cold=True)
+
+    def call(self, name: str, build: _Build, operands: Sequence[ir.Value], is_cold: bool = False) -> Sequence[ir.Value]:
+        """Call the function that ``build`` writes at the insertion point and return its results."""
+        key = name, operands[0].type
+        if key not in self._names:
+            self._names[key] = self._define(name, build, [operand.type for operand in operands], is_cold)
+        symbol, results = self._names[key]
+        return list(ir.func.CallOp(results, symbol, operands).results)
+
+    def _define(self, name: str, build: _Build, types: Sequence[ir.Type], is_cold: bool) -> tuple[str, list[ir.Type]]:
+        symbol = f"xgpu_{name}_{types[0]}"
+        while symbol in self._taken:
+            symbol += "_"
+        self._taken.add(symbol)
+        with ir.InsertionPoint(self._module.body), ir.Location.unknown():
+            function = ir.func.FuncOp(symbol, ir.FunctionType.get(list(types), []))
+            function.operation.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            if is_cold:
+                function.operation.attributes[COLD] = ir.UnitAttr.get()
+            block = function.add_entry_block()
+        with ir.InsertionPoint(block), ir.Location.unknown():
+            builder = MathBuilder(self._target, types[0], Constants(block), self.call_helper)
+            built = build(builder, *block.arguments)
+            values = [built] if isinstance(built, ir.Value) else list(built)
+            ir.func.return_(values)
+        results = [value.type for value in values]
+        type_ = ir.FunctionType.get(list(types), results)
+        function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)
+        return symbol, results

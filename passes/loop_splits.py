@@ -1,0 +1,113 @@
+"""Where to split a loop nest so that bounds checks leave its inner loops: decisions on indexing maps, for peel-loops.
+
+Every split keeps the order of the points, so whatever the loops compute stays the same to the last bit.
+"""
+
+from dataclasses import dataclass, replace
+
+from xgpu.indexing.affine import AffineExpr, Division, Symbol, linear
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+_MAX_VECTOR = 16
+"""Points up to which a unit-stride innermost loop counts as a vector, which must not lose its last point."""
+_REST_SHARE = 8
+"""At most one in so many values may go to the loop that keeps the check: it and the main loop diverge in a warp."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """Two maps whose domains make up that of the map that was split, in the order of their points."""
+
+    maps: tuple[IndexingMap, IndexingMap]
+    rest: int | None = None
+    """Which of the two is the rest that few threads execute."""
+
+
+def find_split(map_: IndexingMap) -> Split | None:
+    """Return the first useful split of ``map_``, which must be simplified; None if there is none."""
+    looped = [i for i, interval in enumerate(map_.symbols) if interval.size > 1]
+    if not looped:
+        return None
+    outermost, innermost = looped[0], looped[-1]
+    if outermost != innermost and (split := _split_last(map_, outermost)):
+        return split
+    for number in range(len(map_.constraints)):
+        if split := _split_vector(map_, looped, number):
+            return split
+    return _split_last(map_, outermost) if outermost == innermost and not _is_vector(map_, innermost) else None
+
+
+def _is_vector(map_: IndexingMap, symbol: int) -> bool:
+    factors = (abs(dict(expr.terms).get(Symbol(symbol), 0)) for expr, _ in map_.constraints)
+    return map_.symbols[symbol].size <= _MAX_VECTOR and 1 in factors
+
+
+def _split_last(map_: IndexingMap, symbol: int) -> Split | None:
+    """Split off the last value of the outermost variable if some constraint can fail only there."""
+    interval = map_.symbols[symbol]
+
+    def narrowed(lower: int, upper: int) -> IndexingMap:
+        symbols = (*map_.symbols[:symbol], Interval(lower, upper), *map_.symbols[symbol + 1 :])
+        return replace(map_, symbols=symbols)
+
+    main = narrowed(interval.lower, interval.upper - 1)
+    for expr, allowed in map_.constraints:
+        if symbol in expr.variables()[1] and allowed.contains_interval(expr.interval(main.dims, main.symbols)):
+            return Split((main.simplify(), narrowed(interval.upper, interval.upper).simplify()))
+    return None
+
+
+def _split_vector(map_: IndexingMap, looped: list[int], number: int) -> Split | None:
+    """Split by whether constraint ``number`` holds for all values of the innermost variable of ``looped``."""
+    expr, allowed = map_.constraints[number]
+    factor = dict(expr.terms).get(Symbol(looped[-1]), 0)
+    base = linear({atom: c for atom, c in expr.terms if atom != Symbol(looped[-1])}, expr.constant)
+    direction = _direction(base, map_, looped[:-1])
+    if not factor or looped[-1] in base.variables()[1] or direction is None:
+        return None
+    offset = map_.symbols[looped[-1]] * factor
+    possible = base.interval(map_.dims, map_.symbols)
+    main = Interval(allowed.lower - offset.lower, allowed.upper - offset.upper)
+    below = possible.intersect(Interval(allowed.lower - offset.upper, main.lower - 1))
+    above = possible.intersect(Interval(main.upper + 1, allowed.upper - offset.lower))
+    if below.is_empty == above.is_empty or main.is_empty:
+        return None
+    rest = above if below.is_empty else below
+    if not _is_small(base, rest, possible.intersect(main)):
+        return None
+    others = tuple(constraint for i, constraint in enumerate(map_.constraints) if i != number)
+    main_map = replace(map_, constraints=(*others, (base, main))).simplify()
+    rest_map = map_.with_constraint(base, rest).simplify()
+    rest_is_first = direction * (1 if below.is_empty else -1) < 0
+    return Split((rest_map, main_map), 0) if rest_is_first else Split((main_map, rest_map), 1)
+
+
+def _is_small(base: AffineExpr, rest: Interval, main: Interval) -> bool:
+    """Whether ``base`` has few values in ``rest`` compared with those in ``main``."""
+    step = (base - base.constant).divisor() or 1
+    rest_count, main_count = (
+        (interval.upper - base.constant) // step - (interval.lower - 1 - base.constant) // step
+        for interval in (rest, main)
+    )
+    return main_count > 0 and (rest_count <= 1 or rest_count * _REST_SHARE <= main_count)
+
+
+def _direction(base: AffineExpr, map_: IndexingMap, outer: list[int]) -> int | None:
+    """Return 1 if ``base`` never falls as the loops over ``outer`` run, -1 if it never rises; None if neither."""
+    factors = dict.fromkeys(outer, 0)
+    for atom, factor in base.terms:
+        if isinstance(atom, Symbol):
+            factors[atom.index] = factor
+        elif isinstance(atom, Division) and atom.expr.variables()[1]:
+            return None
+    for direction in (1, -1):
+        reach = 0
+        for symbol in reversed(outer):
+            factor = direction * factors[symbol]
+            if factor < reach:
+                break
+            reach += factor * (map_.symbols[symbol].size - 1)
+        else:
+            return direction
+    return None

@@ -1,0 +1,101 @@
+"""Runs pipelines: passes of ours and MLIR's in one list, verified, timed and printed after every pass."""
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from xgpu import ir
+from xgpu.dialects.verify import problems
+from xgpu.errors import CompilerError, XgpuError
+from xgpu.passes.base import Pass
+
+
+@dataclass(frozen=True)
+class MlirPass:
+    """A pass, or a nested pipeline, of MLIR's own, as its pass manager spells it: ``cse``, ``func.func(cse)``."""
+
+    text: str
+
+    def apply(self, module: ir.Module) -> None:
+        """Run it on ``module``."""
+        _mlir_pipeline(self.text).run(module.operation)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Step = Pass | MlirPass
+"""One step of a pipeline."""
+
+
+def _mlir_pipeline(text: str) -> ir.PassManager:
+    manager = ir.PassManager.parse(f"builtin.module({text})")
+    manager.enable_verifier(False)
+    return manager
+
+
+def is_mlir_pass(text: str) -> bool:
+    """Tell whether MLIR knows ``text`` as a pass or pipeline. A context is current."""
+    try:
+        _mlir_pipeline(text)
+    except (ValueError, ir.MLIRError):
+        return False
+    return True
+
+
+@dataclass
+class Instrumentation:
+    """What to do around each pass. ``times`` collects (pass, seconds) in running order."""
+
+    before: Callable[[Step, ir.Module], None] = lambda step, module: None
+    after: Callable[[Step, ir.Module], None] = lambda step, module: None
+    verify: bool = True
+    times: list[tuple[str, float]] = field(default_factory=list)
+
+
+def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentation | None = None) -> None:
+    """Run ``steps`` on ``module`` in order, verifying after each.
+
+    Raises `CompilerError` naming the pass, the operation and how to repeat the failure if a pass fails or makes IR
+    that does not verify; errors about the input (`InvalidInput`) pass through.
+    """
+    instrumentation = instrumentation or Instrumentation()
+    with module.context, ir.Location.unknown():
+        # In the module's own context, where no insertion point is current: a clone would be put there.
+        original = module.operation.clone()
+        for position, step in enumerate(steps):
+            instrumentation.before(step, module)
+            start = time.perf_counter()
+            try:
+                step.apply(module)
+                if instrumentation.verify:
+                    verify(module)
+            except XgpuError:
+                raise
+            except Exception as error:
+                raise _failure(error, steps[: position + 1], original) from error
+            instrumentation.times.append((str(step), time.perf_counter() - start))
+            instrumentation.after(step, module)
+
+
+class InvalidIR(Exception):
+    """A module that does not verify. Its text names the operation, what was expected and what was found."""
+
+
+def verify(module: ir.Module) -> None:
+    """Raise `InvalidIR` (ours) or `ir.MLIRError` (MLIR's) if ``module`` does not verify."""
+    module.operation.verify()
+    if found := problems(module):
+        first = found[0]
+        raise InvalidIR(f"{first.op.location}: {first.message}\n  in: {first.op}")
+
+
+def _failure(error: Exception, steps: Sequence[Step], original: ir.Operation) -> CompilerError:
+    """Describe the failure of the last of ``steps``, which began with ``original``; writes the latter to a file."""
+    pipeline = ",".join(str(step) for step in steps)
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir", prefix="xgpu-", delete=False) as file:
+        file.write(f"// RUN: xgpu-opt %s -p '{pipeline}'\n{original}")
+    reported = isinstance(error, ir.MLIRError | InvalidIR)
+    reason = str(error) if reported else f"{type(error).__name__}: {error}"
+    return CompilerError(f"pass '{steps[-1]}' failed: {reason}\nto repeat: xgpu-opt {file.name} -p '{pipeline}'")

@@ -1,0 +1,83 @@
+"""The pass `peel-loops`."""
+
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from xgpu import ir
+from xgpu.dialects.attributes import map_attribute
+from xgpu.dialects.xgpu import LoopOp
+from xgpu.passes.base import Pass, walk
+from xgpu.passes.loop_splits import Split, find_split
+from xgpu.passes.regions import UNROLL, count_ops, replace_op, unroll_of
+
+
+@dataclass(frozen=True)
+class PeelLoops(Pass):
+    """Splits loops so that most points need no bounds check inside the loop.
+
+    Two kinds of split, each into two loops with the same carried values threaded through:
+
+    - *The last iteration*: where a constraint can fail only in the last iteration of a range variable, that iteration
+      becomes a loop of its own, and the other loop needs no check.
+    - *The partial vector*: where the innermost variable ``s`` occurs as ``e + c * s``, the first loop runs if the check
+      holds for all of ``s``, which is a constraint on ``e`` and no longer one of the innermost loop; the rest runs the
+      second loop, which keeps the check. Few threads get there, so it is marked to stay rolled.
+
+    The order of the points does not change. Loops without points go away.
+    Needs: `xgpu.loop`; run it before lower-loops.
+
+    ```mlir
+    %r = "xgpu.loop"(%thread, %init) ({...})
+        {map = #xgpu.map<(d0)[s0] -> (d0 * 4 + s0), d0 in [0, 127], s0 in [0, 3], d0 * 4 + s0 in [0, 401]>}
+    ```
+    becomes
+    ```mlir
+    %main = "xgpu.loop"(%thread, %init) ({...})
+        {map = #xgpu.map<(d0)[s0] -> (d0 * 4 + s0), d0 in [0, 99], s0 in [0, 3]>}
+    %r = "xgpu.loop"(%thread, %main) ({...})
+        {map = #xgpu.map<(d0)[s0] -> (s0 + 400), d0 in [100, 100], s0 in [0, 1]>, xgpu.unroll = "none"}
+    ```
+    """
+
+    NAME: ClassVar[str] = "peel-loops"
+    max_splits: int = 4
+    """How often one loop is split; each time the body is copied."""
+    max_ops: int = 4096
+    """Operations that the copies of one loop's body may have together."""
+
+    def apply(self, module: ir.Module) -> None:
+        """Peel every loop of ``module``, inner loops first."""
+        for op in walk(module.operation, LoopOp.OPERATION_NAME):
+            self._peel(op)
+
+    def _peel(self, op: ir.Operation) -> None:
+        copies = min(self.max_splits, self.max_ops // count_ops(op, self.max_ops))
+        pending = [op]
+        while pending:
+            op = pending.pop()
+            loop = cast(LoopOp, op.opview)
+            map_ = loop.map.simplify()
+            if map_.is_empty():
+                replace_op(op, loop.inits)
+                continue
+            op.attributes["map"] = map_attribute(map_)
+            split = find_split(map_) if copies and unroll_of(op) != "none" else None
+            if split is not None:
+                copies -= 1
+                pending += _split(op, split)
+
+
+def _split(op: ir.Operation, split: Split) -> list[ir.Operation]:
+    """Make two loops of ``op``, the second after the first, and return them."""
+    results = list(op.results)
+    second = op.clone(ip=ir.InsertionPoint.after(op))
+    first_carried = len(op.operands) - len(results)
+    for number, (result, final) in enumerate(zip(results, list(second.results), strict=True)):
+        result.replace_all_uses_with(final)
+        second.operands[first_carried + number] = result
+    loops = [op, second]
+    for loop, map_ in zip(loops, split.maps, strict=True):
+        loop.attributes["map"] = map_attribute(map_)
+    if split.rest is not None:
+        loops[split.rest].attributes[UNROLL] = ir.StringAttr.get("none")
+    return loops

@@ -1,0 +1,63 @@
+"""Moving the contents of regions: what inlining, unrolling and the loop passes share.
+
+The C++ side does the work: an operation is cloned whole, and the operations of its body are then moved out of it.
+"""
+
+from collections.abc import Sequence
+
+from xgpu import ir
+
+UNROLL = "xgpu.unroll"
+"""Discardable attribute of a loop: ``"none"`` keeps it rolled, ``"full"`` asks LLVM to unroll it."""
+
+
+def unroll_of(loop: ir.Operation) -> str | None:
+    """Return the value of the ``xgpu.unroll`` attribute of ``loop``, None if it has none."""
+    return ir.StringAttr(loop.attributes[UNROLL]).value if UNROLL in loop.attributes else None
+
+
+def body_of(op: ir.Operation, region: int = 0) -> ir.Block:
+    """Return the only block of a region of ``op``."""
+    block: ir.Block = op.regions[region].blocks[0]
+    return block
+
+
+def terminator_of(block: ir.Block) -> ir.Operation:
+    """Return the last operation of ``block``, without going through the others."""
+    last = ir.InsertionPoint.at_block_terminator(block).ref_operation
+    assert last is not None
+    return last.operation
+
+
+def move_body(block: ir.Block, values: Sequence[ir.Value], anchor: ir.Operation) -> list[ir.Value]:
+    """Move the operations of ``block`` before ``anchor``, its arguments replaced by ``values``.
+
+    Returns the operands of the terminator, which stays behind alone.
+    """
+    for argument, value in zip(list(block.arguments), values, strict=True):
+        argument.replace_all_uses_with(value)
+    operations = [op.operation for op in block.operations]
+    terminator = operations.pop()
+    for op in operations:
+        op.move_before(anchor)
+    return list(terminator.operands)
+
+
+def replace_op(op: ir.Operation, values: Sequence[ir.Value]) -> None:
+    """Replace the results of ``op`` by ``values`` and erase it."""
+    for result, value in zip(list(op.results), values, strict=True):
+        result.replace_all_uses_with(value)
+    op.erase()
+
+
+def count_ops(op: ir.Operation, limit: int) -> int:
+    """Return how many operations are nested in ``op``; stops counting at ``limit + 1``."""
+    count = -1
+
+    def visit(nested: ir.Operation) -> ir.WalkResult:
+        nonlocal count
+        count += 1
+        return ir.WalkResult.ADVANCE if count <= limit else ir.WalkResult.INTERRUPT
+
+    op.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return count

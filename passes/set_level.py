@@ -1,0 +1,29 @@
+"""The pass set-level."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xgpu import ir
+from xgpu.dialects.attributes import LEVEL
+from xgpu.passes.base import Pass
+
+
+@dataclass(frozen=True)
+class SetLevel(Pass):
+    """Records in the module which level it has reached, so that a compilation can go on from its text.
+
+    ```mlir
+    module attributes {xgpu.level = "emitted"} {}
+    // becomes, with level=optimized
+    module attributes {xgpu.level = "optimized"} {}
+    ```
+
+    """
+
+    NAME = "set-level"
+    level: Literal["emitted", "optimized", "lowered", "llvm"] = "emitted"
+    """The level that the module has reached."""
+
+    def apply(self, module: ir.Module) -> None:
+        """Set the module's attribute."""
+        module.operation.attributes[LEVEL] = ir.StringAttr.get(self.level)

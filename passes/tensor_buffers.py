@@ -1,0 +1,254 @@
+"""Finds the memory behind every tensor of a function, and checks that one copy of each is enough.
+
+A tensor with value semantics can live in one place only if no one reads or updates an old value after an update. The
+walk below follows program order through `scf` regions, gives each buffer a version that every update changes, and
+refuses a use of another version than the current one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn
+
+from xgpu import ir
+from xgpu.dialects.xgpu import FUNCTIONS
+from xgpu.passes.refusals import refuse
+
+READS = {"tensor.extract": 0, "vector.transfer_read": 0}
+"""Operations that read a tensor, with the operand that it is."""
+WRITES = {"tensor.insert": 1, "vector.transfer_write": 1}
+"""Operations that update a tensor, with the operand that it is."""
+CALLS = frozenset(("xgpu.pure_call", "func.call"))
+_TERMINATORS = frozenset(("scf.yield", "scf.condition", "func.return"))
+_REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
+
+
+@dataclass(eq=False)
+class Buffer:
+    """Memory that holds a tensor: a parameter or a constant (``source``), and the version it holds at this point."""
+
+    source: ir.Value
+    name: str
+    writable: bool
+    version: int = 0
+    passed_to_call: bool = False
+
+    @property
+    def type(self) -> ir.RankedTensorType:
+        """Shape and element type of the tensor."""
+        return ir.RankedTensorType(self.source.type)
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read, a write or a constant, with the buffer it is about."""
+
+    op: ir.Operation
+    buffer: Buffer
+
+
+@dataclass(frozen=True)
+class _Version:
+    buffer: Buffer
+    number: int
+
+
+@dataclass
+class _Frame:
+    """What is known of a region operation while its regions are walked."""
+
+    before: list[int]
+    entry: list[int]
+    # Of each finished region: the tensors its terminator passes on, by position, and the versions at its end.
+    passed: list[dict[int, _Version]] = field(default_factory=list)
+    after: list[list[int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Event:
+    kind: Literal["op", "begin", "end"]
+    op: ir.Operation
+    region: int = 0
+
+
+def is_tensor(value: ir.Value) -> bool:
+    """Tell whether ``value`` is a ranked tensor."""
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def fail(op: ir.Operation, message: str) -> NoReturn:
+    """Raise `CompilerError` about ``op``."""
+    refuse("lower-tensors", op, message)
+
+
+def _events(function: ir.Operation) -> Iterator[_Event]:
+    """Yield the operations in program order, and the beginning and end of each region; no recursion, any depth."""
+    stack = [iter([_Event("op", op.operation) for op in function.regions[0].blocks[0].operations])]
+    while stack:
+        event = next(stack[-1], None)
+        if event is None:
+            stack.pop()
+            continue
+        yield event
+        if event.kind != "op" or not len(event.op.regions):
+            continue
+        nested: list[_Event] = []
+        for index, region in enumerate(event.op.regions):
+            nested.append(_Event("begin", event.op, index))
+            nested += [_Event("op", op.operation) for block in region.blocks for op in block.operations]
+            nested.append(_Event("end", event.op, index))
+        stack.append(iter(nested))
+
+
+class TensorBuffers:
+    """The buffers of one function: ``accesses``, ``calls``, and ``structural``, the operations that hand tensors on."""
+
+    def __init__(self, function: ir.Operation, buffers: list[Buffer]):
+        self.accesses: list[Access] = []
+        self.calls: list[ir.Operation] = []
+        self.structural: list[ir.Operation] = []
+        self._versions = {buffer.source: _Version(buffer, 0) for buffer in buffers}
+        self._writable = [buffer for buffer in buffers if buffer.writable]
+        self._updates = 0
+        self._frames: list[_Frame] = []
+        for event in _events(function):
+            if event.kind == "begin":
+                self._begin(event.op, event.region)
+            elif event.kind == "end":
+                self._end(event.op, event.region)
+            else:
+                self._visit(event.op)
+
+    def buffer_of(self, value: ir.Value) -> Buffer:
+        """Return the buffer behind a tensor value."""
+        return self._versions[value].buffer
+
+    def _visit(self, op: ir.Operation) -> None:
+        name = op.name
+        if name in READS:
+            self.accesses.append(Access(op, self._current(op, op.operands[READS[name]]).buffer))
+        elif name in WRITES:
+            self._write(op, op.operands[WRITES[name]])
+        elif name == "arith.constant":
+            if is_tensor(op.results[0]):
+                buffer = Buffer(op.results[0], "a constant", writable=False)
+                self._versions[buffer.source] = _Version(buffer, 0)
+                self.accesses.append(Access(op, buffer))
+        elif name in CALLS:
+            self._call(op)
+        elif name in _TERMINATORS:
+            self._terminate(op)
+        elif name in _REGION_OPS:
+            versions = [buffer.version for buffer in self._writable]
+            self._frames.append(_Frame(versions, versions))
+        elif (name.startswith(("tensor.", "xgpu.")) and name not in FUNCTIONS) or len(op.regions):
+            fail(op, "expected only scalar and vector accesses to tensors, scf.for, scf.if and scf.while here")
+
+    def _current(self, op: ir.Operation, value: ir.Value) -> _Version:
+        version = self._versions.get(value)
+        if version is None:
+            fail(op, f"expected a parameter, a constant or an update of one, got {value}")
+        if version.number != version.buffer.version:
+            fail(op, f"uses an old value of {version.buffer.name}, whose memory was updated before")
+        return version
+
+    def _write(self, op: ir.Operation, destination: ir.Value) -> None:
+        buffer = self._current(op, destination).buffer
+        if not buffer.writable:
+            fail(op, f"updates {buffer.name}, which is read-only")
+        self.accesses.append(Access(op, buffer))
+        self._set(op.results[0], self._update(buffer))
+
+    def _update(self, buffer: Buffer) -> _Version:
+        self._updates += 1
+        buffer.version = self._updates
+        return _Version(buffer, buffer.version)
+
+    def _set(self, value: ir.Value, version: _Version) -> None:
+        self._versions[value] = version
+
+    def _call(self, op: ir.Operation) -> None:
+        self.calls.append(op)
+        for operand in op.operands:
+            if is_tensor(operand):
+                buffer = self._current(op, operand).buffer
+                if buffer.writable:
+                    fail(op, f"passes {buffer.name}, which this kernel updates, to a function that expects an input")
+                buffer.passed_to_call = True
+
+    def _tensors(self, op: ir.Operation, skip: int = 0) -> dict[int, _Version]:
+        """Return the current versions of the tensor operands after the first ``skip``, by position."""
+        operands = list(op.operands)[skip:]
+        return {position: self._current(op, value) for position, value in enumerate(operands) if is_tensor(value)}
+
+    def _terminate(self, op: ir.Operation) -> None:
+        passed = self._tensors(op, skip=1 if op.name == "scf.condition" else 0)
+        if passed:
+            self.structural.append(op)
+        if op.name != "func.return":
+            self._frames[-1].passed.append(passed)
+
+    def _begin(self, op: ir.Operation, region: int) -> None:
+        frame = self._frames[-1]
+        arguments = list(op.regions[region].blocks[0].arguments) if len(op.regions[region].blocks) else []
+        if op.name == "scf.if":
+            for buffer, number in zip(self._writable, frame.before, strict=True):
+                buffer.version = number
+        elif op.name == "scf.while" and region == 1:
+            for position, version in frame.passed[0].items():
+                self._set(arguments[position], version)
+        else:
+            # What a loop carries may be of a later iteration: not the initial value any more.
+            inits = self._tensors(op, skip=_carried_operand(op))
+            for position, version in inits.items():
+                argument = arguments[position + (op.name == "scf.for")]
+                writable = version.buffer.writable
+                self._set(argument, self._update(version.buffer) if writable else version)
+            frame.entry = [buffer.version for buffer in self._writable]
+
+    def _end(self, op: ir.Operation, region: int) -> None:
+        frame = self._frames[-1]
+        if len(frame.passed) == region:
+            frame.passed.append({})
+        frame.after.append([buffer.version for buffer in self._writable])
+        if region == len(op.regions) - 1:
+            self._frames.pop()
+            self._finish(op, frame)
+
+    def _finish(self, op: ir.Operation, frame: _Frame) -> None:
+        """Check what the regions pass on and give the results their versions."""
+        results = {i: self._result_buffer(op, i, frame) for i, value in enumerate(op.results) if is_tensor(value)}
+        if results or any(frame.passed):
+            self.structural.append(op)
+        ends = [frame.after[-1]] if op.name != "scf.if" else frame.after
+        for position, buffer in enumerate(self._writable):
+            updated = any(end[position] != frame.entry[position] for end in ends)
+            if updated and buffer not in results.values():
+                fail(op, f"an update of {buffer.name} in its body is not among its results")
+            buffer.version = frame.before[position]
+            if updated:
+                self._update(buffer)
+        for index, buffer in results.items():
+            self._set(op.results[index], _Version(buffer, buffer.version))
+
+    def _result_buffer(self, op: ir.Operation, index: int, frame: _Frame) -> Buffer:
+        if op.name == "scf.while":
+            for position, version in self._inits(op).items():
+                self._expect_same(op, version.buffer, frame.passed[1][position].buffer)
+            return frame.passed[0][index].buffer
+        buffer = frame.passed[0][index].buffer
+        other = self._inits(op)[index] if op.name == "scf.for" else frame.passed[1][index]
+        self._expect_same(op, other.buffer, buffer)
+        return buffer
+
+    def _inits(self, op: ir.Operation) -> dict[int, _Version]:
+        operands = list(op.operands)[_carried_operand(op) :]
+        return {position: self._versions[value] for position, value in enumerate(operands) if is_tensor(value)}
+
+    def _expect_same(self, op: ir.Operation, expected: Buffer, got: Buffer) -> None:
+        if expected is not got:
+            fail(op, f"expected {expected.name} to be passed on, got {got.name}: a tensor must stay in its memory")
+
+
+def _carried_operand(op: ir.Operation) -> int:
+    """Return the position of the first carried value among the operands of a loop."""
+    return 3 if op.name == "scf.for" else 0

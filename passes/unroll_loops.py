@@ -1,0 +1,131 @@
+"""The pass `unroll-loops`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.passes.base import Pass, walk
+from xgpu.passes.ranges import constant_of
+from xgpu.passes.regions import UNROLL, body_of, count_ops, move_body, replace_op, unroll_of
+from xgpu.passes.scf_ops import create_integer
+
+_VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}
+"""Accesses to elements of vectors: how many operands come before the positions, the vector last."""
+_DYNAMIC = -(1 << 63)
+"""How ``static_position`` marks a position that is an operand."""
+
+
+@dataclass(frozen=True)
+class UnrollLoops(Pass):
+    """Replaces short loops by their iterations.
+
+    An `scf.for` with constant bounds is unrolled if it has few iterations and these fit the budget, inner loops first.
+    A loop over the elements of a vector that is too large for it is marked ``xgpu.unroll = "full"``, since LLVM keeps a
+    vector in registers only if all positions are constants. Loops with a loop inside that stays are not unrolled, nor
+    are those marked ``xgpu.unroll = "none"``; a loop of one iteration or none always goes away.
+    Needs: nothing. Run vectorize-accesses before it, which looks at loops; canonicalize and cse after it.
+
+    ```mlir
+    %r = scf.for %i = %c0 to %c2 step %c1 iter_args(%a = %init) -> (f32) {
+      %x = vector.extract %v[%i] : f32 from vector<2xf32>
+      %b = arith.addf %a, %x : f32
+      scf.yield %b : f32
+    }
+    ```
+    becomes
+    ```mlir
+    %x0 = vector.extract %v[0] : f32 from vector<2xf32>
+    %b0 = arith.addf %init, %x0 : f32
+    %x1 = vector.extract %v[1] : f32 from vector<2xf32>
+    %r = arith.addf %b0, %x1 : f32
+    ```
+    """
+
+    NAME: ClassVar[str] = "unroll-loops"
+    max_trip: int = 32
+    """Iterations up to which a loop is unrolled."""
+    max_ops: int = 1024
+    """Operations that an unrolled loop may have."""
+
+    def apply(self, module: ir.Module) -> None:
+        """Unroll every loop of ``module`` that allows it, inner loops first."""
+        around_kept: set[ir.Operation] = set()
+        for loop in walk(module.operation, "scf.for"):
+            trips = _trips(loop)
+            if trips is not None and (len(trips) < 2 or (loop not in around_kept and self._allows(loop, trips))):
+                _unroll(loop, trips)
+                continue
+            around_kept.update(_enclosing_loops(loop))
+            if trips is not None and len(trips) <= self.max_trip and unroll_of(loop) is None and _vector_users(loop):
+                loop.attributes[UNROLL] = ir.StringAttr.get("full")
+
+    def _allows(self, loop: ir.Operation, trips: range) -> bool:
+        if len(trips) > self.max_trip or unroll_of(loop) == "none":
+            return False
+        limit = self.max_ops // len(trips)
+        return count_ops(loop, limit) <= limit
+
+
+def _trips(loop: ir.Operation) -> range | None:
+    """Return the values of the induction variable; None if the bounds are not constant."""
+    lower, upper, step = (constant_of(bound) for bound in list(loop.operands)[:3])
+    if lower is None or upper is None or step is None or step <= 0 or "unsignedCmp" in loop.attributes:
+        return None
+    return range(lower, upper, step)
+
+
+def _enclosing_loops(op: ir.Operation) -> list[ir.Operation]:
+    found = []
+    parent = op.parent
+    while parent is not None and parent.name != "func.func":
+        if parent.name == "scf.for":
+            found.append(parent.operation)
+        parent = parent.operation.parent
+    return found
+
+
+def _vector_users(loop: ir.Operation) -> list[ir.Operation]:
+    """Return the accesses to elements of vectors by the induction variable of ``loop``."""
+    users = [use.owner.operation for use in body_of(loop).arguments[0].uses]
+    return [user for user in dict.fromkeys(users) if user.name in _VECTOR_ACCESSES]
+
+
+def _unroll(loop: ir.Operation, trips: range) -> None:
+    """Replace ``loop`` by its iterations."""
+    carried = list(loop.operands)[3:]
+    type_ = body_of(loop).arguments[0].type
+    for value in trips:
+        source = loop if value == trips[-1] else loop.clone(ip=False)
+        for user in _vector_users(source):
+            _make_static(user, body_of(source).arguments[0], value)
+        with ir.InsertionPoint(loop), loop.location:
+            induction = create_integer(value, type_)
+        carried = move_body(body_of(source), [induction, *carried], loop)
+        if source != loop:
+            source.erase()
+    replace_op(loop, carried)
+
+
+def _make_static(access: ir.Operation, position: ir.Value, value: int) -> None:
+    """Replace the operand ``position`` of a vector access by its ``value``, a part of the operation's attributes."""
+    fixed = _VECTOR_ACCESSES[access.name]
+    operands = list(access.operands)
+    dynamic = iter(operands[fixed:])
+    sizes = ir.VectorType(operands[fixed - 1].type).shape
+    kept, static = operands[:fixed], []
+    for number, size in zip(ir.DenseI64ArrayAttr(access.attributes["static_position"]), sizes, strict=False):
+        operand = next(dynamic) if number == _DYNAMIC else None
+        if operand == position and 0 <= value < size:
+            static.append(value)
+        else:
+            static.append(number)
+            kept += [operand] if operand is not None else []
+    new = ir.Operation.create(
+        access.name,
+        results=[access.results[0].type],
+        operands=kept,
+        attributes={"static_position": ir.DenseI64ArrayAttr.get(static)},
+        loc=access.location,
+        ip=ir.InsertionPoint(access),
+    )
+    replace_op(access, list(new.results))

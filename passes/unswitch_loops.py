@@ -1,0 +1,117 @@
+"""The pass `unswitch-loops`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.dialects.xgpu import InDomainOp
+from xgpu.passes.base import Pass, walk
+from xgpu.passes.regions import body_of, count_ops, move_body, replace_op, unroll_of
+from xgpu.passes.scf_ops import create_if, create_yield
+
+
+@dataclass(frozen=True)
+class UnswitchLoops(Pass):
+    """Takes conditionals that do not depend on a loop out of it, with a version of the loop for either outcome.
+
+    A branch inside a loop prevents vectorised accesses and keeps iterations from overlapping. Inner loops go first, so
+    what they are switched by can leave the loops around them as well. Loops marked ``xgpu.unroll = "none"`` are left
+    alone: few threads execute them.
+    Needs: conditions hoisted out of the loops (simplify-indexing, loop-invariant-code-motion); an `xgpu.in_domain`
+    directly in the body is hoisted here. Run canonicalize before it, which makes short conditionals selections.
+
+    ```mlir
+    %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %init) -> (f32) {
+      %x = scf.if %inside -> (f32) {...} else {...}
+      ...
+    }
+    ```
+    becomes
+    ```mlir
+    %r = scf.if %inside -> (f32) {
+      %r0 = scf.for ...  // with the first branch only
+      scf.yield %r0 : f32
+    } else {
+      %r1 = scf.for ...  // with the second branch only
+      scf.yield %r1 : f32
+    }
+    ```
+    """
+
+    NAME: ClassVar[str] = "unswitch-loops"
+    max_ops: int = 1024
+    """Operations that the versions of one loop may have beyond those of the loop."""
+    max_depth: int = 8
+    """How many conditionals one after the other a version of a loop may be chosen by."""
+
+    def apply(self, module: ir.Module) -> None:
+        """Unswitch every loop of ``module``."""
+        for loop in walk(module.operation, "scf.for"):
+            if unroll_of(loop) != "none":
+                self._unswitch(loop)
+
+    def _unswitch(self, loop: ir.Operation) -> None:
+        budget = self.max_ops
+        pending = [(loop, 0)]
+        while pending:
+            version, depth = pending.pop()
+            _hoist_tests(version)
+            conditional = _invariant_conditional(version)
+            if conditional is None or depth == self.max_depth:
+                continue
+            branches = count_ops(conditional, self.max_ops)
+            growth = count_ops(version, self.max_ops + branches) - branches
+            if growth <= budget:
+                budget -= growth
+                pending += [(new, depth + 1) for new in _split(version, conditional.operands[0])]
+
+
+def _hoist_tests(loop: ir.Operation) -> None:
+    """Move the domain tests directly in ``loop`` out of it where their operands allow."""
+    body = body_of(loop)
+    for view in list(body.operations):
+        op = view.operation
+        if op.name == InDomainOp.OPERATION_NAME and not any(_block_of(value) == body for value in op.operands):
+            op.move_before(loop)
+
+
+def _invariant_conditional(loop: ir.Operation) -> ir.Operation | None:
+    """Return the first `scf.if` directly in ``loop`` whose condition is computed outside."""
+    body = body_of(loop)
+    for view in body.operations:
+        op = view.operation
+        if op.name == "scf.if" and _block_of(op.operands[0]) != body:
+            return op
+    return None
+
+
+def _block_of(value: ir.Value) -> ir.Block:
+    """Return the block that defines ``value``."""
+    owner = value.owner
+    return owner if isinstance(owner, ir.Block) else owner.operation.block
+
+
+def _split(loop: ir.Operation, condition: ir.Value) -> list[ir.Operation]:
+    """Put ``loop`` and a copy of it into the branches of an `scf.if`; returns both, branches resolved."""
+    results = list(loop.results)
+    with ir.InsertionPoint(loop), loop.location:
+        conditional, inside, outside = create_if(condition, [result.type for result in results])
+        for result, new in zip(results, list(conditional.results), strict=True):
+            result.replace_all_uses_with(new)
+        versions = [loop, loop.clone(ip=False)]
+        for block, version in zip((inside, outside), versions, strict=True):
+            block.append(version)
+            with ir.InsertionPoint(block):
+                create_yield(list(version.results))
+    for outcome, version in zip((True, False), versions, strict=True):
+        for nested in walk(version, "scf.if"):
+            if nested.operands[0] == condition:
+                _resolve(nested, outcome)
+    return versions
+
+
+def _resolve(conditional: ir.Operation, outcome: bool) -> None:
+    """Replace ``conditional`` by the branch for ``outcome``."""
+    blocks = conditional.regions[0 if outcome else 1].blocks
+    values = move_body(blocks[0], [], conditional) if len(blocks) else []
+    replace_op(conditional, values)

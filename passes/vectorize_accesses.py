@@ -1,0 +1,312 @@
+"""The pass `vectorize-accesses`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.dialects.attributes import map_attribute, map_of
+from xgpu.dialects.xgpu import ApplyIndexingOp
+from xgpu.indexing.affine import AffineExpr, Dim, constant, dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.base import Pass, walk
+from xgpu.passes.index_ops import create_apply, create_index, has_uses
+from xgpu.passes.ranges import constant_of, defining_op
+
+_MAX_TRIPS = 16
+_INITS = 3
+"""The number of bounds and steps among the operands of `scf.for`, before the initial values of what it carries."""
+_DYNAMIC = -(1 << 63)
+"""Marks a dynamic position in the ``static_position`` of `vector.extract` and `vector.insert`."""
+
+
+@dataclass(frozen=True)
+class VectorizeAccesses(Pass):
+    """Makes the accesses of a short loop to consecutive elements accesses to vectors.
+
+    Looks at `scf.for` from 0 to V, a power of two from 2 to 16, and at the accesses directly in its body: each takes
+    place V times, so V elements from the first on are within the tensor. A read from a tensor that the loop does not
+    change, at an index that is the induction variable plus a multiple of V that the loop does not change, becomes one
+    `vector.transfer_read` before the loop and a `vector.extract` in it. A carried tensor that is only inserted into so
+    becomes a carried vector, and one `vector.transfer_write` after the loop. If the rest of the index is a multiple
+    only of a smaller power of two w >= 2, there are V / w accesses of w elements. Indices that count down are found
+    as well: the loop then takes the vector's elements from the last to the first.
+    Needs: flatten-tensors and simplify-indexing (tensors of rank 1, one index expression for each access) and
+    loop-invariant-code-motion (accesses that do not depend on the loop at all are gone). unroll-loops then makes the
+    positions in the vectors constants.
+
+    ```mlir
+    scf.for %s = %c0 to %c4 step %c1 ... {
+      %k = "xgpu.apply_indexing"(%n, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + d1), d0 in [0, 31], d1 in [0, 3]>}
+      %x = tensor.extract %t[%k] : tensor<128xf32>
+    ```
+    becomes
+    ```mlir
+    %k = "xgpu.apply_indexing"(%n) {map = #xgpu.map<(d0) -> (d0 * 4), d0 in [0, 31]>} : (index) -> index
+    %v = vector.transfer_read %t[%k], %zero {in_bounds = [true]} : tensor<128xf32>, vector<4xf32>
+    scf.for %s = %c0 to %c4 step %c1 ... {
+      %x = vector.extract %v[%s] : f32 from vector<4xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "vectorize-accesses"
+
+    def apply(self, module: ir.Module) -> None:
+        """Vectorize the accesses in every suitable loop of ``module``."""
+        for op in walk(module.operation, "scf.for"):
+            trips = _trips(op)
+            if trips is not None:
+                _Loop(op, trips).vectorize()
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    """The indices from ``base`` on, one for each step of a loop.
+
+    ``base`` maps ``operands`` and is a multiple of ``width``; ``backwards``: the first step accesses the last index.
+    """
+
+    base: IndexingMap
+    operands: tuple[ir.Value, ...]
+    width: int
+    backwards: bool
+
+
+class _Loop:
+    """A loop of ``trips`` steps whose accesses are being vectorized."""
+
+    def __init__(self, op: ir.Operation, trips: int):
+        self._op = op
+        self._trips = trips
+        self._body = op.regions[0].blocks[0]
+        self._step = self._body.arguments[0]
+        self._read: dict[tuple[ir.Value, _Access], ir.Value] = {}
+        self._replaced: list[ir.Operation] = []
+
+    def vectorize(self) -> None:
+        """Vectorize reads, then carried tensors."""
+        for view in list(self._body.operations):
+            if view.operation.name == "tensor.extract":
+                self._vectorize_read(view.operation)
+        for position, argument in enumerate(list(self._body.arguments)[1:]):
+            self._vectorize_carried(position, argument)
+        _erase(self._replaced)
+
+    def _vectorize_read(self, op: ir.Operation) -> None:
+        tensor, index = op.operands
+        access = self._access(index)
+        if access is None or not self._is_invariant(tensor):
+            return
+        if ir.RankedTensorType(tensor.type).shape == [access.width]:
+            # Of a whole tensor written over another, MLIR's canonicalize makes the first tensor itself: no copy.
+            return
+        key = (tensor, access)
+        with op.location:
+            if key not in self._read:
+                with ir.InsertionPoint(self._op):
+                    self._read[key] = self._read_vector(tensor, access)
+            with ir.InsertionPoint(op):
+                element = ir.Operation.create(
+                    "vector.extract",
+                    results=[op.results[0].type],
+                    operands=[self._read[key], self._position(access)],
+                    attributes={"static_position": ir.DenseI64ArrayAttr.get([_DYNAMIC])},
+                )
+        op.results[0].replace_all_uses_with(element.results[0])
+        self._replaced.append(op)
+
+    def _vectorize_carried(self, position: int, argument: ir.Value) -> None:
+        """Carry a vector instead of a tensor if each step inserts one element and does nothing else with it."""
+        insert = _only_user(argument)
+        if insert is None or insert.name != "tensor.insert" or insert.block != self._body:
+            return
+        tensor, index = insert.operands[1], insert.operands[2]
+        end = self._body.operations[len(self._body.operations) - 1].operation
+        yielded = list(insert.results[0].uses)
+        if tensor != argument or len(yielded) != 1 or end.operands[position] != insert.results[0]:
+            return
+        access = self._access(index)
+        if access is None:
+            return
+        with insert.location:
+            self._carry_vector(position, argument, insert, access)
+
+    def _carry_vector(self, position: int, argument: ir.Value, insert: ir.Operation, access: _Access) -> None:
+        """Carry the elements that the loop inserts into the tensor as a vector, and write it after the loop."""
+        result, tensor = self._op.results[position], self._op.operands[_INITS + position]
+        element_type = insert.operands[0].type
+        vector_type = ir.VectorType.get([self._trips], element_type)
+        with ir.InsertionPoint(self._op):
+            self._op.operands[_INITS + position] = _zeros(vector_type)
+        with ir.InsertionPoint(insert):
+            filled = ir.Operation.create(
+                "vector.insert",
+                results=[vector_type],
+                operands=[insert.operands[0], argument, self._position(access)],
+                attributes={"static_position": ir.DenseI64ArrayAttr.get([_DYNAMIC])},
+            )
+        (use,) = insert.results[0].uses
+        use.owner.operation.operands[use.operand_number] = filled.results[0]
+        users = [(use.owner.operation, use.operand_number) for use in result.uses]
+        argument.set_type(vector_type)
+        result.set_type(vector_type)
+        with ir.InsertionPoint.after(self._op):
+            written = self._write_vector(result, tensor, access)
+        for user, number in users:
+            user.operands[number] = written
+        self._replaced.append(insert)
+
+    def _read_vector(self, tensor: ir.Value, access: _Access) -> ir.Value:
+        """Read the elements that the loop extracts, in pieces as wide as their index allows."""
+        element_type = ir.RankedTensorType(tensor.type).element_type
+        piece_type = ir.VectorType.get([access.width], element_type)
+        padding = _zeros(element_type)
+        pieces = []
+        for offset in range(0, self._trips, access.width):
+            read = ir.Operation.create(
+                "vector.transfer_read",
+                results=[piece_type],
+                operands=[tensor, _index(access, offset), padding],
+                attributes=_transfer_attributes(),
+            )
+            pieces.append(read.results[0])
+        if len(pieces) == 1:
+            return pieces[0]
+        whole_type = ir.VectorType.get([self._trips], element_type)
+        whole = _zeros(whole_type)
+        for number, piece in enumerate(pieces):
+            insert = ir.Operation.create(
+                "vector.insert_strided_slice",
+                results=[whole_type],
+                operands=[piece, whole],
+                attributes={"offsets": _integers([number * access.width]), "strides": _integers([1])},
+            )
+            whole = insert.results[0]
+        return whole
+
+    def _write_vector(self, vector: ir.Value, tensor: ir.Value, access: _Access) -> ir.Value:
+        """Write the elements that the loop inserted, in pieces as wide as their index allows; return the new tensor."""
+        piece_type = ir.VectorType.get([access.width], ir.VectorType(vector.type).element_type)
+        for offset in range(0, self._trips, access.width):
+            piece = vector
+            if access.width < self._trips:
+                sizes = {"offsets": _integers([offset]), "sizes": _integers([access.width]), "strides": _integers([1])}
+                piece = ir.Operation.create(
+                    "vector.extract_strided_slice", results=[piece_type], operands=[vector], attributes=sizes
+                ).results[0]
+            write = ir.Operation.create(
+                "vector.transfer_write",
+                results=[tensor.type],
+                operands=[piece, tensor, _index(access, offset)],
+                attributes=_transfer_attributes(),
+            )
+            tensor = write.results[0]
+        return tensor
+
+    def _access(self, index: ir.Value) -> _Access | None:
+        """Return the access at ``index`` if that is plus or minus the induction variable plus what does not change."""
+        if index == self._step:
+            return _Access(IndexingMap((), (), (constant(0),)), (), self._trips, backwards=False)
+        op = defining_op(index)
+        if op is None or op.name != ApplyIndexingOp.OPERATION_NAME:
+            return None
+        operands, map_ = list(op.operands), _only_dims(map_of(op.attributes["map"]))
+        expr = map_.results[ir.OpResult(index).result_number]
+        positions = [position for position, operand in enumerate(operands) if operand == self._step]
+        stride = dict(expr.terms).get(Dim(positions[0]), 0) if len(positions) == 1 else 0
+        if stride not in (1, -1):
+            return None
+        base = expr - dim(positions[0]) if stride == 1 else expr + dim(positions[0]) - (self._trips - 1)
+        used = sorted(base.variables()[0])
+        width = gcd(base.divisor(), self._trips)
+        if width < 2 or positions[0] in used or not all(self._is_invariant(operands[i]) for i in used):
+            return None
+        renamed = {old: dim(new) for new, old in enumerate(used)}
+        facts = [(e.substitute(renamed), b) for e, b in map_.constraints if e.variables()[0] <= set(used)]
+        base_map = IndexingMap(tuple(map_.dims[i] for i in used), (), (base.substitute(renamed),), tuple(facts))
+        return _Access(base_map, tuple(operands[i] for i in used), width, stride == -1)
+
+    def _position(self, access: _Access) -> ir.Value:
+        """Create the position of a step's element in the vector."""
+        if not access.backwards:
+            return self._step
+        last = create_index(self._trips - 1)
+        return ir.Operation.create("arith.subi", results=[last.type], operands=[last, self._step]).results[0]
+
+    def _is_invariant(self, value: ir.Value) -> bool:
+        """Tell whether ``value``, used directly in the body, is made outside the loop."""
+        owner = value.owner
+        return (owner if isinstance(owner, ir.Block) else owner.operation.block) != self._body
+
+
+def _trips(loop: ir.Operation) -> int | None:
+    """Return the number of steps of a loop from 0 by 1 if it is a power of two that a vector may have, else None."""
+    lower, upper, step = (constant_of(value) for value in list(loop.operands)[:_INITS])
+    if lower != 0 or step != 1 or upper is None or not 2 <= upper <= _MAX_TRIPS:
+        return None
+    return upper if upper & (upper - 1) == 0 else None
+
+
+def _only_user(value: ir.Value) -> ir.Operation | None:
+    uses = list(value.uses)
+    return uses[0].owner.operation if len(uses) == 1 else None
+
+
+def _only_dims(map_: IndexingMap) -> IndexingMap:
+    """Turn range variables into dimensions."""
+    if not map_.symbols:
+        return map_
+    renamed = [dim(len(map_.dims) + i) for i in range(len(map_.symbols))]
+
+    def convert(expr: AffineExpr) -> AffineExpr:
+        return expr.substitute(None, renamed)
+
+    constraints = tuple((convert(expr), bounds) for expr, bounds in map_.constraints)
+    return IndexingMap(map_.dims + map_.symbols, (), tuple(map(convert, map_.results)), constraints)
+
+
+def _index(access: _Access, offset: int) -> ir.Value:
+    """Create the index ``offset`` elements after the base of ``access``."""
+    expr = access.base.results[0] + offset
+    if expr.is_constant:
+        return create_index(expr.constant)
+    if expr == dim(0):
+        return access.operands[0]
+    return create_apply(map_attribute(replace(access.base, results=(expr,))), access.operands)
+
+
+def _transfer_attributes() -> dict[str, ir.Attribute]:
+    """One tensor or vector, one index, one padding value or tensor, no mask."""
+    return {
+        "in_bounds": ir.ArrayAttr.get([ir.BoolAttr.get(True)]),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 0]),
+        "permutation_map": ir.AffineMapAttr.get(ir.AffineMap.get_identity(1)),
+    }
+
+
+def _integers(values: Sequence[int]) -> ir.Attribute:
+    int64 = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get([ir.IntegerAttr.get(int64, value) for value in values])
+
+
+def _zeros(type_: ir.Type) -> ir.Value:
+    """Create a zero, or a vector of zeros."""
+    element = type_.element_type if isinstance(type_, ir.VectorType) else type_
+    is_float = isinstance(element, ir.FloatType)
+    zero = ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
+    value = ir.DenseElementsAttr.get_splat(type_, zero) if isinstance(type_, ir.VectorType) else zero
+    return ir.Operation.create("arith.constant", results=[type_], attributes={"value": value}).results[0]
+
+
+def _erase(ops: Sequence[ir.Operation]) -> None:
+    """Erase accesses that were replaced, and the index computations that nothing else uses."""
+    indices = {}
+    for op in ops:
+        index = op.operands[len(op.operands) - 1]
+        op.erase()
+        if (source := defining_op(index)) is not None and source.name == ApplyIndexingOp.OPERATION_NAME:
+            indices[index] = source
+    for source in indices.values():
+        if not has_uses(source):
+            source.erase()
