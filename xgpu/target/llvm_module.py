@@ -1,0 +1,39 @@
+"""LLVM modules in process: parsing, verifying and running LLVM's standard passes (llvmlite)."""
+
+import re
+
+import llvmlite.binding as llvm
+
+from xgpu.errors import CompilerError
+
+
+def parse_llvm_ir(llvm_ir: str) -> llvm.ModuleRef:
+    """Return a verified LLVM module in a context of its own; raises CompilerError with the offending line."""
+    try:
+        module = llvm.parse_assembly(llvm_ir, context=llvm.create_context())
+        module.verify()
+    except RuntimeError as error:
+        raise CompilerError(_diagnosis(str(error), llvm_ir)) from error
+    return module
+
+
+def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int, vectorize: bool = False) -> None:
+    """Run LLVM's standard pipeline of a level on a module, in place."""
+    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    # LLVM 22.1's loop vectoriser takes an access at b*d + t mod d (d a power of two) for a consecutive one, and reads
+    # past the end of an array; see tests/py/target/test_host_loops.py.
+    options.loop_vectorization = False
+    options.slp_vectorization = vectorize
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _diagnosis(message: str, llvm_ir: str) -> str:
+    """Return LLVM's message with the line of the text that it is about, where it names one."""
+    place = re.search(r"<string>:(\d+):(\d+): error: ([^\n]*)", message)
+    if place is None:
+        return f"LLVM refused the exported IR: {message.strip()}"
+    line, column, reason = int(place[1]), int(place[2]), place[3]
+    lines = llvm_ir.splitlines()
+    text = lines[line - 1].strip() if line <= len(lines) else ""
+    return f"LLVM refused the exported IR at line {line}, column {column}: {reason}\n  {text}"
