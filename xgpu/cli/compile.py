@@ -1,0 +1,79 @@
+"""``xgpu compile``: a program to any of its levels, as text."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, levels_of
+from xgpu.cli.process import DONE, doing, report
+from xgpu.cli.text import STDIN, write_bytes, write_text
+from xgpu.cli.timing import timing_table
+from xgpu.dtypes import parse_spec
+from xgpu.errors import InvalidInput
+from xgpu.pipeline import LEVELS
+
+if TYPE_CHECKING:
+    from xgpu.api import Compiled
+
+_SUFFIXES = {"llvmir": ".ll", "ptx": ".ptx", "cubin": ".cubin", "sass": ".sass"}
+"""What the files of levels are called; all others are MLIR text."""
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_program_arguments(parser, "SPEC", "type and shape of an argument, such as f32[128,1024]")
+    parser.add_argument("--emit", metavar="LEVEL,...", default="ptx", help=f"of {', '.join(LEVELS)}; ptx if left out")
+    parser.add_argument(
+        "-o", metavar="PATH", dest="output", default=STDIN, help="file, or folder for several levels; else stdout"
+    )
+    parser.add_argument("--timing", action="store_true", help="print how long each stage and pass took to stderr")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    levels = levels_of(arguments.emit, LEVELS)
+    target = check_target(arguments.target)
+    for spec in arguments.arg:
+        as_usage(parse_spec, spec)
+    doing(f"compiling {arguments.source}")
+    # JAX takes a second to import; wrong usage is told before that.
+    from xgpu import compile
+
+    compiled = compile(arguments.source, *arguments.arg, target=target)
+    texts = {}
+    for level in levels:
+        doing(f"compiling {arguments.source} to level {level}")
+        texts[level] = compiled.ir(level).rstrip("\n") + "\n"
+    if arguments.output == STDIN:
+        headed = len(levels) > 1
+        write_text(
+            STDIN, "\n".join(f"// ===== {level} =====\n{text}" if headed else text for level, text in texts.items())
+        )
+    elif len(levels) == 1:
+        _write_level(Path(arguments.output), levels[0], texts[levels[0]], compiled)
+    else:
+        _write_folder(Path(arguments.output), texts, compiled)
+    if arguments.timing:
+        report(timing_table(compiled.timings))
+    return DONE
+
+
+def _write_folder(folder: Path, texts: dict[str, str], compiled: "Compiled") -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"cannot make folder '{folder}': {error.strerror}") from None
+    for level, text in texts.items():
+        _write_level(folder / f"{level}{_SUFFIXES.get(level, '.mlir')}", level, text, compiled)
+
+
+def _write_level(path: Path, level: str, text: str, compiled: "Compiled") -> None:
+    """Write one level; machine code goes into a file as what it is, one file per kernel if there are several."""
+    if level != "cubin":
+        write_text(str(path), text)
+        return
+    for kernel in compiled.kernels:
+        single = len(compiled.kernels) == 1
+        place = path if single else path.with_name(f"{path.stem}.{kernel.name}{path.suffix}")
+        write_bytes(place, bytes.fromhex(kernel.text("cubin")))
+
+
+COMPILE = Command("compile", "compile a program and print it at a level", _add_arguments, _run)

@@ -1,0 +1,148 @@
+"""Runs kernels on the host's cores: the blocks of a launch are spread over a thread pool."""
+
+import ctypes
+import math
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from xgpu import ir
+from xgpu.errors import InvalidInput
+from xgpu.target.host import BufferParameter, Dim3, HostCode, compile_host
+
+# Below this many threads of the kernel, handing work to the pool costs more than it saves.
+_INLINE_THREADS = 1 << 14
+# More pieces than workers, so that one that is slow does not leave the others idle for long.
+_PIECES_PER_WORKER = 4
+
+type Array = np.ndarray[Any, Any]
+
+
+class HostKernel:
+    """One kernel, compiled for the host, that is launched on NumPy arrays.
+
+    ``source`` is an ``llvm``-level module lowered for the host, or its text. ``name`` picks one of several kernels;
+    ``grid`` and ``block`` (x, y, z) stand in for the attributes ``xgpu.grid`` and ``xgpu.block`` where absent.
+    Raises InvalidInput for text that does not parse and CompilerError for a kernel that the host cannot run.
+    """
+
+    def __init__(
+        self,
+        source: ir.Module | str,
+        name: str | None = None,
+        grid: Sequence[int] | None = None,
+        block: Sequence[int] | None = None,
+    ):
+        self._code = (
+            _compile_text(source, name, grid, block)
+            if isinstance(source, str)
+            else compile_host(source, name, grid, block)
+        )
+        self._driver = _DRIVER_TYPE(self._code.address)
+
+    @property
+    def name(self) -> str:
+        """The kernel function's name."""
+        return self._code.name
+
+    @property
+    def grid(self) -> Dim3:
+        """Blocks in x, y and z."""
+        return self._code.grid
+
+    @property
+    def block(self) -> Dim3:
+        """Threads of a block in x, y and z."""
+        return self._code.block
+
+    @property
+    def llvm_ir(self) -> str:
+        """The LLVM IR that was compiled, before optimisation, with the driver."""
+        return self._code.llvm_ir
+
+    def launch(self, buffers: Sequence[Array]) -> None:
+        """Run the whole grid on one array per buffer parameter, and return when it is done.
+
+        Arrays are taken as they lie in memory: they must be C-contiguous, those that the kernel writes writable,
+        and as large as the kernel says. pred is one byte an element. An array that is not aligned as the kernel
+        expects is copied, and copied back if it is written. Raises InvalidInput naming the buffer at fault.
+        """
+        parameters = self._code.parameters
+        if len(buffers) != len(parameters):
+            raise InvalidInput(f"kernel '{self.name}' takes {len(parameters)} buffers, {len(buffers)} were given")
+        for position, (buffer, parameter) in enumerate(zip(buffers, parameters, strict=True)):
+            _check_buffer(buffer, parameter, f"buffer {position} of kernel '{self.name}'")
+        aligned = [_aligned(buffer, each.alignment) for buffer, each in zip(buffers, parameters, strict=True)]
+        pointers = (ctypes.c_void_p * len(aligned))(*(array.ctypes.data for array in aligned))
+        self._run_blocks(ctypes.cast(pointers, ctypes.c_void_p))
+        for buffer, array, parameter in zip(buffers, aligned, parameters, strict=True):
+            if array is not buffer and not parameter.is_readonly:
+                np.copyto(buffer, array)
+
+    def _run_blocks(self, pointers: ctypes.c_void_p) -> None:
+        blocks = math.prod(self.grid)
+        workers = min(_core_count(), blocks)
+        if workers <= 1 or blocks * math.prod(self.block) < _INLINE_THREADS:
+            self._driver(pointers, 0, blocks)
+            return
+        pieces = min(blocks, workers * _PIECES_PER_WORKER)
+        bounds = [blocks * piece // pieces for piece in range(pieces + 1)]
+        done = _pool().map(lambda first, last: self._driver(pointers, first, last), bounds[:-1], bounds[1:])
+        for _ in done:
+            pass
+
+
+_DRIVER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def aligned_empty(shape: Sequence[int], dtype: Any, alignment: int = 128) -> Array:
+    """Return a new C-contiguous array whose data starts at a multiple of ``alignment`` bytes."""
+    dtype = np.dtype(dtype)
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + alignment, np.uint8)
+    start = -memory.ctypes.data % alignment
+    array: Array = memory[start : start + size].view(dtype).reshape(shape)
+    return array
+
+
+def _compile_text(text: str, name: str | None, grid: Sequence[int] | None, block: Sequence[int] | None) -> HostCode:
+    with ir.make_context():
+        try:
+            module = ir.Module.parse(text)
+        except ir.MLIRError as error:
+            raise InvalidInput(f"the kernel's text does not parse: {error}") from error
+        return compile_host(module, name, grid, block)
+
+
+def _check_buffer(buffer: Array, parameter: BufferParameter, what: str) -> None:
+    if not isinstance(buffer, np.ndarray):
+        raise InvalidInput(f"{what}: expected a NumPy array, got {type(buffer).__name__}")
+    if not buffer.flags.c_contiguous:
+        raise InvalidInput(f"{what}: expected a C-contiguous array, got strides {buffer.strides} of {buffer.shape}")
+    if not parameter.is_readonly and not buffer.flags.writeable:
+        raise InvalidInput(f"{what} is an output, but the array is read-only")
+    if buffer.nbytes < parameter.size:
+        raise InvalidInput(f"{what} needs {parameter.size} bytes, the array has {buffer.nbytes}")
+
+
+def _aligned(buffer: Array, alignment: int) -> Array:
+    """Return the array itself if its data is aligned, else an aligned copy."""
+    if buffer.ctypes.data % alignment == 0:
+        return buffer
+    copy = aligned_empty(buffer.shape, buffer.dtype, alignment)
+    np.copyto(copy, buffer)
+    return copy
+
+
+@cache
+def _core_count() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_core_count(), thread_name_prefix="xgpu-host")

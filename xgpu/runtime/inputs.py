@@ -1,0 +1,42 @@
+"""Seeded random arrays for trying a program out."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from xgpu.dtypes import DType
+from xgpu.frontend.signature import ArgumentSpec
+
+_ANYWHERE = 1 / 8
+"""Share of integers drawn from the type's whole range; the others are near valid indices of the program's arrays."""
+
+
+def random_inputs(arguments: Sequence[ArgumentSpec], extents: Sequence[int], seed: int) -> list[np.ndarray[Any, Any]]:
+    """Return an array per argument, the same for the same seed.
+
+    Floats are normally distributed. Integers may be indices of an array whose sizes are among ``extents``, so they
+    fall inside its range, just outside it on both sides, and a few far outside.
+    """
+    generator = np.random.default_rng(seed)
+    largest = max(extents, default=1)
+    return [_draw(generator, argument.dtype, argument.shape, largest) for argument in arguments]
+
+
+def _draw(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], largest: int) -> np.ndarray[Any, Any]:
+    if dtype.kind == "bool":
+        return generator.integers(0, 2, shape).astype(np.bool_)
+    if dtype.is_float:
+        numbers = np.asarray(generator.standard_normal(shape))
+        # A negative number would be NaN in a type without a sign.
+        return (np.abs(numbers) if dtype.hlo == "f8e8m0fnu" else numbers).astype(dtype.numpy)
+    if dtype.kind == "complex":
+        real, imaginary = generator.standard_normal((2, *shape))
+        return np.asarray(real + 1j * imaginary).astype(dtype.numpy)
+    bits = dtype.bits - dtype.is_signed
+    lowest, highest = (-(2**bits) if dtype.is_signed else 0), 2**bits - 1
+    margin = 2 + largest // 16
+    near = generator.integers(max(-margin, lowest), min(largest + margin, highest), shape, endpoint=True)
+    wide = generator.integers(lowest, highest, shape, dtype=np.uint64 if lowest == 0 else np.int64, endpoint=True)
+    anywhere = generator.random(shape) < _ANYWHERE
+    return np.asarray(np.where(anywhere, wide.astype(dtype.numpy), near.astype(dtype.numpy)))
