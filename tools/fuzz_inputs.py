@@ -1,0 +1,201 @@
+"""Feeds mutated programs to xgpu compile and xgpu-opt, and reports what does not end in a result or a diagnostic."""
+
+import argparse
+import contextlib
+import os
+import random
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from xgpu import compile as compile_program
+from xgpu import pipeline
+from xgpu.cli.main import main as xgpu_main
+from xgpu.tools.fuzzing.generate import generate
+from xgpu.tools.fuzzing.mutate import mutate
+from xgpu.tools.fuzzing.worker import Worker, WorkerDied
+from xgpu.tools.xgpu_opt import main as xgpu_opt_main
+
+_SECONDS_PER_CASE = 20
+_MEMORY = 4 << 30
+# What a process keeps of earlier cases must not count as the memory of a later one.
+_CASES_PER_PROCESS = 500
+
+_GRAPHS = range(12)
+"""Seeds of random graphs in the corpus."""
+_LONGEST = 12_000
+
+_TESTS = Path(__file__).resolve().parent.parent / "tests"
+_RUN = re.compile(r"^// RUN: (?:not )?(xgpu-opt|xgpu compile) (.*?)(?: 2?[|><&].*)?$", re.MULTILINE)
+_PASSES = re.compile(r"(?:-p|--pass-pipeline)[ =]('[^']*'|\S+)")
+_FIELD = re.compile(r"(?<!\{)\{(\w+)\}")
+_SPLIT = "// -----\n"
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\)|internal error")
+# What xgpu-opt is given need not be what a pass takes; a program of xgpu compile's must be.
+_WRONG_PASS = re.compile(r"pass '[^\n]*' failed|while running pass '")
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text to mutate, the suffix of its file, and the pass pipelines it is known to go with."""
+
+    name: str
+    text: str
+    suffix: str
+    pipelines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command line, with ``FILE`` for the input, and the input."""
+
+    command: tuple[str, ...]
+    text: str
+    suffix: str
+
+    def __str__(self) -> str:
+        return " ".join(f"'{word}'" if re.search(r"[^\w./,-]", word) else word for word in self.command)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    code: int
+    stderr: str
+
+
+def corpus() -> list[Text]:
+    """Return the texts to start from: the tests' inputs, and a few random programs."""
+    texts = []
+    for path in sorted((*_TESTS.glob("data/*.*"), *_TESTS.glob("lit/**/*.mlir"))):
+        whole = path.read_text()
+        pipelines = tuple(
+            match.group(1).strip("'") for run in _RUN.finditer(whole) for match in _PASSES.finditer(run.group(2))
+        )
+        for i, part in enumerate(whole.split(_SPLIT)):
+            texts.append(Text(f"{path.name}:{i}", part, path.suffix, pipelines))
+    for seed in _GRAPHS:
+        texts += _levels_of(seed)
+    return [text for text in texts if len(text.text) < _LONGEST]
+
+
+def _levels_of(seed: int) -> Iterator[Text]:
+    """Yield a random graph's program at all levels that are accepted back."""
+    program = generate(seed).text()
+    yield Text(f"graph {seed}", program, ".mlir", ())
+    compiled = compile_program(program)
+    for level in pipeline.MLIR_LEVELS[1:]:
+        for kernel in compiled.ir(level).split(_SPLIT):
+            yield Text(f"graph {seed} at level {level}", kernel, ".mlir", ())
+
+
+def case_of_seed(seed: int, texts: Sequence[Text]) -> Case:
+    """Return the case of a seed: always the same for the same corpus."""
+    generator = random.Random(f"inputs {seed}")
+    chosen = generator.choice(texts)
+    text = mutate(generator, chosen.text, [other.text for other in texts])
+    is_program = chosen.suffix == ".hlo" or "stablehlo." in chosen.text
+    if is_program or generator.random() < 0.3:
+        level = generator.choice(("ptx", "ptx", "emitted", "llvm"))
+        return Case(("xgpu", "compile", "FILE", "--emit", level), text, chosen.suffix)
+    return Case(("xgpu-opt", "FILE", "-p", _pipeline(generator, chosen)), text, chosen.suffix)
+
+
+def _pipeline(generator: random.Random, text: Text) -> str:
+    chance = generator.random()
+    if text.pipelines and chance < 0.7:
+        return generator.choice(text.pipelines)
+    stages = (pipeline.OPTIMIZE, pipeline.LOWER, pipeline.TO_LLVM)
+    first = generator.randrange(3)
+    passes = [name for stage in stages[first:] for name, _ in stage]
+    target = generator.choice(("nvvm", "host"))
+    # Besides the target, what is filled in are flags of the device.
+    filled = _FIELD.sub(lambda match: target if match.group(1) == "target" else "true", ",".join(passes))
+    return filled.replace("{{", "{").replace("}}", "}")
+
+
+def run_case(case: Case) -> Outcome:
+    """Run a case's command in this process; what it writes goes to files."""
+    with tempfile.TemporaryDirectory() as folder, _redirected(Path(folder)) as stderr:
+        path = Path(folder, f"input{case.suffix}")
+        path.write_bytes(case.text.encode(errors="surrogatepass"))
+        arguments = [str(path) if word == "FILE" else word for word in case.command[1:]]
+        code = (xgpu_main if case.command[0] == "xgpu" else xgpu_opt_main)(arguments)
+        return Outcome(code, stderr.read_text(errors="replace"))
+
+
+@contextlib.contextmanager
+def _redirected(folder: Path) -> Iterator[Path]:
+    """Send stdout and stderr, also those of native code, to files in ``folder`` meanwhile; yields that of stderr."""
+    saved = [os.dup(number) for number in (1, 2)]
+    paths = [folder / "stdout", folder / "stderr"]
+    for number, path in zip((1, 2), paths, strict=True):
+        file = os.open(path, os.O_WRONLY | os.O_CREAT)
+        os.dup2(file, number)
+        os.close(file)
+    try:
+        yield paths[1]
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, copy in zip((1, 2), saved, strict=True):
+            os.dup2(copy, number)
+            os.close(copy)
+
+
+def complaint(case: Case, outcome: Outcome) -> str | None:
+    """Return what is wrong with how a command ended, or None."""
+    if outcome.code not in (0, 1, 2):
+        return f"exit code {outcome.code}"
+    if match := _TRACEBACK.search(outcome.stderr):
+        return f"{match.group()}: {outcome.stderr[match.start() :].strip()[-300:]}"
+    if outcome.code == 1 and not outcome.stderr.strip():
+        return "exit code 1 without a diagnostic"
+    if case.command[0] == "xgpu" and _WRONG_PASS.search(outcome.stderr):
+        return f"a pass made invalid IR: {outcome.stderr.strip()[:300]}"
+    return None
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the cases of consecutive seeds; print a line per failure and keep its input. Returns 1 if there was one."""
+    parser = argparse.ArgumentParser("fuzz_inputs", description=__doc__)
+    parser.add_argument("--cases", type=int, default=200, metavar="N", help="how many inputs to try; 200 if left out")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first input; the next has S + 1")
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"), help="folder of the inputs that fail")
+    arguments = parser.parse_args(argv)
+    start, failures, texts = time.perf_counter(), 0, corpus()
+    for first in range(0, arguments.cases, _CASES_PER_PROCESS):
+        with Worker(_SECONDS_PER_CASE, _MEMORY) as worker:
+            for number in range(first, min(first + _CASES_PER_PROCESS, arguments.cases)):
+                seed = arguments.seed + number
+                case = case_of_seed(seed, texts)
+                wrong = _wrong(worker, case)
+                if wrong:
+                    failures += 1
+                    print(f"FAIL seed {seed}: {case} < {_keep(arguments.keep, seed, case)}: {wrong}", flush=True)
+    seconds = time.perf_counter() - start
+    print(f"{arguments.cases - failures} of {arguments.cases} inputs end well, {seconds:.0f} s")
+    return 1 if failures else 0
+
+
+def _wrong(worker: Worker, case: Case) -> str | None:
+    try:
+        return complaint(case, worker.call(run_case, case))
+    except WorkerDied as death:
+        return str(death)
+
+
+def _keep(folder: Path, seed: int, case: Case) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"input_{seed}{case.suffix}"
+    path.write_bytes(case.text.encode(errors="surrogatepass"))
+    return path
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Checks one graph: compiles it with xgpu, runs it, and compares with XLA on the CPU."""
+
+import random
+import re
+import traceback
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from xgpu.api import Compiled
+from xgpu.device import device
+from xgpu.errors import XgpuError
+from xgpu.frontend import load_source
+from xgpu.options import Options
+from xgpu.runtime.compare import compare
+from xgpu.tools.fuzzing.generate import generate
+from xgpu.tools.fuzzing.graph import Graph
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How a graph is compiled. On a device of few threads, small programs are compiled as if they were large."""
+
+    target: str = "sm_90a"
+    device_threads: int | None = None
+    threads_per_block: int = 128
+    max_elements_per_thread: int | None = None
+
+    @staticmethod
+    def of_seed(seed: int) -> "Variant":
+        """Return a variant for a graph's seed: half of them as `xgpu.compile` has it."""
+        generator = random.Random(f"variant {seed}")
+        if generator.random() < 0.4:
+            return Variant()
+        return Variant(
+            device_threads=generator.choice((64, 64, 2048)),
+            threads_per_block=generator.choice((32, 128, 128, 256)),
+            max_elements_per_thread=generator.choice((None, None, 2, 4, 8)),
+        )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What is wrong: ``kind`` is the same for all graphs with one cause, as far as one can tell."""
+
+    kind: str
+    message: str
+
+
+def failure_of_seed(seed: int, on: str) -> Failure | None:
+    """Generate and check the graph of a seed."""
+    try:
+        graph = generate(seed)
+    except Exception as error:
+        # A fault of the fuzzer itself is a finding like any other.
+        return Failure(f"generator: {type(error).__name__}", traceback.format_exc())
+    return failure_of(graph, Variant.of_seed(seed), on)
+
+
+def failure_of(graph: Graph, variant: Variant, on: str) -> Failure | None:
+    """Return what is wrong with a graph's results, or None."""
+    try:
+        return _check(graph, variant, on)
+    except XgpuError as error:
+        return Failure(f"{type(error).__name__} {_shape_of(str(error))}", str(error))
+    except Exception as error:
+        # Whatever it is, it is a finding, and the cases after it are still to be checked.
+        return Failure(f"{type(error).__name__} {_shape_of(str(error))}", traceback.format_exc())
+
+
+def _shape_of(message: str) -> str:
+    """Return the first words of a message without what differs between graphs."""
+    first = message.strip().split("\n")[0]
+    return re.sub(r"[\d%<>\[\]x]+", "#", re.sub(r"<text>[:\d]*|[?!]?tensor<[^>]*>+", "", first))[:60]
+
+
+def _check(graph: Graph, variant: Variant, on: str) -> Failure | None:
+    chosen = device(variant.target)
+    if variant.device_threads is not None:
+        chosen = replace(chosen, sm_count=1, max_threads_per_sm=variant.device_threads)
+    options = Options(variant.threads_per_block, variant.max_elements_per_thread)
+    compiled = Compiled.from_source(load_source(graph.text()), chosen, options, [])
+    inputs = [graph.elements(value) for value in graph.arguments]
+    if on == "ptx":
+        compiled.ir("ptx")
+        return None
+    actual = compiled.run(*inputs, on=on)
+    expected = compiled.reference(*inputs)
+    for number, (value, result, reference) in enumerate(zip(graph.outputs, actual, expected, strict=True)):
+        comparison = compare(np.asarray(result), np.asarray(reference))
+        exact = graph.values[value].facts.exact
+        if not comparison.agrees or (exact and comparison.absolute_error):
+            what = "exact " if exact else ""
+            return Failure("mismatch", f"{what}output {number} (%{value}): {comparison}{_example(result, reference)}")
+    return None
+
+
+def _example(result: np.ndarray[Any, Any], reference: np.ndarray[Any, Any]) -> str:
+    """Return the first elements that differ."""
+    differs = ~((result == reference) | ((result != result) & (reference != reference)))
+    places = np.argwhere(differs)[:3]
+    pairs = ", ".join(f"{place.tolist()}: {result[tuple(place)]} for {reference[tuple(place)]}" for place in places)
+    return f"; {np.count_nonzero(differs)} differ: {pairs}"

@@ -1,0 +1,109 @@
+"""Graphs of StableHLO operations as data: nodes, values, and their text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from xgpu.tools.fuzzing.facts import Facts, draw
+from xgpu.tools.fuzzing.ops import TensorType, attributes_of, dense, infer, region_of
+
+
+@dataclass(frozen=True)
+class Value:
+    """Type of a value and what is known of its elements."""
+
+    type: TensorType
+    facts: Facts
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operation, or an argument of the graph. ``operands`` and ``results`` are numbers of values.
+
+    ``op`` is the name without ``stablehlo.``; what ``params`` holds depends on it, see `ops`.
+    """
+
+    op: str
+    operands: tuple[int, ...]
+    params: Mapping[str, Any]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in program order. The elements of its arguments and constants follow from ``seed``."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+    values: Mapping[int, Value]
+    seed: int
+
+    @property
+    def arguments(self) -> list[int]:
+        """Values that are arguments, in order."""
+        return [node.results[0] for node in self.nodes if node.op == "argument"]
+
+    def elements(self, value: int, splat: bool = False) -> np.ndarray[Any, Any]:
+        """Return the array of an argument or constant: independent of every other value."""
+        of = self.values[value]
+        generator = np.random.default_rng((self.seed, value))
+        drawn = draw(of.type.dtype, () if splat else of.type.shape, of.facts, generator)
+        return np.broadcast_to(drawn, of.type.shape).copy() if splat else drawn
+
+    def pruned(self) -> "Graph":
+        """Return the graph without what its outputs do not need."""
+        needed, kept = set(self.outputs), []
+        for node in reversed(self.nodes):
+            if needed.intersection(node.results):
+                needed.update(node.operands)
+                kept.append(node)
+        return replace(self, nodes=tuple(reversed(kept)))
+
+    def resized(self, sizes: Mapping[int, int]) -> "Graph":
+        """Return the graph with sizes of arguments, constants and results replaced; all else follows from them.
+
+        Raises `Invalid` if an operation's operands no longer fit.
+        """
+        values, nodes = dict(self.values), []
+        for node in self.nodes:
+            params = dict(node.params)
+            if "shape" in params:
+                params["shape"] = tuple(sizes.get(size, size) for size in params["shape"])
+            types = infer(node.op, params, [values[operand].type for operand in node.operands])
+            for result, type_ in zip(node.results, types, strict=True):
+                values[result] = replace(values[result], type=type_)
+            nodes.append(replace(node, params=params))
+        return replace(self, nodes=tuple(nodes), values=values)
+
+    def text(self) -> str:
+        """Return the graph as StableHLO text."""
+        names = {}
+        for node in self.nodes:
+            for position, value in enumerate(node.results):
+                names[value] = f"%{node.results[0]}" + (f"#{position}" if len(node.results) > 1 else "")
+        parameters = ", ".join(f"%{value}: {self.values[value].type}" for value in self.arguments)
+        returned = self._types(self.outputs)
+        lines = [f"func.func @main({parameters}) -> ({returned}) {{"]
+        lines += [f"  {self._line(node, names)}" for node in self.nodes if node.op != "argument"]
+        outputs = ", ".join(names[value] for value in self.outputs)
+        return "\n".join([*lines, f"  return {outputs} : {returned}", "}", ""])
+
+    def _types(self, values: tuple[int, ...]) -> str:
+        return ", ".join(str(self.values[value].type) for value in values)
+
+    def _line(self, node: Node, names: Mapping[int, str]) -> str:
+        count = len(node.results)
+        results = f"%{node.results[0]}" + (f":{count}" if count > 1 else "")
+        operands = ", ".join(names[value] for value in node.operands)
+        attributes = attributes_of(node.op, dict(node.params))
+        region = ""
+        if node.op == "constant":
+            splat = bool(node.params.get("splat"))
+            elements = dense(self.elements(node.results[0], splat), splat)
+            attributes = f"value = {elements} : {self._types(node.results)}"
+        elif node.op == "reduce":
+            region = f" ({region_of(dict(node.params), [self.values[value].type for value in node.operands])})"
+        signature = f"({self._types(node.operands)}) -> ({self._types(node.results)})"
+        return f'{results} = "stablehlo.{node.op}"({operands}){region} {{{attributes}}} : {signature}'

@@ -1,0 +1,180 @@
+"""Mutations of texts: what a truncated file, a typing error or a hostile user makes of a program."""
+
+import random
+import re
+from collections.abc import Callable, Sequence
+
+Mutation = Callable[[random.Random, str, Sequence[str]], str]
+"""Changes a text; the last argument is the corpus, to take parts of other texts from."""
+
+_TOKEN = re.compile(r'"[^"\n]*"|[%@#!^]?[\w.$-]+|\s+|.', re.DOTALL)
+_NUMBER = re.compile(r"(?<![\w.%])-?\d+(?:\.\d+(?:[eE][+-]?\d+)?)?")
+_SHAPE = re.compile(r"(?<=tensor<)(?:\d+x)*")
+_TYPE = re.compile(r"\b(?:f16|bf16|f32|f64|i1|i8|ui8|i16|i32|ui32|i64|index)\b")
+_EXTENT = re.compile(r"(?<=[<x])\d+(?=x)|(?<![\w.%])\d+(?![\w.])")
+_OPERATION = re.compile(r"(?<![\w#!.])[a-z]+\.[a-z]\w+")
+_ATTRIBUTE = re.compile(r"\b\w+ = [^,{}<>\n]+(?:<[^<>\n]*>)?,?|<\{[^{}\n]*\}>")
+_NAME = re.compile(r"[%@]\w+")
+
+_NUMBERS = (
+    *("0", "-1", "1", "2", "7", "31", "32", "64", "1000", "65536", "2147483647", "-2147483648", "4294967296"),
+    *("9223372036854775807", "-9223372036854775808", "18446744073709551615", "1" + "0" * 30, "1e400", "0x7FC00000"),
+)
+_TYPES = (
+    *("f16", "bf16", "f32", "f64", "f8E4M3FN", "f4E2M1FN", "tf32", "f80", "i1", "i2", "i4", "i7", "i8", "ui8", "si8"),
+    *("i32", "ui32", "i64", "i128", "i1000", "index", "complex<f32>", "none", "vector<4xf32>", "!llvm.ptr", "!a.b"),
+    *("tensor<f32>", "tuple<f32>", "!quant.uniform<i8:f32, 2.0>", "!stablehlo.token", "memref<4xf32>", "()"),
+)
+_SHAPES = (
+    *("", "0x", "1x", "?x", "*x", "-1x", "2x3x5x", "1x" * 70, "2x" * 40, "4294967296x", "65536x65536x65536x"),
+    *("9223372036854775807x", "99999999999999999999x", "1000000007x"),
+)
+_CHARACTERS = "\0\t\n \"'%#@(){}[]<>:;,=-+*/\\0123456789abxyzé\u2028\U0001f600"
+
+
+def mutate(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Return the text with one to four mutations: of its characters, or more often such that it still parses."""
+    table = _SYNTAX if random_.random() < 0.3 else _MEANING
+    for _ in range(random_.choice((1, 1, 1, 2, 2, 4))):
+        (mutation,) = random_.choices(list(table), list(table.values()))
+        text = mutation(random_, text, corpus)
+    return text
+
+
+def _change_character(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    position = random_.randrange(len(text) + 1)
+    end = min(len(text), position + random_.choice((0, 1, 1)))
+    return text[:position] + random_.choice((*_CHARACTERS, "")) + text[end:]
+
+
+def _change_token(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Delete, double, swap or replace a token, or take one from another text."""
+    tokens = _TOKEN.findall(text)
+    if not tokens:
+        return text
+    i, j = random_.randrange(len(tokens)), random_.randrange(len(tokens))
+    kind = random_.randrange(5)
+    if kind == 0:
+        tokens[i] = ""
+    elif kind == 1:
+        tokens[i] *= 2
+    elif kind == 2:
+        tokens[i], tokens[j] = tokens[j], tokens[i]
+    elif kind == 3:
+        tokens[i] = tokens[j]
+    else:
+        tokens[i] = random_.choice(_TOKEN.findall(random_.choice(corpus)) or [""])
+    return "".join(tokens)
+
+
+def _change_line(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Delete, double or swap a line, or take one from another text."""
+    lines = text.split("\n")
+    i, j = random_.randrange(len(lines)), random_.randrange(len(lines))
+    kind = random_.randrange(4)
+    if kind == 0:
+        del lines[i]
+    elif kind == 1:
+        lines.insert(j, lines[i])
+    elif kind == 2:
+        lines[i], lines[j] = lines[j], lines[i]
+    else:
+        lines.insert(i, random_.choice(random_.choice(corpus).split("\n")))
+    return "\n".join(lines)
+
+
+def _substitute(pattern: re.Pattern[str], replacements: Sequence[str], all_equal: float) -> Mutation:
+    """Return a mutation that replaces a match, or with the probability ``all_equal`` every match equal to it."""
+
+    def mutation(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+        found = list(pattern.finditer(text))
+        if not found:
+            return text
+        match, new = random_.choice(found), random_.choice(replacements)
+        if random_.random() >= all_equal:
+            return text[: match.start()] + new + text[match.end() :]
+        return pattern.sub(lambda other: new if other.group() == match.group() else other.group(), text)
+
+    return mutation
+
+
+def _change_operation(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Replace an operation's name by another of its dialect, from any text."""
+    found = list(_OPERATION.finditer(text))
+    if not found:
+        return text
+    match = random_.choice(found)
+    others = [name for other in (text, random_.choice(corpus)) for name in _OPERATION.findall(other)]
+    same_dialect = [name for name in others if name.split(".")[0] == match.group().split(".")[0]]
+    return text[: match.start()] + random_.choice(same_dialect) + text[match.end() :]
+
+
+def _drop_attribute(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Remove an attribute with its value."""
+    found = list(_ATTRIBUTE.finditer(text))
+    if not found:
+        return text
+    match = random_.choice(found)
+    return text[: match.start()] + text[match.end() :]
+
+
+def _change_name(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Replace a value's or a symbol's name by another's."""
+    found = list(_NAME.finditer(text))
+    if not found:
+        return text
+    match = random_.choice(found)
+    return text[: match.start()] + random_.choice(found).group() + text[match.end() :]
+
+
+def _truncate(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    return text[: random_.randrange(len(text) + 1)]
+
+
+def _delete(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    start = random_.randrange(len(text) + 1)
+    return text[:start] + text[start + random_.randint(1, 60) :]
+
+
+def _nest(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Repeat an opening bracket, or what a level of nesting opens with, very often."""
+    opening, closing = random_.choice(
+        (("(", ")"), ("{", "}"), ("[", "]"), ("tensor<", ">"), ("tuple<", ">"), ("({", "})"), ("[[", "]]"), ("-", ""))
+    )
+    depth = random_.choice((3, 50, 900, 5000, 100_000))
+    position = random_.randrange(len(text) + 1)
+    end = min(len(text), position + random_.choice((0, 1, 20)))
+    inner = text[position:end]
+    closed = closing * depth if random_.random() < 0.5 else ""
+    return text[:position] + opening * depth + inner + closed + text[end:]
+
+
+def _repeat(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Repeat a part of the text up to some thousand times."""
+    start = random_.randrange(len(text) + 1)
+    part = text[start : start + random_.randint(1, 40)]
+    return text[:start] + part * random_.choice((2, 10, 2000)) + text[start:]
+
+
+_SYNTAX: dict[Mutation, float] = {
+    _change_character: 2,
+    _change_token: 4,
+    _change_line: 2,
+    _substitute(_NUMBER, _NUMBERS, 0.3): 1,
+    _substitute(_SHAPE, _SHAPES, 0.3): 1,
+    _truncate: 0.5,
+    _delete: 1,
+    _nest: 0.7,
+    _repeat: 0.5,
+}
+
+_MEANING: dict[Mutation, float] = {
+    _substitute(_NUMBER, _NUMBERS, 0.2): 5,
+    _substitute(_EXTENT, _NUMBERS, 0.9): 3,
+    _substitute(_SHAPE, _SHAPES, 0.8): 2,
+    _substitute(_TYPE, _TYPES, 0.8): 3,
+    _change_name: 3,
+    _change_operation: 4,
+    _change_line: 1,
+    _drop_attribute: 2,
+}

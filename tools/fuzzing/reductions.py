@@ -1,0 +1,120 @@
+"""Random reductions whose result does not depend on the order, and whose initial value changes nothing.
+
+What a compiler does with another initial value, or with a sum that rounds, is its own choice.
+"""
+
+from dataclasses import replace
+from math import prod
+
+from xgpu.dtypes import DType
+from xgpu.tools.fuzzing.builder import Builder
+from xgpu.tools.fuzzing.facts import FLOATS, INTEGERS, PRED, Facts, computed, integer_range, integers, join, on_grid
+from xgpu.tools.fuzzing.ops import Shape
+
+
+def reduce(builder: Builder, value: int) -> int | None:
+    """One input reduced along some dimensions."""
+    shape = builder.type_of(value).shape
+    dims = _dims(builder, shape)
+    part = _combiner(builder, value, dims)
+    if part is None:
+        return None
+    combiner, init, facts = part
+    swapped = builder.random.random() < 0.3
+    params = {"dims": dims, "combiners": (combiner,), "swapped": swapped, "several": _count(shape, dims) != 1}
+    return builder.one("reduce", (value, init), facts, **params)
+
+
+def reduce_several(builder: Builder, value: int) -> int | None:
+    """Several inputs of one shape reduced together: each by itself, or an argmax."""
+    shape = builder.type_of(value).shape
+    if shape and builder.random.random() < 0.6:
+        return _argmax(builder, value)
+    dims = _dims(builder, shape)
+    other = builder.pick(lambda t, f: t.shape == shape)
+    inputs = [value, value if other is None else other]
+    parts = [part for each in inputs if (part := _combiner(builder, each, dims)) is not None]
+    if len(parts) < len(inputs):
+        return None
+    operands = (*inputs, *(init for _, init, _ in parts))
+    combiners, facts = tuple(name for name, _, _ in parts), [known for _, _, known in parts]
+    results = builder.add("reduce", operands, facts, dims=dims, combiners=combiners, several=_count(shape, dims) != 1)
+    return results[-1] if results else None
+
+
+def _dims(builder: Builder, shape: Shape) -> Shape:
+    dims = [i for i in range(len(shape)) if builder.random.random() < 0.5]
+    if not dims and shape:
+        dims = [builder.random.randrange(len(shape))]
+    return tuple(dims)
+
+
+def _count(shape: Shape, dims: Shape) -> int:
+    """Elements that make one element of the result."""
+    return prod(shape[i] for i in dims)
+
+
+def _combiner(builder: Builder, value: int, dims: Shape) -> tuple[str, int, Facts] | None:
+    """Return a combiner's name, its initial value and the facts of the result."""
+    type_, facts = builder.type_of(value), builder.facts_of(value)
+    dtype, count = type_.dtype, _count(type_.shape, dims)
+    if facts.special:
+        return None  # XLA's vector code for large reductions loses NaN.
+    names = ["maximum", "minimum"]
+    if dtype.is_integer:
+        names += ["add", "add", "multiply", "and", "or", "xor"]
+    elif dtype == PRED:
+        names = ["and", "or", "xor"]
+    elif facts.exact and facts.grid is not None:
+        names += ["add", "add", "add"]
+    name = builder.random.choice(names)
+    if name == "add" and dtype.is_float:
+        assert facts.grid is not None
+        total = facts.magnitude * max(1, count)
+        result = on_grid(dtype, -total if facts.lo < 0 else 0, total, facts.grid)
+        return None if result is None else (name, _init(builder, dtype, 0.0), result)
+    if name in ("maximum", "minimum"):
+        return _extremum(builder, dtype, facts, name, any_init=count != 1)
+    lowest, highest = integer_range(dtype)
+    identity = {"add": 0, "multiply": 1, "and": -1 if dtype.is_signed else highest, "or": 0, "xor": 0}[name]
+    return name, _init(builder, dtype, identity), integers(dtype, lowest, highest)
+
+
+def _extremum(builder: Builder, dtype: DType, facts: Facts, name: str, any_init: bool) -> tuple[str, int, Facts] | None:
+    """Any initial value will do, as taking it twice changes nothing; but XLA leaves out a reduction of one element."""
+    if any_init and builder.random.random() < 0.5:
+        init = builder.scalar(dtype, replace(builder.fresh_facts(dtype), special=False))
+    elif not dtype.is_float:
+        init = _init(builder, dtype, integer_range(dtype)[name == "minimum"])
+    elif any_init:
+        init = _init(builder, dtype, -64.0 if name == "maximum" else 64.0)
+    else:
+        return None
+    return name, init, computed(join(dtype, facts, builder.facts_of(init)))
+
+
+def _init(builder: Builder, dtype: DType, number: float) -> int:
+    facts = Facts(number, number)
+    if dtype.is_float:
+        facts = replace(facts, grid=0, nonzero=number != 0)
+    return builder.constant(dtype, (), facts)
+
+
+def _argmax(builder: Builder, value: int) -> int | None:
+    type_, facts = builder.type_of(value), builder.facts_of(value)
+    if not facts.exact or facts.special or type_.dtype not in (*FLOATS, *INTEGERS):
+        return None
+    axis = builder.random.randrange(len(type_.shape))
+    index_dtype = builder.random.choice(INTEGERS[2:4])
+    last = max(0, type_.shape[axis] - 1)
+    numbers = builder.one("iota", (), Facts(0, last), shape=type_.shape, dtype=index_dtype, iota_dimension=axis)
+    if numbers is None:
+        return None
+    lowest = facts.lo - 1 if type_.dtype.is_float else integer_range(type_.dtype)[0]
+    init = _init(builder, type_.dtype, -256.0 if type_.dtype.is_float and facts.lo > -256 else lowest)
+    first = _init(builder, index_dtype, 0)
+    known = [computed(join(type_.dtype, facts, builder.facts_of(init))), Facts(0, last)]
+    results = builder.add("reduce", (value, numbers, init, first), known, dims=(axis,), combiners=("argmax",))
+    if results is None:
+        return None
+    return builder.random.choice(results)

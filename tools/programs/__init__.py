@@ -1,0 +1,38 @@
+"""The programs that emitters are tested with, on the host executor in the test suite and on a GPU by gpu_check."""
+
+from collections.abc import Iterator
+
+from xgpu.tools.programs import (
+    complex_numbers,
+    contractions,
+    elementwise,
+    fused,
+    indices,
+    movement,
+    random_bits,
+    reductions,
+    types,
+    windows,
+)
+from xgpu.tools.programs.base import TestProgram
+
+GROUPS = {
+    "elementwise": elementwise,
+    "movement": movement,
+    "reductions": reductions,
+    "windows": windows,
+    "contractions": contractions,
+    "random": random_bits,
+    "complex": complex_numbers,
+    "types": types,
+    "indices": indices,
+    "fused": fused,
+}
+"""Modules of programs by name."""
+
+
+def all_programs() -> Iterator[tuple[str, TestProgram]]:
+    """Yield every program with the name of its group."""
+    for group, module in GROUPS.items():
+        for program in module.programs():
+            yield group, program

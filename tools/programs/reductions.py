@@ -1,0 +1,47 @@
+"""Reductions computed as plain loops: any combiner, several results, empty and odd shapes."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from xgpu.tools.programs.base import TestProgram
+
+
+def _argmax(x: Any) -> tuple[Any, Any]:
+    return jnp.max(x, 1), jnp.argmax(x, 1)
+
+
+def _several(x: Any, y: Any) -> Any:
+    return lax.reduce(
+        (x, y), (jnp.float32(0), jnp.int32(1)), lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (0, 2)
+    )
+
+
+_PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "sum-rows": (lambda x: jnp.sum(x, 1), ("f32[33,65]",)),
+    "sum-columns": (lambda x: jnp.sum(x, 0), ("f32[33,65]",)),
+    "sum-all": (jnp.sum, ("f32[7,9,5]",)),
+    "sum-bf16": (lambda x: jnp.sum(x, 1), ("bf16[33,65]",)),
+    "sum-s8": (lambda x: jnp.sum(x, 1), ("s8[33,65]",)),
+    "sum-empty": (lambda x: jnp.sum(x, 1), ("f32[5,0]",)),
+    "product": (lambda x: jnp.prod(x, (0, 2)), ("f64[3,5,4]",)),
+    "max-f16": (lambda x: jnp.max(x, 0), ("f16[65,33]",)),
+    "any-all": (lambda x: (jnp.any(x, 0), jnp.all(x, 0)), ("pred[9,129]",)),
+    "argmax": (_argmax, ("f32[33,65]",)),
+    "argmin-s32": (lambda x: jnp.argmin(x, 0), ("s32[33,65]",)),
+    "several-operands": (_several, ("f32[5,6,7]", "s32[5,6,7]")),
+    "of-a-computed-operand": (lambda x: jnp.sum(jnp.exp(x.T) * 2, 0), ("f32[33,17]",)),
+    "then-broadcast": (lambda x: x - jnp.max(x, 1, keepdims=True), ("f32[9,130]",)),
+    "softmax": (lambda x: jnp.exp(x) / jnp.sum(jnp.exp(x), 1, keepdims=True), ("f32[9,130]",)),
+    "mean-and-variance": (lambda x: (jnp.mean(x, 1), jnp.var(x, 1)), ("f32[9,130]",)),
+    "of-a-reduction": (lambda x: jnp.max(jnp.sum(x, 2), 1), ("f32[5,6,7]",)),
+    "padded-operand": (lambda x: jnp.sum(jnp.pad(x, ((1, 2), (3, 1))), 0), ("f32[9,14]",)),
+}
+
+
+def programs() -> Iterator[TestProgram]:
+    """Yield the programs."""
+    for name, (function, specs) in _PROGRAMS.items():
+        yield TestProgram(name, function, specs)
