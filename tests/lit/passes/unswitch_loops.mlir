@@ -1,0 +1,169 @@
+// RUN: xgpu-opt %s -p unswitch-loops --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p 'unswitch-loops{max-depth=1}' --split-input-file | FileCheck %s --check-prefix=DEPTH
+// RUN: xgpu-opt %s -p 'unswitch-loops{max-ops=0}' --split-input-file | FileCheck %s --check-prefix=NONE
+
+// The test of the domain is hoisted, and each version of the loop has the branches that it takes, for all conditionals
+// with the same condition, however deep.
+
+// CHECK-LABEL: func.func @same_condition
+// CHECK-SAME:    (%[[X:.*]]: f32, %[[I:.*]]: index, %[[C:.*]]: i1)
+// CHECK:         %[[IN:.*]] = "xgpu.in_domain"(%[[I]])
+// CHECK-NEXT:    %[[R:.*]] = scf.if %[[IN]] -> (f32) {
+// CHECK-NEXT:      %[[FOR:.*]] = scf.for %{{.*}} iter_args(%[[A:.*]] = %[[X]])
+// CHECK-NEXT:        %[[EXP:.*]] = math.exp %[[A]]
+// CHECK-NEXT:        %[[COS:.*]] = math.cos %[[EXP]]
+// CHECK-NEXT:        scf.yield %[[COS]]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      scf.yield %[[FOR]]
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      %[[FOR:.*]] = scf.for %{{.*}} iter_args(%[[A:.*]] = %[[X]])
+// CHECK-NEXT:        %[[NEG:.*]] = arith.negf %[[A]]
+// CHECK-NEXT:        scf.yield %[[NEG]]
+// CHECK-NEXT:      }
+// CHECK-NEXT:      scf.yield %[[FOR]]
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return %[[R]]
+// NONE-LABEL:  func.func @same_condition
+// NONE:          scf.for
+// NONE:            scf.if
+// NONE:            scf.if
+func.func @same_condition(%x: f32, %i: index, %c: i1) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %k = %c0 to %c4 step %c1 iter_args(%a = %x) -> (f32) {
+    %in = "xgpu.in_domain"(%i) {map = #xgpu.map<(d0) -> (), d0 in [0, 9], d0 in [2, 7]>} : (index) -> i1
+    %y = scf.if %in -> (f32) {
+      %e = math.exp %a : f32
+      scf.yield %e : f32
+    } else {
+      %n = arith.negf %a : f32
+      scf.yield %n : f32
+    }
+    %z = scf.if %in -> (f32) {
+      %w = scf.if %in -> (f32) {
+        %e = math.cos %y : f32
+        scf.yield %e : f32
+      } else {
+        %e = math.sin %y : f32
+        scf.yield %e : f32
+      }
+      scf.yield %w : f32
+    } else {
+      scf.yield %y : f32
+    }
+    scf.yield %z : f32
+  }
+  return %r : f32
+}
+
+// -----
+
+// Several conditions: a version for each outcome, as deep as allowed.
+
+// CHECK-LABEL:  func.func @two_conditions
+// CHECK-COUNT-4:  scf.for
+// CHECK-NOT:      scf.for
+// CHECK:          return
+// DEPTH-LABEL:  func.func @two_conditions
+// DEPTH:          scf.if
+// DEPTH-NEXT:       scf.for
+// DEPTH-NEXT:         math.exp
+// DEPTH-NEXT:         scf.if
+// DEPTH:            scf.for
+// DEPTH-NEXT:         scf.if
+// DEPTH-NOT:      scf.for
+// DEPTH:          return
+func.func @two_conditions(%x: f32, %c: i1, %d: i1) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %k = %c0 to %c4 step %c1 iter_args(%a = %x) -> (f32) {
+    %y = scf.if %c -> (f32) {
+      %e = math.exp %a : f32
+      scf.yield %e : f32
+    } else {
+      scf.yield %a : f32
+    }
+    %z = scf.if %d -> (f32) {
+      %e = math.cos %y : f32
+      scf.yield %e : f32
+    } else {
+      scf.yield %y : f32
+    }
+    scf.yield %z : f32
+  }
+  return %r : f32
+}
+
+// -----
+
+// A condition leaves all the loops that it does not depend on; a conditional without results needs no second branch.
+
+// CHECK-LABEL: func.func @nested
+// CHECK:         scf.if
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        scf.for
+// CHECK-NEXT:          gpu.barrier
+// CHECK:         } else {
+// CHECK-NEXT:      scf.for
+// CHECK-NEXT:        scf.for
+// CHECK-NEXT:        }
+func.func @nested(%c: i1) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %k = %c0 to %c4 step %c1 {
+    scf.for %l = %c0 to %c4 step %c1 {
+      scf.if %c {
+        gpu.barrier
+      }
+    }
+  }
+  return
+}
+
+// -----
+
+// Left alone: a condition computed in the loop, a conditional that is not directly in it, and a loop that few execute.
+
+// CHECK-LABEL: func.func @left_alone
+// CHECK-NOT:     scf.if
+// CHECK:         scf.for
+// CHECK-NEXT:      arith.cmpf
+// CHECK-NEXT:      scf.if
+// CHECK-NEXT:        scf.if
+// CHECK:         scf.for
+// CHECK-NEXT:      scf.if
+// CHECK:         } {xgpu.unroll = "none"}
+// CHECK-NOT:     scf.for
+func.func @left_alone(%x: f32, %c: i1) -> (f32, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %k = %c0 to %c4 step %c1 iter_args(%a = %x) -> (f32) {
+    %d = arith.cmpf olt, %a, %x : f32
+    %y = scf.if %d -> (f32) {
+      %z = scf.if %c -> (f32) {
+        %e = math.exp %a : f32
+        scf.yield %e : f32
+      } else {
+        scf.yield %a : f32
+      }
+      scf.yield %z : f32
+    } else {
+      scf.yield %a : f32
+    }
+    scf.yield %y : f32
+  }
+  %s = scf.for %k = %c0 to %c4 step %c1 iter_args(%a = %x) -> (f32) {
+    %y = scf.if %c -> (f32) {
+      %e = math.exp %a : f32
+      scf.yield %e : f32
+    } else {
+      scf.yield %a : f32
+    }
+    scf.yield %y : f32
+  } {xgpu.unroll = "none"}
+  return %r, %s : f32, f32
+}

@@ -1,0 +1,91 @@
+"""The loop emitter's map writes each element of an output exactly once, told from the map alone."""
+
+import math
+
+import pytest
+
+from xgpu import ir
+from xgpu.device import device
+from xgpu.emit.base import Fusion
+from xgpu.emit.loop import LoopEmitter
+from xgpu.options import Options
+
+SHAPES = [
+    (),
+    (1,),
+    (31,),
+    (32,),
+    (33,),
+    (127,),
+    (128,),
+    (129,),
+    (1023, 1025),
+    (7, 1, 13),
+    (1024, 1024),
+    (1000003,),
+    (2, 3, 1, 2, 3, 1, 2, 3),
+    (70001, 65537),
+]
+
+
+def emitter(shape: tuple[int, ...], element: str, options: Options) -> LoopEmitter:
+    sizes = "x".join([*map(str, shape), element])
+    tensor = f"tensor<{sizes}>"
+    module = ir.Module.parse(f"func.func @main(%x: {tensor}) -> {tensor} {{ return %x : {tensor} }}")
+    block = module.body.operations[0].operation.regions[0].blocks[0]
+    return LoopEmitter(Fusion("fusion_0", block, device("sm_90a"), options))
+
+
+@pytest.mark.parametrize("element", ["i8", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_element_is_written_once(shape: tuple[int, ...], element: str) -> None:
+    with ir.make_context():
+        loop = emitter(shape, element, Options())
+        assert loop.thread_to_output(0).is_bijection(shape) is True
+
+
+@pytest.mark.parametrize("threads", [32, 96, 1024])
+@pytest.mark.parametrize("run", [1, 2, 4])
+def test_for_every_launch(threads: int, run: int) -> None:
+    options = Options(threads_per_block=threads, max_elements_per_thread=run)
+    with ir.make_context():
+        loop = emitter((1021, 1019), "f32", options)
+        assert loop.thread_to_output(0).is_bijection((1021, 1019)) is True
+        launch = loop.launch_dimensions()
+        assert launch.block == (threads, 1, 1)
+        # No block is without work.
+        assert (launch.grid[0] - 1) * threads * run < 1021 * 1019 <= launch.grid[0] * threads * run
+
+
+@pytest.mark.parametrize(
+    ("element", "run"),
+    [("i2", 16), ("i4", 16), ("i1", 16), ("i8", 16), ("f16", 8), ("bf16", 8), ("f32", 4), ("i64", 2), ("f64", 2)],
+)
+def test_a_run_is_one_vector_store(element: str, run: int) -> None:
+    with ir.make_context():
+        assert emitter((1024, 1024), element, Options()).run == run
+
+
+def test_small_results_use_all_threads() -> None:
+    with ir.make_context():
+        assert emitter((1000,), "f32", Options()).run == 1
+
+
+@pytest.mark.parametrize(("element", "per_byte"), [("i4", 2), ("i2", 4), ("f4E2M1FN", 2)])
+@pytest.mark.parametrize("limit", [None, 1])
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (999,), (601, 503)], ids=str)
+def test_one_thread_writes_all_elements_of_a_byte(
+    shape: tuple[int, ...], limit: int | None, element: str, per_byte: int
+) -> None:
+    with ir.make_context():
+        run = emitter(shape, element, Options(max_elements_per_thread=limit)).run
+        # Threads compute consecutive runs, the first from element 0 on.
+        assert run % per_byte == 0
+
+
+def test_a_map_with_a_hole_is_no_bijection() -> None:
+    with ir.make_context():
+        loop = emitter((1023, 1025), "f32", Options())
+        whole = loop.thread_to_output(0)
+        assert whole.is_bijection((1023, 1026)) is False
+        assert math.prod((1023, 1025)) == loop.elements

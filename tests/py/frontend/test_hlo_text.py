@@ -1,0 +1,105 @@
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from xgpu.errors import InvalidInput, Unsupported
+from xgpu.frontend.hlo_text import from_hlo_text
+from xgpu.frontend.source_location import source_of
+from xgpu.runtime.reference import Reference
+
+FILE = Path(__file__).parents[2] / "data" / "fused_gpu.hlo"
+TEXT = FILE.read_text()
+
+
+def main_ops(source):
+    return list(source.module.body.operations[0].regions[0].blocks[0].operations)
+
+
+def test_optimized_gpu_hlo_with_a_fusion():
+    source = from_hlo_text(TEXT, "fused_gpu.hlo")
+    assert source.name == "f"
+    assert [str(argument) for argument in source.arguments] == ["x: f32[128,64]", "Arg_1.2: f32[64,128]"]
+    assert [str(result) for result in source.results] == ["result0: f32[128,64]", "result1: f32[]"]
+    names = [op.operation.name.removeprefix("stablehlo.") for op in main_ops(source)]
+    assert names == ["transpose", "add", "tanh", "constant", "reduce", "func.return"]
+    x, y = (np.random.default_rng(0).standard_normal(shape, dtype=np.float32) for shape in ((128, 64), (64, 128)))
+    first, second = Reference(source.module)([x, y])
+    np.testing.assert_allclose(first, np.tanh(x + y.T), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(second, np.tanh(x + y.T).sum(), rtol=1e-3)
+
+
+def test_metadata_gives_source_lines():
+    lines = {op.operation.name: str(source_of(op)) for op in main_ops(from_hlo_text(TEXT))}
+    assert lines["stablehlo.add"] == "model.py:10"
+    assert lines["stablehlo.tanh"] == "model.py:11"
+
+
+def programs():
+    def softmax(x, i):
+        return jax.nn.softmax(x, axis=-1)
+
+    def pieces(x, i):
+        padded = jnp.concatenate([jnp.pad(x, ((1, 2), (0, 1)), constant_values=3.0), jnp.ones((2, x.shape[1] + 1))])
+        updated = jax.lax.dynamic_update_slice(x, x[:2, :2] * 2, (i[0], i[1]))
+        return {"rows": padded[::2, 1:][i], "flipped": jnp.flip(padded, 0), "updated": updated}
+
+    def control(x, i):
+        return jax.lax.fori_loop(0, 3, lambda k, a: a * 2 + k, x), jnp.sort(x), jnp.cumsum(x, 0)
+
+    return [softmax, pieces, control]
+
+
+@pytest.mark.parametrize("program", programs(), ids=lambda program: program.__name__)
+def test_what_xla_compiled_imports_with_the_same_results(program):
+    x = np.random.default_rng(0).standard_normal((6, 8), dtype=np.float32)
+    i = np.array([1, -3, 9], np.int32)
+    compiled = jax.jit(program, keep_unused=True).lower(x, i).compile()
+    found = Reference(from_hlo_text(compiled.as_text()).module)([x, i])
+    for array, expected in zip(found, jax.tree.leaves(compiled(x, i)), strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("end", range(3, len(TEXT) - 3, 97))
+def test_truncated_files(end):
+    with pytest.raises(InvalidInput, match=r"^cut\.hlo(:\d+:\d+)?: "):
+        from_hlo_text(TEXT[:end], "cut.hlo")
+
+
+ROOT = "HloModule m\nENTRY e {\n a = f32[4] parameter(0)\n ROOT b = "
+METADATA = 'metadata={op_name="add" source_file="x.py" source_line=9}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (ROOT + "f32[4] adsd(a, a)\n}", "t.hlo:4:18: expects opcode but sees: adsd"),
+        (ROOT + "f32[4] add(a, c)\n}", "t.hlo:4:"),
+        # Errors that MLIR's verifier finds are at the line of the metadata, or else name the instruction.
+        (ROOT + "f32[5] add(a, a)\n}", "t.hlo: 'stablehlo.add' op requires the same shape"),
+        (ROOT + f"f32[5] add(a, a), {METADATA}\n}}", "x.py:9: 'stablehlo.add' op requires the same shape"),
+        # The importer aborts on these two: they must not take the compiler's process with them.
+        (TEXT.partition("\n\n%fused")[0], "t.hlo: the HLO text has no ENTRY computation; is the file complete?"),
+        (TEXT.replace("parameter(1)\n  ROOT", "parameter(7)\n  ROOT"), "t.hlo: XLA cannot import this HLO module: "),
+        (TEXT.partition("ENTRY")[0], "t.hlo: the HLO text has no ENTRY computation"),
+        ("", "t.hlo"),
+        ("HloModule \0", "t.hlo:1: the text contains a null byte"),
+    ],
+)
+def test_invalid_text(text, message):
+    with pytest.raises(InvalidInput) as caught:
+        from_hlo_text(text, "t.hlo")
+    assert message in str(caught.value)
+
+
+def test_an_instruction_without_metadata_is_named():
+    with pytest.raises(InvalidInput, match=r"\(in 'b'\)$"):
+        from_hlo_text(ROOT + "f32[5] add(a, a)\n}", "t.hlo")
+
+
+def test_an_operation_that_cannot_be_compiled_is_named():
+    text = "HloModule m\nENTRY e {\n a = f32[4] parameter(0)\n t = token[] after-all()\n ROOT b = f32[4] abs(a)\n}"
+    with pytest.raises(Unsupported, match=r"^t\.hlo: stablehlo\.after_all \('t'\) of type !stablehlo\.token: tokens"):
+        from_hlo_text(text, "t.hlo")

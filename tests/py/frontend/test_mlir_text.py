@@ -1,0 +1,95 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from xgpu.errors import InvalidInput
+from xgpu.frontend.mlir_text import parse_module
+from xgpu.frontend.source_location import source_of
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("module {", r"^x\.mlir:1:7: expected operation name in quotes"),
+        (
+            "func.func @f() {\n  %0 = stablehlo.addd %a : f32\n}",
+            r"^x\.mlir:2:8: custom op 'stablehlo\.addd' is unknown",
+        ),
+        (
+            "func.func @f(%a: tensor<4xf32>) {\n  %0 = stablehlo.add %a, %b : tensor<4xf32>\n  return\n}",
+            r"^x\.mlir:2:26: use of undeclared SSA value name",
+        ),
+        (
+            "func.func private @f()\nfunc.func @g(%a: tensor<4xf32>) {\n  %0 = stablehlo.add %a, %b : tensor<4xf32>\n}",
+            r"^x\.mlir:3:26: use of undeclared",
+        ),
+        (
+            '%0 = "stablehlo.constant"() {value = dense<1.0> : tensor<f32>} : () -> tensor<2xf32>',
+            r"^x\.mlir:1:6: .*",
+        ),
+        (
+            'func.func @f(%a: tensor<4xf32>) {\n%0= "stablehlo.reshape"(%a) : (tensor<4xf32>) -> tensor<5xf32> return}',
+            r"^x\.mlir:2:5: number of output elements \(5\) doesn't match",
+        ),
+        ("func.func @f() {\n\0}", r"^x\.mlir:2: the text contains a null byte"),
+        ("module {} \ud800", r"^x\.mlir: the text is not Unicode"),
+    ],
+)
+def test_errors_have_their_place(text, message):
+    with pytest.raises(InvalidInput, match=message):
+        parse_module(text, "x.mlir")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "module attributes {a.b = " + "[" * 100_000 + "]" * 100_000 + "} {}",
+        "module attributes {a.b = " + "{a = " * 100_000 + "1" + "}" * 100_000 + "} {}",
+        "module attributes {a.b = " + "tuple<" * 100_000 + "f32" + ">" * 100_000 + "} {}",
+        "module {} loc(" + "callsite(" * 100_000 + '"a" at "b"' + ' at "c")' * 100_000 + ")",
+        "module {\n" * 100_000 + "}" * 100_000,
+        "module attributes {a.b = affine_map<(d0) -> (" + "d0 + " * 100_000 + "d0)>} {}",
+    ],
+    ids=["array", "dictionary", "tuple", "location", "region", "affine sum"],
+)
+def test_text_that_would_overflow_the_parsers_stack(text):
+    with pytest.raises(
+        InvalidInput, match=r"^x\.mlir:\d+(:\d+)?: (brackets nest deeper than 256|affine map longer than)"
+    ):
+        parse_module(text, "x.mlir")
+
+
+def test_brackets_in_strings_comments_and_arrows_do_not_nest():
+    text = f'module attributes {{a.b = "{"[" * 1000}", a.c = (i32) -> i32}} {{}} // {"(" * 1000}\n'
+    assert "a.c" in str(parse_module(text, "x.mlir"))
+
+
+@pytest.mark.parametrize("text", ["", "// nothing\n"])
+def test_empty_text_is_an_empty_module(text):
+    assert len(parse_module(text, "x.mlir").body.operations) == 0
+
+
+def test_one_operation_is_put_into_a_module_and_keeps_its_place():
+    module = parse_module("\nfunc.func private @f()", "x.mlir")
+    assert str(source_of(module.body.operations[0])) == "x.mlir:2:1"
+
+
+def test_operations_at_the_top_keep_their_places():
+    module = parse_module("func.func private @f()\nfunc.func private @g()", "x.mlir")
+    assert [str(source_of(op)) for op in module.body.operations] == ["x.mlir:1:1", "x.mlir:2:1"]
+
+
+def test_a_module_keeps_its_name_and_attributes():
+    text = str(parse_module('module @m attributes {a.b = "c"} { func.func private @f() }', "x.mlir"))
+    assert re.search(r'module @m attributes \{a\.b = "c"\}', text)
+
+
+def test_no_truncation_of_a_file_is_anything_but_an_error():
+    text = (DATA / "calls.mlir").read_text()
+    for end in range(len(text.partition("\n")[0]) + 1, len(text.rstrip()) - 1, 7):
+        if text[:end].partition("\n")[2].strip():
+            with pytest.raises(InvalidInput, match=r"^calls\.mlir:\d+:\d+: "):
+                parse_module(text[:end], "calls.mlir")

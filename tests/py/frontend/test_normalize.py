@@ -1,0 +1,181 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xgpu.errors import InvalidInput, Unsupported
+from xgpu.frontend.mlir_text import parse_module
+from xgpu.frontend.normalize import normalize
+from xgpu.frontend.stablehlo_text import from_stablehlo_text
+from xgpu.runtime.reference import Reference
+
+DATA = Path(__file__).parents[2] / "data"
+TYPE = "tensor<4xf32>"
+
+
+def normalized(text):
+    module = parse_module(text, "t.mlir")
+    normalize(module)
+    assert module.operation.verify()
+    return module
+
+
+def op_names(module):
+    (main,) = module.body.operations
+    assert main.name.value == "main"
+    return [op.operation.name for op in main.regions[0].blocks[0].operations]
+
+
+def main(body, result=TYPE, arguments=f"%a: {TYPE}"):
+    return f"func.func @main({arguments}) -> {result} {{\n{body}\n}}"
+
+
+def test_calls_composites_chlo_and_wrappers_are_gone():
+    module = normalized((DATA / "calls.mlir").read_text())
+    assert op_names(module) == ["stablehlo.add", "stablehlo.multiply", "stablehlo.add", "func.return"]
+    assert "sharding" not in str(module)
+    assert "num_partitions" not in str(module)
+    source = from_stablehlo_text((DATA / "calls.mlir").read_text())
+    x, y = np.random.default_rng(0).standard_normal((2, 8, 4), dtype=np.float32)
+    np.testing.assert_allclose(Reference(source.module)([x, y])[0], (2 * x) ** 2 + y, rtol=1e-6)
+
+
+def test_normalising_twice_changes_nothing():
+    module = normalized((DATA / "calls.mlir").read_text())
+    text = str(module)
+    normalize(module)
+    assert str(module) == text
+
+
+def test_the_only_public_function_becomes_main():
+    text = f"func.func @f(%a: {TYPE}) -> {TYPE} {{ %0 = call @g(%a) : ({TYPE}) -> {TYPE} return %0 : {TYPE} }}"
+    callee = f"func.func private @g(%a: {TYPE}) -> {TYPE} {{ return %a : {TYPE} }}"
+    assert op_names(normalized(text + "\n" + callee)) == ["func.return"]
+
+
+def test_a_private_main_is_the_entry():
+    assert op_names(normalized(f"func.func private @main(%a: {TYPE}) -> {TYPE} {{ return %a : {TYPE} }}"))
+
+
+def test_tuples_made_and_taken_apart_are_gone():
+    pair = f"tuple<{TYPE}, {TYPE}>"
+    body = f"""%0 = stablehlo.abs %a : {TYPE}
+      %t = stablehlo.tuple %a, %0 : {pair}
+      %1 = stablehlo.get_tuple_element %t[1] : ({pair}) -> {TYPE}
+      %2 = stablehlo.get_tuple_element %t[0] : ({pair}) -> {TYPE}
+      %3 = stablehlo.add %1, %2 : {TYPE}
+      return %3 : {TYPE}"""
+    assert op_names(normalized(main(body))) == ["stablehlo.abs", "stablehlo.add", "func.return"]
+
+
+def test_custom_calls_stay():
+    body = f"%0 = stablehlo.custom_call @f(%a) {{mhlo.backend_config = {{x = 1 : i32}}}} : ({TYPE}) -> {TYPE}"
+    assert "mhlo.backend_config = {x = 1 : i32}" in str(normalized(main(f"{body} return %0 : {TYPE}")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a function @main or exactly one public function; the public ones are: none"),
+        (
+            f"func.func @f(%a: {TYPE}) {{ return }} func.func @g(%a: {TYPE}) {{ return }}",
+            "the public ones are: @f, @g",
+        ),
+        ("func.func private @main()", "t.mlir:1:1: the entry function @main has no body"),
+    ],
+)
+def test_modules_without_an_entry(text, message):
+    with pytest.raises(InvalidInput) as caught:
+        normalized(text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            main("return %a : tensor<?xf32>", "tensor<?xf32>", "%z: tensor<f32>, %a: tensor<?xf32>"),
+            't.mlir:1:1: argument number 1 of "main": the shape of tensor<?xf32> is dynamic',
+        ),
+        (
+            main("%0 = arith.addf %a, %a : tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+            "t.mlir:2:6: arith.addf of type tensor<4xf32>: not a StableHLO operation",
+        ),
+        (
+            main('%0 = "foo.bar"(%a) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>'),
+            "t.mlir:2:6: foo.bar of type tensor<4xf32>: not a StableHLO operation",
+        ),
+        (
+            main("%0 = stablehlo.create_token : !stablehlo.token\nreturn %a : tensor<4xf32>"),
+            "t.mlir:2:6: stablehlo.after_all of type !stablehlo.token: tokens, which order side effects",
+        ),
+        (main("cf.br ^bb1\n^bb1:\nreturn %a : tensor<4xf32>"), "t.mlir:1:1: func.func of type no result: control flow"),
+        (
+            main("return %a : tensor<4xi7>", "tensor<4xi7>", "%a: tensor<4xi7>"),
+            "element type 'i7' is not supported",
+        ),
+        (
+            main("return %a : memref<4xf32>", "memref<4xf32>", "%a: memref<4xf32>"),
+            'argument number 0 of "main": a value of type memref<4xf32> is not supported, only arrays',
+        ),
+        (
+            main("return %a : tensor<99999999999x99999999999xf32>", *["tensor<99999999999x99999999999xf32>"] * 1,
+                 "%a: tensor<99999999999x99999999999xf32>"),
+            "has more than 281474976710656 elements",
+        ),
+        (
+            main("%0 = stablehlo.custom_call @SPMDFullToShardShape(%a) : (tensor<4xf32>) -> tensor<2xf32>\n"
+                 "return %0 : tensor<2xf32>", "tensor<2xf32>"),
+            "t.mlir:2:6: stablehlo.custom_call of type tensor<2xf32>: SPMDFullToShardShape splits an array",
+        ),
+        (
+            main("%0 = stablehlo.get_tuple_element %a[0] : (tuple<tensor<4xf32>>) -> tensor<4xf32>\n"
+                 "return %0 : tensor<4xf32>", arguments="%a: tuple<tensor<4xf32>>"),
+            "t.mlir:2:6: stablehlo.get_tuple_element of type tensor<4xf32>: tuples are supported only where",
+        ),
+        (
+            f"%0 = stablehlo.constant dense<1.0> : tensor<f32>\n{main('return %a : tensor<4xf32>')}",
+            "stablehlo.constant of type tensor<f32>: only functions are supported at the top of a module",
+        ),
+        (
+            main("%0 = call @main(%a) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+            "function @main calls itself, directly or through others; recursion is not supported",
+        ),
+        (
+            "func.func private @f(tensor<4xf32>) -> tensor<4xf32>\n"
+            + main("%0 = call @f(%a) : (tensor<4xf32>) -> tensor<4xf32>\nreturn %0 : tensor<4xf32>"),
+            "function @f is called but has no body",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compiled(text, message):
+    with pytest.raises(Unsupported) as caught:
+        normalized(text)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("layout", "array", "message"),
+    [
+        ("dense<[0, 1]> : tensor<2xindex>", "tensor<2x3xf32>", None),
+        ("dense<[1, 0]> : tensor<2xindex>", "tensor<2x3xf32>", None),
+        ("dense<[0, 1]> : tensor<2xindex>", "tensor<1x3xf32>", None),
+        ("dense<[0, 1]> : tensor<2xindex>", "tensor<0x3xf32>", None),
+        ("dense<[0, 0]> : tensor<2xindex>", "tensor<2x3xf32>", "does not order its dimensions"),
+        (
+            "dense<[1, 0]> : tensor<2xindex>, dense<0> : tensor<1xindex>",
+            "tensor<2x3xf32>",
+            "does not give one layout for",
+        ),
+        ("3", "tensor<2x3xf32>", "unknown kind of layout 3"),
+    ],
+)
+def test_entry_layouts(layout, array, message):
+    attribute = f"mhlo.xla_entry_computation_parameter_layouts = [{layout}]"
+    text = f"module attributes {{{attribute}}} {{ func.func @main(%a: {array}) {{ return }} }}"
+    if message is None:
+        normalized(text)
+        return
+    with pytest.raises(InvalidInput) as caught:
+        normalized(text)
+    assert message in str(caught.value)

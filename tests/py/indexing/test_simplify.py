@@ -1,0 +1,309 @@
+"""Simplification of expressions: each rule by example and by property, and everything against brute force."""
+
+import math
+import random
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.py.indexing.indexing_strategies import boxes, brute_force, exprs, has_division, intervals
+from xgpu.indexing import AffineExpr, Interval, constant, delinearize, dim, linearize, simplify_expr, symbol
+from xgpu.indexing.affine import Division
+from xgpu.indexing.simplify import Simplifier
+
+d0, d1, s0 = dim(0), dim(1), symbol(0)
+
+Box = tuple[tuple[Interval, ...], tuple[Interval, ...]]
+Ranges = dict[str, tuple[int, int]]
+
+factors = st.integers(2, 7)
+small = st.integers(-9, 9)
+
+
+def simplify(expr: AffineExpr, **ranges: tuple[int, int]) -> AffineExpr:
+    """Simplifies for ``d0=(low, high)`` and so on (``[-50, 50]`` if not given), and compares all values."""
+    dims = [Interval(*ranges.get(name, (-50, 50))) for name in ("d0", "d1")]
+    symbols = [Interval(*ranges.get("s0", (0, 3)))]
+    result = simplify_expr(expr, dims, symbols)
+    np.testing.assert_array_equal(brute_force(result, dims, symbols), brute_force(expr, dims, symbols))
+    return result
+
+
+@given(exprs(depth=5), boxes())
+def test_any_expression_keeps_its_values(expr: AffineExpr, box: Box) -> None:
+    result = simplify_expr(expr, *box)
+    values = brute_force(expr, *box)
+    np.testing.assert_array_equal(brute_force(result, *box), values)
+    interval = result.interval(*box)
+    assert interval.lower <= values.min() and values.max() <= interval.upper
+
+
+@pytest.mark.parametrize(
+    ("expr", "ranges", "expected"),
+    [
+        (d0 * 3 + d1, {"d0": (2, 2)}, "d1 + 6"),  # point range
+        (d0 % 8, {"d0": (0, 7)}, "d0"),  # no wrap
+        (d0 % 8, {"d0": (8, 12)}, "d0 - 8"),  # no wrap, in another period
+        ((d0 * 8 + d1) % 4, {}, "d1 mod 4"),  # multiples of the divisor dropped
+        ((d0 * 6) % 9, {}, "((d0 * 2) mod 3) * 3"),  # common factor
+        ((d0 * 6) // 9, {}, "(d0 * 2) floordiv 3"),
+        ((d0 * 4 + s0) % 64, {}, "s0 + (d0 mod 16) * 4"),  # low digit out of mod
+        (d0 // 3 // 4, {}, "d0 floordiv 12"),  # nested
+        ((d0 * 11 + d1) // 10, {"d0": (0, 3), "d1": (0, 6)}, "d0"),  # rows of 10 read as rows of 11
+        ((d0 * 11 + d1) % 10, {"d0": (0, 3), "d1": (0, 6)}, "d0 + d1"),
+        ((d1 - d0 * 11) // 10, {"d0": (0, 3), "d1": (3, 9)}, "-d0"),
+        ((d0 // 3 + d1) // 4, {}, "(d0 + d1 * 3) floordiv 12"),
+        ((d1 - d0 // 3) // 4, {}, "-((d0 - d1 * 3 + 9) floordiv 12)"),
+        ((d0 % 12) // 4, {}, "(d0 floordiv 4) mod 3"),
+        ((d0 * 8 + d1) // 4, {}, "d0 * 2 + d1 floordiv 4"),  # multiples extracted
+        ((d0 + 13) // 4, {}, "(d0 + 1) floordiv 4 + 3"),
+        ((d0 * 6 + d1) // 9, {"d1": (0, 2)}, "(d0 * 2) floordiv 3"),  # remainder too small to matter
+        ((d0 * 6 + d1) // 9, {"d1": (3, 5)}, "(d0 * 2 + 1) floordiv 3"),
+        ((d0 * 7) // 3, {}, "d0 * 2 + d0 floordiv 3"),  # smaller coefficient
+        ((d0 * 7) // 4, {"d0": (0, 1)}, "d0"),
+        ((d0 * 47 + 3) // 4, {"d0": (0, 3)}, "d0 * 12"),
+        ((15 - d0) // 4, {}, "-(d0 floordiv 4) + 3"),  # backwards
+        ((15 - d0) % 4, {}, "-(d0 mod 4) + 3"),
+        ((d0 % 5) * 3 + (d0 // 5) * 15, {}, "d0 * 3"),  # digits joined
+        ((d0 // 12) * 3 + (d0 // 4) % 3, {}, "d0 floordiv 4"),
+        (d0 - (d0 // 5) * 5, {}, "d0 mod 5"),  # remainder found
+        (d0 // 4 - (d0 // 12) * 3, {}, "(d0 floordiv 4) mod 3"),
+        ((d0 % 64 + d1) % 8, {}, "(d0 + d1) mod 8"),  # remainder of a remainder
+        ((d0 % 64 + d1) // 8, {}, "(d1 + d0 mod 64) floordiv 8"),
+        (((d0 // 4) * 33 + d0 % 4) // 33, {}, "d0 floordiv 4"),  # digits with a padded stride
+        (((d0 // 4) * 33 + d0 % 4) % 33, {}, "d0 mod 4"),
+        ((d0 // 4) * 33 + d0 % 4, {}, "d0 + (d0 floordiv 4) * 29"),
+        ((d0 // 4) * 2 + (d0 % 4) * 5, {}, "(d0 floordiv 4) * 2 + (d0 mod 4) * 5"),
+        ((d0 * 4 + d1 * 512 + s0) // 64, {"d0": (0, 127)}, "d1 * 8 + d0 floordiv 16"),
+        ((d0 * 4 + d1 * 128) // 32 % 8, {"d0": (0, 31)}, "d0 floordiv 8 + (d1 mod 2) * 4"),
+        (  # dividing by the common factor 3 gives more divisions, so it is not done
+            (d1 + (d0 % 6) * 2 + (d0 // 6 % 13) * 9 + 15) // 39,
+            {"d0": (1280, 4211), "d1": (0, 1)},
+            "(d1 + (d0 mod 6) * 2 + ((d0 floordiv 6) mod 13) * 9 + 15) floordiv 39",
+        ),
+    ],
+)
+def test_examples(expr: AffineExpr, ranges: Ranges, expected: str) -> None:
+    assert str(simplify(expr, **ranges)) == expected
+
+
+@given(small, exprs(depth=2))
+def test_point_ranges_become_constants(value: int, expr: AffineExpr) -> None:
+    point = Interval(value, value)
+    assert simplify_expr(expr, (point, point), (point,)) == constant(expr.evaluate((value, value), (value,)))
+
+
+@given(factors, small, st.data())
+def test_mod_without_wrap(k: int, period: int, data: st.DataObject) -> None:
+    low = data.draw(st.integers(0, k - 1))
+    high = data.draw(st.integers(low, k - 1))
+    assert simplify(d0 % k, d0=(period * k + low, period * k + high)) == (
+        d0 - period * k if low < high else low + d0 * 0
+    )
+
+
+@given(factors, small, small)
+def test_multiples_of_the_divisor_leave_mod(k: int, a: int, b: int) -> None:
+    assert simplify((d0 * (a * k) + d1 + b * k) % k) == simplify(d1 % k)
+
+
+@given(factors, factors, factors)
+def test_common_factor_leaves_mod_and_div(g: int, a: int, k: int) -> None:
+    assert simplify((d0 * (g * a)) % (g * k)) == simplify((d0 * a) % k * g)
+    assert simplify((d0 * (g * a)) // (g * k)) == simplify((d0 * a) // k)
+
+
+@st.composite
+def sums_of_digits(draw: st.DrawFn) -> AffineExpr:
+    """Sums of a variable's digits, over a divisor that has factors in common with the digits' sizes and strides."""
+    g, low, high = draw(st.sampled_from([2, 3, 4])), draw(st.integers(2, 4)), draw(st.sampled_from([3, 4, 5, 13]))
+    stride = draw(st.sampled_from([low, low, 1, 3]))
+    total = d1 * draw(st.integers(0, 2)) + (d0 % (low * g)) * stride + draw(small)
+    total += (d0 // (low * g) % high) * (g * draw(st.integers(1, 5)) * draw(st.sampled_from([1, 1, -1])))
+    return total // (g * draw(st.sampled_from([high, high, low, low * high])))
+
+
+@given(sums_of_digits(), st.integers(-50, 1280), st.integers(0, 3))
+def test_sums_of_digits_keep_their_values(expr: AffineExpr, start: int, last: int) -> None:
+    simplify(expr, d0=(start, start + 999), d1=(0, last))
+
+
+@given(factors, factors, factors, st.data())
+def test_low_digit_leaves_mod_and_div(g: int, a: int, k: int, data: st.DataObject) -> None:
+    low = data.draw(st.integers(0, g - 1))
+    high = data.draw(st.integers(low, g - 1))
+    high_digit = d0 * a
+    assert simplify((high_digit * g + s0) % (g * k), s0=(low, high)) == simplify(
+        high_digit % k * g + s0, s0=(low, high)
+    )
+    assert simplify((high_digit * g + s0) // (g * k), s0=(low, high)) == simplify(high_digit // k)
+
+
+@given(factors, factors, small)
+def test_nested_divisions_merge(a: int, b: int, c: int) -> None:
+    assert simplify((d0 // a) // b) == simplify(d0 // (a * b))
+    assert simplify((d0 // a + d1 * c) // b) == simplify((d0 + d1 * (a * c)) // (a * b))
+
+
+@given(factors, factors)
+def test_division_of_a_remainder(a: int, b: int) -> None:
+    result = simplify((d0 % (a * b)) // a)
+    assert result == simplify((d0 // a) % b)
+    assert str(result) == f"(d0 floordiv {a}) mod {b}"
+
+
+@given(factors, small, small)
+def test_multiples_leave_div(k: int, a: int, b: int) -> None:
+    assert simplify((d0 * (a * k) + d1 + b * k) // k) == simplify(d0 * a + d1 // k + b)
+
+
+@given(factors, st.integers(-40, 40), small, intervals())
+def test_large_coefficients_shrink(k: int, c: int, b: int, interval: Interval) -> None:
+    result = simplify((d0 * c + b) // k, d0=(interval.lower, interval.upper))
+    for atom, _ in result.terms:
+        assert not isinstance(atom, Division) or all(abs(inner) < atom.divisor for _, inner in atom.expr.terms)
+
+
+@given(factors, factors, st.integers(1, 4), st.data())
+def test_small_remainder_leaves_div(g: int, k: int, a: int, data: st.DataObject) -> None:
+    offset = data.draw(st.integers(-3, 3)) * g
+    low = data.draw(st.integers(0, g - 1))
+    high = data.draw(st.integers(low, g - 1))
+    result = simplify((d0 * (a * g) + d1) // (g * k), d1=(offset + low, offset + high))
+    assert result == simplify((d0 * a + offset // g) // k)
+
+
+@given(st.integers(2, 40), small.filter(bool))
+def test_digits_join(c: int, d: int) -> None:
+    assert simplify((d0 % c) * d + (d0 // c) * (c * d)) == d0 * d
+    assert simplify(d0 - (d0 // c) * c) == simplify(d0 % c)
+
+
+@given(factors, factors)
+def test_digits_of_a_quotient_join(a: int, b: int) -> None:
+    assert simplify((d0 // (a * b)) * b + (d0 // a) % b) == simplify(d0 // a)
+
+
+@given(exprs(depth=2), st.integers(2, 12), st.integers(2, 12), boxes())
+def test_digits_of_any_expression_join(x: AffineExpr, a: int, b: int, box: Box) -> None:
+    simplifier = Simplifier(*box)
+    whole = simplifier.expand(x)
+    assert simplifier.expand(x // a * a + x % a) == whole
+    assert simplifier.expand(x - x // a * a) == simplifier.expand(x % a)
+    joined = simplify_expr(x // a // b * b + x // a % b, *box)
+    np.testing.assert_array_equal(brute_force(joined, *box), brute_force(x // a, *box))
+
+
+@given(st.integers(1, 60), factors, st.integers(0, 3))
+def test_reversed_indices_divide_like_forward_ones(size: int, k: int, extra: int) -> None:
+    n = size * k
+    last = (0, n - 1)
+    assert simplify((n - 1 - d0) // k, d0=last) == simplify(size - 1 - d0 // k, d0=last)
+    assert simplify((n - 1 - d0) % k, d0=last) == simplify(k - 1 - d0 % k, d0=last)
+    simplify((n + extra - d0) // k, d0=last)
+
+
+@given(factors, factors, factors)
+def test_remainder_of_a_remainder(k: int, a: int, b: int) -> None:
+    assert simplify((d0 % (k * a) + d1 * b) % k) == simplify((d0 + d1 * b) % k)
+
+
+@given(st.integers(2, 32), st.integers(0, 9))
+def test_padded_stride_divides_like_a_digit(n: int, padding: int) -> None:
+    stride = n + padding
+    position = (d0 // n) * stride + d0 % n
+    assert simplify(position // stride) == simplify(d0 // n)
+    assert simplify(position % stride) == simplify(d0 % n)
+
+
+def factorizations(n: int, rng: random.Random) -> list[int]:
+    """A shape of rank 1 to 4 with ``n`` elements."""
+    shape = [1] * rng.randint(1, 4)
+    for factor in (2, 3, 5, 7):
+        while n % factor == 0:
+            shape[rng.randrange(len(shape))] *= factor
+            n //= factor
+    return shape
+
+
+@st.composite
+def positions(draw: st.DrawFn) -> tuple[AffineExpr, Box, int, random.Random]:
+    """Positions in an array as threads and transposed arrays give them; their ranges; the array's size."""
+    rng = draw(st.randoms(use_true_random=False))
+    n = math.prod(rng.choice([2, 3, 4, 5, 7]) for _ in range(rng.randint(2, 6)))
+    shape = factorizations(n, rng)
+    kind = draw(st.sampled_from(["linear", "threads", "reversed", "transposed"]))
+    if kind == "threads":
+        vector = rng.choice([1, 2, 4])
+        threads = (Interval(0, 127), Interval(0, (n - 1) // (128 * vector)))
+        return d0 * vector + d1 * 128 * vector + s0, (threads, (Interval(0, vector - 1),)), n, rng
+    dims = tuple(Interval(0, size - 1) for size in shape)
+    if kind == "transposed":
+        order = rng.sample(range(len(shape)), len(shape))
+        found = delinearize(d0, [shape[i] for i in order])
+        indices = [found[order.index(i)] for i in range(len(shape))]
+        return linearize(indices, shape), ((Interval(0, n - 1),), ()), n, rng
+    indices = [dim(i) for i in range(len(shape))]
+    if kind == "reversed":
+        indices = [size - 1 - i if rng.random() < 0.5 else i for i, size in zip(indices, shape, strict=True)]
+    return linearize(indices, shape), (dims, ()), n, rng
+
+
+@given(positions())
+def test_reshapes_of_reshapes_give_back_the_position(case: tuple[AffineExpr, Box, int, random.Random]) -> None:
+    position, box, n, rng = case
+    current = original = simplify_expr(position, *box)
+    for _ in range(4):
+        shape = factorizations(n, rng)
+        indices = [simplify_expr(index, *box) for index in delinearize(current, shape)]
+        current = simplify_expr(linearize(indices, shape), *box)
+        assert current == original, (shape, [str(i) for i in indices])
+
+
+@given(positions())
+def test_simplified_positions_are_simple(case: tuple[AffineExpr, Box, int, random.Random]) -> None:
+    position, box, n, rng = case
+    for index in delinearize(position, factorizations(n, rng)):
+        once = simplify_expr(index, *box)
+        assert simplify_expr(once, *box) == once
+
+
+@given(st.integers(1, 4), st.lists(st.integers(1, 6), min_size=1, max_size=4))
+def test_compatible_reshapes_have_no_divisions(groups: int, inner: list[int]) -> None:
+    split = (groups, *inner)
+    dims = tuple(Interval(0, size - 1) for size in split)
+    indices = [dim(i) for i in range(len(split))]
+    merged = simplify_expr(linearize(indices, split), dims)
+    assert not has_division(merged)
+    assert [simplify_expr(i, dims) for i in delinearize(merged, split)] == [
+        index if size > 1 else constant(0) for index, size in zip(indices, split, strict=True)
+    ]
+
+
+@given(intervals(), st.integers(2, 9))
+def test_facts_bound_expressions(fact: Interval, k: int) -> None:
+    form = d0 + d1 * 4
+    dims = (Interval(0, 9), Interval(-3, 9))
+    assume(fact.contains_interval(form.interval(dims)) is False)
+    simplifier = Simplifier(dims, (), {form.terms: fact})
+    for expr in (form // k, (form * 3 + 1) % k, (form * -2) // k):
+        values, known = brute_force(expr, dims), brute_force(form, dims)
+        inside = (known >= fact.lower) & (known <= fact.upper)
+        np.testing.assert_array_equal(brute_force(simplifier.simplify(expr), dims)[inside], values[inside])
+
+
+def test_facts_remove_divisions() -> None:
+    form = d0 + d1 * 128
+    dims = (Interval(0, 127), Interval(0, 999))
+    simplifier = Simplifier(dims, (Interval(0, 3),), {form.terms: Interval(0, 99)})
+    assert simplifier.simplify(form % 100) == form
+    assert simplifier.simplify((form * 4 + s0) // 400) == constant(0)
+
+
+def test_an_expression_with_a_huge_simple_form_stays() -> None:
+    expr = d0
+    for i in range(32):
+        expr = (expr + d0) % (500 - i * 3) if i % 2 else (expr * 3 + d0) // 2
+    assert simplify_expr(expr, (Interval(0, 1023),)).size() <= 4 * expr.size()

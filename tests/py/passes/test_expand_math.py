@@ -1,0 +1,311 @@
+"""Accuracy and special values of the functions that expand-math writes, run on the host through the real pipeline.
+
+An error is counted in units in the last place of the exact result, which numpy's long double functions stand for. On
+the GPU the same operations run, but for the functions that use approximate instructions in f32.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xgpu import ir, pipeline
+from xgpu.passes.expand_math import EXPANSIONS
+from xgpu.passes.manager import run
+from xgpu.passes.registry import parse_pipeline
+from xgpu.runtime.host_executor import HostKernel, aligned_empty
+from xgpu.target.cubin import assemble, find_ptxas
+from xgpu.target.llvm_ir import export_llvm_ir
+from xgpu.target.ptx import compile_to_ptx
+from xgpu.tools.accuracy import exact
+from xgpu.tools.accuracy.formats import FORMATS, errors
+from xgpu.tools.accuracy.functions import FUNCTIONS as MEASURED
+
+type Array = np.ndarray[Any, Any]
+
+BLOCK = 128
+SLOW = ("erf", "erfc", "erf_inv")
+"""Functions whose exact values take long."""
+OWN = [name.removeprefix("xgpu.") for name in EXPANSIONS if name.startswith("xgpu.")]
+TYPES: dict[str, np.dtype[Any]] = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
+
+
+@dataclass(frozen=True)
+class Function:
+    """The exact function, and where it is of interest."""
+
+    exact: Any
+    low: float = 0.0
+    high: float = 0.0
+
+
+UNARY = {
+    "exp": Function(np.exp, -104, 89),
+    "exp2": Function(np.exp2, -150, 128),
+    "expm1": Function(np.expm1, -20, 89),
+    "tanh": Function(np.tanh, -10, 10),
+    "sinh": Function(np.sinh, -90, 90),
+    "cosh": Function(np.cosh, -90, 90),
+    "log": Function(np.log, 0, 4),
+    "log2": Function(np.log2, 0, 4),
+    "log1p": Function(np.log1p, -1, 4),
+    "asinh": Function(np.arcsinh, -9, 9),
+    "acosh": Function(np.arccosh, 1, 9),
+    "atanh": Function(np.arctanh, -1, 1),
+    "sin": Function(np.sin, -100000.0, 100000.0),
+    "cos": Function(np.cos, -9, 9),
+    "tan": Function(np.tan, -9, 9),
+    "asin": Function(np.arcsin, -1, 1),
+    "acos": Function(np.arccos, -1, 1),
+    "atan": Function(np.arctan, -9, 9),
+    "rsqrt": Function(lambda x: 1 / np.sqrt(x), 0, 4),
+    "cbrt": Function(np.cbrt, -9, 9),
+    "erf": Function(exact.erf, -6, 6),
+    "erfc": Function(exact.erfc, -6, 27),
+    "erf_inv": Function(exact.erf_inv, -1, 1),
+}
+BINARY = {"powf": Function(np.power), "atan2": Function(np.arctan2)}
+FUNCTIONS = UNARY | BINARY
+LIMITS = {"exp2": 1.1, "log2": 1.7}
+"""Errors allowed to functions that JAX has no operation for, just above the largest known; the others are measured."""
+needs_long_double = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 63, reason="numpy's long double is no wider than f64 here"
+)
+
+
+def limit(operation: str, dtype: np.dtype[Any]) -> float:
+    """The error allowed to an operation, in units in the last place."""
+    if operation in LIMITS:
+        return LIMITS[operation]
+    measured = MEASURED[operation.removesuffix("f") if operation == "powf" else operation]
+    return measured.bounds[list(FORMATS).index("f32" if dtype == np.float32 else "f64")] or 0.0
+
+
+def kernel_text(operation: str, element: str, size: int, operands: int) -> str:
+    """A kernel at the optimized level that computes ``operation`` of its inputs' elements, each by a thread."""
+    tensor = f"tensor<{size}x{element}>"
+    parameters = "".join(f"%p{n}: {tensor}, " for n in range(operands))
+    loads = "\n".join(f"%x{n} = tensor.extract %p{n}[%at] : {tensor}" for n in range(operands))
+    values = ", ".join(f"%x{n}" for n in range(operands))
+    text = f"math.{operation} {values} : {element}"
+    if operation in OWN:
+        text = f'"xgpu.{operation}"({values}) : ({element}) -> {element}'
+    return f"""
+      module attributes {{xgpu.level = "optimized"}} {{
+        func.func @k({parameters}%out: {tensor}) -> {tensor} attributes {{
+            xgpu.kernel, xgpu.inputs = {operands} : i64, xgpu.index_bits = 32 : i64,
+            xgpu.block = array<i64: {BLOCK}, 1, 1>, xgpu.grid = array<i64: {size // BLOCK}, 1, 1>}} {{
+          %tid = gpu.thread_id x upper_bound {BLOCK}
+          %bid = gpu.block_id x upper_bound {size // BLOCK}
+          %threads = arith.constant {BLOCK} : index
+          %first = arith.muli %bid, %threads : index
+          %at = arith.addi %first, %tid : index
+          {loads}
+          %y = {text}
+          %u = tensor.insert %y into %out[%at] : {tensor}
+          return %u : {tensor}
+        }}
+      }}"""
+
+
+def lowered(operation: str, element: str, size: int, target: str) -> ir.Module:
+    """The kernel at the llvm level. A context is current."""
+    module = ir.Module.parse(kernel_text(operation, element, size, 2 if operation in BINARY else 1))
+    run(module, [*pipeline.lower(), *pipeline.to_llvm(target, native_bf16=True, native_f8=True)])
+    return module
+
+
+def ptx_of(operation: str, element: str) -> str:
+    with ir.make_context(), ir.Location.unknown():
+        return compile_to_ptx(export_llvm_ir(lowered(operation, element, 64 * BLOCK, "nvvm")))
+
+
+def evaluate(operation: str, *inputs: Array) -> Array:
+    """The function's values on the host."""
+    count = inputs[0].size
+    size = -(-count // BLOCK) * BLOCK
+    buffers = [aligned_empty([size], inputs[0].dtype) for _ in range(len(inputs) + 1)]
+    for buffer, values in zip(buffers, inputs, strict=False):
+        buffer[:count], buffer[count:] = values, 1.0
+    element = next(name for name, dtype in TYPES.items() if dtype == inputs[0].dtype)
+    with ir.make_context(), ir.Location.unknown():
+        kernel = HostKernel(lowered(operation, element, size, "host"))
+    kernel.launch(buffers)
+    return buffers[-1][:count]
+
+
+def reference(operation: str, *inputs: Array) -> Array:
+    """The exact values, in long double."""
+    with np.errstate(all="ignore"):
+        return FUNCTIONS[operation].exact(*(values.astype(np.longdouble) for values in inputs))
+
+
+def check(operation: str, *inputs: Array) -> None:
+    got, expected = evaluate(operation, *inputs), reference(operation, *inputs)
+    dtype = inputs[0].dtype
+    found = errors(got, expected, FORMATS["f32" if dtype == np.float32 else "f64"])
+    worst = int(np.argmax(found))
+    arguments = ", ".join(repr(values[worst]) for values in inputs)
+    message = f"{operation}({arguments}) = {expected[worst]!r}, got {got[worst]!r}"
+    assert found[worst] <= limit(operation, dtype), message
+
+
+def all_magnitudes(dtype: np.dtype[Any], strata: int, seed: int = 0) -> Array:
+    """One number from each of ``strata`` equal parts of all bit patterns: of every sign and exponent."""
+    bits = 8 * dtype.itemsize
+    step = (1 << bits) // strata
+    generator = np.random.default_rng(seed)
+    codes = np.arange(strata, dtype=np.uint64) * np.uint64(step) + generator.integers(0, step, strata, dtype=np.uint64)
+    return codes.astype(f"uint{bits}").view(dtype)
+
+
+def inside(operation: str, dtype: np.dtype[Any], count: int) -> Array:
+    function = UNARY[operation]
+    return np.random.default_rng(1).uniform(function.low, function.high, count).astype(dtype)
+
+
+def neighbours(values: Array, reach: int) -> Array:
+    """The numbers and those up to ``reach`` steps from them."""
+    found = [values]
+    for direction in (-np.inf, np.inf):
+        moved = values
+        for _ in range(reach):
+            moved = np.nextafter(moved, values.dtype.type(direction))
+            found.append(moved)
+    return np.concatenate(found)
+
+
+def special_numbers(dtype: np.dtype[Any]) -> Array:
+    info = np.finfo(dtype)
+    odd = 2.0 ** (info.nmant + 1) - 1
+    positive = [0, 0.5, 1, 1.5, 2, 3, 101, 1e-3, 1e3, odd, 2 * odd, np.inf, info.max, info.smallest_subnormal]
+    values = np.array([*positive, info.smallest_normal, 1 + info.eps, 1 - info.epsneg], dtype)
+    return np.concatenate([values, -values, np.array([np.nan], dtype)])
+
+
+@pytest.mark.parametrize("operation", UNARY)
+def test_f32(operation: str) -> None:
+    dtype = TYPES["f32"]
+    count = 1 << (12 if operation in SLOW else 16)
+    check(operation, np.concatenate([all_magnitudes(dtype, count), inside(operation, dtype, count // 4)]))
+
+
+@needs_long_double
+@pytest.mark.parametrize("operation", UNARY)
+def test_f64(operation: str) -> None:
+    dtype = TYPES["f64"]
+    count = 1 << (10 if operation in SLOW else 14)
+    check(operation, np.concatenate([all_magnitudes(dtype, count), inside(operation, dtype, count // 4)]))
+
+
+@needs_long_double
+@pytest.mark.parametrize("element", TYPES)
+@pytest.mark.parametrize("operation", UNARY)
+def test_edges(operation: str, element: str) -> None:
+    """Special values, and a few numbers around each place where a result over- or underflows or a branch is taken."""
+    dtype = TYPES[element]
+    info = np.finfo(dtype)
+    logs = [math.log(x) for x in (float(info.max), float(info.smallest_normal), float(info.smallest_subnormal))]
+    edges = [*logs, *(x / math.log(2) for x in logs), logs[2] - math.log(2), logs[2] / math.log(2) - 1]
+    edges += [logs[0] + math.log(2), 17.0, 0.5, 0.7, 1.0, 2 / 3, 4 / 3, math.log(2) / 2, math.pi / 4, math.pi / 2]
+    edges += [math.tan(math.pi / 8), 1 / math.tan(math.pi / 8), 4.0, 6.0, 2.0**17, 2.0**30]
+    near = neighbours(np.array(edges, dtype), 3)
+    check(operation, np.concatenate([special_numbers(dtype), near, -near]))
+
+
+@needs_long_double
+@pytest.mark.parametrize("element", TYPES)
+@pytest.mark.parametrize("operation", sorted(BINARY))
+def test_binary_at_special_values(operation: str, element: str) -> None:
+    left, right = np.meshgrid(special_numbers(TYPES[element]), special_numbers(TYPES[element]))
+    check(operation, left.ravel(), right.ravel())
+
+
+@needs_long_double
+@pytest.mark.parametrize("element", TYPES)
+def test_powers(element: str) -> None:
+    """All magnitudes of both arguments, powers near the largest and smallest ones, and roots of numbers near 1."""
+    dtype, generator, count = TYPES[element], np.random.default_rng(2), 1 << 14
+    base = all_magnitudes(dtype, count, 3)
+    check("powf", base, generator.permutation(all_magnitudes(dtype, count, 4)))
+    limit = math.log(float(np.finfo(dtype).max))
+    base = np.concatenate([np.abs(base[np.isfinite(base) & (base != 0)]), 1 + generator.uniform(-1e-3, 1e-3, count)])
+    base = base.astype(dtype)
+    base = base[base != 1]
+    exponent = generator.uniform(-1.1, 1.1, base.size) * limit / np.log(base.astype(np.float64))
+    check("powf", base, exponent.astype(dtype))
+
+
+@needs_long_double
+@pytest.mark.parametrize("element", TYPES)
+def test_angles_of_points(element: str) -> None:
+    dtype, generator, count = TYPES[element], np.random.default_rng(5), 1 << 14
+    check("atan2", all_magnitudes(dtype, count, 6), generator.permutation(all_magnitudes(dtype, count, 7)))
+    check("atan2", *(generator.uniform(-9, 9, count).astype(dtype) for _ in range(2)))
+
+
+@needs_long_double
+@pytest.mark.parametrize("operation", ["sin", "cos", "tan"])
+@pytest.mark.parametrize("element", TYPES)
+def test_angles_near_multiples_of_a_quarter_turn(element: str, operation: str) -> None:
+    """Where most bits of the reduced angle cancel: beside multiples of pi/2, small and large."""
+    dtype = TYPES[element]
+    turns = np.concatenate([np.arange(1, 1 << 15), np.random.default_rng(8).integers(1, 1 << 60, 1 << 14)])
+    nearest = (turns * (np.arctan(np.longdouble(1)) * 2)).astype(dtype)
+    check(operation, nearest)
+    # The closest that numbers of the two formats come to a multiple of pi/2 (found by continued fractions).
+    hardest = {"f32": [16367173 * 2.0**72, 16367173 * 2.0**73], "f64": [6381956970095103 * 2.0**797]}
+    check(operation, np.array(hardest[element], dtype))
+
+
+def test_functions_are_of_one_piece() -> None:
+    """Helpers are private functions, made once, whatever number of operations needs them and from where."""
+    text = """
+      func.func @xgpu_tan_f32(%x: f32) -> f32 {
+        %y = math.tan %x : f32
+        return %y : f32
+      }
+      func.func @f(%x: f32, %y: f64) -> (f32, f32, f64) {
+        %a = math.tan %x : f32
+        %b = math.sin %a : f32
+        %c = math.tan %y : f64
+        return %a, %b, %c : f32, f32, f64
+      }"""
+    with ir.make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        run(module, parse_pipeline("expand-math{target=host}"))
+        names = [ir.StringAttr(op.operation.attributes["sym_name"]).value for op in module.body.operations]
+        once = str(module)
+        run(module, parse_pipeline("expand-math{target=host}"))
+        assert str(module) == once
+    made = {"xgpu_tan_f32_", "xgpu_reduce_large_f32", "xgpu_tan_f64", "xgpu_reduce_large_f64"}
+    assert sorted(names) == sorted({"f", "xgpu_tan_f32", *made})
+
+
+@pytest.mark.parametrize("element", TYPES)
+@pytest.mark.parametrize("operation", [name.partition(".")[2] for name in EXPANSIONS])
+def test_gpu_code_is_complete(operation: str, element: str) -> None:
+    """No library function is called, and registers suffice."""
+    ptx = ptx_of(operation, element)
+    if find_ptxas() is not None:
+        kernel = assemble(ptx)
+        assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
+
+
+@pytest.mark.parametrize(("operation", "most"), [("exp", 9), ("exp2", 8), ("tanh", 17), ("rsqrt", 1), ("log", 28)])
+def test_common_functions_are_short_on_the_gpu(operation: str, most: int) -> None:
+    """Few enough instructions that memory remains the limit, and no branch."""
+    ptx = ptx_of(operation, "f32")
+    code = [line.split()[0] for line in ptx.partition("ld.global")[2].splitlines()[1:] if line.startswith("\t")]
+    code = code[: next(n for n, name in enumerate(code) if name.startswith("st.global"))]
+    assert "bra" not in ptx and "call" not in ptx
+    arithmetic = [name for name in code if not name.startswith(("add.s64", "cvta", "mov"))]
+    assert len(arithmetic) <= most, arithmetic
+
+
+def test_instructions_of_the_gpu() -> None:
+    assert "ex2.approx.ftz.f32" in ptx_of("exp", "f32")
+    assert "rsqrt.approx.f32" in ptx_of("rsqrt", "f32")
+    assert "approx" not in ptx_of("rsqrt", "f64")

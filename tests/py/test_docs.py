@@ -1,0 +1,224 @@
+"""What README.md shows is what the tree does: its commands and examples run, and the documents in docs/ are current."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from xgpu.tools import make_docs
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+SUBSTITUTES = {
+    "make demo": "python -m xgpu.tools.demo",
+    # Without a GPU these say so and exit with 1; that they start is what can be tested anywhere.
+    "python -m xgpu.tools.benchmark gelu": "python -m xgpu.tools.benchmark --help",
+}
+"""What is run in place of a command that installs things or needs a GPU."""
+
+MAIN_OF = {
+    "xgpu": "xgpu.cli.main",
+    "xgpu-opt": "xgpu.tools.xgpu_opt",
+    "python": None,
+    "lit": "from lit.main import main; main()",
+}
+"""The commands of an environment that README has activated, and the module or code that each runs."""
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, the path of the file that it is (or nothing), its line in README.md, its text."""
+
+    language: str
+    path: str
+    line: int
+    text: str
+
+
+class Command(NamedTuple):
+    """A command of a console block, and the output that is shown for it."""
+
+    line: int
+    text: str
+    output: list[str]
+
+
+def blocks(text: str) -> list[Block]:
+    """The fenced blocks of a Markdown text."""
+    found = re.finditer(r"^```(\w+) ?(.*)\n((?:.*\n)*?)^```$", text, re.MULTILINE)
+    return [Block(m[1], m[2], text.count("\n", 0, m.start()) + 1, m[3]) for m in found]
+
+
+def commands(text: str) -> list[Command]:
+    """The commands of all console blocks of a Markdown text."""
+    found: list[Command] = []
+    for block in blocks(text):
+        if block.language != "console":
+            continue
+        assert block.text.startswith("$ "), f"line {block.line}: a console block begins with a command"
+        for number, line in enumerate(block.text.splitlines(), block.line + 1):
+            if line.startswith("$ "):
+                found.append(Command(number, line.removeprefix("$ "), []))
+            else:
+                found[-1].output.append(line)
+    return found
+
+
+def shows(pattern: list[str], output: str) -> bool:
+    """Whether ``output`` is what ``pattern`` shows: a line ``...`` is any lines, inside a line it is any characters."""
+    lines = ["(?:.*\n)*" if line.strip() == "..." else _line(line) for line in pattern]
+    return re.fullmatch("".join(lines), output) is not None
+
+
+def _line(line: str) -> str:
+    return ".*".join(map(re.escape, line.split("..."))) + "\n"
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree with the files that README has its reader write, importable without being installed."""
+    copy = tmp_path_factory.mktemp("tree")
+    for folder in ("xgpu", "dialects", "passes", "tools", "examples", "tests", "docs"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for block in blocks(README):
+        if block.path:
+            (copy / block.path).write_text(block.text)
+    subprocess.run([copy / "tools" / "link_tree.sh"], check=True)
+    (copy / "bin").mkdir()
+    for name, main in MAIN_OF.items():
+        start = "" if main is None else f"-c '{main}'" if " " in main else f"-m {main}"
+        (copy / "bin" / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {start} "$@"\n')
+        (copy / "bin" / name).chmod(0o755)
+    return copy
+
+
+def run(tree: Path, command: str) -> subprocess.CompletedProcess[str]:
+    environment = {
+        **os.environ,
+        "PATH": f"{tree / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(tree / "build" / "tree"),
+        "PYTHONSAFEPATH": "1",
+        "JAX_PLATFORMS": "cpu",
+    }
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=tree,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+COMMANDS = [command for command in commands(README) if command.text in SUBSTITUTES or command.text[:5] != "make "]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=[command.text for command in COMMANDS])
+def test_a_command_prints_what_readme_shows(tree: Path, command: Command) -> None:
+    # A command may read a file that another one, shown before it, writes.
+    for earlier in writers(command):
+        assert run(tree, earlier).returncode == 0
+    done = run(tree, SUBSTITUTES.get(command.text, command.text))
+    assert done.returncode == 0, f"README.md:{command.line}: {command.text}\n{done.stdout}{done.stderr}"
+    if command.output:
+        shown = "\n".join(command.output)
+        assert shows(command.output, done.stdout), f"README.md:{command.line} shows\n{shown}\nbut it is\n{done.stdout}"
+
+
+def writers(command: Command) -> list[str]:
+    """The commands of README that write the files that ``command`` reads."""
+    words = command.text.split()
+    written = {other.text.split(" -o ")[1]: other.text for other in COMMANDS if " -o " in other.text}
+    return [text for path, text in written.items() if path in words and text != command.text]
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    targets = {command.text.split()[1] for command in commands(README) if command.text.startswith("make ")}
+    targets |= set(re.findall(r"`make ([\w-]+)`", README))
+    assert {"demo", "test", "lint", "gpu-check"} <= targets
+    assert targets <= set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
+
+
+def test_make_test_ends_as_shown() -> None:
+    script = (ROOT / "tools" / "test.sh").read_text()
+    (shown,) = [command.output for command in commands(README) if command.text == "make test" and command.output]
+    assert [line.partition(":")[0] for line in shown[1:]] == re.findall(r'^echo "(\w+): +\$', script, re.MULTILINE)
+
+
+def test_the_python_example(tree: Path) -> None:
+    """As a doctest; what differs from one machine to another is shown as ``...``."""
+    (block,) = [block for block in blocks(README) if block.language == "pycon"]
+    (tree / "example.txt").write_text(block.text)
+    done = run(tree, "python -m doctest -o ELLIPSIS example.txt")
+    assert done.returncode == 0, f"README.md:{block.line}\n{done.stdout}{done.stderr}"
+
+
+def test_links_and_paths_exist() -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
+    table = [path for row in re.findall(r"^\| (`.*?`) \|", README, re.MULTILINE) for path in re.findall("`(.*?)`", row)]
+    assert links
+    assert len(table) > 10
+    assert not [path for path in links + table if not (ROOT / path).exists()]
+    anchors = {
+        re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in re.findall(r"^#+ (.*)", README, re.M)
+    }
+    assert set(re.findall(r"\]\(#([^)]+)\)", README)) <= anchors
+
+
+def test_every_folder_is_in_the_table() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    packages = [Path(*package.split(".")) for package in project["packages"]]
+    folders = [project["package-dir"].get(".".join(path.parts), str(path)) for path in packages]
+    shown = [folder for folder in folders if folder.count("/") <= 1 and folder != "xgpu" and folder[:6] != "tools/"]
+    assert not [folder for folder in shown if f"`{folder}/`" not in README]
+
+
+def test_readme_is_one_sitting() -> None:
+    assert len(README.splitlines()) <= 370
+
+
+def test_generated_documents_are_current() -> None:
+    assert not make_docs.stale(), "run python -m xgpu.tools.make_docs"
+
+
+def test_make_docs_writes_what_is_stale(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(make_docs, "DOCS", tmp_path)
+    assert make_docs.main(["--check"]) == 1
+    assert not list(tmp_path.iterdir())
+    assert make_docs.main([]) == 0
+    assert make_docs.main(["--check"]) == 0
+    (tmp_path / "passes.md").write_text("old")
+    assert make_docs.stale() == ["passes.md"]
+
+
+def test_make_docs_needs_the_tree(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(make_docs, "DOCS", tmp_path / "docs")
+    assert make_docs.main([]) == 1
+    assert "there is no folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "output", "same"),
+    [
+        (["a"], "a\n", True),
+        (["a"], "a\nb\n", False),
+        (["a", "..."], "a\nb\nc\n", True),
+        (["...", "b"], "b\n", True),
+        (["...", "b"], "a\n", False),
+        (["a ... c"], "a b c\n", True),
+        (["a ... c"], "a b\nc\n", False),
+        (["a.c"], "abc\n", False),
+    ],
+)
+def test_the_comparison(pattern: list[str], output: str, same: bool) -> None:
+    assert shows(pattern, output) is same

@@ -1,0 +1,21 @@
+"""Modules of xgpu may be imported before JAX and after it."""
+
+import subprocess
+import sys
+
+import pytest
+
+_USE = "import xgpu; print(xgpu.jit(lambda x: x - 1)(jnp.arange(4.0)))"
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from xgpu import ir; import jax.numpy as jnp",
+        "import jax.numpy as jnp; from xgpu import ir",
+        "import xgpu.pipeline, xgpu.passes.inline; import jax.numpy as jnp",
+    ],
+)
+def test_order_of_imports_does_not_matter(imports: str) -> None:
+    result = subprocess.run([sys.executable, "-c", f"{imports}; {_USE}"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout.strip()) == (0, "[-1.  0.  1.  2.]"), result.stderr

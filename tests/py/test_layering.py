@@ -1,0 +1,347 @@
+"""The structure of the tree: who imports whom, sizes, and a test for every pass. ``make lint`` runs this file too."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+LAYERS = (
+    ("xgpu.errors", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device"),
+    ("xgpu.frontend",),
+    ("xgpu.indexing",),
+    ("xgpu.dialects",),
+    ("xgpu.fusion",),
+    ("xgpu.partition",),
+    ("xgpu.emit",),
+    ("xgpu.passes",),
+    ("xgpu.target",),
+    ("xgpu.pipeline",),
+    ("xgpu.runtime",),
+    ("xgpu",),
+    ("xgpu.cli",),
+    ("xgpu.tools",),
+)
+"""Data moves one way: a module imports modules of its own layer and of the layers above it in this list.
+
+A module belongs to the entry that is its longest prefix, so ``xgpu`` stands for the package itself and for every file
+in it that has no layer of its own. The dialects come after the indexing maps because maps are attributes."""
+
+BINDINGS = ("jaxlib.mlir", "jax._src.lib.mlir")
+"""The MLIR bindings under both their names. Only the module below imports them."""
+
+BINDINGS_PARENTS = frozenset(name.rpartition(".")[0] for name in BINDINGS)
+BINDINGS_IMPORTER = "xgpu.ir"
+
+PASS_HELPERS = frozenset(
+    """__init__ arith_builder base float_formats float_native float_remainder float_storage index_ops llvm_builder
+    llvm_call llvm_scalars llvm_vectors loop_splits manager math_builder math_coefficients math_error_coefficients
+    math_exponential math_logarithm math_special math_trigonometry memory_layout packed_accesses ranges refusals
+    regions registry scf_ops tensor_buffers""".split()
+)
+"""The files in passes/ that are no pass: every other one is, and has a lit test."""
+
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 50
+
+CHECK_SUFFIXES = re.compile(r"(-(NEXT|SAME|DAG|NOT|LABEL|EMPTY|COUNT-[1-9][0-9]*))?(\{LITERAL\})?")
+LIT_KEYWORDS = frozenset({"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "DEFINE", "REDEFINE", "END."})
+LIT_SUFFIXES = frozenset({".mlir", ".hlo", ".test", ".py"})
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file: where it is, and the name it is imported by ('' for what is not in the package)."""
+
+    path: Path
+    module: str
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, str(self.path))
+
+    def place(self, line: int) -> str:
+        return f"{self.path}:{line}"
+
+
+def package_sources() -> list[Source]:
+    """Every Python file of the package, by the folders that pyproject.toml names."""
+    setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    sources = []
+    for package, folder in setuptools["package-dir"].items():
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            parts = path.relative_to(ROOT / folder).with_suffix("").parts
+            name = ".".join([package, *(part for part in parts if part != "__init__")])
+            sources.append(Source(path.relative_to(ROOT), name, path.read_text()))
+    return sources
+
+
+def sources_of_tests() -> list[Source]:
+    """Every Python file of the tests."""
+    return [Source(path.relative_to(ROOT), "", path.read_text()) for path in sorted((ROOT / "tests").rglob("*.py"))]
+
+
+def imports(source: Source, modules: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """Yield line and full name of every module that ``source`` imports, anywhere in the file.
+
+    ``from xgpu import ir`` imports ``xgpu.ir`` if that is one of ``modules``, else a name out of ``xgpu``. ``import
+    xgpu`` alone imports nothing yet; each ``xgpu.name`` after it does.
+    """
+    tree = source.tree
+    bound = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name != "xgpu" or alias.asname:
+                    yield node.lineno, alias.name
+                bound |= alias.name.split(".")[0] == "xgpu" and not alias.asname
+        elif isinstance(node, ast.ImportFrom):
+            base = absolute_name(source, node)
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                yield node.lineno, name if name in modules or base in BINDINGS_PARENTS else base
+    for node in ast.walk(tree):
+        if bound and isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "xgpu":
+            name = f"xgpu.{node.attr}"
+            if not node.attr.startswith("__"):
+                yield node.lineno, name if name in modules else "xgpu"
+
+
+def absolute_name(source: Source, node: ast.ImportFrom) -> str:
+    """The module that ``from ... import`` names, relative ones resolved."""
+    if not node.level:
+        return node.module or ""
+    is_package = source.path.name == "__init__.py"
+    parts = source.module.split(".")
+    parts = parts[: len(parts) - node.level + is_package]
+    return ".".join([*parts, node.module] if node.module else parts)
+
+
+def inside(module: str, prefix: str) -> bool:
+    """Whether ``module`` is ``prefix`` or a module in it."""
+    return module == prefix or module.startswith(prefix + ".")
+
+
+def layer(module: str) -> int:
+    """The position of the module's layer: that of its longest prefix."""
+    matches = [(len(name), rank) for rank, names in enumerate(LAYERS) for name in names if inside(module, name)]
+    return max(matches)[1]
+
+
+def layering_problems(sources: list[Source]) -> list[str]:
+    """Every import of a later layer."""
+    modules = frozenset(source.module for source in sources)
+    return [
+        f"{source.place(line)}: {source.module} imports {name}, which is of a later layer"
+        for source in sources
+        for line, name in imports(source, modules)
+        if inside(name, "xgpu") and layer(name) > layer(source.module)
+    ]
+
+
+def binding_problems(sources: list[Source]) -> list[str]:
+    """Every import of the MLIR bindings but the one allowed."""
+    return [
+        f"{source.place(line)}: imports {name}; say 'from xgpu import ir'"
+        for source in sources
+        if source.module != BINDINGS_IMPORTER
+        for line, name in imports(source, frozenset())
+        if any(inside(name, binding) for binding in BINDINGS)
+    ]
+
+
+def size_problems(sources: list[Source]) -> list[str]:
+    """Every file and function that is too long. A function's decorators do not count, its docstring does."""
+    problems = []
+    for source in sources:
+        if (lines := len(source.text.splitlines())) > MAX_FILE_LINES:
+            problems.append(f"{source.path}: {lines} lines; at most {MAX_FILE_LINES}")
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > MAX_FUNCTION_LINES:
+                    problems.append(f"{source.place(node.lineno)}: {node.name} has {lines} lines; at most 50")
+    return problems
+
+
+def pass_problems(source: Source) -> list[str]:
+    """What is wrong with a file of passes/: file, class, pass and test share one stem, one pass a file."""
+    stem = source.path.stem
+    expected = "".join(word.capitalize() for word in stem.split("_"))
+    classes = [node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef) and is_pass(node)]
+    if stem in PASS_HELPERS:
+        return [f"{source.place(node.lineno)}: {node.name} is a pass in a helper file" for node in classes]
+    if [node.name for node in classes] != [expected]:
+        found = ", ".join(node.name for node in classes) or "none"
+        return [f"{source.path}: expected one pass, the class {expected}(Pass); found {found}"]
+    problems = []
+    name = stem.replace("_", "-")
+    if class_constant(classes[0], "NAME") != name:
+        problems.append(f"{source.place(classes[0].lineno)}: NAME is not '{name}'")
+    if "dataclass(frozen=True)" not in [ast.unparse(decorator) for decorator in classes[0].decorator_list]:
+        problems.append(f"{source.place(classes[0].lineno)}: {expected} is no frozen dataclass")
+    return problems
+
+
+def is_pass(node: ast.ClassDef) -> bool:
+    """Whether a class says that its base is ``Pass``."""
+    return any(ast.unparse(base).split(".")[-1] == "Pass" for base in node.bases)
+
+
+def class_constant(node: ast.ClassDef, name: str) -> object:
+    """The value of ``name`` in the class body if it is a literal, else None."""
+    for statement in node.body:
+        if isinstance(statement, ast.Assign):
+            targets, value = statement.targets, statement.value
+        elif isinstance(statement, ast.AnnAssign) and statement.value:
+            targets, value = [statement.target], statement.value
+        else:
+            continue
+        if [ast.unparse(target) for target in targets] == [name] and isinstance(value, ast.Constant):
+            return value.value
+    return None
+
+
+def directive_problems(path: Path, text: str) -> list[str]:
+    """Every comment in a lit test that looks like a directive but is none: the tools pass over those in silence."""
+    runs = "\n".join(re.findall(r"RUN:(.*)", text))
+    listed = ",".join(re.findall(r"--?check-prefix(?:es)?[= ]\s*([\w,-]+)", runs))
+    prefixes = {"CHECK", "COM", *filter(None, listed.split(","))}
+    problems = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not (found := re.match(r"\s*(?://|#|;)\s*([A-Z][A-Z0-9_]*(?:-[A-Z0-9_]+)*(?:\{\w+\})?)(:?)", line)):
+            continue
+        word, colon = found.groups()
+        known = word in LIT_KEYWORDS or any(
+            word.startswith(prefix) and CHECK_SUFFIXES.fullmatch(word[len(prefix) :]) for prefix in prefixes
+        )
+        if colon and not known:
+            problems.append(f"{path}:{number}: '{word}:' is no directive of lit or FileCheck with the prefixes given")
+        if not colon and known and word.startswith(tuple(prefixes)) and word not in LIT_KEYWORDS:
+            problems.append(f"{path}:{number}: '{word}' lacks its colon")
+    return problems
+
+
+def test_imports_go_one_way() -> None:
+    assert not layering_problems(package_sources())
+
+
+def test_one_module_imports_the_bindings() -> None:
+    assert not binding_problems(package_sources() + sources_of_tests())
+
+
+def test_sizes() -> None:
+    assert not size_problems(package_sources() + sources_of_tests())
+
+
+def test_every_pass_has_one_stem() -> None:
+    passes = [source for source in package_sources() if source.path.parent.name == "passes"]
+    assert not [problem for source in passes for problem in pass_problems(source)]
+
+
+def test_every_pass_has_a_lit_test() -> None:
+    stems = {path.stem for path in (ROOT / "passes").glob("*.py")} - PASS_HELPERS
+    tests = {
+        entry.stem
+        for entry in (ROOT / "tests" / "lit" / "passes").iterdir()
+        if entry.suffix == ".mlir" or (entry.is_dir() and any(entry.glob("*.mlir")))
+    }
+    assert not stems - tests, "passes without tests/lit/passes/STEM.mlir or a folder STEM of such files"
+    assert not tests - stems, "lit tests of passes that do not exist"
+
+
+def test_lit_directives_are_known() -> None:
+    files = [path for path in sorted((ROOT / "tests" / "lit").rglob("*")) if path.suffix in LIT_SUFFIXES]
+    files = [path for path in files if path.name != "lit.cfg.py" and "Inputs" not in path.parts]
+    assert not [problem for path in files for problem in directive_problems(path.relative_to(ROOT), path.read_text())]
+
+
+def test_xgpu_opt_starts_without_jax() -> None:
+    """Each lit test starts a process, so what the command imports is paid hundreds of times."""
+    code = "import sys, xgpu.tools.xgpu_opt; print(*sorted({'jax', 'llvmlite', 'scipy'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ""
+
+
+def fake(module: str, text: str, path: str | None = None) -> Source:
+    """A file that is not there, to check the checks."""
+    return Source(Path(path or module.replace(".", "/") + ".py"), module, text)
+
+
+@pytest.mark.parametrize(
+    ("module", "text", "expected"),
+    [
+        ("xgpu.emit.loop", "from xgpu.partition.subgraphs import x", 0),
+        ("xgpu.emit.loop", "from xgpu import ir, errors", 0),
+        ("xgpu.emit.loop", "from xgpu.passes import base", 1),
+        ("xgpu.emit.loop", "def f():\n    import xgpu.target.ptx", 1),
+        ("xgpu.emit.loop", "from xgpu import passes", 1),
+        ("xgpu.emit.loop", "from xgpu import jit", 1),
+        ("xgpu.emit.loop", "from ..passes import base", 1),
+        ("xgpu.emit.loop", "from . import base", 0),
+        ("xgpu.emit.loop", "import xgpu\nprint(xgpu.__file__)", 0),
+        ("xgpu.emit.loop", "import xgpu\nxgpu.jit", 1),
+        ("xgpu.dialects.attributes", "from xgpu.indexing.interval import Interval", 0),
+        ("xgpu.frontend.normalize", "from xgpu.indexing.interval import Interval", 1),
+        ("xgpu.tools.demo", "import xgpu\nxgpu.jit\nfrom xgpu.cli import main", 0),
+    ],
+)
+def test_the_layering_check(module: str, text: str, expected: int) -> None:
+    others = [fake(name, "") for name in ("xgpu", "xgpu.ir", "xgpu.errors", "xgpu.passes", "xgpu.passes.base")]
+    assert len(layering_problems([fake(module, text), *others])) == expected
+
+
+@pytest.mark.parametrize("text", ["import jaxlib.mlir.ir", "from jaxlib import mlir", "from jaxlib.mlir import ir"])
+def test_the_bindings_check(text: str) -> None:
+    assert len(binding_problems([fake("xgpu.emit.loop", text)])) == 1
+    assert not binding_problems([fake(BINDINGS_IMPORTER, text)])
+    assert not binding_problems([fake("xgpu.emit.loop", "import jaxlib._hlo")])
+
+
+def test_the_size_check() -> None:
+    assert len(size_problems([fake("xgpu.a", "x = 1\n" * (MAX_FILE_LINES + 1))])) == 1
+    assert len(size_problems([fake("xgpu.a", "def f():\n" + "    x = 1\n" * MAX_FUNCTION_LINES)])) == 1
+    assert not size_problems([fake("xgpu.a", "def f():\n" + "    x = 1\n" * (MAX_FUNCTION_LINES - 1))])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('@dataclass(frozen=True)\nclass LowerIt(Pass):\n    NAME: ClassVar[str] = "lower-it"', None),
+        ('@dataclass(frozen=True)\nclass LowerIt(Pass):\n    NAME = "lower_it"', "NAME is not 'lower-it'"),
+        ('class LowerIt(base.Pass):\n    NAME = "lower-it"', "no frozen dataclass"),
+        ("class Lowerit(Pass): ...", "found Lowerit"),
+        ("x = 1", "found none"),
+    ],
+)
+def test_the_pass_check(text: str, problem: str | None) -> None:
+    problems = pass_problems(fake("xgpu.passes.lower_it", text, "passes/lower_it.py"))
+    assert len(problems) == (problem is not None)
+    assert problem is None or problem in problems[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("// RUN: xgpu-opt %s | FileCheck %s\n// CHECK-NEXT: x\n// CHECK-COUNT-2: y\n// CHECK{LITERAL}: [[", 0),
+        ("// CHECK-NXT: x", 1),
+        ("// CHEKC: x", 1),
+        ("// CHECK-NEXT x", 1),
+        ("// CHECK-COUNT-0: x", 1),
+        ("// PTX: x", 1),
+        ("// RUN: FileCheck --check-prefix=PTX %s\n// PTX: x\n// PTX-NOT: y", 0),
+        ("// RUN: FileCheck --check-prefixes=A,SM-90 %s\n// A: x\n// SM-90-DAG: y", 0),
+        ("// A comment, RUN or not: nothing\n// REQUIRES: ptxas", 0),
+    ],
+)
+def test_the_directive_check(text: str, expected: int) -> None:
+    assert len(directive_problems(Path("a.mlir"), text)) == expected

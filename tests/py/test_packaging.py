@@ -1,0 +1,96 @@
+"""The wheel holds every file of the package, and what is installed from it works from any folder."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def project() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def package_folders() -> dict[str, str]:
+    folders: dict[str, str] = project()["tool"]["setuptools"]["package-dir"]
+    return folders
+
+
+def in_tree(suffixes: tuple[str, ...]) -> set[str]:
+    """The files of the package with these suffixes, by the paths they have once installed."""
+    return {
+        str(Path(*package.split("."), path.relative_to(ROOT / folder)))
+        for package, folder in package_folders().items()
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in suffixes
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel built from a copy of the tree: setuptools would leave its build folder in the tree itself."""
+    pytest.importorskip("setuptools", reason="setuptools builds the wheel; offline nothing can install it")
+    clone, out = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("wheel")
+    for folder in package_folders().values():
+        shutil.copytree(ROOT / folder, clone / folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    for name in ("pyproject.toml", project()["project"]["readme"]):
+        shutil.copy(ROOT / name, clone / name)
+    pip("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(out), str(clone))
+    return next(out.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel installed in it, the commands in its bin."""
+    target = tmp_path_factory.mktemp("installed")
+    pip("install", "--no-deps", "--no-index", "--target", str(target), str(wheel))
+    return target
+
+
+def pip(*arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def run(installed: Path, cwd: Path, *command: str) -> str:
+    """Run a command with the installed package first on the path, outside the tree."""
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_folder_with_python_files_is_a_declared_package() -> None:
+    found = {str(Path(name).parent).replace(os.sep, ".") for name in in_tree((".py",))}
+    assert found == set(project()["tool"]["setuptools"]["packages"])
+
+
+def test_wheel_holds_the_tree(wheel: Path) -> None:
+    names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    assert names == in_tree((".py", ".typed"))
+
+
+def test_every_module_of_the_wheel_imports(installed: Path, tmp_path: Path) -> None:
+    modules = sorted(
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for name in in_tree((".py",))
+        if not name.endswith("__main__.py")
+    )
+    code = "import importlib, sys\nfor name in sys.argv[1:]: print(importlib.import_module(name).__file__)"
+    places = run(installed, tmp_path, sys.executable, "-c", code, *modules).splitlines()
+    assert len(places) == len(modules)
+    assert not [place for place in places if not place.startswith(str(installed))]
+
+
+@pytest.mark.parametrize("command", ["xgpu", "xgpu-opt"])
+def test_commands_start_from_any_folder(installed: Path, tmp_path: Path, command: str) -> None:
+    assert set(project()["project"]["scripts"]) == {"xgpu", "xgpu-opt"}
+    assert "usage" in run(installed, tmp_path, str(installed / "bin" / command), "--help").lower()
