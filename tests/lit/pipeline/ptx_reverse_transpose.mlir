@@ -16,7 +16,7 @@
 // CHECK: st.global.v4.b32
 // CHECK: ret;
 
-// One that does not reads single elements here.
+// One that does not reads single elements where a side is too short for a tile.
 // CHECK-LABEL: .entry fusion_2(
 // CHECK-COUNT-4: ld.global.nc.b32
 // CHECK-NOT: ld.global
@@ -25,10 +25,10 @@
 
 // NONE-NOT: {{bra|div|rem|mul\.hi}}
 func.func @main(
-    %x: tensor<1024x1024xf32>, %y: tensor<64x128x256xf32>, %z: tensor<1024x2048xf32>
-) -> (tensor<1024x1024xf32>, tensor<128x64x256xf32>, tensor<2048x1024xf32>) {
+    %x: tensor<1024x1024xf32>, %y: tensor<64x128x256xf32>, %z: tensor<4x262144xf32>
+) -> (tensor<1024x1024xf32>, tensor<128x64x256xf32>, tensor<262144x4xf32>) {
   %0 = stablehlo.reverse %x, dims = [1] : tensor<1024x1024xf32>
   %1 = stablehlo.transpose %y, dims = [1, 0, 2] : (tensor<64x128x256xf32>) -> tensor<128x64x256xf32>
-  %2 = stablehlo.transpose %z, dims = [1, 0] : (tensor<1024x2048xf32>) -> tensor<2048x1024xf32>
-  return %0, %1, %2 : tensor<1024x1024xf32>, tensor<128x64x256xf32>, tensor<2048x1024xf32>
+  %2 = stablehlo.transpose %z, dims = [1, 0] : (tensor<4x262144xf32>) -> tensor<262144x4xf32>
+  return %0, %1, %2 : tensor<1024x1024xf32>, tensor<128x64x256xf32>, tensor<262144x4xf32>
 }

@@ -1,0 +1,96 @@
+"""Transposes in canonical form, and which of them need a tile.
+
+Dimensions of size 1 are dropped and those that stay neighbours are merged. What is left of the shape ends with the
+minor dimension if the transpose keeps it minor, else with a 1. A transpose is tiled over the two dimensions before that
+one on either side, which are far apart on the other side.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.indexing.access import Shape, integers, shape_of
+
+_LEAST = 8
+_LEAST_BOTH = 16
+_LEAST_PRODUCT = 8192
+_MOST_ACCESS_BYTES = 16
+_MOST_GROUP_BYTES = 32
+"""Bytes that stay together from which on plain loads and stores use whole sectors of memory."""
+
+
+@dataclass(frozen=True)
+class Transpose:
+    """``shape`` is that of the operand, ``permutation`` the operand's dimension for each of the result's, the last in
+    its place.
+
+    ``rows`` and ``columns`` are the operand's dimensions that are minor, before the last, in the result and operand.
+    """
+
+    shape: Shape
+    permutation: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """The dimension of the operand that the result has before its last."""
+        return self.permutation[-2]
+
+    @property
+    def columns(self) -> int:
+        """The dimension of the operand before its last."""
+        return len(self.shape) - 2
+
+    @property
+    def group(self) -> int:
+        """How many neighbouring elements stay neighbours."""
+        return self.shape[-1]
+
+
+def canonical(shape: Sequence[int], permutation: Sequence[int]) -> Transpose | None:
+    """Return the canonical form of a transpose; None if it moves no element."""
+    kept = [i for i, size in enumerate(shape) if size != 1]
+    order = [kept.index(i) for i in permutation if i in kept]
+    # Runs of dimensions that are neighbours, in the same order, on both sides.
+    runs: list[list[int]] = []
+    for i in order:
+        if runs and runs[-1][-1] == i - 1:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    by_position = sorted(runs)
+    merged = [math.prod(shape[kept[i]] for i in run) for run in by_position]
+    moved = [by_position.index(run) for run in runs]
+    if len(moved) < 2:
+        return None
+    if moved[-1] != len(moved) - 1:
+        merged.append(1)
+        moved.append(len(moved))
+    return Transpose(tuple(merged), tuple(moved))
+
+
+def transpose_of(op: ir.Operation) -> Transpose | None:
+    """Return the canonical form of a ``stablehlo.transpose``."""
+    return canonical(shape_of(op.operands[0]), integers(op, "permutation"))
+
+
+def access_width(transpose: Transpose, element_bytes: int) -> int:
+    """Return how many elements of a tile a thread reads or writes at once: 16 bytes if every row is aligned to them."""
+    if transpose.group > 1:
+        return 1
+    rows, columns = transpose.shape[transpose.rows], transpose.shape[transpose.columns]
+    return math.gcd(_MOST_ACCESS_BYTES // element_bytes, rows, columns)
+
+
+def needs_tile(transpose: Transpose, element_bits: int, stored_bits: int) -> bool:
+    """Whether plain loads or stores would use a small part of what they move, and both dimensions fill a tile.
+
+    ``stored_bits`` are those of the narrowest element that the kernel stores: a thread must write whole bytes.
+    """
+    rows, columns = transpose.shape[transpose.rows], transpose.shape[transpose.columns]
+    if transpose.rows == transpose.columns or transpose.group * element_bits >= 8 * _MOST_GROUP_BYTES:
+        return False
+    if access_width(transpose, max(1, element_bits // 8)) * stored_bits % 8:
+        return False
+    least = min(rows, columns)
+    return least >= _LEAST_BOTH or (least >= _LEAST and rows * columns >= _LEAST_PRODUCT)

@@ -1,0 +1,48 @@
+"""How often the threads of a warp meet in a bank of shared memory, from the map of their addresses.
+
+Shared memory has 32 banks of 4 bytes. In one go, a warp reaches one word of each bank; threads that read the same word
+share it. Accesses of 8 and 16 bytes are made for a half or a quarter of the warp at a time. (Source: the CUDA
+programming guide, compute capability 5 and later.)
+"""
+
+from typing import Any
+
+import numpy as np
+
+from xgpu.indexing.indexing_map import IndexingMap
+
+BANKS = 32
+BANK_BYTES = 4
+WARP = 32
+
+
+def bank_conflicts(addresses: IndexingMap, element_bytes: int, width: int = 1) -> int:
+    """Return how many extra goes the worst access of any warp takes; 0 is none.
+
+    ``addresses`` maps (thread, ...)[symbols] to one element's address in the tile, counted in elements of
+    ``element_bytes``. A thread accesses ``width`` elements at once: those along the last symbol, which the map must keep
+    together. All dimensions but the thread's are taken at their lowest value, and threads outside the domain count too.
+    """
+    (thread, *others), symbols = addresses.dims, addresses.symbols
+    steps = symbols[:-1] if width > 1 else symbols
+    threads = np.arange(thread.lower, thread.lower + -(-thread.size // WARP) * WARP)
+    worst = 0
+    for point in np.ndindex(*(interval.size for interval in steps)):
+        at: list[Any] = [value + interval.lower for value, interval in zip(point, steps, strict=True)]
+        if width > 1:
+            at.append(symbols[-1].lower)
+        start = addresses.results[0].evaluate([threads, *(interval.lower for interval in others)], at)
+        first = np.broadcast_to(np.asarray(start), threads.shape) * element_bytes
+        worst = max(worst, _extra_goes(first, element_bytes * width))
+    return worst
+
+
+def _extra_goes(first: Any, size: int) -> int:
+    """Return the extra goes for accesses of ``size`` bytes at these byte addresses, one for each thread of some warps."""
+    together = min(WARP, BANKS * BANK_BYTES // max(size, BANK_BYTES))
+    words = np.arange(max(1, size // BANK_BYTES))
+    worst = 0
+    for group in first.reshape(-1, together):
+        touched = np.unique(group[:, None] // BANK_BYTES + words)
+        worst = max(worst, int(np.bincount(touched % BANKS).max()) - 1)
+    return worst
