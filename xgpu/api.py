@@ -10,13 +10,14 @@ import jax
 import numpy as np
 
 from xgpu import ir, pipeline
-from xgpu.compiler import Kernel, Times, emit_program, timed
+from xgpu.compiler import Kernel, Program, Times, emit_program, timed
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput
 from xgpu.frontend import from_jax, load_source
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
+from xgpu.fusion.left import nothing_to_compile
 from xgpu.fusion.planner import plan
 from xgpu.options import Options
 from xgpu.restart import restart, text_of_later_level
@@ -36,9 +37,12 @@ class Compiled:
     are asked for.
     """
 
-    def __init__(self, source: Source, planned: ir.Module | None, kernels: Sequence[Kernel], times: Times):
+    def __init__(self, source: Source, planned: ir.Module | None, program: Program, times: Times):
         self.source = source
-        self.kernels: tuple[Kernel, ...] = tuple(kernels)
+        self.kernels: tuple[Kernel, ...] = program.kernels
+        self.values = program.values
+        self.result_values = program.results
+        self.main = program.main
         self.timings = times
         self._planned = planned
         for kernel in self.kernels:
@@ -48,8 +52,11 @@ class Compiled:
     def from_source(cls, source: Source, target: Device, options: Options, times: Times) -> "Compiled":
         """Compile a program of level ``stablehlo``."""
         with timed(times, "plan"):
-            planned = plan(source.module)
-        return cls(source, planned, emit_program(planned, target, options, times), times)
+            planned = plan(source.module, target, options)
+        program = emit_program(planned, target, options, times)
+        if not program.kernels and program.main is not None:
+            raise nothing_to_compile(planned)
+        return cls(source, planned, program, times)
 
     @property
     def arguments(self) -> tuple[ArgumentSpec, ...]:
@@ -89,18 +96,24 @@ class Compiled:
             return jax.tree.unflatten(self.source.out_tree, list(results))
         return results[0] if len(results) == 1 else tuple(results)
 
-    def run(self, *arrays: Any, on: str = "host") -> list[np.ndarray[Any, Any]]:
-        """Run on one array per argument, on ``"host"`` or ``"gpu"``, and return one array per result."""
+    def run(self, *arrays: Any, on: str = "host", sanitize: bool = False) -> list[np.ndarray[Any, Any]]:
+        """Run on one array per argument, on ``"host"`` or ``"gpu"``, and return one array per result.
+
+        ``sanitize``, on the host only, checks every access that a kernel makes: `KernelFault` names what went out of
+        bounds, raced with another thread, read shared memory that nobody wrote, or did not reach a barrier.
+        """
         values = self._checked(arrays)
+        if sanitize and on != "host":
+            raise InvalidInput("kernels are checked on the host only")
+        if sanitize and self.main is not None:
+            raise InvalidInput("a program of which parts are left to XLA cannot be checked")
+        if sanitize:
+            return self._sanitized_program(values)
         if on == "host":
             return self.run_on_host(values)
         if on != "gpu":
             raise InvalidInput(f"a program runs on 'host' or on 'gpu', not on '{on}'")
-        target = gpu_device()
-        with jax.enable_x64(True):
-            on_device = [jax.device_put(value, target) for value in values]
-            results = jax.jit(lambda *tracers: call_program(self, tracers))(*on_device)
-        return [np.asarray(result) for result in results]
+        return self._run_on_device(values, gpu_device())
 
     def _checked(self, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         values = [np.asarray(array) for array in arrays]
@@ -109,16 +122,33 @@ class Compiled:
 
     @cached_property
     def _host_program(self) -> HostProgram:
-        return HostProgram(self.kernels, self.results)
+        return HostProgram(self)
+
+    @cached_property
+    def _sanitized_program(self) -> HostProgram:
+        return HostProgram(self, sanitize=True)
 
     def run_on_host(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """Run on NumPy arrays of the arguments' shapes and types with the host executor."""
-        return self._host_program(arrays)
+        """Run on NumPy arrays of the arguments' shapes and types: kernels on the host executor, the rest by XLA."""
+        if self.main is None:
+            return self._host_program(arrays)
+        return self._run_on_device(arrays, jax.devices("cpu")[0])
+
+    def _run_on_device(self, arrays: Sequence[np.ndarray[Any, Any]], target: Any) -> list[np.ndarray[Any, Any]]:
+        with jax.enable_x64(True):
+            on_device = [jax.device_put(array, target) for array in arrays]
+            results = jax.jit(lambda *tracers: call_program(self, tracers))(*on_device)
+        return [np.asarray(result) for result in results]
 
     def _program(self) -> _Module:
-        if attributes.LEVEL in self.source.module.operation.attributes:
+        if not self.has_reference:
             raise InvalidInput("the program was given at a later level than 'stablehlo', which XLA needs to run it")
         return self.source.module
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether XLA can run the program: not if it was given at a level after ``stablehlo``."""
+        return attributes.LEVEL not in self.source.module.operation.attributes
 
     @cached_property
     def _reference(self) -> Reference:
@@ -159,43 +189,6 @@ def compile(
     with timed(times, "frontend"):
         program = load_source(source, args_or_specs)
     return Compiled.from_source(program, chosen, options or Options(), times)
-
-
-def jit(
-    function: Callable[..., Any] | None = None,
-    *,
-    static_argnums: Sequence[int] = (),
-    static_argnames: Sequence[str] = (),
-    options: Options | None = None,
-) -> Callable[..., Any]:
-    """Return ``function`` compiled by xgpu for the shapes and types it is called with, as ``jax.jit`` does by XLA.
-
-    The result is called on arrays, or traced inside ``jax.jit``, ``scan`` and the like; it runs on the GPU if JAX has
-    one, and on the host executor if not.
-    """
-    if function is None:
-        return functools.partial(jit, static_argnums=static_argnums, static_argnames=static_argnames, options=options)
-    cache: dict[Any, Compiled] = {}
-
-    @functools.wraps(function)
-    def compiled_call(*args: Any, **kwargs: Any) -> Any:
-        positions = {number % len(args) for number in static_argnums} if args else set()
-        static = {i: args[i] for i in positions} | {k: kwargs[k] for k in static_argnames if k in kwargs}
-        dynamic = (
-            [value for i, value in enumerate(args) if i not in positions],
-            {key: value for key, value in kwargs.items() if key not in static_argnames},
-        )
-        leaves, tree = jax.tree.flatten(dynamic)
-        avals = tuple(jax.typeof(leaf) for leaf in leaves)
-        key = (tree, avals, tuple(sorted(static.items(), key=lambda item: str(item[0]))))
-        if key not in cache:
-            source = from_jax(function, args, kwargs, static_argnums=static_argnums, static_argnames=static_argnames)
-            cache[key] = Compiled.from_source(source, default_device(), options or Options(), [])
-        program = cache[key]
-        arrays = [jax.numpy.asarray(leaf) for leaf in leaves]
-        return program._unflatten(call_program(program, arrays))
-
-    return compiled_call
 
 
 @functools.cache

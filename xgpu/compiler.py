@@ -9,14 +9,17 @@ from functools import cached_property
 from xgpu import ir, pipeline
 from xgpu.device import Device
 from xgpu.dialects import attributes
+from xgpu.dtypes import dtype_of_element
 from xgpu.emit.base import Fusion
 from xgpu.emit.select import emit_kernel
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, Unsupported
+from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.source_location import source_of
 from xgpu.options import Options
 from xgpu.passes import manager
-from xgpu.passes.base import function_name, functions
+from xgpu.passes.base import function_name, functions, walk
 from xgpu.target import cubin
+from xgpu.target.host_labels import label_operations
 from xgpu.target.llvm_ir import export_llvm_ir
 from xgpu.target.ptx import compile_to_ptx
 
@@ -36,7 +39,7 @@ def timed(times: Times, name: str) -> Iterator[None]:
 class Kernel:
     """One kernel at all its levels. Later levels are made when they are first asked for.
 
-    ``inputs`` and ``outputs`` are the numbers of the program's arguments and results that the kernel reads and writes.
+    ``inputs`` and ``outputs`` are the numbers of the program's values that the kernel reads and writes.
     """
 
     name: str
@@ -50,7 +53,7 @@ class Kernel:
     @cached_property
     def _entry(self) -> ir.Operation:
         (*_, module) = self.modules.values()
-        return next(op.operation for op in module.body.operations if attributes.KERNEL in op.operation.attributes)
+        return _entry_of(module)
 
     @property
     def emitter(self) -> str:
@@ -70,7 +73,15 @@ class Kernel:
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory that a launch asks for, in bytes."""
-        return 0
+        given = _entry_of(self.module("llvm")).attributes
+        return attributes.int_of(given[attributes.SHARED_BYTES]) if attributes.SHARED_BYTES in given else 0
+
+    @property
+    def aliases(self) -> tuple[int, ...]:
+        """For each output, which of ``inputs`` it is an update in place of, counted from 0; -1 for none."""
+        if attributes.ALIASES not in self._entry.attributes:
+            return (-1,) * len(self.outputs)
+        return attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
 
     def check(self) -> None:
         """Run the passes that every target shares, so that what they refuse is known before the kernel is used."""
@@ -96,8 +107,20 @@ class Kernel:
             elif level == "lowered":
                 steps = pipeline.lower()
             else:
-                steps = pipeline.to_llvm("nvvm", self.device.native_bf16, self.device.native_f8)
-        return self._run(module, steps)
+                steps = pipeline.to_llvm("nvvm", self.device)
+        advanced = self._run(module, steps)
+        if level == "lowered":
+            self._check_shared_memory(advanced)
+        return advanced
+
+    def _check_shared_memory(self, lowered: ir.Module) -> None:
+        given = _entry_of(lowered).attributes
+        needed = attributes.int_of(given[attributes.SHARED_BYTES]) if attributes.SHARED_BYTES in given else 0
+        most = self.device.shared_bytes_optin
+        if needed > most:
+            raise Unsupported(
+                f"kernel {self.name} needs {needed} bytes of shared memory for a block, {self.device.name} has {most}"
+            )
 
     def _run(self, module: ir.Module, steps: Sequence[manager.Step]) -> ir.Module:
         copy = _clone(module)
@@ -106,11 +129,17 @@ class Kernel:
         self.times += instrumentation.times
         return copy
 
-    def host_module(self) -> ir.Module:
-        """Return the kernel in the LLVM dialect for this machine's processor, from the same ``lowered`` level."""
+    def host_module(self, label: bool = False) -> ir.Module:
+        """Return the kernel in the LLVM dialect for this machine's processor, from the same ``lowered`` level.
+
+        ``label`` puts the text of operations at that level into their locations, for messages.
+        """
         lowered = self.module("lowered")
+        if label:
+            lowered = _clone(lowered)
+            label_operations(lowered)
         with lowered.context, ir.Location.unknown():
-            steps = pipeline.to_llvm("host", native_bf16=False, native_f8=False)
+            steps = pipeline.to_llvm("host", self.device)
         return self._run(lowered, steps)
 
     @cached_property
@@ -145,6 +174,10 @@ class Kernel:
         return texts[level]() if level in texts else str(self.module(level))
 
 
+def _entry_of(module: ir.Module) -> ir.Operation:
+    return next(op.operation for op in module.body.operations if attributes.KERNEL in op.operation.attributes)
+
+
 def _clone(module: ir.Module) -> ir.Module:
     with module.context:
         copy = ir.Module.create(module.operation.location)
@@ -155,31 +188,59 @@ def _clone(module: ir.Module) -> ir.Module:
     return copy
 
 
-def emit_program(planned: ir.Module, device: Device, options: Options, times: Times) -> list[Kernel]:
-    """Return the kernels that ``@main`` of a module of level ``fusions`` calls, at level ``emitted``."""
-    named = {function_name(f): f for f in functions(planned)}
+@dataclass(frozen=True)
+class Program:
+    """Kernels in the order of their calls, and the values that they hand on.
+
+    Values are numbered: first the program's arguments, then what the kernels write, in order. ``results`` are the
+    numbers of the program's results, None for one without elements. If parts of the program are left to XLA, ``main``
+    is the module of level ``fusions`` that calls the kernels by name, and values are numbered for each kernel alone.
+    """
+
+    kernels: tuple[Kernel, ...]
+    values: tuple[ArgumentSpec, ...]
+    results: tuple[int | None, ...]
+    main: ir.Module | None = None
+
+
+def emit_program(planned: ir.Module, device: Device, options: Options, times: Times) -> Program:
+    """Return what ``@main`` of a module of level ``fusions`` does, its kernels at level ``emitted``."""
+    named = {function_name(f): f.operation for f in functions(planned)}
     if "main" not in named:
         raise InvalidInput("a module of level 'fusions' has a function @main that calls the fusions")
-    main = named["main"].operation.regions[0].blocks[0]
-    arguments = {argument: number for number, argument in enumerate(main.arguments)}
-    operations = [op.operation for op in main.operations]
-    results = list(operations[-1].operands)
+    main = named["main"].regions[0].blocks[0]
+    numbers: dict[ir.Value | None, int] = {argument: number for number, argument in enumerate(main.arguments)}
+    specs = [_value_spec(value, number) for number, value in enumerate(main.arguments)]
+    is_whole = all(op.operation.name in ("func.call", "func.return", "stablehlo.constant") for op in main.operations)
     kernels = []
-    for op in operations[:-1]:
-        if op.name != "func.call":
-            continue
+    for op in walk(named["main"], "func.call"):
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-        function = named[name].operation
-        if attributes.EMITTER not in function.attributes:
-            raise InvalidInput(f"the fusion @{name} lacks the attribute {attributes.EMITTER}", source_of(function))
-        emitter = ir.StringAttr(function.attributes[attributes.EMITTER]).value
+        if name not in named:
+            raise InvalidInput(f"there is no fusion @{name} to call", source_of(op))
+        if is_whole and any(operand not in numbers for operand in op.operands):
+            raise InvalidInput(f"the call of @{name} takes a value that no call of @main makes", source_of(op))
+        for value in (*op.operands, *op.results):
+            if value not in numbers:
+                numbers[value] = len(specs)
+                specs.append(_value_spec(value, len(specs)))
+        inputs, outputs = ((tuple(numbers[value] for value in values)) for values in (op.operands, op.results))
         with timed(times, "emit"):
-            module = emit_kernel(Fusion(name, function.regions[0].blocks[0], device, options), emitter)
-        if any(operand not in arguments for operand in op.operands):
-            raise InvalidInput(f"the call of @{name} takes a value that is no argument of @main", source_of(op))
-        if any(value not in results for value in op.results):
-            raise InvalidInput(f"the call of @{name} has a result that @main does not return", source_of(op))
-        inputs = tuple(arguments[operand] for operand in op.operands)
-        outputs = tuple(results.index(value) for value in op.results)
+            module = _emit_fusion(name, named[name], device, options)
         kernels.append(Kernel(name, device, options, inputs, outputs, times, {"emitted": module}))
-    return kernels
+    results = tuple(numbers.get(value) for value in list(main.operations)[-1].operation.operands)
+    return Program(tuple(kernels), tuple(specs), results, None if is_whole else planned)
+
+
+def _emit_fusion(name: str, function: ir.Operation, device: Device, options: Options) -> ir.Module:
+    if attributes.EMITTER not in function.attributes:
+        raise InvalidInput(f"the fusion @{name} lacks the attribute {attributes.EMITTER}", source_of(function))
+    emitter = ir.StringAttr(function.attributes[attributes.EMITTER]).value
+    aliases: tuple[int, ...] = ()
+    if attributes.ALIASES in function.attributes:
+        aliases = attributes.int_array_of(function.attributes[attributes.ALIASES])
+    return emit_kernel(Fusion(name, function.regions[0].blocks[0], device, options, aliases), emitter)
+
+
+def _value_spec(value: ir.Value, number: int) -> ArgumentSpec:
+    type_ = ir.RankedTensorType(value.type)
+    return ArgumentSpec(f"value{number}", tuple(type_.shape), dtype_of_element(type_.element_type))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from xgpu import ir, pipeline
-from xgpu.compiler import Kernel, Times, emit_program
+from xgpu.compiler import Kernel, Program, Times, emit_program
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.limits import type_problems
@@ -40,8 +40,8 @@ def text_of_later_level(source: Any) -> tuple[str, str] | None:
 
 def restart(
     text: str, filename: str, device: Device, options: Options, times: Times
-) -> tuple[Source, ir.Module | None, list[Kernel]]:
-    """Return the program that ``text`` holds: its signature, its module of level ``fusions`` if any, its kernels.
+) -> tuple[Source, ir.Module | None, Program]:
+    """Return what ``text`` holds: the signature, the module of level ``fusions`` if that is its level, the program.
 
     Kernels of several modules take their arguments one after another. Levels without tensors have no argument types.
     """
@@ -63,21 +63,28 @@ def restart(
 
 def _restart_kernels(
     modules: Sequence[ir.Module], level: str, filename: str, device: Device, options: Options, times: Times
-) -> tuple[Source, None, list[Kernel]]:
+) -> tuple[Source, None, Program]:
     arguments: list[ArgumentSpec] = []
     results: list[ArgumentSpec] = []
+    entries = [_entry(module, filename) for module in modules]
+    parameters = [_tensor_parameters(entry) for entry in entries]
+    counts = [
+        attributes.int_of(entry.attributes[attributes.INPUTS]) if tensors else 0
+        for entry, tensors in zip(entries, parameters, strict=True)
+    ]
+    total = sum(counts)
     kernels = []
-    for module in modules:
-        entry = _entry(module, filename)
-        tensors = _tensor_parameters(entry)
-        count = attributes.int_of(entry.attributes[attributes.INPUTS]) if tensors else 0
+    for module, entry, tensors, count in zip(modules, entries, parameters, counts, strict=True):
         first = (len(arguments), len(results))
         arguments += _specs("arg", tensors[:count], len(arguments))
         results += _specs("result", tensors[count:], len(results))
-        inputs, outputs = tuple(range(first[0], len(arguments))), tuple(range(first[1], len(results)))
+        inputs = tuple(range(first[0], len(arguments)))
+        outputs = tuple(range(total + first[1], total + len(results)))
         name = ir.StringAttr(entry.attributes["sym_name"]).value
         kernels.append(Kernel(name, device, options, inputs, outputs, times, {level: module}))
-    return Source(modules[0], kernels[0].name, tuple(arguments), tuple(results)), None, kernels
+    numbers = tuple(range(total, total + len(results)))
+    program = Program(tuple(kernels), (*arguments, *results), numbers)
+    return Source(modules[0], kernels[0].name, tuple(arguments), tuple(results)), None, program
 
 
 def _parts(text: str) -> list[str]:

@@ -1,38 +1,44 @@
 """Decides which operations of a program become which kernel, and writes the ``fusions`` level.
 
-A program is fusible as a whole: its results of one shape become one fusion, hero and all, with everything they need;
-work that results of several shapes share is done by each. Results without elements need no kernel.
+Which values kernels store is decided in `xgpu.fusion.groups`; each kernel computes what else it needs from arguments and
+from what was stored before. What is left to XLA stays in ``@main`` between the calls, and blocks of control flow are
+planned like ``@main`` itself. Results without elements need no kernel.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
-from xgpu.indexing.hlo_maps import accesses
+from xgpu.fusion.fusion_writer import Call, FusionWriter, copy_operation
+from xgpu.fusion.groups import Group, Grouping
+from xgpu.fusion.input_slices import merge_slices
+from xgpu.fusion.prepare import prepare
+from xgpu.fusion.regions import CONTROL_FLOW, captured
+from xgpu.fusion.side_outputs import merge_side_outputs
+from xgpu.options import Options
 
 MAIN = "main"
 
 
-def plan(module: ir.Module) -> ir.Module:
-    """Return a module of level ``fusions`` for a normalised program: ``@main`` calls one function per fusion.
-
-    Raises `Unsupported` naming the operation, its type and the user's line if the program cannot be fused as a whole.
-    """
+def plan(module: ir.Module, target: Device | None = None, options: Options | None = None) -> ir.Module:
+    """Return a module of level ``fusions`` for a normalised program: ``@main`` calls one function per fusion."""
     with module.context, ir.Location.unknown():
+        module = prepare(module, MAIN, target or device(DEFAULT_DEVICE), options or Options())
         main = _function(module, MAIN)
-        body = main.operation.regions[0].blocks[0]
-        operations = [op.operation for op in body.operations]
-        for op in operations[:-1]:
-            accesses(op)
         planned = ir.Module.create()
         planned.operation.attributes[attributes.LEVEL] = ir.StringAttr.get("fusions")
-        groups = _groups([value.type for value in operations[-1].operands])
         with ir.InsertionPoint(planned.body):
-            arguments = [_add_fusion(f"fusion_{i}", main, group) for i, group in enumerate(groups)]
-            _add_main(main, groups, arguments)
+            copy = ir.func.FuncOp(MAIN, main.type)
+        values = dict(zip(main.entry_block.arguments, copy.add_entry_block().arguments, strict=True))
+        _Planner(copy.operation).write_block(main.entry_block, copy.entry_block, values)
     return planned
+
+
+def _has_elements(value: ir.Value) -> bool:
+    return math.prod(ir.RankedTensorType(value.type).shape) > 0
 
 
 def _function(module: ir.Module, name: str) -> ir.func.FuncOp:
@@ -42,61 +48,71 @@ def _function(module: ir.Module, name: str) -> ir.func.FuncOp:
     raise InvalidInput(f"the module has no function @{name}")
 
 
-def _groups(types: Sequence[ir.Type]) -> list[list[int]]:
-    """Return the numbers of the results that have elements, those of one shape together, in order."""
-    by_shape: dict[tuple[int, ...], list[int]] = {}
-    for number, type_ in enumerate(types):
-        shape = tuple(ir.RankedTensorType(type_).shape)
-        if math.prod(shape):
-            by_shape.setdefault(shape, []).append(number)
-    return list(by_shape.values())
+class _Planner:
+    """Writes the calls of a program, block by block, and its fusions before the function ``main``."""
+
+    def __init__(self, main: ir.Operation):
+        self._main = main
+        self._names = (f"fusion_{number}" for number in itertools.count())
+
+    def write_block(self, source: ir.Block, target: ir.Block, values: dict[ir.Value, ir.Value]) -> None:
+        """Fill ``target`` with what ``source`` does; ``values`` maps what is known around it, and its arguments."""
+        *operations, terminator = (op.operation for op in source.operations)
+        results = list(terminator.operands)
+        is_main = target.owner == self._main
+        grouping = Grouping(operations, [value for value in results if _has_elements(value)], leave_scalars=not is_main)
+        writer = FusionWriter(source, grouping, self._names)
+        steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.left]
+        groups = merge_side_outputs(grouping.groups, grouping.stored_before)
+        steps += [(group.level, 1, group) for group in merge_slices(groups, grouping.stored_before)]
+        with ir.InsertionPoint(target):
+            for _, _, step in sorted(steps, key=lambda each: each[:2]):
+                if isinstance(step, Group):
+                    with ir.InsertionPoint(self._main):
+                        calls = writer.write_fusions(step)
+                    for call in calls:
+                        _write_call(call, values)
+                else:
+                    self._write_left(step, values)
+            for value in results:
+                if value not in values:
+                    values[value] = _empty_constant(ir.RankedTensorType(value.type))
+            copy_operation(terminator, values)
+
+    def _write_left(self, op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
+        """Copy an operation that is left to XLA; the blocks that it runs are planned."""
+        for value in (*op.operands, *captured(op)):
+            if value not in values and not _has_elements(value):
+                values[value] = _empty_constant(ir.RankedTensorType(value.type))
+        if op.name not in CONTROL_FLOW:
+            copy_operation(op, values)
+            return
+        copy = ir.Operation.create(
+            op.name,
+            results=[result.type for result in op.results],
+            operands=[values[operand] for operand in op.operands],
+            attributes={name: op.attributes[name] for name in op.attributes},
+            regions=len(op.regions),
+            loc=op.location,
+        )
+        planned = CONTROL_FLOW[op.name]
+        for number, (region, new) in enumerate(zip(op.regions, copy.regions, strict=True)):
+            (block,) = region.blocks
+            filled = new.blocks.append(*(argument.type for argument in block.arguments))
+            inner = values | dict(zip(block.arguments, filled.arguments, strict=True))
+            if planned is None or number in planned:
+                self.write_block(block, filled, inner)
+                continue
+            with ir.InsertionPoint(filled):
+                for each in block.operations:
+                    copy_operation(each.operation, inner)
+        values.update(zip(op.results, copy.results, strict=True))
 
 
-def _add_fusion(name: str, main: ir.func.FuncOp, results: Sequence[int]) -> list[int]:
-    """Write the function of a fusion: a copy of ``main`` without what ``results`` do not need.
-
-    Returns the numbers of the arguments of ``main`` that it takes.
-    """
-    clone = main.operation.clone(ir.InsertionPoint.current)
-    for attribute in ("arg_attrs", "res_attrs"):
-        if attribute in clone.attributes:
-            del clone.attributes[attribute]
-    clone.attributes["sym_name"] = ir.StringAttr.get(name)
-    clone.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    clone.attributes[attributes.EMITTER] = ir.StringAttr.get("loop")
-    block = clone.regions[0].blocks[0]
-    operations = [op.operation for op in block.operations]
-    returned = [operations[-1].operands[i] for i in results]
-    operations[-1].erase()
-    with ir.InsertionPoint(block):
-        ir.func.return_(returned)
-    for op in reversed(operations[:-1]):
-        if not any(True for result in op.results for _ in result.uses):
-            op.erase()
-    used = [i for i, argument in enumerate(block.arguments) if any(True for _ in argument.uses)]
-    for i in reversed(range(len(block.arguments))):
-        if i not in used:
-            block.erase_argument(i)
-    type_ = ir.FunctionType.get([a.type for a in block.arguments], [value.type for value in returned])
-    clone.attributes["function_type"] = ir.TypeAttr.get(type_)
-    return used
-
-
-def _add_main(main: ir.func.FuncOp, groups: Sequence[Sequence[int]], arguments: Sequence[Sequence[int]]) -> None:
-    """Write ``@main``, which calls the fusions; results without elements are constants."""
-    function = ir.func.FuncOp(MAIN, main.type)
-    block = function.add_entry_block()
-    results: list[ir.Value | None] = [None] * len(main.type.results)
-    with ir.InsertionPoint(block):
-        for i, (group, taken) in enumerate(zip(groups, arguments, strict=True)):
-            types = [main.type.results[number] for number in group]
-            call = ir.func.CallOp(types, f"fusion_{i}", [block.arguments[number] for number in taken])
-            for number, value in zip(group, call.operation.results, strict=True):
-                results[number] = value
-        for number, value in enumerate(results):
-            if value is None:
-                results[number] = _empty_constant(main.type.results[number])
-        ir.func.return_(results)
+def _write_call(call: Call, values: dict[ir.Value, ir.Value]) -> None:
+    types = [value.type for value in call.outputs]
+    op = ir.func.CallOp(types, call.name, [values[value] for value in call.inputs])
+    values.update(zip(call.outputs, op.operation.results, strict=True))
 
 
 def _empty_constant(type_: ir.RankedTensorType) -> ir.Value:

@@ -7,7 +7,7 @@ elements the operand is read at all. Maps are not simplified, but for reshapes: 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xgpu import ir
 from xgpu.frontend.chlo import KEPT_FUNCTIONS
@@ -58,6 +58,7 @@ def access_kind(op: ir.Operation | ir.OpView) -> AccessKind:
     return _entry(op).kind
 
 
+@cache
 def handled_ops() -> tuple[str, ...]:
     """Return the names of the operations in the table, sorted."""
     return tuple(sorted(_TABLE))
@@ -72,11 +73,11 @@ class _Entry:
 def _entry(op: ir.Operation | ir.OpView) -> _Entry:
     entry = _TABLE.get(op.operation.name)
     if entry is None:
-        raise unsupported(op, f"operation not supported{_explanation(op.operation)}")
+        raise unsupported(op, f"operation not supported{explanation(op.operation)}")
     return entry
 
 
-def _explanation(op: ir.Operation) -> str:
+def explanation(op: ir.Operation) -> str:
     """Return why an operation is not in the table, for those that a user is likely to meet."""
     if op.name == "stablehlo.custom_call":
         target = ir.StringAttr(op.attributes["call_target_name"]).value
@@ -232,7 +233,7 @@ def _gather(op: ir.Operation) -> tuple[Access, ...]:
 _REASONS: Mapping[str, str] = {
     name: reason
     for reason, names in {
-        "no element of its result can be computed alone": "cholesky fft scatter sort triangular_solve",
+        "no element of its result can be computed alone": "cholesky fft sort triangular_solve",
         "control flow of the program is not compiled": "case if while",
         "the program must be one for a single device": (
             "all_gather all_reduce all_to_all collective_broadcast collective_permute partition_id reduce_scatter "
@@ -243,6 +244,7 @@ _REASONS: Mapping[str, str] = {
             "real_dynamic_slice set_dimension_size"
         ),
         "it draws on hidden state; use rng_bit_generator, as jax.random does": "rng",
+        "its region computes in other types than its operands'": "scatter",
         "it is deprecated; use dot_general": "einsum",
         "it is deprecated; use gather": "torch_index_select",
     }.items()

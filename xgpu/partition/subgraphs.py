@@ -9,12 +9,13 @@ scope with it; every other read opens a child scope. Two reads through equal map
 child scope, so transposing a value twice in the same way does not split the fusion.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from xgpu import ir
-from xgpu.indexing.access import Access, AccessKind
+from xgpu.indexing.access import Access, AccessKind, identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.indexing_map import IndexingMap
 
 MAX_REGION_DEPTH = 8
 """Conditional reads and reduction loops that one subgraph nests; the next one starts a new subgraph."""
@@ -22,13 +23,19 @@ MAX_REGION_DEPTH = 8
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Indices and region at which operations are emitted; ``reader`` and ``access`` opened it (None at a root)."""
+    """Indices and region at which operations are emitted; ``reader`` and ``access`` opened it (None at a root).
+
+    ``region`` is the scope that opened the region, None for that of the function itself. ``map`` leads from the root's
+    indices to these, if the partition composes maps and none of them needs a runtime index.
+    """
 
     subgraph: int
     parent: "Scope | None" = None
     reader: int = -1
     access: int = -1
     depth: int = 0
+    region: "Scope | None" = None
+    map: IndexingMap | None = None
 
 
 @dataclass
@@ -69,10 +76,11 @@ class Subgraph:
 
 @dataclass(frozen=True)
 class Partition:
-    """A fusion's nodes in program order and its subgraphs, subgraph 0 being the one of the fusion's results.
+    """A fusion's nodes in program order and its subgraphs, subgraph 0 being the one of the roots.
 
-    ``producer`` maps a value of the fusion to (node number, result number); parameters are not in it.
-    ``scope_of`` gives the scope in which a read, (node number, access number), wants its operand.
+    ``results`` are the roots; ``injected`` are the values that are handed to the function of subgraph 0 as scalars.
+    ``producer`` maps a value of the fusion to (node number, result number); parameters and injected values are not in
+    it. ``scope_of`` gives the scope in which a read, (node number, access number), wants its operand.
     """
 
     nodes: tuple[Node, ...]
@@ -80,49 +88,92 @@ class Partition:
     results: tuple[ir.Value, ...]
     producer: dict[ir.Value, tuple[int, int]]
     scope_of: dict[tuple[int, int], Scope]
+    injected: Mapping[ir.Value, IndexingMap] = field(default_factory=dict)
+
+    def is_injected(self, value: ir.Value, scope: Scope) -> bool:
+        """Whether a read of ``value`` at ``scope`` takes the scalar that is handed in."""
+        return scope.map is not None and scope.subgraph == 0 and self.injected.get(value) == scope.map
 
 
-def partition(block: ir.Block) -> Partition:
-    """Partition the body of a fusion. All results that are not parameters have the same shape.
+def partition(
+    block: ir.Block,
+    roots: Sequence[ir.Value] | None = None,
+    injected: Mapping[ir.Value, IndexingMap] | None = None,
+) -> Partition:
+    """Partition what computes ``roots``, which are the results of the fusion if not given, in the body of a fusion.
 
+    All roots that are not parameters have the same shape. The function of the roots is given ``injected`` values as
+    scalars, at the indices that these maps make of the roots'; at other indices they are computed as any other value.
     Raises `Unsupported` for an operation that is not a function of its result's indices.
     """
     operations = [op.operation for op in block.operations]
-    nodes = [Node(i, op, access_kind(op), accesses(op)) for i, op in enumerate(operations[:-1])]
+    results = tuple(operations[-1].operands if roots is None else roots)
+    injected = injected or {}
+    needed = _needed(results)
+    chosen = [op for op in operations[:-1] if op in needed]
+    nodes = [Node(i, op, access_kind(op), accesses(op)) for i, op in enumerate(chosen)]
     producer: dict[ir.Value, tuple[int, int]] = {
         value: (node.number, i) for node in nodes for i, value in enumerate(node.op.results)
     }
-    results = tuple(operations[-1].operands)
     for node in nodes:
         for position, access in enumerate(node.accesses):
             operand = producer.get(node.op.operands[access.operand])
             if operand is not None:
                 nodes[operand[0]].users.append((node.number, position))
-    roots = sorted({producer[value][0] for value in results if value in producer})
-    return _Partitioner(nodes, producer, roots).run(results)
+    numbers = sorted({producer[value][0] for value in results if value in producer})
+    empty = Partition(tuple(nodes), (), results, producer, {}, injected)
+    return _Partitioner(empty, numbers).run()
+
+
+def _needed(roots: Sequence[ir.Value]) -> set[ir.Operation]:
+    """Return the operations that compute ``roots``."""
+    pending = list(roots)
+    needed: set[ir.Operation] = set()
+    while pending:
+        owner = pending.pop().owner
+        if not isinstance(owner, ir.Block) and owner.operation not in needed:
+            needed.add(owner.operation)
+            pending += owner.operation.operands
+    return needed
 
 
 class _Partitioner:
     """Places nodes from the last to the first, so that all users of a node are placed before it."""
 
-    def __init__(self, nodes: list[Node], producer: dict[ir.Value, tuple[int, int]], roots: Sequence[int]):
-        self.nodes = nodes
-        self.producer = producer
+    def __init__(self, empty: Partition, roots: Sequence[int]):
+        self.empty = empty
+        self.nodes = empty.nodes
         self.roots = set(roots)
-        self.root_scope = Scope(0)
+        # Where values are handed in, scopes are told apart by the map from the roots, however many steps lead to it.
+        self.root_scope = Scope(0, map=self._root_map() if empty.injected else None)
         self.subgraphs = [Subgraph(0, tuple(roots), self.root_scope)]
         self.scope_of: dict[tuple[int, int], Scope] = {}
         self.children: dict[tuple[object, ...], Scope] = {}
 
-    def run(self, results: tuple[ir.Value, ...]) -> Partition:
+    def _root_map(self) -> IndexingMap:
+        return identity_map(shape_of(self.empty.results[0]))
+
+    def run(self) -> Partition:
         for node in reversed(self.nodes):
-            wanted = {self.scope_of[use] for use in node.users if use in self.scope_of}
-            if node.number in self.roots:
+            wanted = {self.scope_of[use] for use in node.users if self._is_wanted(node, use)}
+            if node.number in self.roots and not self._is_given(node):
                 wanted.add(self.root_scope)
             if wanted and not node.is_free:
                 node.scope = self._place(node, wanted)
                 self._open_scopes(node)
-        return Partition(tuple(self.nodes), tuple(self.subgraphs), results, self.producer, self.scope_of)
+        return replace(self.empty, subgraphs=tuple(self.subgraphs), scope_of=self.scope_of)
+
+    def _is_wanted(self, node: Node, use: tuple[int, int]) -> bool:
+        """Whether a use needs the node to be computed: not if its user is not, or if it takes a value handed in."""
+        if use not in self.scope_of:
+            return False
+        user, position = self.nodes[use[0]], use[1]
+        value = user.op.operands[user.accesses[position].operand]
+        return not self.empty.is_injected(value, self.scope_of[use])
+
+    def _is_given(self, node: Node) -> bool:
+        """Whether all results of a root are handed in at the root's own indices."""
+        return all(self.empty.is_injected(value, self.root_scope) for value in node.op.results)
 
     def _place(self, node: Node, wanted: set[Scope]) -> Scope:
         if len(wanted) == 1:
@@ -139,11 +190,20 @@ class _Partitioner:
             if node.kind == "elementwise" and _is_identity(access):
                 self.scope_of[node.number, position] = node.scope
                 continue
+            scope = self._child(node, position, access)
             key = _scope_key(node, position, access)
-            if key not in self.children:
-                depth = node.scope.depth + node.is_deferred(position)
-                self.children[key] = Scope(node.scope.subgraph, node.scope, node.number, position, depth)
-            self.scope_of[node.number, position] = self.children[key]
+            if scope.map is not None:
+                key = (scope.subgraph, scope.region, scope.map)
+            self.scope_of[node.number, position] = self.children.setdefault(key, scope)
+
+    def _child(self, node: Node, position: int, access: Access) -> Scope:
+        parent = node.scope
+        if node.is_deferred(position):
+            return Scope(parent.subgraph, parent, node.number, position, parent.depth + 1, parent)
+        map_ = None
+        if parent.map is not None and not access.runtime:
+            map_ = parent.map.compose(access.map).simplify()
+        return Scope(parent.subgraph, parent, node.number, position, parent.depth, parent.region, map_)
 
 
 def _scope_key(node: Node, position: int, access: Access) -> tuple[object, ...]:

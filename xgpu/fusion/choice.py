@@ -1,0 +1,86 @@
+"""The one table that chooses a kernel's emitter, by what the kernel is built around."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dtypes import dtype_of_element
+from xgpu.fusion.concatenations import Concatenation, concatenation_of, walk_of
+from xgpu.fusion.groups import Group
+from xgpu.fusion.in_place import updated_operands
+from xgpu.fusion.input_slices import INPUT_SLICES
+from xgpu.fusion.root_indices import Stored, at_root_indices
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.transposes import Transpose, needs_tile, transpose_of
+from xgpu.indexing.access import shape_of
+
+MOST_TILES = 4
+"""Transposes that one kernel moves through tiles of their own; shared memory bounds how many blocks run at once."""
+_IN_PLACE = ("scatter", "scatter_sorted", "scatter_ordered", "update_slice")
+"""Emitters of kernels that update arrays in their own memory."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A kernel to write: its emitter's name, what it is built around, and what it stores.
+
+    ``aliased`` has an entry for each root: the value whose memory it takes over, None for one in memory of its own.
+    """
+
+    emitter: str
+    heroes: tuple[ir.Operation, ...]
+    roots: tuple[ir.Value, ...]
+    aliased: tuple[ir.Value | None, ...]
+
+
+def choose(group: Group, stored: Stored) -> list[Choice]:
+    """Return the kernels of a group."""
+    if group.kind.name in _IN_PLACE:
+        aliased = [value for hero in group.heroes for value in updated_operands(hero)]
+        return [Choice(group.kind.name, tuple(group.heroes), tuple(group.roots), tuple(aliased))]
+    if group.kind.name == INPUT_SLICES:
+        return [_choice(INPUT_SLICES, group.heroes, group.roots)]
+    if group.kind.name == "reduce":
+        shape = ReductionShape.of(group.heroes[0])
+        return [_choice("reduce_row" if shape.is_rows else "reduce_column", group.heroes, group.roots)]
+    return _loops(group, stored)
+
+
+def _loops(group: Group, stored: Stored) -> list[Choice]:
+    """One loop over each shape that there is among the roots."""
+    by_shape: dict[tuple[int, ...], list[ir.Value]] = {}
+    for value in group.roots:
+        by_shape.setdefault(shape_of(value), []).append(value)
+    return [_loop(values, stored) for values in by_shape.values()]
+
+
+def _loop(roots: Sequence[ir.Value], stored: Stored) -> Choice:
+    """A loop over the roots, or tiles if there are transposes to which all that follows is at one element each.
+
+    Or over the operands of concatenations, where that is better and all they are followed by is at one element each.
+    """
+    found: dict[tuple[Transpose, tuple[int, ...]], list[ir.Operation]] = {}
+    joined: dict[Concatenation, list[ir.Operation]] = {}
+    for op in at_root_indices(roots, stored):
+        if op.name == "stablehlo.concatenate":
+            joined.setdefault(concatenation_of(op), []).append(op)
+        if op.name == "stablehlo.transpose":
+            transpose = transpose_of(op)
+            if transpose is not None and needs_tile(transpose, _bits(op.results[0]), min(map(_bits, roots))):
+                found.setdefault((transpose, shape_of(op.operands[0])), []).append(op)
+    if len(found) == 1:
+        (heroes,) = found.values()
+        return _choice("transpose", heroes[:MOST_TILES], roots)
+    if not found and len(joined) == 1:
+        (heroes,) = joined.values()
+        emitter = walk_of(heroes, roots, stored)
+        return _choice(emitter, heroes if emitter != "loop" else (), roots)
+    return _choice("loop", (), roots)
+
+
+def _bits(value: ir.Value) -> int:
+    return dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+
+
+def _choice(emitter: str, heroes: Sequence[ir.Operation], roots: Sequence[ir.Value]) -> Choice:
+    return Choice(emitter, tuple(heroes), tuple(roots), (None,) * len(roots))

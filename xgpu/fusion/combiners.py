@@ -1,0 +1,99 @@
+"""What the region of a scatter does with an element of each operand and the updates to them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from xgpu import ir
+from xgpu.dtypes import dtype_of_element
+
+Function = Literal["overwrite", "add", "multiply", "minimum", "maximum", "and", "or", "xor", "other"]
+
+_BINARY: dict[str, Function] = {
+    "stablehlo.add": "add",
+    "stablehlo.multiply": "multiply",
+    "stablehlo.minimum": "minimum",
+    "stablehlo.maximum": "maximum",
+    "stablehlo.and": "and",
+    "stablehlo.or": "or",
+    "stablehlo.xor": "xor",
+}
+
+
+@dataclass(frozen=True)
+class Combiner:
+    """How one result of a scatter's region follows from its arguments.
+
+    ``function`` names what is made of the operand's element and its update; ``alone`` tells whether the result depends
+    on the element and the update of its own operand only.
+    """
+
+    function: Function
+    alone: bool
+
+
+def promises(op: ir.Operation, name: str) -> bool:
+    """Return one of a scatter's attributes ``unique_indices`` and ``indices_are_sorted``, false where it is left out."""
+    return name in op.attributes and bool(ir.BoolAttr(op.attributes[name]).value)
+
+
+def has_own_types(op: ir.Operation) -> bool:
+    """Tell whether the region of a scatter takes elements of the operands' types, which the updates have as well."""
+    count = len(op.results)
+    values = [*list(op.operands)[:count], *list(op.operands)[count + 1 :]]
+    found, own = (
+        [ir.RankedTensorType(value.type).element_type for value in each]
+        for each in (op.regions[0].blocks[0].arguments, values)
+    )
+    return found == own
+
+
+def combiners(op: ir.Operation) -> tuple[Combiner, ...]:
+    """Return what the region of a scatter does, for each of its operands."""
+    block = op.regions[0].blocks[0]
+    arguments, count = list(block.arguments), len(op.results)
+    *_, end = block.operations
+    found = []
+    for number, value in enumerate(end.operation.operands):
+        old, update = arguments[number], arguments[count + number]
+        alone = _arguments_of(value) <= {old, update}
+        found.append(Combiner(_function(value, old, update), alone))
+    return tuple(found)
+
+
+def is_unordered(op: ir.Operation) -> bool:
+    """Tell whether the updates to an element give the same, to the last bit, in whatever order they are made.
+
+    So integer arithmetic is, and the smaller or larger of two numbers of any type.
+    """
+    for value, each in zip(op.results, combiners(op), strict=True):
+        is_exact = dtype_of_element(ir.RankedTensorType(value.type).element_type).kind in ("bool", "signed", "unsigned")
+        if not each.alone or each.function in ("overwrite", "other"):
+            return False
+        if each.function in ("add", "multiply") and not is_exact:
+            return False
+    return True
+
+
+def _function(value: ir.Value, old: ir.Value, update: ir.Value) -> Function:
+    if value == update:
+        return "overwrite"
+    if isinstance(value.owner, ir.Block):
+        return "other"
+    op = value.owner.operation
+    operands = list(op.operands)
+    return _BINARY.get(op.name, "other") if operands in ([old, update], [update, old]) else "other"
+
+
+def _arguments_of(value: ir.Value) -> set[ir.Value]:
+    """Return the region's arguments that ``value`` is computed from."""
+    pending, seen, found = [value], set[ir.Value](), set[ir.Value]()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if isinstance(value.owner, ir.Block):
+            found.add(value)
+        else:
+            pending += value.owner.operation.operands
+    return found

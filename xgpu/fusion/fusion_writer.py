@@ -1,0 +1,114 @@
+"""Writes a kernel's fusion: a function over StableHLO with everything that the kernel computes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.fusion.choice import choose
+from xgpu.fusion.groups import Group, Grouping
+from xgpu.fusion.heroes import HERO
+from xgpu.fusion.regions import captured, nested
+
+
+@dataclass(frozen=True)
+class Call:
+    """A fusion that was written: its name, and the values of the program that it takes and makes."""
+
+    name: str
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+
+
+class FusionWriter:
+    """Writes the functions of the fusions of one block, at the current insertion point, with the names it is given."""
+
+    def __init__(self, block: ir.Block, grouping: Grouping, names: Iterator[str]):
+        self._grouping = grouping
+        self._position = {op.operation: number for number, op in enumerate(block.operations)}
+        self._argument = {argument: number for number, argument in enumerate(block.arguments)}
+        self._names = names
+
+    def write_fusions(self, group: Group) -> list[Call]:
+        """Write the kernels of a group, as the table of emitters tells them apart."""
+        choices = choose(group, lambda value: self._grouping.stored_before(value, group.level))
+        return [self._write(group, each.emitter, each.heroes, each.roots, each.aliased) for each in choices]
+
+    def _write(
+        self,
+        group: Group,
+        emitter: str,
+        heroes: Sequence[ir.Operation],
+        roots: Sequence[ir.Value],
+        aliased: Sequence[ir.Value | None],
+    ) -> Call:
+        operations, inputs = self._needed(group, roots, {value for value in aliased if value is not None})
+        name = next(self._names)
+        type_ = ir.FunctionType.get([value.type for value in inputs], [value.type for value in roots])
+        function = ir.func.FuncOp(name, type_, visibility="private")  # type: ignore[call-arg]
+        function.operation.attributes[attributes.EMITTER] = ir.StringAttr.get(emitter)
+        if any(value is not None for value in aliased):
+            positions = tuple(-1 if value is None else inputs.index(value) for value in aliased)
+            function.operation.attributes[attributes.ALIASES] = attributes.int_array(positions)
+        copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
+        with ir.InsertionPoint(function.entry_block):
+            for op in operations:
+                copy = copy_operation(op, copies)
+                if op in heroes:
+                    copy.attributes[HERO] = ir.UnitAttr.get()
+            ir.func.return_([copies[value] for value in roots])
+        return Call(name, tuple(inputs), tuple(roots))
+
+    def _needed(
+        self, group: Group, roots: Sequence[ir.Value], aliased: set[ir.Value]
+    ) -> tuple[list[ir.Operation], list[ir.Value]]:
+        """Return the operations that make ``roots``, in order, and the values that they start from, arguments first.
+
+        Constants are made anew, but for those that are stored to be updated: ``aliased``.
+        """
+        found: set[ir.Operation] = set()
+        inputs: dict[ir.Value, None] = {}
+        updated = {value for value in aliased if value is not None}
+        pending = list(roots)
+        while pending:
+            value = pending.pop()
+            if value in inputs:
+                continue
+            if is_constant(value) and value not in updated:
+                found.add(value.owner.operation)
+            elif self._grouping.is_given(value) or self._grouping.stored_before(value, group.level):
+                inputs[value] = None
+            elif value.owner.operation not in found:
+                found.add(value.owner.operation)
+                pending += value.owner.operation.operands
+                pending += captured(value.owner.operation)
+        # Constants from around the block come first.
+        operations = sorted(found, key=lambda op: self._position.get(op, -1))
+        return operations, sorted(inputs, key=self._order)
+
+    def _order(self, value: ir.Value) -> tuple[int, int, int]:
+        if value in self._argument:
+            return 0, self._argument[value], 0
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.operation not in self._position:
+            # Of a block around this one; the order in which such values were met is that of the program.
+            return 1, 0, 0
+        return 2, self._position[owner.operation], ir.OpResult(value).result_number
+
+
+def is_constant(value: ir.Value) -> bool:
+    """Whether ``value`` is a constant, which every kernel makes for itself."""
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
+
+
+def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:
+    """Copy ``op`` to the current insertion point, with the copies of what it uses, and note those of its results."""
+    copy = op.clone()
+    for number, operand in enumerate(op.operands):
+        copy.operands[number] = copies[operand]
+    for inner in nested(copy):
+        for number, operand in enumerate(inner.operands):
+            if operand in copies:
+                inner.operands[number] = copies[operand]
+    copies.update(zip(op.results, copy.results, strict=True))
+    return copy

@@ -1,0 +1,241 @@
+"""Which values of a program are stored, and which kernels make them.
+
+A value is stored if it is a result, or what a hero and its epilogue make and something else reads; all others are
+computed wherever they are read. Every stored value has a *level*: how many kernels must run one after the other before
+it can be read. Stored values of one level and one iteration space are made by one kernel: they cannot depend on each
+other, since a value that depends on another is of a higher level. One pass over the program, in its order.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xgpu import ir
+from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
+from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
+from xgpu.fusion.left import VIEWS, reason_to_leave
+from xgpu.fusion.regions import captured
+from xgpu.indexing.access import shape_of
+
+MOST_ROOTS = 16
+"""Values that one kernel stores; more would run out of registers and of parameters."""
+
+
+@dataclass(eq=False)
+class Group:
+    """What one kernel makes: ``roots`` are the values it stores, ``level`` is that of what it reads.
+
+    ``forms`` holds the values that depend on one element of a hero alone. A group without heroes is a loop.
+    """
+
+    kind: HeroKind
+    level: int
+    heroes: list[ir.Operation] = field(default_factory=list)
+    roots: list[ir.Value] = field(default_factory=list)
+    forms: dict[ir.Value, Form] = field(default_factory=dict)
+
+
+class Grouping:
+    """The groups of a block whose operations, but for the terminator, are ``operations``.
+
+    ``leave_scalars`` leaves to XLA what results need that is computed from scalars alone, such as a loop's counter.
+    """
+
+    def __init__(self, operations: Sequence[ir.Operation], results: Sequence[ir.Value], leave_scalars: bool = False):
+        self._groups: list[Group] = []
+        self._latest: dict[tuple[HeroKind, int], Group] = {}
+        self._levels: dict[ir.Value, int] = {}
+        self._open: dict[ir.Value, Group] = {}
+        self._stored: dict[ir.Value, Group] = {}
+        self._kept = _kept(operations, results)
+        self._made = {value for op in operations for value in op.results}
+        self._left: dict[ir.Operation, int] = {}
+        self._order = {op: number for number, op in enumerate(operations)}
+        for op in operations:
+            self._place(op)
+        for value in results:
+            if self.is_given(value):
+                continue
+            if leave_scalars and (scalars := self._scalars_of(value)) is not None:
+                self._left.update((op, self._level(op.results[0])) for op in scalars if op not in self._left)
+            else:
+                self._store(value)
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups in an order in which they can run."""
+        return sorted((group for group in self._groups if group.roots), key=lambda group: group.level)
+
+    @property
+    def left(self) -> list[tuple[int, ir.Operation]]:
+        """What is left to XLA, in an order in which it can run, each with its level: it comes before kernels of that."""
+        return sorted(((level, op) for op, level in self._left.items()), key=lambda each: (each[0], self._order[each[1]]))
+
+    def is_given(self, value: ir.Value) -> bool:
+        """Whether ``value`` is an argument, or comes from around the block."""
+        return value not in self._made
+
+    def stored_before(self, value: ir.Value, level: int) -> bool:
+        """Whether a kernel of a lower level than ``level`` stores ``value``."""
+        return value in self._stored and self._stored[value].level < level
+
+    def _level(self, value: ir.Value) -> int:
+        return self._levels.get(value, 0)
+
+    def _place(self, op: ir.Operation) -> None:
+        if reason_to_leave(op) is not None:
+            self._leave(op)
+            return
+        if (in_place := self._in_place_kind(op)) is not None:
+            self._update_in_place(op, in_place)
+            return
+        kind = hero_kind(op)
+        if kind is None and self._join(op):
+            return
+        for operand in op.operands:
+            if operand in self._open:
+                self._store(operand)
+        level = max((self._level(operand) for operand in op.operands), default=0)
+        self._levels.update(dict.fromkeys(op.results, level))
+        if kind is not None:
+            group = self._group(kind, level)
+            group.heroes.append(op)
+            for value in op.results:
+                group.forms[value] = Form.of_hero(value)
+                self._open[value] = group
+
+    def _leave(self, op: ir.Operation) -> None:
+        """Leave ``op`` to XLA. What it reads is stored before it, what it makes is there for kernels of its level."""
+        for operand in dict.fromkeys((*op.operands, *captured(op))):
+            self._provide(operand)
+        level = max((self._level(operand) for operand in (*op.operands, *captured(op))), default=0)
+        self._left[op] = level
+        before = Group(HeroKind("left", op.name), level - 1)
+        for value in op.results:
+            self._stored[value] = before
+            self._levels[value] = level
+
+    def _provide(self, value: ir.Value) -> None:
+        """Have ``value`` there for what is left to XLA: views of what is in memory are left to it as well."""
+        pending = [value]
+        views = []
+        while pending:
+            each = pending.pop()
+            if self.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
+                continue
+            if each.owner.operation.name in VIEWS:
+                views.append(each.owner.operation)
+                pending += each.owner.operation.operands
+            else:
+                self._store(each)
+        for op in reversed(views):
+            self._left.setdefault(op, max((self._level(operand) for operand in op.operands), default=0))
+
+    def _scalars_of(self, value: ir.Value) -> list[ir.Operation] | None:
+        """Return the operations that make ``value``, in order, if they and all they read are scalars, else None."""
+        pending, found = [value], []
+        while pending:
+            each = pending.pop()
+            if shape_of(each):
+                return None
+            if not self.is_given(each) and each not in self._stored:
+                op = each.owner.operation
+                if len(op.regions):
+                    return None
+                found.append(op)
+                pending += op.operands
+        return list(dict.fromkeys(reversed(found)))
+
+    def _in_place_kind(self, op: ir.Operation) -> HeroKind | None:
+        """Return the kind of ``op`` if it is to update an array in place."""
+        kind = in_place_kind(op)
+        if kind is None or op.name != UPDATE_SLICE:
+            return kind
+        operand = op.operands[0]
+        is_in_memory = operand in self._stored or self.is_given(operand)
+        is_wanted = op.results[0] in self._kept and self._kept[operand] == 1
+        return kind if is_wanted and is_in_memory else None
+
+    def _update_in_place(self, op: ir.Operation, kind: HeroKind) -> None:
+        """Have a kernel make ``op`` in the memory of what it updates, which the kernel reads for nothing else."""
+        targets = updated_operands(op)
+        for operand in dict.fromkeys(op.operands):
+            if not self.is_given(operand) and (operand in self._open or self._reads(operand, targets)):
+                self._store(operand)
+        level = max(self._level(operand) for operand in op.operands)
+        group = self._group(kind, level)
+        if any(self._interfere(op, hero) for hero in group.heroes):
+            group = self._latest[kind, level] = Group(kind, level)
+            self._groups.append(group)
+        group.heroes.append(op)
+        for value in op.results:
+            group.roots.append(value)
+            self._stored[value] = group
+            self._levels[value] = level + 1
+
+    def _interfere(self, op: ir.Operation, other: ir.Operation) -> bool:
+        """Whether one of two operations updates what the other updates or reads."""
+        pairs = ((op, updated_operands(other)), (other, updated_operands(op)))
+        return any(self._reads(operand, targets) for each, targets in pairs for operand in each.operands)
+
+    def _reads(self, value: ir.Value, targets: Sequence[ir.Value]) -> bool:
+        """Whether a kernel that computes ``value`` reads one of ``targets``."""
+        pending, seen = [value], {value}
+        while pending:
+            value = pending.pop()
+            if value in targets:
+                return True
+            if value not in self._stored and not self.is_given(value):
+                operands = set(value.owner.operation.operands) - seen
+                seen |= operands
+                pending += operands
+        return False
+
+    def _join(self, op: ir.Operation) -> bool:
+        """Add ``op`` to the epilogue of the one group that it depends on, if it can be part of it."""
+        groups = {self._open[operand] for operand in op.operands if operand in self._open}
+        if len(groups) != 1:
+            return False
+        (group,) = groups
+        others = [operand for operand in op.operands if operand not in group.forms]
+        if any(self._level(operand) > group.level for operand in others):
+            return False
+        form = follow(op, [group.forms.get(operand) for operand in op.operands])
+        if form is None:
+            return False
+        (result,) = op.results
+        if group.kind.name == "reduce" and is_packed(result):
+            # Threads that make neighbouring results would write parts of one byte.
+            return False
+        group.forms[result] = form
+        self._open[result] = group
+        return True
+
+    def _store(self, value: ir.Value) -> None:
+        """Have a kernel store ``value``: that of its hero, or a loop over its shape."""
+        if value in self._stored:
+            return
+        group = self._open.get(value)
+        if group is None:
+            group = self._group(HeroKind("loop", shape_of(value)), self._level(value))
+        group.roots.append(value)
+        self._stored[value] = group
+        self._levels[value] = group.level + 1
+
+    def _group(self, kind: HeroKind, level: int) -> Group:
+        """Return the group for another hero or root of this kind and level."""
+        group = self._latest.get((kind, level))
+        if group is None or max(len(group.heroes), len(group.roots)) >= MOST_ROOTS:
+            group = self._latest[kind, level] = Group(kind, level)
+            self._groups.append(group)
+        return group
+
+
+def _kept(operations: Sequence[ir.Operation], results: Sequence[ir.Value]) -> Counter[ir.Value]:
+    """Return the values that are in memory in the end, or for others to update, with how many operations update them."""
+    kept = Counter({value: 0 for value in results})
+    for op in reversed(operations):
+        if (op.name != UPDATE_SLICE or op.results[0] in kept) and in_place_kind(op) is not None:
+            kept.update(updated_operands(op))
+    return kept

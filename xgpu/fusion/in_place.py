@@ -1,0 +1,90 @@
+"""Operations that update an array in its own memory: scatter, and dynamic_update_slice where the whole array is stored.
+
+The memory is that of a program's argument or of a value that an earlier kernel stored. The kernel reads that value
+nowhere else, since what it reads might be updated already.
+"""
+
+import math
+
+from xgpu import ir
+from xgpu.dtypes import dtype_of_element
+from xgpu.fusion.combiners import combiners, has_own_types, promises
+from xgpu.fusion.heroes import HeroKind
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.scatter_maps import scatter_maps
+
+SCATTER = "stablehlo.scatter"
+UPDATE_SLICE = "stablehlo.dynamic_update_slice"
+ORDERED = "xgpu.ordered"
+"""Unit attribute of a scatter whose updates with the same place must be made one after the other, in their order."""
+_LEAST_IN_RUNS = 2**19
+"""Elements of updates from which on there are enough threads if each takes several."""
+_LEAST_SHARE = 2
+"""How many times smaller than its array an updated slice must be: what is saved is to write the rest."""
+
+
+def in_place_kind(op: ir.Operation) -> HeroKind | None:
+    """Return the kind of hero that ``op`` is if it can update its array in place.
+
+    One kernel makes several scatters whose indices are the same, or updates of slices of the same shape.
+    """
+    if op.name == SCATTER:
+        count = len(op.results)
+        if not all(math.prod(shape_of(op.operands[i])) for i in (0, count + 1)) or not has_own_types(op):
+            return None
+        shapes = tuple(shape_of(op.operands[i]) for i in (0, count, count + 1))
+        numbers = op.attributes["scatter_dimension_numbers"]
+        return HeroKind(scatter_order(op), (op.operands[count], numbers, shapes, is_unique(op)))
+    if op.name == UPDATE_SLICE:
+        whole, part = shape_of(op.operands[0]), shape_of(op.operands[1])
+        if 0 < math.prod(part) * _LEAST_SHARE <= math.prod(whole):
+            return HeroKind("update_slice", part)
+    return None
+
+
+def updated_operands(op: ir.Operation) -> list[ir.Value]:
+    """Return, for each result of an operation that updates in place, the operand whose memory it takes over."""
+    return list(op.operands)[: len(op.results)]
+
+
+def scatter_order(op: ir.Operation) -> str:
+    """Return how the updates of a scatter are made, as the name of the emitter that does it.
+
+    ``scatter``: by any threads in any order, each with an atomic operation where two may have the same place.
+    ``scatter_ordered``: those that may have the same place one after the other, where that is not enough: what a result
+    becomes depends on several operands, or two operands must agree on which of two updates is the last.
+    ``scatter_sorted``: as ``scatter``, but what neighbouring updates have the same place is combined before.
+    """
+    if is_unique(op):
+        return "scatter"
+    found = combiners(op)
+    overwritten = sum(each.function == "overwrite" for each in found)
+    if ORDERED in op.attributes or not all(each.alone for each in found) or overwritten > 1:
+        return "scatter_ordered"
+    return "scatter_sorted" if _has_runs(op) else "scatter"
+
+
+def _has_runs(op: ir.Operation) -> bool:
+    """Tell whether neighbouring updates often have the same place and can be combined first, and pay for doing so."""
+    maps, (found, *others) = scatter_maps(op), combiners(op)
+    dtype = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type)
+    are_last = maps.window_dims == tuple(range(len(maps.update_shape)))[len(maps.update_shape) - len(maps.window_dims) :]
+    return (
+        promises(op, "indices_are_sorted")
+        and not others
+        and found.function not in ("overwrite", "other")
+        and are_last
+        and not dtype.is_packed
+        and math.prod(maps.update_shape) >= _LEAST_IN_RUNS
+    )
+
+
+def is_unique(op: ir.Operation) -> bool:
+    """Tell whether no two updates of a scatter have the same place, and none shares a byte with another."""
+    types = [ir.RankedTensorType(value.type) for value in op.results]
+    return has_separate_places(op) and not any(dtype_of_element(type_.element_type).is_packed for type_ in types)
+
+
+def has_separate_places(op: ir.Operation) -> bool:
+    """Tell whether no two updates of a scatter have the same place."""
+    return promises(op, "unique_indices") or scatter_maps(op).windows == 1

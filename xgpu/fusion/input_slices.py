@@ -1,0 +1,67 @@
+"""Slices of one value that are stored: one kernel for those of all shapes, where loops would be one for each shape."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from xgpu import ir
+from xgpu.fusion.groups import MOST_ROOTS, Group
+from xgpu.fusion.heroes import HeroKind
+from xgpu.fusion.root_indices import Stored, at_root_indices
+from xgpu.indexing.hlo_maps import access_kind
+
+INPUT_SLICES = "input_slices"
+SLICE = "stablehlo.slice"
+
+
+def merge_slices(groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]) -> list[Group]:
+    """Return ``groups`` with those loops made one that store slices of the same value, at the same level.
+
+    What is stored may follow its slices element by element. ``stored_before`` tells whether a kernel of a lower level
+    than the given one stores a value. What is new stands where the first group stood that it replaces.
+    """
+    alike: dict[tuple[ir.Value, int], list[tuple[Group, list[ir.Operation]]]] = {}
+    for group in groups:
+        if slices := _slices_of(group, lambda value, level=group.level: stored_before(value, level)):
+            alike.setdefault((slices[0].operands[0], group.level), []).append((group, slices))
+    replaced: dict[Group, Group | None] = {}
+    for parts in alike.values():
+        for some in _few_roots(parts):
+            if len(some) > 1:
+                replaced |= {group: None for group, _ in some}
+                replaced[some[0][0]] = _merge(some)
+    new = [replaced.get(group, group) for group in groups]
+    return [group for group in new if group is not None]
+
+
+def _slices_of(group: Group, stored: Stored) -> list[ir.Operation]:
+    """Return the slices of one value that a loop stores, or what follows them, if it stores nothing else."""
+    if group.kind.name != "loop" or group.heroes:
+        return []
+    found: list[ir.Operation] = []
+    for root in group.roots:
+        slices = []
+        for op in at_root_indices([root], stored):
+            if op.name == SLICE:
+                slices.append(op)
+            elif access_kind(op) not in ("elementwise", "generator") and op.name != "stablehlo.broadcast_in_dim":
+                return []
+        if not slices:
+            return []
+        found += [op for op in slices if op not in found]
+    return found if len({op.operands[0] for op in found}) == 1 else []
+
+
+def _few_roots(parts: Sequence[tuple[Group, list[ir.Operation]]]) -> Iterator[list[tuple[Group, list[ir.Operation]]]]:
+    """Yield ``parts`` in sequences that one kernel can store."""
+    some: list[tuple[Group, list[ir.Operation]]] = []
+    for part in parts:
+        if some and sum(len(group.roots) for group, _ in some) + len(part[0].roots) > MOST_ROOTS:
+            yield some
+            some = []
+        some.append(part)
+    yield some
+
+
+def _merge(parts: Sequence[tuple[Group, list[ir.Operation]]]) -> Group:
+    heroes = [op for _, slices in parts for op in slices]
+    roots = [root for group, _ in parts for root in group.roots]
+    return Group(HeroKind(INPUT_SLICES, heroes[0].operands[0]), parts[0][0].level, heroes, roots)

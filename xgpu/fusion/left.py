@@ -1,0 +1,44 @@
+"""What is left to XLA, and why."""
+
+import math
+
+from xgpu import ir
+from xgpu.errors import Unsupported
+from xgpu.frontend.source_location import unsupported
+from xgpu.fusion.heroes import hero_kind
+from xgpu.fusion.in_place import in_place_kind
+from xgpu.fusion.regions import CONTROL_FLOW, nested
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.hlo_maps import accesses, explanation, handled_ops
+
+VIEWS = frozenset(f"stablehlo.{name}" for name in ("constant", "iota", "reshape", "transpose", "broadcast_in_dim"))
+"""Operations that XLA folds into what reads them, such as a matrix multiplication."""
+
+_PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
+_FEW_PRODUCTS = 1 << 20
+"""Multiplications up to which a launch of a library's kernel costs more than plain loops."""
+
+
+def nothing_to_compile(planned: ir.Module) -> Unsupported:
+    """Return the error for a program of level ``fusions`` without kernels: why the first operation was left to XLA."""
+    for op in nested(planned.operation):
+        if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := reason_to_leave(op)) is not None:
+            return unsupported(op, reason)
+    return Unsupported("the program computes nothing")
+
+
+def reason_to_leave(op: ir.Operation) -> str | None:
+    """Return why ``op`` is left to XLA; None if kernels make it."""
+    if op.name in CONTROL_FLOW:
+        return "control flow; the blocks it runs are compiled"
+    if op.name in _PRODUCTS and _products(op) > _FEW_PRODUCTS:
+        return "matrix multiplication, for which XLA has libraries"
+    if in_place_kind(op) is not None or hero_kind(op) is not None:
+        return None
+    return None if op.name in handled_ops() else f"operation not supported{explanation(op)}"
+
+
+def _products(op: ir.Operation) -> int:
+    """Return how many multiplications a contraction takes."""
+    symbols = accesses(op)[0].map.symbols
+    return math.prod(shape_of(op.results[0])) * math.prod(interval.size for interval in symbols)

@@ -1,0 +1,29 @@
+"""Rewrites a program before its operations are grouped into kernels, on a copy: the program itself stays as it is."""
+
+from collections.abc import Callable
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.fusion.nested_concatenations import flatten_concatenations
+from xgpu.fusion.reduction_rewrites import rewrite_reductions
+from xgpu.fusion.scatters import rewrite_scatters
+from xgpu.fusion.split_reductions import split_reductions
+from xgpu.options import Options
+
+Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
+"""Rewrites a function for a device and options."""
+
+REWRITES: tuple[Rewrite, ...] = (flatten_concatenations, rewrite_scatters, rewrite_reductions, split_reductions)
+"""Every rewrite, in order."""
+
+
+def prepare(module: ir.Module, main: str, target: Device, options: Options) -> ir.Module:
+    """Return a copy of a normalised module whose function ``main`` is rewritten."""
+    with module.context, ir.Location.unknown():
+        copy = ir.Module.create(module.operation.location)
+        for op in module.body.operations:
+            clone = op.operation.clone(ip=ir.InsertionPoint(copy.body))
+            if isinstance(clone.opview, ir.func.FuncOp) and clone.opview.name.value == main:
+                for rewrite in REWRITES:
+                    rewrite(clone.opview, target, options)
+    return copy

@@ -1,0 +1,83 @@
+"""What the region of a reduction allows: which order its elements may be combined in, where it may start."""
+
+from xgpu import ir
+from xgpu.fusion.combiners import combiners
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.indexing.access import integer, integers
+
+COMMUTATIVE = "xgpu.commutative"
+"""Unit attribute of a reduction whose region gives the same whichever of two elements comes first."""
+
+
+def is_commutative(op: ir.Operation) -> bool:
+    """Tell whether the elements of a ``stablehlo.reduce`` may be combined in any order.
+
+    So it is known of regions that make each result by one operation of the usual ones, and of those marked so. Others
+    are only taken to be associative.
+    """
+    if COMMUTATIVE in op.attributes:
+        return True
+    return all(each.alone and each.function not in ("overwrite", "other") for each in combiners(op))
+
+
+def region_names(op: ir.Operation) -> set[str]:
+    """Return the names of the operations in the region of a reduction."""
+    return {inner.operation.name for inner in op.regions[0].blocks[0].operations}
+
+
+def is_first_extreme(op: ir.Operation) -> bool:
+    """Tell whether a reduction finds the largest or smallest element along a dimension and its position, as JAX does.
+
+    Of elements that are equal the first one counts, and of NaNs, which count as extreme, the one that comes first in
+    the order of combination. That is the region ``select(better, a, b), select(better or tie, i, j)`` of elements ``a, b``
+    at ``i, j``, where ``better`` is ``a > b or a != a`` (or ``<``), and ``tie`` is ``a == b and i < j``.
+    """
+    block = op.regions[0].blocks[0]
+    if len(op.results) != 2 or not _is_position(op):
+        return False
+    a, i, b, j = block.arguments
+    *_, end = block.operations
+    value, index = (_parts(operand, "select") for operand in end.operation.operands)
+    if value is None or index is None or value[1:] != [a, b] or index[1:] != [i, j]:
+        return False
+    better, of_index = _parts(value[0], "or"), _parts(index[0], "or")
+    if better is None or of_index is None or of_index[0] != value[0]:
+        return False
+    tie = _parts(of_index[1], "and")
+    return (
+        (_compares(better[0], "GT", a, b) or _compares(better[0], "LT", a, b))
+        and _compares(better[1], "NE", a, a)
+        and tie is not None
+        and _compares(tie[0], "EQ", a, b)
+        and _compares(tie[1], "LT", i, j)
+    )
+
+
+def _parts(value: ir.Value, name: str) -> list[ir.Value] | None:
+    """Return the operands of the operation that makes ``value`` if it is called ``name``."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != f"stablehlo.{name}":
+        return None
+    return list(value.owner.operation.operands)
+
+
+def _compares(value: ir.Value, direction: str, left: ir.Value, right: ir.Value) -> bool:
+    if _parts(value, "compare") != [left, right]:
+        return False
+    return (
+        ir.stablehlo.ComparisonDirectionAttr(value.owner.operation.attributes["comparison_direction"]).value
+        == direction
+    )
+
+
+def _is_position(op: ir.Operation) -> bool:
+    """Tell whether the second operand of a reduction is each element's position along the only reduced dimension."""
+    shape = ReductionShape.of(op)
+    reduced = [i for i in shape.dimensions if shape.shape[i] > 1]
+    value, dimensions = op.operands[1], list(range(len(shape.shape)))
+    while _parts(value, "broadcast_in_dim") is not None:
+        mapped = integers(value.owner.operation, "broadcast_dimensions")
+        dimensions = [dimensions[i] for i in mapped]
+        value = value.owner.operation.operands[0]
+    if _parts(value, "iota") is None:
+        return False
+    return [dimensions[integer(value.owner.operation, "iota_dimension")]] == reduced

@@ -1,0 +1,135 @@
+"""Rewrites reductions so that kernels can share their elements among threads as they like."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.dtypes import dtype_of_element
+from xgpu.frontend.narrow_floats import Widening
+from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
+from xgpu.fusion.combiners import combiners
+from xgpu.fusion.heroes import is_packed, is_reduction
+from xgpu.fusion.reduction_regions import COMMUTATIVE, is_first_extreme, region_names
+from xgpu.fusion.regions import planned_blocks
+from xgpu.options import Options
+
+_ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply and or xor".split())
+_ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())
+_NO_COMPUTATION = frozenset(("stablehlo.constant", "stablehlo.return"))
+
+_IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
+"""What an operation changes nothing with, for those where an initial value taken in twice is not as good as once."""
+
+
+def rewrite_reductions(main: ir.func.FuncOp, target: Device, options: Options) -> None:
+    """Widen packed integers, let reductions start from identities, and make their order not matter where it can.
+
+    - Integers of 2 and 4 bits are reduced as 8-bit ones: results that share a byte cannot be written by two threads.
+    - A sum of ``x`` from an initial value other than zero is that from zero, and the value is added at the end, so that
+      every thread can start from it. Regions of several operations are taken to start from their identity, which is
+      what StableHLO asks for; so their initial values may count more than once.
+    - The position of the first extreme, as JAX's argmax computes it, is made independent of the order of NaNs.
+    """
+    for op in reductions(main):
+        if (wider := _widening(op)) is not None:
+            with op.location:
+                wider.widen(op)
+    for op in reductions(main):
+        if is_reduction(op):
+            with op.location:
+                _start_from_identity(op)
+                if is_first_extreme(op):
+                    _order_by_position(op)
+
+
+def reductions(main: ir.func.FuncOp) -> list[ir.Operation]:
+    """Return the reductions of a function, also those in blocks of its control flow."""
+    operations = (view.operation for block in planned_blocks(main.entry_block) for view in block.operations)
+    return [op for op in operations if op.name == "stablehlo.reduce"]
+
+
+def _widening(op: ir.Operation) -> Widening | None:
+    """Return how to widen what a reduction computes in, None if that is not needed or would change results."""
+    names = region_names(op) - _NO_COMPUTATION
+    if any(is_packed(value) for value in op.results) and (names <= _ARITHMETIC or names <= _ORDERING):
+        # Arithmetic agrees in the lower bits, comparisons on extended numbers.
+        return Widening(_byte)
+    return None
+
+
+def _byte(type_: ir.Type) -> ir.Type | None:
+    if not isinstance(type_, ir.IntegerType) or type_.width not in (2, 4):
+        return None
+    return ir.IntegerType.get_unsigned(8) if type_.is_unsigned else ir.IntegerType.get_signless(8)
+
+
+def _start_from_identity(op: ir.Operation) -> None:
+    """Let the results that one operation makes alone start from its identity; combine what they started from later."""
+    count = len(op.results)
+    for number, each in enumerate(combiners(op)):
+        start = op.operands[count + number]
+        if not each.alone or each.function not in _IDENTITIES or _is_number(start, _IDENTITIES[each.function]):
+            continue
+        if each.function != "xor" and str(element_of(start)) == "i1":
+            # They are "or" and "and".
+            continue
+        result = op.results[number]
+        combine = {"add": hlo.add, "multiply": hlo.multiply, "xor": hlo.xor}[each.function]
+        with ir.InsertionPoint(op):
+            op.operands[count + number] = _scalar(_IDENTITIES[each.function], element_of(start))
+        with ir.InsertionPoint.after(op):
+            combined = combine(broadcast(start, shape_of(result)), result)
+        result.replace_all_uses_except(combined, combined.owner.operation)
+
+
+def _is_number(value: Value, number: int) -> bool:
+    """Tell whether a scalar is known to be ``number``, 0 or 1; a negative zero is as good as zero."""
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner.operation
+    if op.name == "stablehlo.convert":
+        return _is_number(op.operands[0], number)
+    if op.name == "stablehlo.complex":
+        return _is_number(op.operands[0], number) and _is_number(op.operands[1], 0)
+    if op.name != "stablehlo.constant":
+        return False
+    found = ir.DenseElementsAttr(op.attributes["value"])
+    if not found.is_splat:
+        return False
+    splat_value: Any = found.get_splat_value()
+    return bool(splat_value.value == number)
+
+
+def _scalar(number: int, element: ir.Type) -> Value:
+    if isinstance(element, ir.ComplexType):
+        parts = [splat(part, tensor([], element.element_type)) for part in (number, 0)]
+        return hlo.complex(*parts)
+    return splat(number, tensor([], element))
+
+
+def _order_by_position(op: ir.Operation) -> None:
+    """Have the region of `is_first_extreme` prefer, of two NaNs, the one of the lower position.
+
+    The region ends with ``select(better, a, b), select(better or tie, i, j)``, where ``better`` holds for every ``a``
+    that is NaN. The new ``better`` does not hold if ``b`` is NaN too, and ``tie`` also holds for two NaNs if ``i < j``.
+    """
+    block = op.regions[0].blocks[0]
+    first, position, second, other = block.arguments
+    if dtype_of_element(element_of(first)).is_float:
+        *_, end = block.operations
+        value, index = (operand.owner.operation for operand in end.operation.operands)
+        with ir.InsertionPoint(end.operation):
+            same_before = hlo.compare(position, other, _direction("LT"))
+            is_nan = [hlo.compare(x, x, _direction("NE")) for x in (first, second)]
+            both, keeps = hlo.and_(*is_nan), hlo.and_(hlo.and_(*is_nan), same_before)
+            one = hlo.and_(value.operands[0], hlo.not_(both))
+            chosen = hlo.select(hlo.or_(one, keeps), first, second)
+            of_index = hlo.or_(hlo.and_(index.operands[0], hlo.not_(both)), keeps)
+            end.operation.operands[0] = chosen
+            end.operation.operands[1] = hlo.select(of_index, position, other)
+    op.attributes[COMMUTATIVE] = ir.UnitAttr.get()
+
+
+def _direction(name: str) -> ir.Attribute:
+    return hlo.ComparisonDirectionAttr.get(name)

@@ -1,0 +1,46 @@
+"""The regions of an operation and what they take from outside it."""
+
+from collections.abc import Iterator
+
+from xgpu import ir
+
+CONTROL_FLOW = {"stablehlo.while": (1,), "stablehlo.case": None, "stablehlo.if": None}
+"""Operations that run the blocks of their regions, and which regions hold work for kernels; None is all of them.
+
+The condition of a loop is left as it is: XLA finds the number of iterations from it.
+"""
+
+
+def nested(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Yield all operations inside ``op``, outer ones first."""
+    pending = [op]
+    while pending:
+        for region in pending.pop().regions:
+            for block in region.blocks:
+                for inner in block.operations:
+                    yield inner.operation
+                    if len(inner.operation.regions):
+                        pending.append(inner.operation)
+
+
+def planned_blocks(block: ir.Block) -> Iterator[ir.Block]:
+    """Yield ``block`` and the blocks of control flow in it whose operations kernels make, outer ones first."""
+    pending = [block]
+    while pending:
+        current = pending.pop()
+        yield current
+        for op in current.operations:
+            planned = CONTROL_FLOW.get(op.operation.name, ())
+            for number, region in enumerate(op.operation.regions):
+                if planned is None or number in planned:
+                    pending += region.blocks
+
+
+def captured(op: ir.Operation) -> list[ir.Value]:
+    """Return the values from outside ``op`` that operations inside it use."""
+    inside = list(nested(op))
+    if not inside:
+        return []
+    own = {value for each in inside for value in each.results}
+    own |= {argument for each in (op, *inside) for region in each.regions for b in region.blocks for argument in b.arguments}
+    return list(dict.fromkeys(operand for each in inside for operand in each.operands if operand not in own))

@@ -1,0 +1,29 @@
+"""What a kernel computes at the very indices of the values that it stores."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from xgpu import ir
+from xgpu.fusion.in_place import SCATTER
+from xgpu.indexing.access import identity_map, shape_of
+from xgpu.indexing.hlo_maps import access_kind, accesses
+
+Stored = Callable[[ir.Value], bool]
+"""Whether a value is stored before a kernel runs, so that it reads it, as it does arguments."""
+
+
+def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
+    """Yield the operations that are computed at the roots' own indices, roots first."""
+    pending, seen = list(roots), set(roots)
+    while pending:
+        value = pending.pop()
+        owner = value.owner
+        if isinstance(owner, ir.Block) or stored(value) or owner.operation.name == SCATTER:
+            continue
+        op = owner.operation
+        yield op
+        if access_kind(op) != "elementwise":
+            continue
+        same = identity_map(shape_of(op.results[0]))
+        operands = {op.operands[access.operand] for access in accesses(op) if access.map == same}
+        pending += operands - seen
+        seen |= operands
