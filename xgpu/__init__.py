@@ -7,16 +7,18 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xgpu.api import Compiled, compile, jit
+    from xgpu.api import Compiled, compile
     from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported, XgpuError
+    from xgpu.jitting import jit
     from xgpu.options import Options
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    **dict.fromkeys(("Compiled", "compile", "jit"), "xgpu.api"),
+    **dict.fromkeys(("Compiled", "compile"), "xgpu.api"),
     **dict.fromkeys(("CompilerError", "InvalidInput", "ToolError", "Unsupported", "XgpuError"), "xgpu.errors"),
     "Options": "xgpu.options",
+    "jit": "xgpu.jitting",
 }
 
 __all__ = [

@@ -11,13 +11,18 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
-from xgpu.errors import InvalidInput
-from xgpu.target.host import BufferParameter, Dim3, HostCode, compile_host
+from xgpu.errors import InvalidInput, KernelFault
+from xgpu.runtime.host_faults import CheckTables, divergence
+from xgpu.target.host import BufferParameter, HostCode, compile_host
+from xgpu.target.host_context import ALIGNMENT, SHARED, Header
+from xgpu.target.host_driver import Dim3
 
 # Below this many threads of the kernel, handing work to the pool costs more than it saves.
 _INLINE_THREADS = 1 << 14
 # More pieces than workers, so that one that is slow does not leave the others idle for long.
 _PIECES_PER_WORKER = 4
+# Shared memory that no thread has written is NaN in every type of float.
+_UNWRITTEN_BYTE = 0xFF
 
 type Array = np.ndarray[Any, Any]
 
@@ -27,7 +32,8 @@ class HostKernel:
 
     ``source`` is an ``llvm``-level module lowered for the host, or its text. ``name`` picks one of several kernels;
     ``grid`` and ``block`` (x, y, z) stand in for the attributes ``xgpu.grid`` and ``xgpu.block`` where absent.
-    Raises InvalidInput for text that does not parse and CompilerError for a kernel that the host cannot run.
+    ``sanitize`` makes it check every access and run its blocks one after the other. Raises InvalidInput for text that
+    does not parse and CompilerError for a kernel that the host cannot run.
     """
 
     def __init__(
@@ -36,11 +42,12 @@ class HostKernel:
         name: str | None = None,
         grid: Sequence[int] | None = None,
         block: Sequence[int] | None = None,
+        sanitize: bool = False,
     ):
         self._code = (
-            _compile_text(source, name, grid, block)
+            _compile_text(source, name, grid, block, sanitize)
             if isinstance(source, str)
-            else compile_host(source, name, grid, block)
+            else compile_host(source, name, grid, block, sanitize)
         )
         self._driver = _DRIVER_TYPE(self._code.address)
 
@@ -69,7 +76,8 @@ class HostKernel:
 
         Arrays are taken as they lie in memory: they must be C-contiguous, those that the kernel writes writable,
         and as large as the kernel says. pred is one byte an element. An array that is not aligned as the kernel
-        expects is copied, and copied back if it is written. Raises InvalidInput naming the buffer at fault.
+        expects is copied, and copied back if it is written. Raises InvalidInput naming the buffer at fault, and
+        KernelFault if the threads of a block do not meet at a barrier or shuffle, or if a check fails.
         """
         parameters = self._code.parameters
         if len(buffers) != len(parameters):
@@ -78,7 +86,10 @@ class HostKernel:
             _check_buffer(buffer, parameter, f"buffer {position} of kernel '{self.name}'")
         aligned = [_aligned(buffer, each.alignment) for buffer, each in zip(buffers, parameters, strict=True)]
         pointers = (ctypes.c_void_p * len(aligned))(*(array.ctypes.data for array in aligned))
-        self._run_blocks(ctypes.cast(pointers, ctypes.c_void_p))
+        if self._code.checks is None:
+            self._run_blocks(ctypes.cast(pointers, ctypes.c_void_p))
+        else:
+            self._run_checked(ctypes.cast(pointers, ctypes.c_void_p), aligned)
         for buffer, array, parameter in zip(buffers, aligned, parameters, strict=True):
             if array is not buffer and not parameter.is_readonly:
                 np.copyto(buffer, array)
@@ -87,16 +98,45 @@ class HostKernel:
         blocks = math.prod(self.grid)
         workers = min(_core_count(), blocks)
         if workers <= 1 or blocks * math.prod(self.block) < _INLINE_THREADS:
-            self._driver(pointers, 0, blocks)
+            self._run_piece(pointers, 0, blocks)
             return
         pieces = min(blocks, workers * _PIECES_PER_WORKER)
         bounds = [blocks * piece // pieces for piece in range(pieces + 1)]
-        done = _pool().map(lambda first, last: self._driver(pointers, first, last), bounds[:-1], bounds[1:])
+        done = _pool().map(lambda first, last: self._run_piece(pointers, first, last), bounds[:-1], bounds[1:])
         for _ in done:
             pass
 
+    def _run_piece(self, pointers: ctypes.c_void_p, first: int, last: int) -> None:
+        context = self._make_context()
+        self._driver(pointers, first, last, context.ctypes.data)
+        if context.size and (fault := divergence(self._code, _header(context))):
+            raise KernelFault(self.name, (fault,))
 
-_DRIVER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    def _run_checked(self, pointers: ctypes.c_void_p, buffers: Sequence[Array]) -> None:
+        """Run the blocks in this thread, as the checks need, and raise what they found."""
+        context = self._make_context()
+        tables = CheckTables(self._code, buffers, context.ctypes.data)
+        header = _header(context)
+        header.checks = tables.address
+        self._driver(pointers, 0, math.prod(self.grid), context.ctypes.data)
+        diverged = divergence(self._code, header)
+        faults = (*tables.faults(), *([diverged] if diverged else []))
+        if faults:
+            raise KernelFault(self.name, faults)
+
+    def _make_context(self) -> Array:
+        """Return the memory that one call of the driver works in; what shared memory starts as is made to show."""
+        context = aligned_empty([self._code.context_bytes], np.uint8, ALIGNMENT)
+        context[:SHARED] = 0
+        context[SHARED : self._code.shared_end] = _UNWRITTEN_BYTE
+        return context
+
+
+_DRIVER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+
+def _header(context: Array) -> Header:
+    return Header.from_address(context.ctypes.data)
 
 
 def aligned_empty(shape: Sequence[int], dtype: Any, alignment: int = 128) -> Array:
@@ -109,13 +149,15 @@ def aligned_empty(shape: Sequence[int], dtype: Any, alignment: int = 128) -> Arr
     return array
 
 
-def _compile_text(text: str, name: str | None, grid: Sequence[int] | None, block: Sequence[int] | None) -> HostCode:
+def _compile_text(
+    text: str, name: str | None, grid: Sequence[int] | None, block: Sequence[int] | None, sanitize: bool
+) -> HostCode:
     with ir.make_context():
         try:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:
             raise InvalidInput(f"the kernel's text does not parse: {error}") from error
-        return compile_host(module, name, grid, block)
+        return compile_host(module, name, grid, block, sanitize)
 
 
 def _check_buffer(buffer: Array, parameter: BufferParameter, what: str) -> None:

@@ -9,35 +9,72 @@ from xgpu.dtypes import dtype_of_numpy
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.runtime.host_executor import HostKernel
 from xgpu.runtime.packing import packed, packed_empty, unpacked
-from xgpu.runtime.program import CompiledKernel
+from xgpu.runtime.program import CompiledKernel, CompiledProgram
+
+type Array = np.ndarray[Any, Any]
+
+
+class HostLaunch:
+    """One kernel of a program, compiled for the host; ``outputs`` are what it writes.
+
+    ``sanitize`` makes it check what it does.
+    """
+
+    def __init__(self, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec], sanitize: bool = False):
+        module = kernel.host_module(sanitize)
+        self._kernel = HostKernel(module, kernel.name, kernel.grid, kernel.block, sanitize)
+        self._outputs = tuple(zip(outputs, kernel.aliases, strict=True))
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """Run on arrays as they lie in memory, and return what is written likewise."""
+        # An update in place is one of a copy: the operand may be an argument, or used again later.
+        outputs = [inputs[source].copy() if source >= 0 else _empty(spec) for spec, source in self._outputs]
+        self._kernel.launch([*inputs, *outputs])
+        return outputs
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        """Run on NumPy arrays, one per input, and return one per output."""
+        written = self.run([_buffer(array) for array in arrays])
+        return [_array(buffer, spec) for buffer, (spec, _) in zip(written, self._outputs, strict=True)]
 
 
 class HostProgram:
-    """The kernels of a program, compiled for the host; calling it takes and returns NumPy arrays."""
+    """The kernels of a program, compiled for the host; calling it takes and returns NumPy arrays.
 
-    def __init__(self, kernels: Sequence[CompiledKernel], results: Sequence[ArgumentSpec]):
-        self._results = tuple(results)
-        self._kernels = [
-            (HostKernel(kernel.host_module(), kernel.name, kernel.grid, kernel.block), kernel.inputs, kernel.outputs)
-            for kernel in kernels
+    ``sanitize`` makes the kernels check what they do.
+    """
+
+    def __init__(self, program: CompiledProgram, sanitize: bool = False):
+        self._results = tuple(zip(program.result_values, program.results, strict=True))
+        self._launches = [
+            (HostLaunch(kernel, [program.values[i] for i in kernel.outputs], sanitize), kernel.inputs, kernel.outputs)
+            for kernel in program.kernels
         ]
 
-    def __call__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Run on ``arrays``, one per argument of the program, of its shape and type."""
-        buffers = [_buffer(array) for array in arrays]
-        outputs = [
-            packed_empty(spec.shape, spec.dtype) if spec.dtype.is_packed else np.empty(spec.shape, spec.dtype.numpy)
-            for spec in self._results
-        ]
-        for kernel, inputs, results in self._kernels:
-            kernel.launch([*(buffers[i] for i in inputs), *(outputs[i] for i in results)])
+        buffers = {number: _buffer(array) for number, array in enumerate(arrays)}
+        for launch, inputs, outputs in self._launches:
+            buffers.update(zip(outputs, launch.run([buffers[number] for number in inputs]), strict=True))
         return [
-            unpacked(output, spec.shape, spec.dtype) if spec.dtype.is_packed else output
-            for output, spec in zip(outputs, self._results, strict=True)
+            np.empty(spec.shape, spec.dtype.numpy) if number is None else _array(buffers[number], spec)
+            for number, spec in self._results
         ]
 
 
-def _buffer(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _buffer(array: Array) -> Array:
     """Return an array as a kernel reads it."""
     dtype = dtype_of_numpy(array.dtype)
     return packed(array, dtype) if dtype.is_packed else array
+
+
+def _empty(spec: ArgumentSpec) -> Array:
+    """Return memory for an array as a kernel writes it."""
+    if spec.dtype.is_packed:
+        return packed_empty(spec.shape, spec.dtype)
+    return np.empty(spec.shape, spec.dtype.numpy)
+
+
+def _array(buffer: Array, spec: ArgumentSpec) -> Array:
+    """Return the array that a kernel wrote."""
+    return unpacked(buffer, spec.shape, spec.dtype) if spec.dtype.is_packed else buffer

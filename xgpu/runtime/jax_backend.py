@@ -4,16 +4,21 @@ A compiled program is one JAX primitive. Lowered for CUDA, each kernel is a call
 there is no host code of ours, and no copy. Lowered for the CPU, it is a callback into the host executor.
 """
 
+import functools
+import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
+from jax._src.interpreters import mlir as jax_mlir
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from xgpu.errors import ToolError
-from xgpu.runtime.program import CompiledProgram
+from xgpu.frontend.signature import ArgumentSpec
+from xgpu.runtime.host_program import HostLaunch
+from xgpu.runtime.program import CompiledKernel, CompiledProgram
 
 _PTX_CALL = "__gpu$xla.gpu.ptx"
 
@@ -37,29 +42,45 @@ def _result_types(*arguments: Any, program: CompiledProgram) -> list[jax.core.Sh
     return [jax.core.ShapedArray(spec.shape, spec.dtype.numpy) for spec in program.results]
 
 
-def _result_structs(program: CompiledProgram) -> list[jax.ShapeDtypeStruct]:
-    return [jax.ShapeDtypeStruct(spec.shape, spec.dtype.numpy) for spec in program.results]  # type: ignore[no-untyped-call]
+def _struct(spec: ArgumentSpec) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(spec.shape, spec.dtype.numpy)  # type: ignore[no-untyped-call]
+
+
+def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
+    aliases = {source: number for number, source in enumerate(kernel.aliases) if source >= 0}
+    call: Callable[..., Any] = jax.ffi.ffi_call(
+        _PTX_CALL, [_struct(spec) for spec in outputs], input_output_aliases=aliases
+    )
+    written: list[Any] = call(
+        *arrays,
+        name=kernel.name,
+        kernel_type="ptx",
+        kernel_data=kernel.ptx,
+        **{f"grid_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.grid, strict=True)},
+        **{f"block_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.block, strict=True)},
+        shared_mem_bytes=np.int32(kernel.shared_bytes),
+    )
+    return written
+
+
+def _launch_on_host(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> Any:
+    launch = HostLaunch(kernel, outputs)
+
+    def run(*values: Any) -> list[np.ndarray[Any, Any]]:
+        return launch([np.asarray(value) for value in values])
+
+    return jax.pure_callback(run, [_struct(spec) for spec in outputs], *arrays, vmap_method="sequential")
 
 
 def _call_on_cuda(*arrays: Any, program: CompiledProgram) -> list[Any]:
-    structs = _result_structs(program)
-    results: list[Any] = [None] * len(structs)
+    values: dict[int | None, Any] = dict(enumerate(arrays))
     for kernel in program.kernels:
-        call: Callable[..., Any] = jax.ffi.ffi_call(_PTX_CALL, [structs[i] for i in kernel.outputs])
-        values = call(
-            *(arrays[i] for i in kernel.inputs),
-            name=kernel.name,
-            kernel_type="ptx",
-            kernel_data=kernel.ptx,
-            **{f"grid_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.grid, strict=True)},
-            **{f"block_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.block, strict=True)},
-            shared_mem_bytes=np.int32(kernel.shared_bytes),
-        )
-        for number, value in zip(kernel.outputs, values, strict=True):
-            results[number] = value
+        outputs = [program.values[i] for i in kernel.outputs]
+        written = _launch_on_cuda(*(values[i] for i in kernel.inputs), kernel=kernel, outputs=outputs)
+        values.update(zip(kernel.outputs, written, strict=True))
     return [
-        jax.numpy.zeros(struct.shape, struct.dtype) if result is None else result
-        for result, struct in zip(results, structs, strict=True)
+        jax.numpy.zeros(spec.shape, spec.dtype.numpy) if number is None else values[number]
+        for number, spec in zip(program.result_values, program.results, strict=True)
     ]
 
 
@@ -67,11 +88,82 @@ def _call_on_host(*arrays: Any, program: CompiledProgram) -> Any:
     def run(*values: Any) -> list[np.ndarray[Any, Any]]:
         return program.run_on_host([np.asarray(value) for value in values])
 
-    return jax.pure_callback(run, _result_structs(program), *arrays, vmap_method="sequential")
+    return jax.pure_callback(run, [_struct(spec) for spec in program.results], *arrays, vmap_method="sequential")
 
 
-mlir.register_lowering(program_p, mlir.lower_fun(_call_on_cuda, multiple_results=True), platform="cuda")
-mlir.register_lowering(program_p, mlir.lower_fun(_call_on_host, multiple_results=True), platform="cpu")
+_CALLS: dict[str, Callable[..., list[Any]]] = {"cuda": _call_on_cuda, "cpu": _call_on_host}
+_LAUNCHES: dict[str, Callable[..., list[Any]]] = {"cuda": _launch_on_cuda, "cpu": _launch_on_host}
+
+
+def lower_program(context: Any, program: CompiledProgram, operands: Sequence[Any], platform: str) -> list[Any]:
+    """Write the calls of ``program`` at JAX's current insertion point and return the results' values.
+
+    ``context`` is the ``LoweringRuleContext`` of what the program takes the place of.
+    """
+    if program.main is not None:
+        return _lower_with_xla(context, program, operands, platform)
+    arguments = program.values[: len(operands)]
+    call = functools.partial(_CALLS[platform], program=program)
+    return _lower(context, call, arguments, program.results, operands)
+
+
+def _lower(
+    context: Any,
+    function: Callable[..., Any],
+    arguments: Sequence[ArgumentSpec],
+    results: Sequence[ArgumentSpec],
+    operands: Sequence[Any],
+) -> list[Any]:
+    """Write what ``function`` does on arrays of these types."""
+    avals = [[jax.core.ShapedArray(spec.shape, spec.dtype.numpy) for spec in specs] for specs in (arguments, results)]
+    rule = mlir.lower_fun(function, multiple_results=True)
+    return list(rule(context.replace(avals_in=avals[0], avals_out=avals[1]), *operands))
+
+
+def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[Any], platform: str) -> list[Any]:
+    """Write a call of the program's function, and that function, in which launches take the place of calls of kernels."""
+    stream = io.BytesIO()
+    assert program.main is not None
+    program.main.operation.write_bytecode(stream)
+    target = context.module_context
+    module = jax_mlir.ir.Module.parse(stream.getvalue(), target.context)
+    kernels = {kernel.name: kernel for kernel in program.kernels}
+    for op in list(module.body.operations):
+        if op.operation.attributes["sym_name"].value in kernels:
+            op.operation.erase()
+    calls: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "func.call":
+            calls.append(op)
+        return jax_mlir.ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for call in calls:
+        kernel = kernels[jax_mlir.ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        inputs, outputs = ([program.values[i] for i in numbers] for numbers in (kernel.inputs, kernel.outputs))
+        launch = functools.partial(_LAUNCHES[platform], kernel=kernel, outputs=outputs)
+        with jax_mlir.ir.InsertionPoint(call), call.location:
+            written = _lower(context, launch, inputs, outputs, list(call.operands))
+        for old, new in zip(call.results, written, strict=True):
+            old.replace_all_uses_with(new)
+        call.erase()
+    (main,) = module.body.operations
+    types = main.operation.attributes["function_type"].value.results
+    name = jax_mlir.merge_mlir_modules(target.module, "xgpu_main", module, dst_symtab=target.symbol_table)
+    callee = {"callee": jax_mlir.ir.FlatSymbolRefAttr.get(name)}
+    return list(jax_mlir.ir.Operation.create("func.call", results=types, operands=operands, attributes=callee).results)
+
+
+def _lower_for(platform: str) -> Callable[..., list[Any]]:
+    def rule(context: Any, *operands: Any, program: CompiledProgram) -> list[Any]:
+        return lower_program(context, program, operands, platform)
+
+    return rule
+
+
+for _platform in _CALLS:
+    mlir.register_lowering(program_p, _lower_for(_platform), platform=_platform)
 
 
 def gpu_device() -> Any:

@@ -12,8 +12,9 @@ from xgpu.frontend.signature import ArgumentSpec
 class CompiledKernel(Protocol):
     """A kernel that can be launched on a GPU, from its PTX, or on the host, from its module.
 
-    ``inputs`` and ``outputs`` are the numbers of the program's arguments and results that it reads and writes;
-    ``grid`` and ``block`` are its launch, as (x, y, z); ``shared_bytes`` is its dynamic shared memory.
+    ``inputs`` and ``outputs`` are the numbers of the program's values that it reads and writes; ``grid`` and ``block``
+    are its launch, as (x, y, z); ``shared_bytes`` is its dynamic shared memory. ``aliases`` has an entry for each output:
+    the position in ``inputs`` of what it updates in place, or -1.
     """
 
     name: str
@@ -36,14 +37,30 @@ class CompiledKernel(Protocol):
     def shared_bytes(self) -> int:
         """Dynamic shared memory of the launch."""
 
-    def host_module(self) -> ir.Module:
-        """Return the kernel in the LLVM dialect, lowered for this machine's processor."""
+    @property
+    def aliases(self) -> tuple[int, ...]:
+        """Which input each output updates in place."""
+
+    def host_module(self, label: bool = False) -> ir.Module:
+        """Return the kernel in the LLVM dialect, lowered for this machine's processor.
+
+        ``label`` puts the text of operations at level ``lowered`` into their locations, for messages.
+        """
 
 
 class CompiledProgram(Protocol):
-    """A program of kernels, one after the other; compared by identity."""
+    """A program of kernels, one after the other; compared by identity.
+
+    Its values are numbered: the arguments, then what the kernels write. ``result_values`` are the numbers of its
+    results, None for one without elements. ``main`` is None if kernels make all of the program, else a module whose
+    ``@main`` calls them by name and is run by XLA.
+    """
+
+    main: ir.Module | None
 
     kernels: tuple[Any, ...]
+    values: tuple[ArgumentSpec, ...]
+    result_values: tuple[int | None, ...]
 
     @property
     def results(self) -> tuple[ArgumentSpec, ...]:

@@ -11,6 +11,7 @@ from jax._src.lib import xla_client  # type: ignore[attr-defined]
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import ToolError
+from xgpu.frontend.xla_form import xla_form
 
 # Each operation rounds to its own type, as in a program run operation by operation and as xgpu's kernels do.
 _XLA_OPTIONS = {"xla_allow_excess_precision": False}
@@ -26,7 +27,8 @@ class Reference:
         options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=_XLA_OPTIONS)
         devices = xla_client.DeviceList((self._device,))
         try:
-            self._executable = compiler.backend_compile_and_load(self._device.client, module, devices, options, [])
+            program = xla_form(module)
+            self._executable = compiler.backend_compile_and_load(self._device.client, program, devices, options, [])
         except jax.errors.JaxRuntimeError as error:
             raise ToolError(f"XLA cannot compile the reference: {error}") from None
 

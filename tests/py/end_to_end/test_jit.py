@@ -1,0 +1,132 @@
+"""``xgpu.jit`` under JAX's transformations and ways of calling: the same results as ``jax.jit``, by our kernels."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xgpu
+from xgpu import jitting
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The names of the functions that xgpu compiles during a test."""
+    names: list[str] = []
+    original = jitting._compile
+
+    def compile_and_note(*arguments: Any) -> Any:
+        result = original(*arguments)
+        names.append(arguments[1])
+        return result
+
+    monkeypatch.setattr(jitting, "_compile", compile_and_note)
+    yield names
+
+
+def loss(x: jax.Array, y: jax.Array) -> jax.Array:
+    return jnp.sum(jnp.tanh(x * y) ** 2)
+
+
+def arguments() -> tuple[jax.Array, jax.Array]:
+    generator = np.random.default_rng(0)
+    x, y = generator.standard_normal((2, 5, 7), dtype=np.float32)
+    return jnp.asarray(x), jnp.asarray(y)
+
+
+
+TRANSFORMED: dict[str, Callable[[Callable[..., Any]], Any]] = {
+    "called": lambda f: f(*arguments()),
+    "grad": lambda f: jax.grad(f)(*arguments()),
+    "value-and-grad-of-both": lambda f: jax.value_and_grad(f, argnums=(0, 1))(*arguments()),
+    "vjp": lambda f: jax.vjp(f, *arguments())[1](jnp.float32(2)),
+    "jvp": lambda f: jax.jvp(f, arguments(), arguments()),
+    "linearize": lambda f: jax.linearize(f, *arguments())[1](*arguments()),
+    "hessian": lambda f: jax.hessian(f)(arguments()[0][0], arguments()[1][0]),
+    "jacobians": lambda f: (jax.jacfwd(f)(*arguments()), jax.jacrev(f)(*arguments())),
+    "vmap": lambda f: jax.vmap(f)(*arguments()),
+    "vmap-of-one": lambda f: jax.vmap(f, in_axes=(0, None))(arguments()[0], arguments()[1][0]),
+    "grad-of-vmap": lambda f: jax.grad(lambda x, y: jax.vmap(f)(x, y).sum())(*arguments()),
+    "checkpoint": lambda f: jax.grad(jax.checkpoint(f))(*arguments()),
+    "in-scan": lambda f: jax.lax.scan(lambda c, row: (c + f(c, row), f(row, c)), arguments()[0][0], arguments()[1]),
+    "in-while": lambda f: jax.lax.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] + f(c[1], c[1])), (0, arguments()[0])
+    ),
+    "in-cond": lambda f: jax.lax.cond(True, f, lambda x, y: x[0, 0], *arguments()),
+    "in-jit": lambda f: jax.jit(lambda x, y: f(x, y) * 2)(*arguments()),
+    "ahead-of-time": lambda f: f.lower(*arguments()).compile()(*arguments()),
+    "shapes": lambda f: jax.eval_shape(f, *arguments()),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_transformed_as_by_jax(name: str, compiled: list[str]) -> None:
+    got, expected = TRANSFORMED[name](xgpu.jit(loss)), TRANSFORMED[name](jax.jit(loss))
+    assert bool(compiled) == (name != "shapes")
+    assert jax.tree.structure(got) == jax.tree.structure(expected)
+    for ours, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+        if name != "shapes":
+            # Sums are in another order, and tanh's derivative takes the difference of nearly equal numbers.
+            np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-6)
+
+
+def test_gradient_inside(compiled: list[str]) -> None:
+    x, y = arguments()
+    np.testing.assert_allclose(xgpu.jit(jax.grad(loss))(x, y), jax.grad(loss)(x, y), rtol=2e-5, atol=2e-6)
+    assert len(compiled) == 1
+
+
+def test_custom_derivatives_are_kept(compiled: list[str]) -> None:
+    @jax.custom_jvp
+    def function(x: jax.Array) -> jax.Array:
+        return x * 2
+
+    function.defjvp(lambda primals, tangents: (function(*primals), tangents[0] * 100))
+    assert jax.grad(xgpu.jit(function))(1.0) == 100
+    assert xgpu.jit(jax.grad(function))(1.0) == 100
+    assert compiled
+
+
+def test_one_inside_another_is_compiled_as_a_part_of_it(compiled: list[str]) -> None:
+    inner = xgpu.jit(lambda x: x + 1)
+    assert xgpu.jit(lambda x: inner(x) * inner(x))(2.0) == 9
+    assert len(compiled) == 1
+
+
+def test_what_cannot_be_compiled_is_left_to_xla(compiled: list[str]) -> None:
+    def function(x: jax.Array) -> jax.Array:
+        return jax.lax.atan2(x.astype(jnp.complex64), x + 1j)
+
+    x, _ = arguments()
+    np.testing.assert_array_equal(xgpu.jit(function)(x), jax.jit(function)(x))
+    assert not compiled
+
+
+def test_donated_arguments_are_given_up() -> None:
+    x, y = jnp.ones((64,)), jnp.ones((64,))
+    result = xgpu.jit(lambda a, b: a + b, donate_argnums=0)(x, y)
+    np.testing.assert_array_equal(result, 2)
+    assert x.is_deleted()
+    assert not y.is_deleted()
+
+
+def test_trees_defaults_and_static_arguments() -> None:
+    @xgpu.jit(static_argnames="power")
+    def function(tree: dict[str, jax.Array], scale: float = 3.0, *, power: int = 2) -> tuple[Any, ...]:
+        return tree["a"] ** power * scale, {"b": [tree["b"]]}
+
+    a, b = jnp.arange(3.0), jnp.ones((2, 2))
+    assert jax.tree.map(jnp.shape, function({"a": a, "b": b})) == ((3,), {"b": [(2, 2)]})
+    np.testing.assert_array_equal(function({"a": a, "b": b}, 2.0, power=3)[0], a**3 * 2)
+
+
+def test_options_belong_to_the_function() -> None:
+    x = jnp.zeros((1000,))
+    for threads in (64, 256):
+        function = xgpu.jit(lambda x: x + 1, options=xgpu.Options(threads_per_block=threads))
+        text = function.trace(x).lower(lowering_platforms=("cuda",)).as_text()
+        assert f"block_x = {threads}" in text

@@ -1,0 +1,168 @@
+"""``xgpu.jit``: as ``jax.jit``, but the program is compiled by xgpu.
+
+The function is a ``jax.jit`` inside a ``jax.jit``. JAX traces, transforms, caches and calls both; the inner one has a
+name that only xgpu gives, which every transformation keeps. When JAX lowers it, the body of the function that this makes
+is replaced by xgpu's kernels. What xgpu cannot compile stays as it is, XLA's.
+"""
+
+import functools
+import io
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax._src import pjit
+from jax._src.interpreters import mlir as jax_mlir
+from jax.interpreters import mlir
+
+from xgpu import ir
+from xgpu.api import Compiled, default_device
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.errors import CompilerError, XgpuError
+from xgpu.frontend.signature import make_source
+from xgpu.options import Options
+from xgpu.runtime.jax_backend import lower_program
+
+_MARK = "xgpu::"
+_OPTIONS: dict[str, Options] = {}
+"""The options that functions were given, by the part of their name that stands for them."""
+
+class _Nesting(threading.local):
+    inside = False
+
+
+_nesting = _Nesting()
+_jit_p = getattr(pjit, "jit_p", None) or pjit.pjit_p
+_lower_jit: Callable[..., Any] = pjit._pjit_lowering
+
+
+def jit(
+    function: Callable[..., Any] | None = None, *, options: Options | None = None, **jit_options: Any
+) -> Callable[..., Any]:
+    """Return ``function`` compiled by xgpu, to be used like the result of ``jax.jit``, which takes ``jit_options``.
+
+    On a CUDA device its kernels run inside XLA's executable, on a CPU on the host executor. What xgpu cannot compile is
+    left to XLA. The result can be called, traced, transformed (``jax.grad``, ``jax.vmap``, ...) and lowered.
+    """
+    if function is None:
+        return functools.partial(jit, options=options, **jit_options)
+    chosen = options or Options()
+    static = {key: value for key, value in jit_options.items() if key.startswith("static_")}
+
+    @functools.wraps(function)
+    def marked(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    name = getattr(function, "__name__", type(function).__name__)
+    given = repr(chosen)
+    _OPTIONS[given] = chosen
+    marked.__name__ = marked.__qualname__ = f"{_MARK}{given if chosen != Options() else ''}::{name}"
+    inner = jax.jit(marked, **static)
+
+    @functools.wraps(function)
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        return inner(*args, **kwargs)
+
+    return jax.jit(outer, **jit_options)
+
+
+def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:
+    """Lower a ``jax.jit`` inside another program, and if it is one of ours replace the function that was made."""
+    if not name.startswith(_MARK) or _nesting.inside:
+        return _lower_jit(ctx, *arguments, name=name, **parameters)
+    # What is marked inside is compiled as a part of this.
+    _nesting.inside = True
+    try:
+        results = _lower_jit(ctx, *arguments, name=name, **parameters)
+    finally:
+        _nesting.inside = False
+    if (platform := _platform(ctx.module_context)) is not None:
+        call = [op for op in jax_mlir.ir.InsertionPoint.current.block.operations if op.operation.name == "func.call"][-1]
+        _replace_callee(ctx, call.operation, _OPTIONS.get(name.split("::")[1], Options()), platform)
+    return results
+
+
+mlir.register_lowering(_jit_p, _lower, cacheable=False)  # type: ignore[call-arg]
+
+
+def _platform(context: Any) -> str | None:
+    """Return what a module is lowered for: ``"cuda"`` or ``"cpu"``, None if xgpu has no part in it.
+
+    A program that XLA is to partition over several devices has global shapes, which no kernel will see.
+    """
+    (platform, *others) = context.platforms
+    if others or platform not in ("cuda", "cpu") or getattr(context.axis_context, "num_devices", 1) not in (1, None):
+        return None
+    return str(platform)
+
+
+def _replace_callee(ctx: Any, call: Any, options: Options, platform: str) -> None:
+    symbols = ctx.module_context.symbol_table
+    name = jax_mlir.ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    function = symbols[name].operation
+    if _REPLACED in function.attributes:
+        return
+    function.attributes[_REPLACED] = jax_mlir.ir.UnitAttr.get()
+    try:
+        program = _compile(_bytecode(function, symbols), name, options, platform)
+    except CompilerError as error:
+        warnings.warn(f"xgpu leaves {name} to XLA after an internal error: {error}", stacklevel=2)
+        return
+    except XgpuError:
+        return
+    block = function.regions[0].blocks[0]
+    old = list(block.operations)
+    with jax_mlir.ir.InsertionPoint.at_block_begin(block), function.location:
+        values = lower_program(ctx, program, list(block.arguments), platform)
+        jax_mlir.ir.Operation.create("func.return", operands=values)
+    for op in reversed(old):
+        op.operation.erase()
+
+
+_REPLACED = "xgpu.planned"
+"""Marks a function of JAX's module that has been looked at: it may be called from several places."""
+
+
+def _bytecode(function: Any, symbols: Any) -> bytes:
+    """Return a module of ``function``, as ``main``, and all that it calls."""
+    needed: dict[str, Any] = {}
+    pending = [function]
+    while pending:
+        each = pending.pop()
+        name = each.attributes["sym_name"].value
+        if name not in needed:
+            needed[name] = each
+            pending += [symbols[callee].operation for callee in _callees(each) if callee in symbols]
+    module = jax_mlir.ir.Module.create(function.location)
+    for each in needed.values():
+        copy = each.clone(jax_mlir.ir.InsertionPoint(module.body))
+        if each is function:
+            copy.attributes["sym_name"] = jax_mlir.ir.StringAttr.get("main")
+            copy.attributes["sym_visibility"] = jax_mlir.ir.StringAttr.get("public")
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()
+
+
+def _callees(function: Any) -> list[str]:
+    found: list[str] = []
+
+    def visit(op: Any) -> Any:
+        for attribute in ("callee", "decomposition", "called_computations"):
+            if attribute in op.attributes:
+                value = op.attributes[attribute]
+                parts = value if isinstance(value, jax_mlir.ir.ArrayAttr) else [value]
+                found.extend(jax_mlir.ir.FlatSymbolRefAttr(part).value for part in parts)
+        return jax_mlir.ir.WalkResult.ADVANCE
+
+    function.walk(visit)
+    return found
+
+
+def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Compiled:
+    module = ir.Module.parse(bytecode, ir.make_context())
+    source = make_source(module, name.rpartition("::")[2])
+    target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
+    return Compiled.from_source(source, target, options, [])

@@ -1,0 +1,157 @@
+"""What a host kernel was found to do wrong, as errors that name operation, thread and index; its checks' tables."""
+
+import ctypes
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from xgpu.errors import CompilerError, Fault, InvalidInput
+from xgpu.target.host import HostCode
+from xgpu.target.host_checks import (
+    ATOMIC,
+    FAULTS,
+    MISALIGNED,
+    OUT_OF_BOUNDS,
+    RACE,
+    READ_ONLY,
+    READS,
+    SHADOW_BYTES,
+    WRITES,
+    FaultRecord,
+    Memory,
+    Tables,
+)
+from xgpu.target.host_context import SCRATCH_BYTES, Header
+from xgpu.target.host_driver import Dim3
+from xgpu.target.host_labels import Place
+from xgpu.target.host_sanitizer import Access, Checks, MemoryObject
+
+type Array = np.ndarray[Any, Any]
+
+_MOST_THREADS = (1 << 31) - 1
+
+
+def divergence(code: HostCode, header: Header) -> Fault | None:
+    """Return what a context's header says of threads of a block that did not meet, or None."""
+    if not header.diverged:
+        return None
+    block = _position(header.block, code.grid)
+    (site, number), (other_site, other_number) = sorted(zip(header.sites, header.threads, strict=True), reverse=True)
+    thread, other = (_position(each, code.block) for each in (number, other_number))
+    # One of the two waits at least; the other may have ended.
+    name, place = code.waits[site - 1]
+    does = f"is at {code.waits[other_site - 1][0]}" if other_site else "has ended"
+    group = "warp" if name.startswith("shuffle") else "block"
+    message = f"thread {thread} of block {block} waits at {name} for its {group}, but thread {other} {does}"
+    fault = Fault("diverged", message, place.text, place.location, thread, block)
+    return _with_other(fault, code.waits[other_site - 1][1]) if other_site else fault
+
+
+class CheckTables:
+    """The tables of one sanitized launch: what memory there is, who accessed it last, and the faults that were found.
+
+    ``buffers`` are the launch's arrays, and ``context`` is the address of the context that all of it runs in. Raises
+    InvalidInput for a launch of more threads than the records can number.
+    """
+
+    def __init__(self, code: HostCode, buffers: Sequence[Array], context: int):
+        if code.checks is None:
+            raise CompilerError(f"kernel '{code.name}' was compiled without checks")
+        self._code = code
+        self._checks: Checks = code.checks
+        threads = math.prod(code.block)
+        if math.prod(code.grid) * threads > _MOST_THREADS:
+            raise InvalidInput(f"kernel '{code.name}' has more than {_MOST_THREADS} threads, too many to be checked")
+        memories = self._checks.memories
+        self._memories = (Memory * len(memories))()
+        self._shadows = [
+            _fill(entry, memory, buffers, context) for entry, memory in zip(self._memories, memories, strict=True)
+        ]
+        self._faults = (FaultRecord * (len(self._checks.accesses) * len(FAULTS)))()
+        addresses = ctypes.addressof(self._memories), ctypes.addressof(self._faults)
+        self._tables = Tables(*addresses, len(memories), threads)
+
+    @property
+    def address(self) -> int:
+        """Where the context's field ``checks`` is to point."""
+        return ctypes.addressof(self._tables)
+
+    def faults(self) -> list[Fault]:
+        """Return what was found, in the order of the operations."""
+        found = []
+        for number, access in enumerate(self._checks.accesses):
+            for kind in range(len(FAULTS)):
+                record = self._faults[number * len(FAULTS) + kind]
+                if record.count:
+                    found.append(self._fault(access, kind, record))
+        return found
+
+    def _fault(self, access: Access, kind: int, record: FaultRecord) -> Fault:
+        memory = self._checks.memories[record.memory] if record.memory >= 0 else None
+        thread, block = self._thread_and_block(record.thread)
+        index = record.offset // access.element
+        does = {READS: "reads", WRITES: "writes"}.get(access.kind & ~ATOMIC, "updates")
+        what = f"element {index} (byte {record.offset}) of {_description(memory)}" if memory else "memory"
+        message = f"thread {thread} of block {block} {does} {what}{self._reason(kind, record, access)}"
+        times = f" ({record.count} times)" if record.count > 1 else ""
+        place = access.place
+        fault = Fault(FAULTS[kind], message + times, place.text, place.location, thread, block, count=record.count)
+        if memory:
+            fault = replace(fault, memory=_description(memory), byte=record.offset, index=index)
+        return _with_other(fault, self._checks.accesses[record.other_access].place) if kind == RACE else fault
+
+    def _reason(self, kind: int, record: FaultRecord, access: Access) -> str:
+        if kind == OUT_OF_BOUNDS and record.memory < 0:
+            return " that is no array's"
+        size = self._memories[record.memory].size
+        if kind == OUT_OF_BOUNDS:
+            return f", which has {size} bytes" + (f", with an access of {access.size}" if access.size > 1 else "")
+        if kind == MISALIGNED:
+            return ", at an address that is less aligned than the operation says"
+        if kind == READ_ONLY:
+            return ", which is read-only"
+        if kind != RACE:
+            return ", which no thread of the block has written"
+        thread, block = self._thread_and_block(record.other_thread)
+        of_block = "" if self._thread_and_block(record.thread)[1] == block else f" of block {block}"
+        return f", which thread {thread}{of_block} accesses with no barrier between"
+
+    def _thread_and_block(self, number: int) -> tuple[Dim3, Dim3]:
+        block, thread = divmod(number - 1, math.prod(self._code.block))
+        return _position(thread, self._code.block), _position(block, self._code.grid)
+
+
+def _with_other(fault: Fault, place: Place) -> Fault:
+    return replace(fault, other=place.text, other_location=place.location)
+
+
+def _fill(entry: Memory, memory: MemoryObject, buffers: Sequence[Array], context: int) -> Array | None:
+    """Describe one array in the tables, and return the memory of its shadow if it has one."""
+    entry.size, entry.granule = memory.size, memory.granule.bit_length() - 1
+    entry.is_shared, entry.is_readonly = memory.is_shared, memory.is_readonly
+    if memory.parameter is not None:
+        buffer = buffers[memory.parameter]
+        entry.base, entry.size = buffer.ctypes.data, memory.size or buffer.nbytes
+    elif memory.offset is not None:
+        entry.base = context + memory.offset
+    if memory.is_readonly:
+        return None
+    # The records of the bytes that an atomic access may reach past the end come on top.
+    granules = -(-(entry.size + SCRATCH_BYTES) // memory.granule)
+    shadow = np.zeros(granules * SHADOW_BYTES, np.uint8)
+    entry.shadow = shadow.ctypes.data
+    return shadow
+
+
+def _description(memory: MemoryObject) -> str:
+    if memory.parameter is not None:
+        return memory.name
+    return f"{'tile' if memory.is_shared else 'constant'} '{memory.name}'"
+
+
+def _position(number: int, shape: Dim3) -> Dim3:
+    """Return the coordinates of a number that counts x fastest."""
+    return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
