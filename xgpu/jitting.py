@@ -23,7 +23,8 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import CompilerError, XgpuError
 from xgpu.frontend.signature import make_source
 from xgpu.options import Options
-from xgpu.runtime.jax_backend import lower_program
+from xgpu.partitioning import mesh_of, over_mesh, partition_program
+from xgpu.runtime.jax_backend import call_program, lower_program
 
 _MARK = "xgpu::"
 _OPTIONS: dict[str, Options] = {}
@@ -65,7 +66,51 @@ def jit(
     def outer(*args: Any, **kwargs: Any) -> Any:
         return inner(*args, **kwargs)
 
-    return jax.jit(outer, **jit_options)
+    return Jitted(jax.jit(outer, **jit_options), function, chosen, jit_options)
+
+
+class Jitted:
+    """A function compiled by xgpu, with everything that the result of ``jax.jit`` has.
+
+    Called with arrays that are spread over a mesh of devices, it is partitioned before it is compiled, so that the
+    kernels work on each device's parts. What cannot be partitioned here is left to XLA.
+    """
+
+    def __init__(self, jitted: Any, function: Callable[..., Any], options: Options, jit_options: dict[str, Any]):
+        functools.update_wrapper(self, function)
+        self._jitted = jitted
+        self._function = function
+        self._options = options
+        self._jit_options = jit_options
+        self._partitioned: dict[Any, Callable[..., Any] | None] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jitted, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        if self._jit_options or (mesh := mesh_of(leaves)) is None:
+            return self._jitted(*args, **kwargs)
+        key = (mesh, tree, tuple((jax.typeof(leaf), getattr(leaf, "sharding", None)) for leaf in leaves))
+        if key not in self._partitioned:
+            self._partitioned[key] = self._partition(mesh, args, kwargs)
+        call = self._partitioned[key]
+        return self._jitted(*args, **kwargs) if call is None else call(leaves)
+
+    def _partition(self, mesh: Any, args: Any, kwargs: Any) -> Callable[..., Any] | None:
+        """Return a function of the arguments' leaves that runs kernels on each device, None if that cannot be done."""
+        lowered = jax.jit(self._function, keep_unused=True).lower(*args, **kwargs)
+        partitioned = partition_program(lowered)
+        if partitioned is None:
+            return None
+        target = default_device()
+        try:
+            source = make_source(partitioned.module, self.__name__)
+            program = Compiled.from_source(source, target, self._options, [])
+        except XgpuError:
+            return None
+        whole = over_mesh(mesh, partitioned, lambda *parts: tuple(call_program(program, parts)))
+        return lambda leaves: jax.tree.unflatten(lowered.out_tree, whole(*leaves))
 
 
 def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:

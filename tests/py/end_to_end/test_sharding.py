@@ -1,0 +1,95 @@
+"""``xgpu.jit`` on arrays that are spread over eight devices, which are parts of the CPU: in a process of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PRELUDE = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+import xgpu, xgpu.jitting as jitting
+
+mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("a", "b"))
+generator = np.random.default_rng(0)
+
+
+def spread(shape, *axes):
+    array = generator.standard_normal(shape, dtype=np.float32)
+    return jax.device_put(array, NamedSharding(mesh, P(*axes)))
+
+
+def agree(function, *arrays, **tolerance):
+    got, expected = function(*arrays), jax.jit(function.__wrapped__)(*arrays)
+    assert jax.tree.structure(got) == jax.tree.structure(expected)
+    for ours, theirs in zip(jax.tree.leaves(got), jax.tree.leaves(expected), strict=True):
+        assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, **(tolerance or dict(rtol=1e-5, atol=1e-5)))
+    return got
+
+
+x, y, w = spread((64, 32), "a", "b"), spread((64, 32), "a", None), spread((32, 48), None, "b")
+"""
+
+
+def run(body: str) -> None:
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    root = Path(__file__).resolve().parents[3]
+    result = subprocess.run(
+        [sys.executable, "-c", PRELUDE + body], env=environment, cwd=root, capture_output=True, text=True, timeout=300
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_shard_map() -> None:
+    run("""
+inner = xgpu.jit(lambda a: jnp.tanh(a) + jax.lax.psum(a.sum(), "a"))
+function = jax.shard_map(inner, mesh=mesh, in_specs=P("a", None), out_specs=P("a", None), check_vma=False)
+plain = jax.shard_map(inner.__wrapped__, mesh=mesh, in_specs=P("a", None), out_specs=P("a", None), check_vma=False)
+np.testing.assert_allclose(jax.jit(function)(y), jax.jit(plain)(y), rtol=1e-5, atol=1e-5)
+""")
+
+
+def test_elementwise_kernels_see_the_parts_of_one_device() -> None:
+    pytest.importorskip("jax", minversion="0.12", reason="Shardy of earlier versions leaves collectives out")
+    run("""
+function = xgpu.jit(lambda a, b: jax.nn.gelu(a + b) * 2)
+result = agree(function, x, y)
+(call,) = function._partitioned.values()
+assert call is not None
+text = jax.jit(lambda *leaves: call(leaves)).lower(x, y).as_text()
+assert "tensor<16x16xf32>" in text
+assert result.sharding.is_equivalent_to(x.sharding, 2)
+""")
+
+
+def test_products_sums_and_softmax_use_collectives() -> None:
+    run("""
+agree(xgpu.jit(lambda a, b: (jax.nn.softmax(a @ b), jnp.sum(a, 0), jnp.max(a))), x, w)
+agree(xgpu.jit(jax.grad(lambda a, b: jnp.sum(jnp.tanh(a @ b) ** 2), argnums=(0, 1))), x, w, rtol=1e-4, atol=1e-4)
+""")
+
+
+def test_what_cannot_be_partitioned_is_left_to_xla() -> None:
+    run("""
+for function in (
+    lambda a: jnp.flip(a, 0) + jnp.flip(a, 1),
+    lambda a: jnp.cumsum(a, 0),
+    lambda a: a + jnp.arange(64.0)[:, None],
+    lambda a: jnp.sort(a, 0)[3:9],
+    lambda a: jnp.pad(a, 1),
+    lambda a: a.reshape(-1),
+    lambda a: a.at[jnp.array([3, 50])].set(7.0),
+):
+    agree(xgpu.jit(function), x)
+""")
+
+
+def test_trees_and_arrays_on_one_device() -> None:
+    run("""
+got = agree(xgpu.jit(lambda tree, scale: {"sum": tree["x"] * scale + tree["b"]}), {"x": x, "b": np.ones(32, np.float32)}, 2.0)
+assert set(got) == {"sum"}
+agree(xgpu.jit(lambda a: a * 2), jnp.ones((4, 4)))
+""")
