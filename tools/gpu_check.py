@@ -18,7 +18,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("gpu_check", description=__doc__)
     parser.add_argument("words", nargs="*", help="run only programs whose name contains one of these")
     parser.add_argument("--on", choices=("gpu", "host"), default="gpu", help="where the programs run; gpu if left out")
+    parser.add_argument("--sanitize", action="store_true", help="on the host: check every access of the kernels")
     arguments = parser.parse_args(argv)
+    if arguments.sanitize and arguments.on != "host":
+        parser.error("--sanitize goes with --on host")
     try:
         print(f"device: {gpu_device().device_kind if arguments.on == 'gpu' else 'host executor'}")
     except XgpuError as error:
@@ -30,20 +33,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.words and not any(word in name for word in arguments.words):
             continue
         count += 1
-        if problem := check(program, arguments.on):
+        if problem := check(program, arguments.on, arguments.sanitize):
             failures += 1
             print(f"FAIL {name}: {problem}", flush=True)
     print(f"{count - failures} passed, {failures} failed in {time.perf_counter() - start:.0f} s")
     return 1 if failures or not count else 0
 
 
-def check(program: TestProgram, on: str) -> str | None:
-    """Run a program and return what is wrong with its results, or None."""
+def check(program: TestProgram, on: str, sanitize: bool = False) -> str | None:
+    """Run a program and return what is wrong with its results, or None.
+
+    ``sanitize``, on the host, has it run once more and finds accesses out of bounds, races and the like; see
+    `xgpu.Compiled.run`.
+    """
     try:
         compiled = xgpu.compile(program.function, *program.specs)
         inputs = program.inputs() if program.inputs else compiled.random_inputs(seed=1)
         expected = program.expected(inputs) if program.expected else compiled.reference(*inputs)
         results = compiled.run(*inputs, on=on)
+        if sanitize:
+            compiled.run(*inputs, on=on, sanitize=True)
     except Exception as error:
         # Whatever one program does wrong, the others are still to be checked.
         return f"{type(error).__name__}: {error}"

@@ -44,5 +44,51 @@ class CompilerError(XgpuError):
     """xgpu itself is at fault: a pass made IR that does not verify. Names the pass and says how to repeat it."""
 
 
+@dataclass(frozen=True)
+class Fault:
+    """Something that a kernel did and no GPU defines: what, by which operation, where in the user's source if known.
+
+    ``kind`` is ``diverged``, ``out of bounds``, ``misaligned``, ``read-only``, ``unwritten`` or ``race``. ``thread``
+    and ``block`` are the first that did it, as (x, y, z); ``byte`` and ``index`` where in ``memory``, None if the
+    operation accesses none. ``other`` is the other operation of two that do not go together, at
+    ``other_location``; ``count`` how often it was found.
+    """
+
+    kind: str
+    message: str
+    operation: str
+    location: SourceLocation | None
+    thread: tuple[int, int, int]
+    block: tuple[int, int, int]
+    memory: str | None = None
+    byte: int | None = None
+    index: int | None = None
+    other: str | None = None
+    other_location: SourceLocation | None = None
+    count: int = 1
+
+    def __str__(self) -> str:
+        lines = [self.message, _named("in", self.operation, self.location)]
+        if self.other is not None:
+            lines.append(_named("and", self.other, self.other_location))
+        return "\n  ".join(lines)
+
+
+def _named(word: str, operation: str, location: SourceLocation | None) -> str:
+    return f"{word} '{operation}'" + (f" at {location}" if location else "")
+
+
+class KernelFault(CompilerError):
+    """A kernel of ours did what no GPU defines, found by running it on the host: ``faults`` says what, and where."""
+
+    def __init__(self, kernel: str, faults: tuple[Fault, ...]):
+        super().__init__(kernel, faults)
+        self.kernel = kernel
+        self.faults = faults
+
+    def __str__(self) -> str:
+        return "\n".join(f"kernel '{self.kernel}': {fault}" for fault in self.faults)
+
+
 class ToolError(XgpuError):
     """An external tool (LLVM, ptxas, the driver) reported a failure, or is missing."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from xgpu import ir
-from xgpu.errors import InvalidInput, SourceLocation, XgpuError
+from xgpu.errors import InvalidInput, KernelFault, SourceLocation, XgpuError
 from xgpu.frontend.source_location import source_of
 
 PARSED_NAME = "-"
@@ -82,10 +82,22 @@ def _file_of(location: ir.Location) -> SourceLocation | None:
 
 
 def from_error(error: XgpuError, sources: Sources) -> Diagnostic:
-    """Convert an error of xgpu's."""
+    """Convert an error of xgpu's; one of several faults has `from_faults`."""
     if isinstance(error, InvalidInput):
         return Diagnostic("error", sources.in_text(error.message), sources.named(error.location))
     return Diagnostic("error", sources.in_text(str(error)))
+
+
+def from_faults(error: KernelFault, sources: Sources) -> list[Diagnostic]:
+    """Convert what a kernel was found to do wrong, with the operations in notes."""
+    diagnostics = []
+    for fault in error.faults:
+        location = sources.named(fault.location)
+        notes = [Diagnostic("note", f"in '{fault.operation}'", location)]
+        if fault.other is not None:
+            notes.append(Diagnostic("note", f"and '{fault.other}'", sources.named(fault.other_location)))
+        diagnostics.append(Diagnostic("error", f"kernel '{error.kernel}': {fault.message}", location, tuple(notes)))
+    return diagnostics
 
 
 def render(diagnostic: Diagnostic, sources: Sources, program: str) -> str:

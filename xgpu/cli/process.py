@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from xgpu.errors import XgpuError
+from xgpu.errors import KernelFault, XgpuError
 
 DONE, WRONG_INPUT, WRONG_USAGE = 0, 1, 2
 INTERRUPTED, BROKEN_PIPE = 128 + signal.SIGINT, 128 + signal.SIGPIPE
@@ -91,10 +91,12 @@ def report(text: str) -> None:
 def report_error(program: str, error: XgpuError) -> None:
     """Print an error as a diagnostic: with its place and source line if it has one, else after the program's name."""
     # Loading this loads MLIR, which must not happen before `supervise`.
-    from xgpu.cli.diagnostics import Sources, from_error, render
+    from xgpu.cli.diagnostics import Sources, from_error, from_faults, render
 
     sources = Sources("<text>")
-    report(render(from_error(error, sources), sources, program))
+    found = from_faults(error, sources) if isinstance(error, KernelFault) else [from_error(error, sources)]
+    for diagnostic in found:
+        report(render(diagnostic, sources, program))
 
 
 def exit_code(program: str, body: Callable[[], int]) -> int:

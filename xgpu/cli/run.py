@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target
-from xgpu.cli.process import DONE, WRONG_INPUT, doing, report
+from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, report
 from xgpu.cli.text import reason_of
 from xgpu.dtypes import dtype_named, dtype_of_numpy, format_spec, parse_spec
 from xgpu.errors import InvalidInput
@@ -23,6 +23,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program_arguments(parser, "SPEC|[TYPE]@FILE.npy", help_)
     parser.add_argument("--seed", metavar="N", type=_seed, default=0, help="of the random arguments; 0 if left out")
     parser.add_argument("--on", choices=("host", "gpu"), default="host", help="where to run; host if left out")
+    parser.add_argument(
+        "--sanitize", action="store_true", help="check every access on the host; exit with 1 on a fault"
+    )
     parser.add_argument("--check", action="store_true", help="exit with 1 if an output disagrees with XLA's")
 
 
@@ -34,6 +37,8 @@ def _seed(text: str) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     target = check_target(arguments.target)
+    if arguments.sanitize and arguments.on != "host":
+        raise UsageError("--sanitize runs on the host: leave out --on gpu")
     given = [_load(text) for text in arguments.arg]
     specs = [
         text if array is None else format_spec(dtype_of_numpy(array.dtype), array.shape)
@@ -51,7 +56,12 @@ def _run(arguments: argparse.Namespace) -> int:
         if array is not None:
             inputs[number] = array
     doing(f"running {arguments.source} on the {arguments.on}")
-    disagreeing = _print_comparisons(compiled, compiled.run(*inputs, on=arguments.on), compiled.reference(*inputs))
+    results = compiled.run(*inputs, on=arguments.on, sanitize=arguments.sanitize)
+    if arguments.sanitize:
+        print("sanitized: no fault found")
+        if not (compiled.has_reference or arguments.check):
+            return DONE
+    disagreeing = _print_comparisons(compiled, results, compiled.reference(*inputs))
     if not (arguments.check and disagreeing):
         return DONE
     report(f"xgpu: error: {disagreeing} of {len(compiled.results)} outputs disagree with XLA's")

@@ -132,6 +132,7 @@ def _fill(entry: Memory, memory: MemoryObject, buffers: Sequence[Array], context
     """Describe one array in the tables, and return the memory of its shadow if it has one."""
     entry.size, entry.granule = memory.size, memory.granule.bit_length() - 1
     entry.is_shared, entry.is_readonly = memory.is_shared, memory.is_readonly
+    entry.is_overwritten = memory.is_overwritten
     if memory.parameter is not None:
         buffer = buffers[memory.parameter]
         entry.base, entry.size = buffer.ctypes.data, memory.size or buffer.nbytes

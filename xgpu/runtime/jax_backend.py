@@ -15,6 +15,7 @@ from jax._src.interpreters import mlir as jax_mlir
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
+from xgpu import ir
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.runtime.host_program import HostLaunch
@@ -121,38 +122,38 @@ def _lower(
 
 
 def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[Any], platform: str) -> list[Any]:
-    """Write a call of the program's function, and that function, in which launches take the place of calls of kernels."""
+    """Write a call of the program's function, and that function, with launches in the place of calls of kernels."""
     stream = io.BytesIO()
     assert program.main is not None
     program.main.operation.write_bytecode(stream)
     target = context.module_context
-    module = jax_mlir.ir.Module.parse(stream.getvalue(), target.context)
+    module = ir.Module.parse(stream.getvalue(), target.context)
     kernels = {kernel.name: kernel for kernel in program.kernels}
     for op in list(module.body.operations):
-        if op.operation.attributes["sym_name"].value in kernels:
+        if ir.StringAttr(op.operation.attributes["sym_name"]).value in kernels:
             op.operation.erase()
     calls: list[Any] = []
 
     def visit(op: Any) -> Any:
         if op.name == "func.call":
             calls.append(op)
-        return jax_mlir.ir.WalkResult.ADVANCE
+        return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
     for call in calls:
-        kernel = kernels[jax_mlir.ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        kernel = kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
         inputs, outputs = ([program.values[i] for i in numbers] for numbers in (kernel.inputs, kernel.outputs))
         launch = functools.partial(_LAUNCHES[platform], kernel=kernel, outputs=outputs)
-        with jax_mlir.ir.InsertionPoint(call), call.location:
+        with ir.InsertionPoint(call), call.location:
             written = _lower(context, launch, inputs, outputs, list(call.operands))
         for old, new in zip(call.results, written, strict=True):
             old.replace_all_uses_with(new)
         call.erase()
     (main,) = module.body.operations
-    types = main.operation.attributes["function_type"].value.results
+    types = list(ir.FunctionType(ir.TypeAttr(main.operation.attributes["function_type"]).value).results)
     name = jax_mlir.merge_mlir_modules(target.module, "xgpu_main", module, dst_symtab=target.symbol_table)
-    callee = {"callee": jax_mlir.ir.FlatSymbolRefAttr.get(name)}
-    return list(jax_mlir.ir.Operation.create("func.call", results=types, operands=operands, attributes=callee).results)
+    callee: dict[str, ir.Attribute] = {"callee": ir.FlatSymbolRefAttr.get(name)}
+    return list(ir.Operation.create("func.call", results=types, operands=operands, attributes=callee).results)
 
 
 def _lower_for(platform: str) -> Callable[..., list[Any]]:

@@ -13,8 +13,8 @@ class CompiledKernel(Protocol):
     """A kernel that can be launched on a GPU, from its PTX, or on the host, from its module.
 
     ``inputs`` and ``outputs`` are the numbers of the program's values that it reads and writes; ``grid`` and ``block``
-    are its launch, as (x, y, z); ``shared_bytes`` is its dynamic shared memory. ``aliases`` has an entry for each output:
-    the position in ``inputs`` of what it updates in place, or -1.
+    are its launch, as (x, y, z); ``shared_bytes`` is its dynamic shared memory. ``aliases`` has an entry for each
+    output: the position in ``inputs`` of what it updates in place, or -1.
     """
 
     name: str

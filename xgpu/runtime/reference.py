@@ -23,7 +23,7 @@ class Reference:
     def __init__(self, module: ir.Module, device: Any = None):
         self._device = device or jax.devices("cpu")[0]
         if self._device.platform == "cpu":
-            _refuse_packed_concatenations(module)
+            _refuse_what_ends_the_process(module)
         options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=_XLA_OPTIONS)
         devices = xla_client.DeviceList((self._device,))
         try:
@@ -39,17 +39,30 @@ class Reference:
         return [np.asarray(result) for result in self._executable.execute(buffers)]
 
 
-def _refuse_packed_concatenations(module: ir.Module) -> None:
-    """Raise ToolError for what XLA ends the process at: a concatenation of elements that share bytes."""
+def _refuse_what_ends_the_process(module: ir.Module) -> None:
+    """Raise ToolError for what XLA's compiler for the CPU aborts at, and Python with it."""
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name == "stablehlo.concatenate":
             dtype = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type)
             if dtype.is_packed:
-                packed.append(str(dtype))
+                problems.append(f"it does not concatenate arrays of {dtype}")
+        if op.name == "stablehlo.reduce_window" and _only_cuts_edges_off(op):
+            problems.append("it compiles no reduce_window that only cuts off edges: windows of 1, negative padding")
         return ir.WalkResult.ADVANCE
 
-    packed: list[str] = []
+    problems: list[str] = []
     module.operation.walk(visit)
-    if packed:
-        raise ToolError(f"XLA cannot compile the reference: on the CPU it does not concatenate arrays of {packed[0]}")
+    if problems:
+        raise ToolError(f"XLA cannot compile the reference: on the CPU {problems[0]}")
+
+
+def _only_cuts_edges_off(op: ir.Operation) -> bool:
+    """Whether windows of one element each are all that padding leaves: XLA takes them for the whole array."""
+    numbers = {
+        name: list(ir.DenseI64ArrayAttr(op.attributes[name]))
+        for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+        if name in op.attributes
+    }
+    padding = list(ir.DenseIntElementsAttr(op.attributes["padding"])) if "padding" in op.attributes else [0]
+    return all(set(each) == {1} for each in numbers.values()) and max(padding) <= 0 > min(padding)

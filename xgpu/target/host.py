@@ -2,14 +2,20 @@
 
 The contract of the host lowering: every pointer is in address space 0, and the kernel is
 ``llvm.func @k(buffers..., i32 tid_x, tid_y, tid_z, bid_x, bid_y, bid_z)`` with the attributes ``xgpu.kernel``,
-``xgpu.block`` and ``xgpu.grid``. To it are added a driver, which runs the threads of the blocks ``first`` to
-``last - 1``, numbered with x fastest, and ``void @k__blocks(ptr buffers, i64 first, i64 last)``, which calls the driver
-in the default floating-point mode: XLA runs callbacks on the CPU with subnormals flushed to zero.
+``xgpu.block`` and ``xgpu.grid``. Threads wait for each other by calling ``void @xgpu_host_barrier()`` and ``i32
+@xgpu_host_shuffle_xor(i32 value, i32 distance)``; globals that are not constant are tiles in shared memory, one of no
+size has the ``xgpu.shared_bytes`` of the kernel.
+
+To the kernel are added a driver, which runs the threads of the blocks ``first`` to ``last - 1``, numbered with x
+fastest, and ``void @k__blocks(ptr buffers, i64 first, i64 last, ptr context)``, which calls the driver in the default
+floating-point mode: XLA runs callbacks on the CPU with subnormals flushed to zero. `host_context` describes a context.
 """
 
+import ctypes
 import itertools
+import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -17,40 +23,21 @@ import llvmlite.binding as llvm
 
 from xgpu import ir
 from xgpu.errors import CompilerError, InvalidInput
+from xgpu.target.host_checks import CHECK, CHECK_IR
+from xgpu.target.host_context import FRAME_ALIGNMENT, round_up
+from xgpu.target.host_coroutine import COROUTINE_INSTRUCTIONS
+from xgpu.target.host_driver import DRIVER_IR, RUN_BLOCKS, Dim3, Launch, entry_name, entry_point, make_name
 from xgpu.target.host_helpers import HELPER_IR, HELPER_NAMES
+from xgpu.target.host_kernel import make_ready
+from xgpu.target.host_labels import Place
+from xgpu.target.host_sanitizer import Checks
 from xgpu.target.llvm_ir import export_llvm_ir
 from xgpu.target.llvm_module import optimize, parse_llvm_ir
-from xgpu.target.llvm_types import symbol
 
 OPT_LEVEL = 3
 INDEX_ARGUMENTS = 6
-# Threads of a block must meet at these: calling them one after the other would not do.
-_BARRIERS = {"nvvm.barrier", "nvvm.bar.warp.sync", "nvvm.shfl.sync", "nvvm.vote.sync", "nvvm.redux.sync"}
 # These CPU features convert to bf16 with subnormals flushed to zero, which is not what the program says.
 _FLUSHING_FEATURES = ("avx512bf16", "avxneconvert", "avx10.2", "avx10.2-256", "avx10.2-512")
-_HELPER_LIBRARY = "xgpu_helpers"
-
-# Per architecture: LLVM IR that saves the floating-point mode and sets the default one, that restores it, declarations.
-_FLOAT_MODES = {
-    "x86_64": (
-        """  %saved = alloca i32
-  %default = alloca i32
-  store i32 8064, ptr %default
-  call void @llvm.x86.sse.stmxcsr(ptr %saved)
-  call void @llvm.x86.sse.ldmxcsr(ptr %default)""",
-        "  call void @llvm.x86.sse.ldmxcsr(ptr %saved)",
-        "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)",
-    ),
-    "aarch64": (
-        "  %saved = call i64 @llvm.aarch64.get.fpcr()\n  call void @llvm.aarch64.set.fpcr(i64 0)",
-        "  call void @llvm.aarch64.set.fpcr(i64 %saved)",
-        "declare i64 @llvm.aarch64.get.fpcr()\ndeclare void @llvm.aarch64.set.fpcr(i64)",
-    ),
-}
-
-type Dim3 = tuple[int, int, int]
-# From the kernel's name, its number of buffers, grid and block to the LLVM IR of its driver.
-type Driver = Callable[[str, int, Dim3, Dim3], str]
 
 
 @dataclass(frozen=True)
@@ -64,7 +51,12 @@ class BufferParameter:
 
 @dataclass(frozen=True)
 class HostCode:
-    """A kernel compiled for this process. ``address`` is its entry point's and is valid while this object lives."""
+    """A kernel compiled for this process. ``address`` is its entry point's and is valid while this object lives.
+
+    ``context_bytes`` is the size of the context that each call of it needs, 0 if none; the shared memory in it ends at
+    ``shared_end``. ``waits`` names the places where threads wait for each other, in the order of their numbers from 1;
+    ``checks`` is None unless sanitized.
+    """
 
     name: str
     grid: Dim3
@@ -72,134 +64,49 @@ class HostCode:
     parameters: tuple[BufferParameter, ...]
     llvm_ir: str
     address: int
+    context_bytes: int
+    shared_end: int
+    waits: tuple[tuple[str, Place], ...] = field(repr=False)
+    checks: Checks | None = field(repr=False)
     _library: object = field(repr=False, compare=False)
 
 
 def compile_host(
-    module: ir.Module, name: str | None = None, grid: Sequence[int] | None = None, block: Sequence[int] | None = None
+    module: ir.Module,
+    name: str | None = None,
+    grid: Sequence[int] | None = None,
+    block: Sequence[int] | None = None,
+    sanitize: bool = False,
 ) -> HostCode:
     """Compile the kernel of a host-lowered ``llvm``-level module for this CPU; equal kernels are compiled once.
 
-    ``name`` picks one of several kernels; ``grid`` and ``block`` stand in for absent attributes. Raises
-    CompilerError for a module that breaks the contract above or uses what the host cannot run.
+    ``name`` picks one of several kernels; ``grid`` and ``block`` stand in for absent attributes; ``sanitize`` adds the
+    checks of `host_checks`. Raises CompilerError for a module that breaks the contract above or uses what the host
+    cannot run.
     """
     kernel = _find_kernel(module, name)
     symbol_name = _string(kernel, "sym_name")
     parameters = _buffer_parameters(kernel, symbol_name)
-    launch = _dimensions(kernel, "xgpu.grid", grid), _dimensions(kernel, "xgpu.block", block)
-    driver = choose_driver(module, symbol_name)(symbol_name, len(parameters), *launch)
+    shape = _dimensions(kernel, "xgpu.grid", grid), _dimensions(kernel, "xgpu.block", block)
+    buffers = [(parameter.size, parameter.is_readonly) for parameter in parameters]
+    ready = make_ready(module, Launch(symbol_name, len(parameters), *shape), buffers, sanitize)
     machine = _machine()
-    kernel_ir = export_llvm_ir(module, machine.triple, str(machine.target_data))
-    llvm_ir = kernel_ir + driver + entry_point(symbol_name, machine.triple)
-    address, library = _linker().link(llvm_ir, _entry_name(symbol_name))
-    return HostCode(symbol_name, *launch, parameters, llvm_ir, address, library)
+    kernel_ir = export_llvm_ir(ready.module, machine.triple, str(machine.target_data), COROUTINE_INSTRUCTIONS)
+    llvm_ir = kernel_ir + ready.driver + entry_point(ready.launch, machine.triple)
+    functions = [entry_name(symbol_name), *([make_name(symbol_name)] if ready.is_coroutine else [])]
+    (address, *make), library = _linker().link(llvm_ir, functions)
+    context_bytes = ready.frames + (math.prod(shape[1]) * _frame_bytes(make[0], len(parameters)) if make else 0)
+    contract = symbol_name, *shape, parameters
+    code = llvm_ir, address, context_bytes
+    return HostCode(*contract, *code, ready.frames, ready.waits, ready.checks, library)
 
 
-def has_barrier(module: ir.Module) -> bool:
-    """Whether any function of the module makes the threads of a block or warp wait for each other."""
-    found = False
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        found = found or op.name in _BARRIERS
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
+_MAKE_TYPE = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, *[ctypes.c_int32] * 3, ctypes.c_void_p, ctypes.c_void_p)
 
 
-def choose_driver(module: ir.Module, kernel: str) -> Driver:
-    """Return the function that writes the driver which this kernel needs.
-
-    Threads that never wait for each other are run one after the other. Raises CompilerError for a kernel whose
-    threads wait (they need to be coroutines that a driver resumes in turn) or share memory that they write.
-    """
-    if has_barrier(module):
-        raise CompilerError(f"kernel '{kernel}' has a barrier or shuffle: the host runs only kernels without any")
-    for op in module.body.operations:
-        if op.operation.name == "llvm.mlir.global" and "constant" not in op.operation.attributes:
-            shared = _string(op.operation, "sym_name")
-            raise CompilerError(f"kernel '{kernel}' writes the global '{shared}': the host has no shared memory")
-    return loop_driver
-
-
-def loop_driver(name: str, buffers: int, grid: Dim3, block: Dim3) -> str:
-    """Return LLVM IR of a driver that calls the kernel once per thread, x fastest, in one loop nest per block."""
-    load = "  %slot{0} = getelementptr inbounds ptr, ptr %buffers, i64 {0}\n  %buffer{0} = load ptr, ptr %slot{0}"
-    slots = "\n".join(load.format(i) for i in range(buffers))
-    pointers = "".join(f"ptr %buffer{i}, " for i in range(buffers))
-    return f"""
-define internal void {symbol(_driver_name(name))}(ptr noalias readonly %buffers, i64 %first, i64 %last) noinline {{
-entry:
-{slots}
-  %any = icmp slt i64 %first, %last
-  br i1 %any, label %block, label %done
-block:
-  %b = phi i64 [ %first, %entry ], [ %b.next, %block.end ]
-  %bx.wide = urem i64 %b, {grid[0]}
-  %rows = udiv i64 %b, {grid[0]}
-  %by.wide = urem i64 %rows, {grid[1]}
-  %bz.wide = udiv i64 %rows, {grid[1]}
-  %bx = trunc i64 %bx.wide to i32
-  %by = trunc i64 %by.wide to i32
-  %bz = trunc i64 %bz.wide to i32
-  br label %z
-z:
-  %tz = phi i32 [ 0, %block ], [ %tz.next, %z.end ]
-  br label %y
-y:
-  %ty = phi i32 [ 0, %z ], [ %ty.next, %y.end ]
-  br label %x
-x:
-  %tx = phi i32 [ 0, %y ], [ %tx.next, %x ]
-  call void {symbol(name)}({pointers}i32 %tx, i32 %ty, i32 %tz, i32 %bx, i32 %by, i32 %bz)
-  %tx.next = add nuw nsw i32 %tx, 1
-  %x.more = icmp ult i32 %tx.next, {block[0]}
-  br i1 %x.more, label %x, label %y.end
-y.end:
-  %ty.next = add nuw nsw i32 %ty, 1
-  %y.more = icmp ult i32 %ty.next, {block[1]}
-  br i1 %y.more, label %y, label %z.end
-z.end:
-  %tz.next = add nuw nsw i32 %tz, 1
-  %z.more = icmp ult i32 %tz.next, {block[2]}
-  br i1 %z.more, label %z, label %block.end
-block.end:
-  %b.next = add nuw nsw i64 %b, 1
-  %more = icmp slt i64 %b.next, %last
-  br i1 %more, label %block, label %done
-done:
-  ret void
-}}
-"""
-
-
-def entry_point(name: str, triple: str) -> str:
-    """Return LLVM IR of the function that calls a kernel's driver in the default floating-point mode.
-
-    The driver is not inlined into it, so no floating-point operation can be moved out from between the mode changes.
-    Architectures that ``_FLOAT_MODES`` lacks keep the caller's mode.
-    """
-    architecture = {"arm64": "aarch64", "amd64": "x86_64"}.get(triple.split("-")[0], triple.split("-")[0])
-    enter, leave, declarations = _FLOAT_MODES.get(architecture, ("", "", ""))
-    return f"""
-define void {symbol(_entry_name(name))}(ptr %buffers, i64 %first, i64 %last) {{
-{enter}
-  call void {symbol(_driver_name(name))}(ptr %buffers, i64 %first, i64 %last)
-{leave}
-  ret void
-}}
-
-{declarations}
-"""
-
-
-def _driver_name(kernel: str) -> str:
-    return f"{kernel}__driver"
-
-
-def _entry_name(kernel: str) -> str:
-    return f"{kernel}__blocks"
+def _frame_bytes(make: int, buffers: int) -> int:
+    """Return how many bytes of a context a thread takes, by asking the function at the address ``make``."""
+    return round_up(int(_MAKE_TYPE(make)((ctypes.c_void_p * buffers)(), 0, 0, 0, None, None)), FRAME_ALIGNMENT)
 
 
 def _find_kernel(module: ir.Module, name: str | None) -> ir.Operation:
@@ -273,35 +180,52 @@ def _machine() -> llvm.TargetMachine:
     )
 
 
+# What only some kernels call, each in a library of its own.
+_LIBRARIES = {CHECK: CHECK_IR, RUN_BLOCKS: DRIVER_IR}
+
+
 class _Linker:
-    """The process's JIT linker, the helper library that it starts with, and every kernel linked so far by its text."""
+    """The process's JIT linker, the libraries that kernels may call, and every kernel linked so far by its text."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._linked: dict[str, tuple[int, object]] = {}
+        self._linked: dict[str, tuple[list[int], object]] = {}
         self._jit = llvm.create_lljit_compiler(_machine())
-        helpers = llvm.JITLibraryBuilder().add_object_img(_object_code(HELPER_IR))
-        for name in HELPER_NAMES:
-            helpers.export_symbol(name)
-        self._helpers = helpers.link(self._jit, _HELPER_LIBRARY)
+        self._libraries: dict[str, object] = {}
+        self._add_library("xgpu_helpers", HELPER_IR, HELPER_NAMES)
 
-    def link(self, llvm_ir: str, entry: str) -> tuple[int, object]:
-        """Return the address of the function ``entry`` and the object that keeps its code loaded."""
+    def _add_library(self, name: str, llvm_ir: str, functions: Sequence[str]) -> None:
+        if name not in self._libraries:
+            builder = llvm.JITLibraryBuilder().add_object_img(_object_code(llvm_ir))
+            for function in functions:
+                builder.export_symbol(function)
+            self._libraries[name] = builder.link(self._jit, name)
+
+    def link(self, llvm_ir: str, functions: Sequence[str]) -> tuple[list[int], object]:
+        """Return the addresses of functions of a module and the object that keeps its code loaded."""
         with self._lock:
             found = self._linked.get(llvm_ir)
             if found is None:
-                found = self._linked[llvm_ir] = self._link(llvm_ir, entry)
+                for function, library_ir in _LIBRARIES.items():
+                    if f"@{function}(" in llvm_ir:
+                        self._add_library(function, library_ir, [function])
+                found = self._linked[llvm_ir] = self._link(llvm_ir, functions)
             return found
 
-    def _link(self, llvm_ir: str, entry: str) -> tuple[int, object]:
-        builder = llvm.JITLibraryBuilder().add_object_img(_object_code(llvm_ir)).export_symbol(entry)
-        builder.add_jit_library(_HELPER_LIBRARY).add_current_process()
+    def _link(self, llvm_ir: str, functions: Sequence[str]) -> tuple[list[int], object]:
+        builder = llvm.JITLibraryBuilder().add_object_img(_object_code(llvm_ir))
+        for function in functions:
+            builder.export_symbol(function)
+        for name in self._libraries:
+            builder.add_jit_library(name)
+        builder.add_current_process()
         try:
             library = builder.link(self._jit, f"xgpu_kernel_{next(self._numbers)}")
         except RuntimeError as error:
-            raise CompilerError(f"the host cannot link '{entry}', which calls an unknown function: {error}") from error
-        return library[entry], library
+            what = f"the host cannot link '{functions[0]}', which calls an unknown function: {error}"
+            raise CompilerError(what) from error
+        return [library[function] for function in functions], library
 
 
 _linker = cache(_Linker)

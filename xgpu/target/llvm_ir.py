@@ -8,12 +8,13 @@ Python state flags in the discardable string attribute ``xgpu.flags`` (``"nsw nu
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from xgpu import ir
 from xgpu.errors import CompilerError
 from xgpu.target.llvm_functions import function_attributes, function_header, linkage
-from xgpu.target.llvm_ops import instruction_for
+from xgpu.target.llvm_ops import Instruction, instruction_for
 from xgpu.target.llvm_types import TypePrinter, Value, constant, large_table, quote, symbol
 
 # Operations whose results are constants: written at their uses, not as instructions.
@@ -35,22 +36,29 @@ NVPTX_TRIPLE = "nvptx64-nvidia-cuda"
 NVPTX_DATA_LAYOUT = "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64"
 
 
-def export_llvm_ir(module: ir.Module, triple: str = NVPTX_TRIPLE, data_layout: str | None = NVPTX_DATA_LAYOUT) -> str:
+def export_llvm_ir(
+    module: ir.Module,
+    triple: str = NVPTX_TRIPLE,
+    data_layout: str | None = NVPTX_DATA_LAYOUT,
+    instructions: Mapping[str, Instruction] = MappingProxyType({}),
+) -> str:
     """Return the LLVM IR text of an ``llvm``-level module for a target triple.
 
     A function marked ``xgpu.kernel`` becomes a ``ptx_kernel`` with its block size as ``nvvm.reqntid`` if the triple
     is NVPTX; for any other triple it becomes an ``internal alwaysinline`` function for a driver to call. Hints that
-    LLVM may ignore (alias scopes, access groups, TBAA) are left out. Raises CompilerError for an operation, type
+    LLVM may ignore (alias scopes, access groups, TBAA) are left out. ``instructions`` says how further operations, of
+    other dialects, are written. Raises CompilerError for an operation, type
     or attribute that has no LLVM IR form here.
     """
-    return _ModuleWriter(triple, data_layout).write(module)
+    return _ModuleWriter(triple, data_layout, instructions).write(module)
 
 
 class _ModuleWriter:
     """Collects the parts of one module: globals and functions, and what they need declared."""
 
-    def __init__(self, triple: str, data_layout: str | None):
+    def __init__(self, triple: str, data_layout: str | None, instructions: Mapping[str, Instruction]):
         self.types = TypePrinter()
+        self.instructions = instructions
         self.is_nvptx = triple.startswith("nvptx")
         self._header = [f"target triple = {quote(triple)}"]
         if data_layout:
@@ -153,6 +161,7 @@ class _FunctionWriter:
         self.declare = module.declare
         self.metadata = module.metadata
         self.loop_metadata = module.loop_metadata
+        self._instructions = module.instructions
         self._blocks = blocks
         self._labels = {block: f"bb{index}" for index, block in enumerate(blocks)}
         self._names: dict[Value, str] = {}
@@ -212,7 +221,7 @@ class _FunctionWriter:
                     yield f"{label}:\n  br label %{self._labels[successor]}"
 
     def _instruction(self, op: ir.Operation, name: str) -> str:
-        write = instruction_for(name)
+        write = instruction_for(name) or self._instructions.get(name)
         if write is None:
             raise _located(op, CompilerError("no LLVM IR form is known for this operation"))
         try:

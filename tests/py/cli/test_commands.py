@@ -139,9 +139,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
     runs: list[list[Any]] = []
     run = Compiled.run
 
-    def recorded(self: Compiled, *arrays: Any, on: str = "host") -> Any:
+    def recorded(self: Compiled, *arrays: Any, **options: Any) -> Any:
         runs.append(list(arrays))
-        return run(self, *arrays, on=on)
+        return run(self, *arrays, **options)
 
     monkeypatch.setattr(Compiled, "run", recorded)
     return runs

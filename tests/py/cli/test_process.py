@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,14 +12,31 @@ OPT = [sys.executable, "-m", "xgpu.tools.xgpu_opt"]
 XGPU = [sys.executable, "-m", "xgpu.cli.main"]
 
 
+# With it, Python says more on stderr when native code crashes.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONFAULTHANDLER"}
+PATIENCE = 300
+"""Seconds after which a process that does not end counts as one that never will."""
+
+
 def execute(command: list[str], stdin: str = "") -> tuple[int, str, str]:
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=PATIENCE, check=False, env=ENVIRONMENT
+    )
     return done.returncode, done.stdout, done.stderr
 
 
 def start(command: list[str]) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=ENVIRONMENT)
+
+
+def start_reading(command: list[str]) -> subprocess.Popen[bytes]:
+    """Start a command and wait until it reads its input, which is more than a pipe holds."""
+    process = start(command)
+    assert process.stdin is not None
+    process.stdin.write(b"module {" + b" " * (1 << 20))
+    process.stdin.flush()
+    return process
 
 
 @pytest.mark.parametrize("command", [OPT, XGPU], ids=["xgpu-opt", "xgpu"])
@@ -50,26 +66,20 @@ def test_a_crash_in_native_code_is_a_diagnostic(tmp_path: Path) -> None:
 
 
 def test_interrupt_is_quiet() -> None:
-    process = start(OPT)
-    # Reading stdin is what it does from then on; before that it could not yet be ready for the signal.
-    assert process.stdin is not None
-    process.stdin.write(b"module {")
-    process.stdin.flush()
-    time.sleep(2)
+    process = start_reading(OPT)
     os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_process_stays_behind(number: signal.Signals) -> None:
-    process = start(OPT)
-    time.sleep(1)
+    process = start_reading(OPT)
     process.send_signal(number)
     # Both processes hold stdout: this returns when both are gone.
     assert process.stdout is not None
     assert process.stdout.read() == b""
-    assert process.wait(timeout=20) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
+    assert process.wait(timeout=PATIENCE) == (143 if number == signal.SIGTERM else -signal.SIGKILL)
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
@@ -80,7 +90,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     process.stdin.write(functions.encode())
     process.stdin.close()
     assert process.stderr.read() == b""
-    assert process.wait(timeout=20) == 141
+    assert process.wait(timeout=PATIENCE) == 141
 
 
 def test_xgpu_opt_starts_without_jax() -> None:

@@ -16,3 +16,23 @@ def test_packed_arrays_cannot_be_concatenated_by_xla(dtype: str) -> None:
     np.testing.assert_array_equal(result.astype(np.float32), [1, 0, 1, 1, 0, 1])
     with pytest.raises(ToolError, match=f"on the CPU it does not concatenate arrays of {dtype}"):
         program.reference(array)
+
+
+@pytest.mark.parametrize("padding", [(0, -1), (-2, 0), (-1, -1)])
+def test_windows_that_only_cut_off_edges_end_xla(padding: tuple[int, int]) -> None:
+    program = xgpu.compile(lambda x: lax.reduce_window(x, 0, lax.add, (1,), (1,), [padding]), "s32[5]")
+    array = np.arange(5, dtype=np.int32)
+    (result,) = program.run(array, on="host")
+    np.testing.assert_array_equal(result, array[-padding[0] : 5 + padding[1]])
+    with pytest.raises(ToolError, match="no reduce_window that only cuts off edges"):
+        program.reference(array)
+
+
+@pytest.mark.parametrize(
+    ("window", "strides", "padding"),
+    [((2,), (1,), (0, -1)), ((1,), (2,), (0, -1)), ((1,), (1,), (1, -1)), ((1,), (1,), (0, 0))],
+)
+def test_other_windows_are_compared(window: tuple[int], strides: tuple[int], padding: tuple[int, int]) -> None:
+    program = xgpu.compile(lambda x: lax.reduce_window(x, 0, lax.add, window, strides, [padding]), "s32[5]")
+    array = np.arange(5, dtype=np.int32)
+    np.testing.assert_array_equal(program.run(array, on="host")[0], program.reference(array)[0])

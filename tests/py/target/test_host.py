@@ -4,7 +4,9 @@ import pytest
 
 from xgpu import ir
 from xgpu.errors import CompilerError, InvalidInput
-from xgpu.target.host import compile_host, entry_point, has_barrier, loop_driver
+from xgpu.target.host import compile_host
+from xgpu.target.host_context import SHARED, place_tiles
+from xgpu.target.host_driver import DRIVER_IR, Launch, coroutine_driver, entry_point, loop_driver
 from xgpu.target.llvm_module import parse_llvm_ir
 
 INDICES = "%tx: i32, %ty: i32, %tz: i32, %bx: i32, %by: i32, %bz: i32"
@@ -24,12 +26,14 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-def test_driver_is_valid_llvm_ir() -> None:
-    arguments = ", ".join(["ptr"] * 3 + ["i32"] * 6)
-    driver = loop_driver("a kernel", 3, (5, 3, 2), (32, 4, 1))
+def test_drivers_are_valid_llvm_ir() -> None:
+    launch = Launch("a kernel", 3, (5, 3, 2), (32, 4, 1), has_context=True, frames=4096)
+    arguments = ", ".join(["ptr"] * 3 + ["i32"] * 6 + ["ptr"])
     for triple in ("x86_64-unknown-linux-gnu", "arm64-apple-darwin", "riscv64-unknown-linux-gnu"):
-        entry = entry_point("a kernel", triple)
-        parse_llvm_ir(f'declare void @"a kernel"({arguments})\n{driver}\n{entry}')
+        entry = entry_point(launch, triple)
+        parse_llvm_ir(f'declare void @"a kernel"({arguments})\n{loop_driver(launch)}\n{entry}')
+        parse_llvm_ir(f'declare ptr @"a kernel"({arguments}, ptr)\n{coroutine_driver(launch, 2)}\n{entry}')
+    parse_llvm_ir(DRIVER_IR)
 
 
 def test_kernels_without_buffers(context: ir.Context) -> None:
@@ -48,13 +52,58 @@ def test_parameters(context: ir.Context) -> None:
 
 
 @pytest.mark.parametrize("body", ["nvvm.barrier", "%s = nvvm.shfl.sync bfly %tx, %tx, %tx, %tx : i32 -> i32"])
-def test_kernel_whose_threads_wait(context: ir.Context, body: str) -> None:
-    assert has_barrier(ir.Module.parse(kernel(body)))
-    assert "kernel 'k' has a barrier or shuffle" in refusal(kernel(body))
+def test_barrier_of_the_gpu(context: ir.Context, body: str) -> None:
+    assert "exists on NVIDIA GPUs only" in refusal(kernel(body))
 
 
-def test_kernel_with_shared_memory(context: ir.Context) -> None:
-    assert "writes the global 'tile'" in refusal(f"llvm.mlir.global internal @tile() : i32\n{kernel()}")
+def test_barrier_in_another_function(context: ir.Context) -> None:
+    wait = "llvm.call @xgpu_host_barrier() : () -> ()"
+    module = f"llvm.func @xgpu_host_barrier()\nllvm.func @f() {{\n{wait}\nllvm.return\n}}\n"
+    assert "the function 'f' has a barrier or shuffle: on the host only kernels may" in refusal(module + kernel(wait))
+
+
+def test_shuffle_in_part_of_a_warp(context: ir.Context) -> None:
+    declaration = "llvm.func @xgpu_host_shuffle_xor(i32, i32) -> i32\n"
+    text = declaration + kernel("%s = llvm.call @xgpu_host_shuffle_xor(%tx, %tx) : (i32, i32) -> i32")
+    text = text.replace("block = array<i64: 1,", "block = array<i64: 48,")
+    assert "all 32 threads of a warp take part, and blocks of 48 threads, which are not whole warps" in refusal(text)
+
+
+def test_tile_with_a_value(context: ir.Context) -> None:
+    text = f"llvm.mlir.global internal @tile(1 : i32) : i32\n{kernel()}"
+    assert "the global 'tile' is written and has an initial value" in refusal(text)
+
+
+def test_tile_of_too_large_an_alignment(context: ir.Context) -> None:
+    text = f"llvm.mlir.global internal @tile() {{alignment = 2048 : i64}} : i32\n{kernel()}"
+    assert "the tile 'tile' is aligned to 2048 bytes, on the host at most to 1024" in refusal(text)
+
+
+def test_tile_of_unknown_size(context: ir.Context) -> None:
+    text = f"llvm.mlir.global internal @tile() : !llvm.struct<(i32, f32)>\n{kernel()}"
+    assert "the size of !llvm.struct<(i32, f32)> is not known" in refusal(text)
+
+
+def test_tiles_are_aligned_and_apart(context: ir.Context) -> None:
+    module = ir.Module.parse(f"""
+      llvm.mlir.global external @dynamic() {{alignment = 128 : i64}} : !llvm.array<0 x i8>
+      llvm.mlir.global internal @a() {{alignment = 1024 : i64}} : !llvm.array<3 x vector<4xi4>>
+      llvm.mlir.global internal @b() : !llvm.array<2 x array<5 x f64>>
+      llvm.mlir.global internal constant @table(7 : i32) : i32
+      {kernel(attributes=ONE_THREAD + ", xgpu.shared_bytes = 96 : i64")}""")
+    entry = next(op.operation for op in module.body.operations if op.operation.name == "llvm.func")
+    tiles = [(tile.name, tile.offset - SHARED, tile.size) for tile in place_tiles(module, entry)]
+    assert tiles == [("a", 0, 6), ("b", 16, 80), ("dynamic", 128, 96)]
+
+
+def test_the_module_is_left_as_it_was(context: ir.Context) -> None:
+    wait = "llvm.call @xgpu_host_barrier() : () -> ()"
+    tile = "llvm.mlir.global internal @tile() : i32\nllvm.func @xgpu_host_barrier()\n"
+    module = ir.Module.parse(tile + kernel(wait))
+    before = str(module)
+    code = compile_host(module, sanitize=True)
+    assert str(module) == before
+    assert code.context_bytes > SHARED and code.checks is not None
 
 
 def test_kernel_lowered_for_the_gpu(context: ir.Context) -> None:

@@ -1,0 +1,65 @@
+"""Kernels as coroutines: how often they suspend, and how large they become."""
+
+import pytest
+
+from xgpu import ir
+from xgpu.target import host
+from xgpu.target.host import HostCode, compile_host
+from xgpu.target.llvm_module import optimize, parse_llvm_ir
+
+INDICES = "%tx: i32, %ty: i32, %tz: i32, %bx: i32, %by: i32, %bz: i32"
+
+
+def butterflies(chains: int, steps: int, between: str = "") -> HostCode:
+    """A kernel of chains of shuffles and additions, written one after the other, whose sum is stored."""
+    lines = ["%c1 = llvm.mlir.constant(1 : i32) : i32", "%t = llvm.add %tx, %c1 : i32"]
+    total = "%t"
+    for chain in range(chains):
+        value = f"%v{chain}"
+        lines.append(f"{value} = llvm.mul {total if chain == 0 else '%t'}, %tx : i32")
+        for step in range(steps):
+            lines += [
+                f"%s{chain}_{step} = llvm.call @xgpu_host_shuffle_xor({value}, %c1) : (i32, i32) -> i32",
+                between.format(chain, step),
+                f"%a{chain}_{step} = llvm.add {value}, %s{chain}_{step} : i32",
+            ]
+            value = f"%a{chain}_{step}"
+        lines.append(f"%sum{chain} = llvm.add {total}, {value} : i32")
+        total = f"%sum{chain}"
+    body = "\n".join(lines)
+    text = f"""llvm.func @xgpu_host_shuffle_xor(i32, i32) -> i32
+      llvm.func @k(%out: !llvm.ptr, {INDICES}) attributes {{
+          xgpu.kernel, xgpu.grid = array<i64: 1, 1, 1>, xgpu.block = array<i64: 32, 1, 1>}} {{
+        {body}
+        llvm.store {total}, %out : i32, !llvm.ptr
+        llvm.return
+      }}"""
+    return compile_host(ir.Module.parse(text))
+
+
+@pytest.mark.parametrize(("chains", "steps", "sites"), [(1, 5, 5), (4, 5, 5), (8, 3, 3), (9, 3, 6)])
+def test_independent_shuffles_are_one_step(context: ir.Context, chains: int, steps: int, sites: int) -> None:
+    """At most eight values are exchanged in a step."""
+    assert [name for name, _ in butterflies(chains, steps).waits] == [f"shuffle {n}" for n in range(1, sites + 1)]
+
+
+def test_shuffles_stay_on_their_side_of_an_access(context: ir.Context) -> None:
+    stores = "%u{0}_{1} = llvm.load %out : !llvm.ptr -> i32"
+    assert len(butterflies(4, 2, stores).waits) == 8
+
+
+def test_code_grows_with_the_number_of_shuffles_only(context: ir.Context) -> None:
+    """LLVM alone would compute each sum anew behind each shuffle."""
+    sizes = []
+    for steps in (40, 80):
+        module = parse_llvm_ir(butterflies(1, steps).llvm_ir)
+        optimize(module, host._machine(), host.OPT_LEVEL)
+        sizes.append(sum(1 for function in module.functions for block in function.blocks for _ in block.instructions))
+    assert sizes[1] < 2.2 * sizes[0]
+
+
+def test_the_frame_is_asked_for_without_running_the_kernel(context: ir.Context) -> None:
+    """The context has room for a frame for each of the 32 threads, aligned to 64 bytes."""
+    code = butterflies(1, 1)
+    frames = code.context_bytes - code.shared_end
+    assert frames >= 32 * 64 and frames % (32 * 64) == 0
