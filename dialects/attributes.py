@@ -21,10 +21,22 @@ INPUTS = "xgpu.inputs"
 """How many leading tensor parameters of a kernel are read-only inputs; the others are outputs."""
 INDEX_BITS = "xgpu.index_bits"
 """Width of index arithmetic in a kernel's module: 32 or 64."""
+ALIASES = "xgpu.aliases"
+"""Of each output of a kernel, the number of the input whose memory it starts as, or -1, as array<i64: ...>.
+
+The kernel updates such an output in place and never reads that input."""
+OVERWRITES = "xgpu.overwrites"
+"""Numbers of the outputs of a kernel to whose elements several threads may store, as array<i64: ...>.
+
+Which of them is the last is not defined, so that this is no race."""
+SHARED_BYTES = "xgpu.shared_bytes"
+"""Bytes of dynamic shared memory that a launch must ask for; a kernel without it asks for none."""
 EMITTER = "xgpu.emitter"
 """Name of the emitter that made a kernel, or that the planner chose for a fusion."""
 COLD = "xgpu.cold"
 """Unit attribute of a function that is seldom called: it stays a call, which costs its callers no code or registers."""
+GRADE = "xgpu.grade"
+"""Attribute of a function of f32 whose result is then rounded to a narrower type: that type's width, 16 for bf16."""
 LEVEL = "xgpu.level"
 """Module attribute: the level that the module is at, a string."""
 RANGE = "xgpu.range"
@@ -68,6 +80,12 @@ SYMBOL = AttributeKind(
     lambda attribute: isinstance(attribute, ir.FlatSymbolRefAttr),
     lambda name: ir.FlatSymbolRefAttr.get(name),
     lambda attribute: ir.FlatSymbolRefAttr(attribute).value,
+)
+INTEGER = AttributeKind(
+    "an integer of type i64",
+    lambda attribute: isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64",
+    lambda value: int_attribute(value),
+    lambda attribute: int_of(attribute),
 )
 
 

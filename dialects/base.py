@@ -24,6 +24,14 @@ ANY = TypeConstraint("any type", lambda type_: True)
 INDEX = TypeConstraint("index", lambda type_: isinstance(type_, ir.IndexType))
 FLOAT = TypeConstraint("a floating-point type", lambda type_: isinstance(type_, ir.FloatType))
 BOOL = TypeConstraint("i1", lambda type_: str(type_) == "i1")
+SCALAR = TypeConstraint(
+    "an integer, floating-point or complex type",
+    lambda type_: isinstance(type_, ir.IntegerType | ir.FloatType | ir.ComplexType),
+)
+TENSOR = TypeConstraint(
+    "a tensor of static shape", lambda type_: isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
+)
+VECTOR = TypeConstraint("a vector of one dimension", lambda type_: isinstance(type_, ir.VectorType) and type_.rank == 1)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from xgpu import ir
 from xgpu.dialects import attributes
@@ -18,6 +19,7 @@ def attribute_problems(function: ir.Operation) -> Iterator[str]:
     for name, check in _CHECKS.items():
         if name in present and (problem := check(present[name])):
             yield f"attribute '{name}': {problem}, got {present[name]}"
+    yield from _alias_problems(function)
     if "arg_attrs" not in present:
         return
     for number, argument in enumerate(ir.ArrayAttr(present["arg_attrs"])):
@@ -31,6 +33,30 @@ def attribute_problems(function: ir.Operation) -> Iterator[str]:
             problem = "expected array<i64: lower, upper>"
         if problem:
             yield f"argument {number}, attribute '{attributes.RANGE}': {problem}, in {argument}"
+
+
+def _alias_problems(function: ir.Operation) -> Iterator[str]:
+    """Yield where ``xgpu.aliases`` does not name an input, of the output's type, for each output of a kernel."""
+    present = function.attributes
+    names = (attributes.ALIASES, attributes.INPUTS, "function_type")
+    if any(name not in present for name in names) or any(_CHECKS[name](present[name]) for name in names[:2]):
+        return
+    aliases, inputs = attributes.int_array_of(present[names[0]]), attributes.int_of(present[names[1]])
+    aliased = [number for number in aliases if number >= 0]
+    got = f"got {present[names[0]]}"
+    if any(number >= inputs for number in aliased) or len(set(aliased)) != len(aliased):
+        yield f"attribute '{names[0]}': expected different numbers of the {inputs} inputs, or -1, {got}"
+        return
+    type_: Any = ir.TypeAttr(present[names[2]]).value
+    if not isinstance(type_, ir.FunctionType) or not type_.results:
+        # Outputs are results only as long as the program is functional.
+        return
+    if len(aliases) != len(type_.results) or inputs + len(aliases) > len(type_.inputs):
+        yield f"attribute '{names[0]}': expected one number for each of the {len(type_.results)} outputs, {got}"
+        return
+    for number, output in zip(aliases, type_.inputs[inputs:], strict=False):
+        if number >= 0 and type_.inputs[number] != output:
+            yield f"attribute '{names[0]}': expected input {number} to be of its output's type {output}, {got}"
 
 
 def _int64s(attribute: ir.Attribute) -> tuple[int, ...] | None:
@@ -59,6 +85,16 @@ def _dimensions(limits: tuple[int, int, int], most: int | None) -> Callable[[ir.
     return problem
 
 
+def _aliases_problem(attribute: ir.Attribute) -> str | None:
+    values = _int64s(attribute)
+    return None if values is not None and min(values, default=0) >= -1 else "expected array<i64: ...> of inputs or -1"
+
+
+def _outputs_problem(attribute: ir.Attribute) -> str | None:
+    values = _int64s(attribute)
+    return None if values is not None and min(values, default=0) >= 0 else "expected array<i64: ...> of outputs"
+
+
 def _integer_problem(attribute: ir.Attribute) -> str | None:
     is_count = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64" and attribute.value >= 0
     return None if is_count else "expected a count of type i64"
@@ -82,6 +118,9 @@ _CHECKS: dict[str, Callable[[ir.Attribute], str | None]] = {
     attributes.GRID: _dimensions(_MAX_GRID, None),
     attributes.BLOCK: _dimensions(_MAX_BLOCK, MAX_THREADS_PER_BLOCK),
     attributes.INPUTS: _integer_problem,
+    attributes.ALIASES: _aliases_problem,
+    attributes.OVERWRITES: _outputs_problem,
+    attributes.SHARED_BYTES: _integer_problem,
     attributes.INDEX_BITS: _index_bits_problem,
     attributes.EMITTER: _string_problem,
 }

@@ -5,17 +5,11 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.dialects.attributes import MAP, SYMBOL, map_of
-from xgpu.dialects.base import ANY, BOOL, FLOAT, INDEX, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.base import ANY, BOOL, INDEX, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.namespace import YIELD, XgpuDialect, terminator_problems
+from xgpu.dialects.scalar_functions import FUNCTION_OPS
+from xgpu.dialects.threads import THREAD_OPS
 from xgpu.indexing.indexing_map import IndexingMap
-
-
-class XgpuDialect(ir.Dialect):
-    """The namespace of the operations below."""
-
-    DIALECT_NAMESPACE = "xgpu"
-
-
-ir.register_dialect(XgpuDialect)
 
 
 def _dim_count(op: ir.OpView) -> int:
@@ -170,17 +164,7 @@ class LoopOp(DeclaredOp):
         if expected != got:
             yield f"expected body arguments ({', '.join(expected)}), got ({', '.join(got)})"
             return
-        yield from _terminator_problems(blocks[0], inits)
-
-
-def _terminator_problems(block: ir.Block, carried: list[str]) -> Iterator[str]:
-    operations = list(block.operations)
-    if not operations or operations[-1].operation.name != YieldOp.OPERATION_NAME:
-        yield "expected the body to end with xgpu.yield"
-        return
-    yielded = [str(value.type) for value in operations[-1].operation.operands]
-    if yielded != carried:
-        yield f"expected xgpu.yield of ({', '.join(carried)}), got ({', '.join(yielded)})"
+        yield from terminator_problems(blocks[0], inits)
 
 
 @ir.register_operation(XgpuDialect)
@@ -193,7 +177,7 @@ class YieldOp(DeclaredOp):
     ```
     """
 
-    OPERATION_NAME = "xgpu.yield"
+    OPERATION_NAME = YIELD
     OPERANDS = (Values("values", ANY, "The region's results.", variadic=True),)
     TERMINATOR = True
 
@@ -248,38 +232,13 @@ class PureCallOp(DeclaredOp):
             yield f"expected operands and results to fit '@{self.callee}' of type {type_}, got {got}"
 
 
-@ir.register_operation(XgpuDialect)
-@declare
-class ErfInvOp(DeclaredOp):
-    """The inverse of the error function of a scalar: infinite at 1 and -1, NaN beyond.
-
-    It is what `math.erf_inv` would be, if the math dialect had it: `expand-math` writes it out.
-
-    ```mlir
-    %y = "xgpu.erf_inv"(%x) : (f32) -> f32
-    ```
-    """
-
-    OPERATION_NAME = "xgpu.erf_inv"
-    OPERANDS = (Values("argument", FLOAT, "A number from -1 to 1."),)
-    RESULTS = (Values("value", FLOAT, "The number whose error function it is."),)
-
-    @classmethod
-    def build(cls, argument: ir.Value, loc: ir.Location | None = None) -> ir.Value:
-        """Create the operation and return its result."""
-        return cls.create([argument], [argument.type], loc=loc).operation.results[0]
-
-    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
-        """The types of operand and result are one."""
-        operand, result = self.operation.operands[0].type, self.operation.results[0].type
-        if operand != result:
-            yield f"expected a result of the operand's type {operand}, got {result}"
-
-
-OPS: dict[str, type[DeclaredOp]] = {
-    op.OPERATION_NAME: op for op in (ApplyIndexingOp, InDomainOp, LoopOp, YieldOp, PureCallOp, ErfInvOp)
-}
+_OPS: tuple[type[DeclaredOp], ...] = (
+    *(ApplyIndexingOp, InDomainOp, LoopOp, YieldOp, PureCallOp),
+    *FUNCTION_OPS,
+    *THREAD_OPS,
+)
+OPS: dict[str, type[DeclaredOp]] = {op.OPERATION_NAME: op for op in _OPS}
 """Every operation of the dialect by name."""
 
-FUNCTIONS = frozenset([ErfInvOp.OPERATION_NAME])
+FUNCTIONS = frozenset(op.OPERATION_NAME for op in FUNCTION_OPS)
 """Functions of scalars, which stay until `expand-math` as those of the math dialect do."""

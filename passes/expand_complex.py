@@ -7,13 +7,15 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import ELEMENT_TYPE
+from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, PredicatedExtractOp, PredicatedInsertOp
+from xgpu.dialects.xgpu import YieldOp
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.refusals import refuse, refuse_type
 
 _STRUCTURAL = frozenset(
     (
         *("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"),
-        *("func.call", "func.return", "xgpu.loop", "xgpu.yield", "xgpu.pure_call"),
+        *("func.call", "func.return", "xgpu.loop", "xgpu.yield", "xgpu.pure_call", "xgpu.shuffle_reduce"),
     )
 )
 """Operations that hand values on, whatever their types."""
@@ -69,16 +71,20 @@ def _stored(type_: ir.Type) -> ir.Type:
     """Return a tensor type with complex elements replaced by integers; any other type is unchanged."""
     if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.ComplexType):
         return type_
-    bits = 2 * ir.FloatType(ir.ComplexType(type_.element_type).element_type).width
-    return ir.RankedTensorType.get(type_.shape, ir.IntegerType.get_signless(bits))
+    return ir.RankedTensorType.get(type_.shape, _stored_scalar(type_.element_type))
+
+
+def _stored_scalar(type_: ir.Type) -> ir.Type:
+    """Return the type in memory of a complex type."""
+    return ir.IntegerType.get_signless(2 * ir.FloatType(ir.ComplexType(type_).element_type).width)
 
 
 def _brings_complex(op: ir.Operation) -> bool:
-    """Tell whether ``op`` makes complex numbers, takes them as a function, or is a constant tensor of them."""
+    """Tell whether ``op`` makes complex numbers or a tensor of them, or is a function that takes them."""
     name = op.name
     if name == "func.func":
         return any(_stored(each.type) != each.type or _is_complex(each) for each in _arguments(op))
-    if name == "arith.constant":
+    if name in ("arith.constant", AllocateSharedOp.OPERATION_NAME):
         return _stored(op.results[0].type) != op.results[0].type
     return name.startswith("complex.")
 
@@ -105,6 +111,8 @@ class _Expander:
             if op.name == "func.func":
                 _expand_signature(op)
                 self._expand_arguments(op)
+            elif op.name == AtomicRmwOp.OPERATION_NAME:
+                self._unpack_old(op)
             elif any(map(_is_complex, op.results)) or any(map(_is_complex, op.operands)):
                 self._expand(op)
             elif op.name in _STRUCTURAL:
@@ -123,7 +131,22 @@ class _Expander:
                     refuse_type(op, "constant tensors", value.type)
                 value.set_type(type_)
 
+    def _unpack_old(self, op: ir.Operation) -> None:
+        """Let the body of an atomic update take the integer that its element is in memory."""
+        body = op.regions[0].blocks[0]
+        old = body.arguments[0]
+        if not _is_complex(old):
+            return
+        stored = ir.RankedTensorType(op.operands[0].type).element_type
+        with ir.InsertionPoint.at_block_begin(body), op.location:
+            self._parts[old] = _unpack(body.add_argument(stored, op.location), old.type)
+        self._arguments.append(old)
+
     def _expand(self, op: ir.Operation) -> None:
+        if op.name == YieldOp.OPERATION_NAME and _updates_atomically(op.parent):
+            with ir.InsertionPoint(op), op.location:
+                op.operands[0] = self._pack(op.operands[0])
+            return
         if op.name in _STRUCTURAL:
             self._expand_structural(op)
             return
@@ -194,20 +217,41 @@ class _Expander:
 
     def extract(self, op: ir.Operation) -> None:
         """Take the parts of an element that is read."""
-        part = ir.ComplexType(op.results[0].type).element_type
         stored = ir.RankedTensorType(op.operands[0].type).element_type
         read = _create(op.name, list(op.operands), stored)
-        parts = _create("llvm.bitcast", [read], ir.VectorType.get([2], part))
-        re, im = (_element(parts, position) for position in range(2))
-        self.replace(op, (re, im))
+        self.replace(op, _unpack(read, op.results[0].type))
+
+    def extract_predicated(self, op: ir.Operation) -> None:
+        """Take the parts of an element that is read, or of the fallback."""
+        condition, fallback, *rest = op.operands
+        packed = self._pack(fallback)
+        read = _create(op.name, [condition, packed, *rest], packed.type)
+        self.replace(op, _unpack(read, op.results[0].type))
 
     def insert(self, op: ir.Operation) -> None:
         """Join the parts of an element that is written."""
-        value, tensor = op.operands[0], op.operands[1]
+        op.operands[0] = self._pack(op.operands[0])
+
+    def insert_predicated(self, op: ir.Operation) -> None:
+        """Join the parts of an element that may be written."""
+        op.operands[1] = self._pack(op.operands[1])
+
+    def _pack(self, value: ir.Value) -> ir.Value:
+        """Return a complex number as it is in memory."""
         re, im = self._parts[value]
-        stored = ir.RankedTensorType(tensor.type).element_type
         parts = _create("vector.from_elements", [re, im], ir.VectorType.get([2], re.type))
-        op.operands[0] = _create("llvm.bitcast", [parts], stored)
+        return _create("llvm.bitcast", [parts], _stored_scalar(value.type))
+
+
+def _updates_atomically(op: ir.Operation | ir.OpView | None) -> bool:
+    return op is not None and op.name == AtomicRmwOp.OPERATION_NAME
+
+
+def _unpack(stored: ir.Value, type_: ir.Type) -> _Parts:
+    """Return the parts of a number of complex ``type_`` from what is in memory."""
+    parts = _create("llvm.bitcast", [stored], ir.VectorType.get([2], ir.ComplexType(type_).element_type))
+    re, im = (_element(parts, position) for position in range(2))
+    return re, im
 
 
 def _create(name: str, operands: Sequence[ir.Value], type_: ir.Type) -> ir.Value:
@@ -240,6 +284,8 @@ _REWRITES: Mapping[str, Callable[[_Expander, ir.Operation], None]] = {
     "complex.re": lambda expander, op: expander.take(op, 0),
     "tensor.extract": _Expander.extract,
     "tensor.insert": _Expander.insert,
+    PredicatedExtractOp.OPERATION_NAME: _Expander.extract_predicated,
+    PredicatedInsertOp.OPERATION_NAME: _Expander.insert_predicated,
 }
 
 

@@ -5,9 +5,18 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import COLD
-from xgpu.dialects.xgpu import ErfInvOp
-from xgpu.passes import math_exponential, math_logarithm, math_special, math_trigonometry
+from xgpu.dialects.attributes import COLD, GRADE
+from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, ErfInvOp, LgammaOp, LogisticOp
+from xgpu.passes import (
+    math_bessel,
+    math_exponential,
+    math_gamma,
+    math_logarithm,
+    math_power,
+    math_short,
+    math_special,
+    math_trigonometry,
+)
 from xgpu.passes.base import Pass, function_name, functions, walk
 from xgpu.passes.math_builder import Constants, MathBuilder, Target
 
@@ -16,10 +25,14 @@ _Build = Callable[..., ir.Value | Sequence[ir.Value]]
 
 @dataclass(frozen=True)
 class Expansion:
-    """How to write one function. A large one becomes a function of the module, once per type, that is called."""
+    """How to write one function. A large one becomes a function of the module, once per type, that is called.
+
+    ``short`` is how to write it if the result is then rounded to bf16; the same way if left out.
+    """
 
     build: Callable[..., ir.Value]
     is_large: bool = False
+    short: Callable[..., ir.Value] | None = None
 
 
 _EXPONENTIAL = {
@@ -31,38 +44,47 @@ _EXPONENTIAL = {
     "cosh": Expansion(math_exponential.cosh, is_large=True),
 }
 _LOGARITHM = {
-    "log": Expansion(math_logarithm.log),
+    "log": Expansion(math_logarithm.log, short=math_short.log),
     "log2": Expansion(math_logarithm.log2),
-    "log1p": Expansion(math_logarithm.log1p),
-    "powf": Expansion(math_logarithm.powf, is_large=True),
-    "asinh": Expansion(math_logarithm.asinh, is_large=True),
-    "acosh": Expansion(math_logarithm.acosh, is_large=True),
-    "atanh": Expansion(math_logarithm.atanh, is_large=True),
+    "log1p": Expansion(math_logarithm.log1p, short=math_short.log1p),
+    "powf": Expansion(math_power.powf, is_large=True),
+    "asinh": Expansion(math_logarithm.asinh, is_large=True, short=math_short.asinh),
+    "acosh": Expansion(math_logarithm.acosh, is_large=True, short=math_short.acosh),
+    "atanh": Expansion(math_logarithm.atanh, is_large=True, short=math_short.atanh),
 }
 _TRIGONOMETRY = {
     "sin": Expansion(math_trigonometry.sin),
     "cos": Expansion(math_trigonometry.cos),
     "tan": Expansion(math_trigonometry.tan, is_large=True),
-    "asin": Expansion(math_trigonometry.asin, is_large=True),
-    "acos": Expansion(math_trigonometry.acos, is_large=True),
+    "asin": Expansion(math_trigonometry.asin, is_large=True, short=math_short.asin),
+    "acos": Expansion(math_trigonometry.acos, is_large=True, short=math_short.acos),
     "atan": Expansion(math_trigonometry.atan, is_large=True),
     "atan2": Expansion(math_trigonometry.atan2, is_large=True),
 }
 _SPECIAL = {
     "rsqrt": Expansion(math_special.rsqrt),
     "cbrt": Expansion(math_special.cbrt, is_large=True),
-    "erf": Expansion(math_special.erf, is_large=True),
-    "erfc": Expansion(math_special.erfc, is_large=True),
+    "erf": Expansion(math_special.erf, is_large=True, short=math_short.erf),
+    "erfc": Expansion(math_special.erfc, is_large=True, short=math_short.erfc),
 }
-_OWN = {ErfInvOp.OPERATION_NAME: Expansion(math_special.erf_inv, is_large=True)}
+_OWN = {
+    BesselI0eOp.OPERATION_NAME: Expansion(math_bessel.bessel_i0e, is_large=True),
+    BesselI1eOp.OPERATION_NAME: Expansion(math_bessel.bessel_i1e, is_large=True),
+    DigammaOp.OPERATION_NAME: Expansion(math_gamma.digamma, is_large=True),
+    ErfInvOp.OPERATION_NAME: Expansion(math_special.erf_inv, is_large=True, short=math_short.erf_inv),
+    LgammaOp.OPERATION_NAME: Expansion(math_gamma.lgamma, is_large=True),
+    LogisticOp.OPERATION_NAME: Expansion(math_exponential.logistic),
+}
 EXPANSIONS = _OWN | {
     f"math.{name}": each for name, each in (_EXPONENTIAL | _LOGARITHM | _TRIGONOMETRY | _SPECIAL).items()
 }
 """Every function that is written out, by operation name; other operations of the math dialect stay."""
 
-_HELPERS: dict[str, Callable[[MathBuilder, ir.Value], Sequence[ir.Value]]] = {
-    math_trigonometry.REDUCE_LARGE: math_trigonometry.reduce_large
+HELPERS: dict[str, Callable[..., Sequence[ir.Value]]] = {
+    math_power.GENERAL_POWER: math_power.general_power,
+    math_trigonometry.REDUCE_LARGE: math_trigonometry.reduce_large,
 }
+"""Functions of the module that expansions call for what is rare, by name."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +124,12 @@ class ExpandMath(Pass):
     def _expand(self, op: ir.Operation, constants: Constants, helpers: "_Helpers") -> ir.Value:
         expansion = EXPANSIONS[op.name]
         operands = list(op.operands)
+        grade = ir.IntegerAttr(op.attributes[GRADE]).value if GRADE in op.attributes else None
+        build = expansion.short if expansion.short and grade == 16 else expansion.build
         if expansion.is_large:
-            return helpers.call(op.name.partition(".")[2], expansion.build, operands)[0]
-        builder = MathBuilder(self.target, operands[0].type, constants, helpers.call_helper)
-        return expansion.build(builder, *operands)
+            return helpers.call(op.name.partition(".")[2], build, operands, grade)[0]
+        builder = MathBuilder(self.target, operands[0].type, constants, helpers.call_helper, grade)
+        return build(builder, *operands)
 
 
 def _is_expanded(op: ir.Operation) -> bool:
@@ -113,31 +137,40 @@ def _is_expanded(op: ir.Operation) -> bool:
 
 
 class _Helpers:
-    """The functions that expansions call; each is added to the module at its first use, once per type."""
+    """The functions that expansions call; each is added to the module at its first use, once per type and grade."""
 
     def __init__(self, target: Target, module: ir.Module):
         self._target: Target = target
         self._module = module
-        self._names: dict[tuple[str, ir.Type], tuple[str, list[ir.Type]]] = {}
+        self._names: dict[tuple[str, ir.Type, int | None], tuple[str, list[ir.Type]]] = {}
         self._taken = {function_name(function) for function in functions(module)}
 
     def call_helper(self, name: str, operands: Sequence[ir.Value]) -> Sequence[ir.Value]:
         """Call a helper of ours at the insertion point and return its results."""
-        return self.call(name, _HELPERS[name], operands, is_cold=True)
+        return self.call(name, HELPERS[name], operands, None, is_cold=True)
 
-    def call(self, name: str, build: _Build, operands: Sequence[ir.Value], is_cold: bool = False) -> Sequence[ir.Value]:
+    def call(
+        self, name: str, build: _Build, operands: Sequence[ir.Value], grade: int | None, is_cold: bool = False
+    ) -> Sequence[ir.Value]:
         """Call the function that ``build`` writes at the insertion point and return its results."""
-        key = name, operands[0].type
+        key = name, operands[0].type, grade
         if key not in self._names:
-            self._names[key] = self._define(name, build, [operand.type for operand in operands], is_cold)
+            symbol = self._new_symbol(name, operands[0].type, grade)
+            self._names[key] = symbol, self._define(symbol, build, [value.type for value in operands], grade, is_cold)
         symbol, results = self._names[key]
         return list(ir.func.CallOp(results, symbol, operands).results)
 
-    def _define(self, name: str, build: _Build, types: Sequence[ir.Type], is_cold: bool) -> tuple[str, list[ir.Type]]:
-        symbol = f"xgpu_{name}_{types[0]}"
+    def _new_symbol(self, name: str, type_: ir.Type, grade: int | None) -> str:
+        symbol = f"xgpu_{name}_{type_}" + (f"_{grade}" if grade else "")
         while symbol in self._taken:
             symbol += "_"
         self._taken.add(symbol)
+        return symbol
+
+    def _define(
+        self, symbol: str, build: _Build, types: Sequence[ir.Type], grade: int | None, is_cold: bool
+    ) -> list[ir.Type]:
+        """Add the function to the module and return the types of its results."""
         with ir.InsertionPoint(self._module.body), ir.Location.unknown():
             function = ir.func.FuncOp(symbol, ir.FunctionType.get(list(types), []))
             function.operation.attributes["sym_visibility"] = ir.StringAttr.get("private")
@@ -145,11 +178,11 @@ class _Helpers:
                 function.operation.attributes[COLD] = ir.UnitAttr.get()
             block = function.add_entry_block()
         with ir.InsertionPoint(block), ir.Location.unknown():
-            builder = MathBuilder(self._target, types[0], Constants(block), self.call_helper)
+            builder = MathBuilder(self._target, types[0], Constants(block), self.call_helper, grade)
             built = build(builder, *block.arguments)
             values = [built] if isinstance(built, ir.Value) else list(built)
             ir.func.return_(values)
         results = [value.type for value in values]
         type_ = ir.FunctionType.get(list(types), results)
         function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)
-        return symbol, results
+        return results

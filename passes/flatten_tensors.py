@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import map_attribute
+from xgpu.dialects.threads import AtomicRmwOp, PredicatedExtractOp, PredicatedInsertOp
 from xgpu.errors import Unsupported
 from xgpu.indexing.affine import dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
@@ -13,7 +14,13 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.index_ops import create_apply, create_index
 
-_ELEMENT_ACCESSES = {"tensor.extract": 1, "tensor.insert": 2}
+_ELEMENT_ACCESSES = {
+    "tensor.extract": 1,
+    "tensor.insert": 2,
+    PredicatedExtractOp.OPERATION_NAME: 3,
+    PredicatedInsertOp.OPERATION_NAME: 3,
+    AtomicRmwOp.OPERATION_NAME: 1,
+}
 """Operations that take one index per dimension, and where their indices start."""
 
 
@@ -96,8 +103,13 @@ class _Flattener:
             start = _ELEMENT_ACCESSES[op.name]
             position = create_apply(self._row_major(shape), operands[start:]) if shape else create_index(0)
             replacement = ir.Operation.create(
-                op.name, results=[result.type for result in op.results], operands=[*operands[:start], position]
+                op.name,
+                results=[result.type for result in op.results],
+                operands=[*operands[:start], position],
+                regions=len(op.regions),
             )
+        for old, new in zip(op.regions, replacement.regions, strict=True):
+            old.blocks[0].append_to(new)
         op.results[0].replace_all_uses_with(replacement.results[0])
         op.erase()
 

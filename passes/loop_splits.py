@@ -30,12 +30,13 @@ def find_split(map_: IndexingMap) -> Split | None:
     if not looped:
         return None
     outermost, innermost = looped[0], looped[-1]
-    if outermost != innermost and (split := _split_last(map_, outermost)):
+    # Of a vector the last element must not be lost. Of other loops it is the iteration in which lanes may differ.
+    if (outermost != innermost or not _is_vector(map_, innermost)) and (split := _split_last(map_, outermost)):
         return split
     for number in range(len(map_.constraints)):
         if split := _split_vector(map_, looped, number):
             return split
-    return _split_last(map_, outermost) if outermost == innermost and not _is_vector(map_, innermost) else None
+    return None
 
 
 def _is_vector(map_: IndexingMap, symbol: int) -> bool:

@@ -10,6 +10,7 @@ from xgpu.dialects.attributes import BLOCK, COLD, GRID, INDEX_BITS, KERNEL, int_
 from xgpu.passes.base import Pass, function_name, functions, walk
 from xgpu.passes.llvm_builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm_scalars import SCALAR_LOWERINGS
+from xgpu.passes.llvm_threads import THREAD_LOWERINGS, declare_host_functions
 from xgpu.passes.llvm_vectors import VECTOR_LOWERINGS
 from xgpu.passes.refusals import refuse
 
@@ -29,7 +30,8 @@ class LowerToLlvm(Pass):
 
     Needs lower-scf and lower-tensors to have run. ``index`` becomes the integer type of ``xgpu.index_bits``. On the
     GPU, thread and block numbers are special registers. For the host they are six more i32 parameters of the kernel
-    (thread x, y, z, block x, y, z), and every pointer is in address space 0.
+    (thread x, y, z, block x, y, z), every pointer is in address space 0, and barriers and shuffles are calls of
+    ``@xgpu_host_barrier`` and ``@xgpu_host_shuffle_xor``.
 
     ```mlir
     func.func @k(%p: !llvm.ptr<1>) attributes {xgpu.kernel, xgpu.index_bits = 32 : i64} {
@@ -54,6 +56,8 @@ class LowerToLlvm(Pass):
         for op in module.body.operations:
             if op.operation.name == "llvm.mlir.global" and self.target == "host":
                 op.operation.attributes["addr_space"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
+        if self.target == "host":
+            declare_host_functions(module)
         for function in functions(module):
             _FunctionLowering(self.target, function, calls[function_name(function)], cold).run()
 
@@ -79,6 +83,7 @@ class _FunctionLowering:
         self._lowerings: dict[str, Lowering] = {
             **SCALAR_LOWERINGS,
             **VECTOR_LOWERINGS,
+            **THREAD_LOWERINGS,
             "cf.br": self._branch,
             "cf.cond_br": self._branch,
             "cf.switch": self._branch,

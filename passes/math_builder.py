@@ -4,7 +4,7 @@ Operands are values or Python numbers; a number becomes a constant of the functi
 method fuses or reorders anything: every rounding is one that the caller wrote.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -90,7 +90,8 @@ class Constants:
 class MathBuilder:
     """Creates operations at the current insertion point and location, on the float type and integers of its width.
 
-    ``call`` calls a helper function of the module by name, which is made on demand.
+    ``call`` calls a helper function of the module by name, which is made on demand. ``grade`` is how exact results have
+    to be: the width of the type itself, or 16 in f32 if what is computed is then rounded to bf16.
     """
 
     def __init__(
@@ -99,11 +100,13 @@ class MathBuilder:
         type_: ir.Type,
         constants: Constants,
         call: Callable[[str, Sequence[ir.Value]], Sequence[ir.Value]],
+        grade: int | None = None,
     ):
         self.target: Target = target
         self.type = type_
         self.layout = LAYOUTS[ir.FloatType(type_).width]
         self.bits = self.layout.bits
+        self.grade = grade or self.bits
         self.integer = ir.IntegerType.get_signless(self.bits)
         self.call = call
         self._constants = constants
@@ -112,6 +115,10 @@ class MathBuilder:
     def has_fast_instructions(self) -> bool:
         """Whether the target has instructions for approximate functions of this type."""
         return self.target == "nvvm" and self.bits == 32
+
+    def of[T](self, table: Mapping[int, T]) -> T:
+        """Return the entry for this grade of a table, else that for the type."""
+        return table[self.grade] if self.grade in table else table[self.bits]
 
     def number(self, value: Number) -> ir.Value:
         """Return a float operand as a value."""
@@ -145,6 +152,10 @@ class MathBuilder:
         """1 / a of a number in the normal range, within one unit in the last place; 0 for infinity."""
         return self.instruction("rcp.approx.ftz.f", a) if self.has_fast_instructions else self.div(1.0, a)
 
+    def inverse(self, a: ir.Value) -> ir.Value:
+        """1 / a within two units in the last place, of any number: infinite for zero, 0 for infinity."""
+        return self.instruction("div.approx.f", 1.0, a) if self.has_fast_instructions else self.div(1.0, a)
+
     def fma(self, a: Number, b: Number, c: Number) -> ir.Value:
         """a * b + c, rounded once."""
         return ir.math.fma(self.number(a), self.number(b), self.number(c))
@@ -172,6 +183,12 @@ class MathBuilder:
         root = self.sqrt(a)
         return root, self.div(1.0, self.add(root, 2.0**-80))
 
+    def inverse_root(self, a: ir.Value) -> ir.Value:
+        """1 / sqrt(a) of a positive normal number, within one unit in the last place; 0 for infinity."""
+        if self.has_fast_instructions:
+            return self.instruction("rsqrt.approx.ftz.f", a)
+        return self.div(1.0, self.sqrt(a))
+
     def neg(self, a: Number) -> ir.Value:
         """-a, exact."""
         return ir.arith.negf(self.number(a))
@@ -180,9 +197,18 @@ class MathBuilder:
         """|a|, exact."""
         return ir.math.absf(self.number(a))
 
-    def copysign(self, magnitude: Number, sign: Number) -> ir.Value:
-        """The first operand's magnitude with the second's sign."""
-        return ir.math.copysign(self.number(magnitude), self.number(sign))
+    def with_sign(self, a: ir.Value, sign: ir.Value) -> ir.Value:
+        """The second operand's sign given to a number that is positive, a zero of any sign, or has that sign."""
+        # No copysign: LLVM moves it behind a conversion to 16 bits, where it costs more.
+        return self.from_bits(self.integer_or(self.to_bits(a), self.sign_bit(sign)))
+
+    def flip_sign(self, a: ir.Value, sign: ir.Value) -> ir.Value:
+        """a with its sign changed where the second operand's sign bit is set."""
+        return self.from_bits(self.integer_xor(self.to_bits(a), self.sign_bit(sign)))
+
+    def sign_bit(self, a: ir.Value) -> ir.Value:
+        """The sign bit of a float, the others 0, as an integer."""
+        return self.integer_and(self.to_bits(a), 1 << self.bits - 1)
 
     def sqrt(self, a: Number) -> ir.Value:
         """The square root, rounded."""
@@ -194,7 +220,11 @@ class MathBuilder:
 
     def clamp(self, a: Number, low: float, high: float) -> ir.Value:
         """The nearest value in [low, high]; NaN stays NaN."""
-        return self.at_most(ir.arith.maximumf(self.number(a), self.number(low)), high)
+        return self.at_most(self.at_least(a, low), high)
+
+    def at_least(self, a: Number, low: float) -> ir.Value:
+        """The larger of the two; NaN stays NaN."""
+        return ir.arith.maximumf(self.number(a), self.number(low))
 
     def at_most(self, a: Number, high: float) -> ir.Value:
         """The smaller of the two; NaN stays NaN."""
@@ -293,6 +323,10 @@ class MathBuilder:
     def is_positive_finite(self, a: ir.Value) -> ir.Value:
         """Whether a number is neither zero, infinite, NaN nor negative."""
         return self._has_code_in(a, 1, self.layout.field_of_infinity)
+
+    def is_positive_normal(self, a: ir.Value) -> ir.Value:
+        """Whether a number is positive, finite and not subnormal."""
+        return self._has_code_in(a, 1 << self.layout.mantissa, self.layout.field_of_infinity)
 
     def is_between(self, a: ir.Value, low: float, high: float) -> ir.Value:
         """Whether low <= a < high, of two powers of two."""

@@ -35,12 +35,25 @@ def exp_of_sum(b: MathBuilder, x: ir.Value, tail: ir.Value | None = None) -> ir.
 
 def _reduce(b: MathBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Return the integer k and x - k ln 2."""
+    code, k, first = _reduce_once(b, x)
+    return code, b.fma(k, -LN2[b.bits][1], first)
+
+
+def _reduce_to_sum(b: MathBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Return the integer k, and x - k ln 2 as a sum."""
+    code, k, first = _reduce_once(b, x)
+    low = LN2[b.bits][1]
+    r = b.fma(k, -low, first)
+    return code, r, b.fma(k, -low, b.sub(first, r))
+
+
+def _reduce_once(b: MathBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """Return the integer k, as an integer and as a float, and x less k times the upper part of ln 2."""
     rounder = b.layout.rounder
     shifted = b.fma(x, LOG2E[b.bits][0], rounder)
     k = b.sub(shifted, rounder)
-    high, low = LN2[b.bits]
-    r = b.fma(k, -low, b.fma(k, -high, x))
-    return b.integer_sub(b.to_bits(shifted), b.layout.field(rounder)), r
+    first = b.fma(k, -LN2[b.bits][0], x)
+    return b.integer_sub(b.to_bits(shifted), b.layout.field(rounder)), k, first
 
 
 def _expm1_of_reduced(b: MathBuilder, r: ir.Value) -> ir.Value:
@@ -97,15 +110,23 @@ def exp2(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 
 def expm1(b: MathBuilder, x: ir.Value) -> ir.Value:
-    """e^x - 1 without cancellation: 2^k (exp(r) - 1) + (2^k - 1)."""
-    k, r = _reduce(b, b.clamp(x, _EXPM1_IS_MINUS_ONE[b.bits], OVERFLOW[b.bits]))
-    small = _expm1_of_reduced(b, r)
+    """e^x - 1 without cancellation: 2^k (exp(r) - 1) + (2^k - 1), with r as a sum."""
+    bounded = b.clamp(x, _EXPM1_IS_MINUS_ONE[b.bits], OVERFLOW[b.bits])
+    k, r, rest = _reduce_to_sum(b, bounded)
+    rest = b.fma(b.mul(r, r), b.polynomial(r, b.of(EXPM1)), rest)
     # Half of everything: 2^k itself can be one more than the largest power of two that there is.
     half = b.power_of_two(b.integer_sub(k, 1))
-    large = b.mul(b.fma(half, small, b.sub(half, 0.5)), 2.0)
-    value = b.select(b.compare_integers("eq", k, 0), small, large)
+    large = b.mul(b.fma(half, rest, b.fma(half, r, b.sub(half, 0.5))), 2.0)
+    value = b.select(b.compare_integers("eq", k, 0), b.add(r, rest), large)
     # The sum that makes the reduced value loses the sign of zero.
-    return b.copysign(value, x)
+    return b.with_sign(value, x)
+
+
+def logistic(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """1 / (1 + e^-x): with e = e^-|x|, it is e / (1 + e) for a negative x, as e^-x is infinite before that is 0."""
+    power = exp(b, b.neg(b.abs(x)))
+    over = b.select(b.compare("olt", x, 0.0), power, 1.0)
+    return b.quotient(over, b.add(power, 1.0))
 
 
 def tanh(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -115,7 +136,7 @@ def tanh(b: MathBuilder, x: ir.Value) -> ir.Value:
     near = b.fma(b.mul(size, square), b.polynomial(square, TANH[b.bits]), size)
     power = exp_of_moderate(b, b.add(size, size))
     far = b.fma(b.reciprocal(b.add(power, 1.0)), -2.0, 1.0)
-    return b.copysign(b.select(b.compare("olt", size, _TANH_SPLIT), near, far), x)
+    return b.with_sign(b.select(b.compare("olt", size, _TANH_SPLIT), near, far), x)
 
 
 def exp_of_moderate(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -142,7 +163,7 @@ def sinh(b: MathBuilder, x: ir.Value) -> ir.Value:
     near = b.fma(b.mul(size, square), b.polynomial(square, SINH[b.bits]), size)
     half = _half_exp(b, size)
     far = b.fma(b.reciprocal(half), -0.25, half)
-    return b.copysign(b.select(b.compare("olt", size, 1.0), near, far), x)
+    return b.with_sign(b.select(b.compare("olt", size, 1.0), near, far), x)
 
 
 def cosh(b: MathBuilder, x: ir.Value) -> ir.Value:

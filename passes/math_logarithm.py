@@ -1,6 +1,6 @@
-"""log and the functions made of it: log2, log1p, asinh, acosh, atanh, and powf.
+"""log and the functions made of it: log2, log1p, asinh, acosh and atanh.
 
-A positive number is m 2^e with m in [2/3, 4/3), so that e is 0 around 1 and nothing cancels there. With f = m - 1,
+A positive number is m 2^e with m in [3/4, 3/2), so that e is 0 around 1 and nothing cancels there. With f = m - 1,
 log(m) = f + a tail of the order of f^2. In f32 the tail is a polynomial of f. In f64 it comes from
 s = f / (2 + f), as log(m) = 2 atanh(s), with far fewer terms.
 """
@@ -8,11 +8,10 @@ s = f / (2 + f), as log(m) = 2 atanh(s), with far fewer terms.
 import math
 
 from xgpu import ir
-from xgpu.passes.math_builder import MathBuilder, Pair
+from xgpu.passes.math_builder import MathBuilder, Number, Pair
 from xgpu.passes.math_coefficients import ATANH, ATANH_TAIL, LN2, LN2_SHORT, LOG1P, LOG2E, TWO_THIRDS
-from xgpu.passes.math_exponential import OVERFLOW, UNDERFLOW, exp_of_sum
 
-_WINDOW = 0.6666666
+_WINDOW = 0.75
 """The lower end of the range of m; the upper one is twice that."""
 
 
@@ -22,6 +21,43 @@ def log(b: MathBuilder, x: ir.Value) -> ir.Value:
     high, low = LN2[b.bits]
     value = b.fma(e, high, b.add(f, b.fma(e, low, _log1p_tail(b, f))))
     return _at_the_ends(b, x, value)
+
+
+def rough_log(b: MathBuilder, x: ir.Value, times: float = 1.0, is_normal: bool = False) -> ir.Value:
+    """times * log(x), with a logarithm as exact as the GPU's instruction is in f32.
+
+    That is within 2^-22 of log2(x) for x from 1/2 to 2, and as much of log2(x) elsewhere. ``is_normal``: x is known not
+    to be subnormal.
+    """
+    value, factor = _rough_log(b, x, times, is_normal)
+    return b.mul(value, factor)
+
+
+def plus_rough_log(
+    b: MathBuilder, start: Number, x: ir.Value, times: float = 1.0, is_normal: bool = False
+) -> ir.Value:
+    """start + times * log(x), with the logarithm of `rough_log`."""
+    value, factor = _rough_log(b, x, times, is_normal)
+    return b.fma(value, factor, start)
+
+
+def _rough_log(b: MathBuilder, x: ir.Value, times: float, is_normal: bool) -> tuple[ir.Value, float]:
+    """Return two factors of times * log(x)."""
+    if not b.has_fast_instructions:
+        return log(b, x), times
+    return b.instruction("lg2.approx.ftz.f" if is_normal else "lg2.approx.f", x), times * math.log(2.0)
+
+
+def plus_log_of_normal(b: MathBuilder, start: Number, x: ir.Value, times: float = 1.0) -> ir.Value:
+    """start + times * log(x) for a positive normal number, the instruction's error being that of a number near 1."""
+    if not b.has_fast_instructions:
+        return b.fma(log(b, x), times, start)
+    bits = b.to_bits(x)
+    exponent_bits = exponent_bits_of(b, bits)
+    binary = b.instruction("lg2.approx.ftz.f", b.from_bits(b.integer_sub(bits, exponent_bits)))
+    factor = times * math.log(2.0)
+    value = b.fma(binary, factor, start)
+    return b.fma(b.from_signed(exponent_bits), factor * 2.0**-b.layout.mantissa, value)
 
 
 def log2(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -39,20 +75,20 @@ def _decompose(b: MathBuilder, x: ir.Value) -> Pair:
     is_subnormal = b.compare("olt", x, layout.smallest_normal)
     raised = layout.mantissa + 1
     bits = b.to_bits(b.select(is_subnormal, b.mul(x, 2.0**raised), x))
-    exponent_bits = _exponent_bits(b, bits)
+    exponent_bits = exponent_bits_of(b, bits)
     f = b.sub(b.from_bits(b.integer_sub(bits, exponent_bits)), 1.0)
     e = b.fma(b.from_signed(exponent_bits), 2.0**-layout.mantissa, b.select(is_subnormal, float(-raised), 0.0))
     return f, e
 
 
-def _exponent_bits(b: MathBuilder, bits: ir.Value) -> ir.Value:
+def exponent_bits_of(b: MathBuilder, bits: ir.Value) -> ir.Value:
     """Return e of a normal number, shifted to where exponents are stored."""
     mantissa = b.layout.mantissa
     return b.integer_and(b.integer_sub(bits, b.layout.field(_WINDOW)), -(1 << mantissa))
 
 
 def _log1p_tail(b: MathBuilder, f: ir.Value) -> ir.Value:
-    """log(1 + f) - f for f in [-1/3, 1/3)."""
+    """log(1 + f) - f for f in [-1/4, 1/2)."""
     square = b.mul(f, f)
     if b.bits == 32:
         return b.mul(square, b.fma(f, b.polynomial(f, LOG1P[32]), -0.5))
@@ -74,7 +110,7 @@ def _at_the_ends(b: MathBuilder, x: ir.Value, value: ir.Value) -> ir.Value:
 def log1p(b: MathBuilder, x: ir.Value) -> ir.Value:
     """log(1 + x); -infinity at -1, NaN below."""
     # The sums lose the sign of zero.
-    value = b.copysign(_log1p_of_regular(b, x), x)
+    value = b.with_sign(_log1p_of_regular(b, x), x)
     is_regular = b.both(b.compare("ogt", x, -1.0), b.compare("olt", x, math.inf))
     value = b.select(is_regular, value, b.fma(x, math.inf, math.inf))
     return b.select(b.compare("oeq", x, -1.0), -math.inf, value)
@@ -83,9 +119,9 @@ def log1p(b: MathBuilder, x: ir.Value) -> ir.Value:
 def _log1p_of_regular(b: MathBuilder, x: ir.Value) -> ir.Value:
     """log(1 + x) of a finite x above -1.
 
-    The exponent e is that of 1 + x, but f is x 2^-e + (2^-e - 1), so that no bit of x is lost.
+    The exponent e is that of 1 + x, but f is x 2^-e + (2^-e - 1): no bit of x is lost, as this sum is exact for every e.
     """
-    exponent_bits = _exponent_bits(b, b.to_bits(b.add(x, 1.0)))
+    exponent_bits = exponent_bits_of(b, b.to_bits(b.add(x, 1.0)))
     # Four times 2^-e, which is a normal number for every e.
     scale = b.from_bits(b.integer_sub(b.layout.field(4.0), exponent_bits))
     f = b.add(b.from_bits(b.integer_sub(b.to_bits(x), exponent_bits)), b.fma(scale, 0.25, -1.0))
@@ -101,7 +137,7 @@ def asinh(b: MathBuilder, x: ir.Value) -> ir.Value:
     root, _ = b.root(b.add(square, 1.0))
     near = b.add(size, b.ratio(square, b.add(root, 1.0)))
     value = _log1p_or_log_of_double(b, near, size)
-    return b.select(b.is_positive_finite(size), b.copysign(value, x), x)
+    return b.select(b.is_positive_finite(size), b.with_sign(value, x), x)
 
 
 def acosh(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -131,27 +167,11 @@ def atanh(b: MathBuilder, x: ir.Value) -> ir.Value:
     tiny = b.compare("olt", size, 2.0 ** -(b.layout.mantissa // 2 + 1))
     value = b.select(tiny, size, value)
     beyond = b.select(b.compare("oeq", size, 1.0), math.inf, math.nan)
-    return b.copysign(b.select(b.compare("olt", size, 1.0), value, beyond), x)
+    return b.with_sign(b.select(b.compare("olt", size, 1.0), value, beyond), x)
 
 
-def powf(b: MathBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """x^y as IEEE 754's pow: e^(y log|x|) with the logarithm and the product kept to half as many bits again."""
-    size = b.abs(x)
-    log_high, log_low = _precise_log(b, size)
-    # An exponent beyond this only says: infinity or zero. Infinite ones would make NaN of infinity - infinity.
-    limit = 2.0 ** (2 * b.layout.mantissa)
-    exponent = b.clamp(y, -limit, limit)
-    high, rest = b.product(exponent, log_high)
-    low = b.fma(exponent, log_low, rest)
-    # With the tail's share, still beyond the range of finite results.
-    high = b.clamp(high, UNDERFLOW[b.bits] - 2.0, OVERFLOW[b.bits] + 2.0)
-    value = exp_of_sum(b, high, b.clamp(low, -1.0, 1.0))
-    is_special = b.either(b.not_(b.is_positive_finite(x)), b.compare("uno", y, y))
-    return b.if_rare(is_special, lambda: [_power_at_the_ends(b, x, y, size, value)], [value])[0]
-
-
-def _precise_log(b: MathBuilder, x: ir.Value) -> Pair:
-    """log(x) of a positive number as a sum."""
+def precise_log(b: MathBuilder, x: ir.Value) -> Pair:
+    """log(x) of a positive finite number as a sum."""
     f, e = _decompose(b, x)
     s = _precise_quotient(b, f)
     w = _precise_series(b, s)
@@ -185,21 +205,3 @@ def _precise_series(b: MathBuilder, s: Pair) -> Pair:
     cube_rest = b.fma(s[0], square_rest, b.fma(s[1], square, cube_rest))
     high, rest = b.product(factor, cube)
     return high, b.fma(factor, cube_rest, b.fma(factor_rest, cube, rest))
-
-
-def _power_at_the_ends(b: MathBuilder, x: ir.Value, y: ir.Value, size: ir.Value, value: ir.Value) -> ir.Value:
-    """x^y, given |x|^y for a finite |x| other than 0 and a y that is a number."""
-    is_infinite = b.compare("oeq", size, math.inf)
-    is_zero = b.compare("oeq", size, 0.0)
-    grows = b.differ(is_infinite, b.compare("olt", y, 0.0))
-    value = b.select(b.either(is_infinite, is_zero), b.select(grows, math.inf, 0.0), value)
-    is_whole = b.compare("oeq", b.trunc(y), y)
-    half = b.mul(y, 0.5)
-    # Half of an odd integer is none. Large numbers are all even, and so is infinity, as 0.5 * infinity is "whole".
-    is_odd = b.both(is_whole, b.compare("une", b.trunc(half), half))
-    value = b.select(is_odd, b.copysign(value, x), value)
-    has_no_value = b.both(b.compare("olt", x, 0.0), b.both(b.not_(is_whole), b.not_(is_infinite)))
-    value = b.select(has_no_value, math.nan, value)
-    value = b.select(b.compare("uno", x, y), b.add(x, y), value)
-    is_one = b.either(b.compare("oeq", x, 1.0), b.compare("oeq", y, 0.0))
-    return b.select(is_one, 1.0, value)

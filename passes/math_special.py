@@ -42,7 +42,7 @@ def cbrt(b: MathBuilder, x: ir.Value) -> ir.Value:
     error = b.fma(b.neg(root), rest, b.fma(b.neg(root), square, raised))
     root = b.fma(error, b.mul(inverse_square, 1.0 / 3.0), root)
     root = b.mul(root, b.select(is_subnormal, 2.0**-third, 1.0))
-    return b.select(b.is_positive_finite(size), b.copysign(root, x), x)
+    return b.select(b.is_positive_finite(size), b.with_sign(root, x), x)
 
 
 def _inverse_cbrt(b: MathBuilder, size: ir.Value) -> ir.Value:
@@ -67,7 +67,7 @@ def erf(b: MathBuilder, x: ir.Value) -> ir.Value:
     near = b.fma(size, b.polynomial(square, ERF[b.bits]), size)
     logarithm = b.polynomial(b.at_most(size, _ERF_IS_ONE[b.bits]), LOG_ERFC[b.bits])
     far = b.sub(1.0, exp_of_moderate(b, logarithm))
-    return b.copysign(b.select(b.compare("olt", size, 1.0), near, far), x)
+    return b.with_sign(b.select(b.compare("olt", size, 1.0), near, far), x)
 
 
 def erfc(b: MathBuilder, x: ir.Value) -> ir.Value:

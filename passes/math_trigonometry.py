@@ -12,19 +12,22 @@ from itertools import pairwise
 from xgpu import ir
 from xgpu.passes.math_builder import MathBuilder, Pair
 from xgpu.passes.math_coefficients import ASIN, ATAN, COS, HALF_PI, SIN, TWO_OVER_PI
+from xgpu.passes.math_short_coefficients import ATAN as SHORT_ATAN
 
 _LARGE = {32: 17, 64: 30}
 """Angles from this power of two on are large."""
 REDUCE_LARGE = "reduce_large"
 """The helper that takes a large positive angle and returns r and q."""
 
+_Angle = tuple[ir.Value, ir.Value | None]
+"""A reduced angle: a number and what it lacks, which does not count for results of 16 bits."""
+
 
 def sin(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The sine; NaN of infinity."""
     # The polynomials lose the sign of zero, so it is given back last.
     r, q = _reduce(b, b.abs(x))
-    sign = b.integer_and(b.to_bits(x), 1 << b.bits - 1)
-    return b.from_bits(b.integer_xor(b.to_bits(_sine_after_turns(b, r, q)), sign))
+    return b.flip_sign(_sine_after_turns(b, r, q), x)
 
 
 def cos(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -39,11 +42,10 @@ def tan(b: MathBuilder, x: ir.Value) -> ir.Value:
     sine, cosine = _sine(b, r), _cosine(b, r)
     is_odd = _is_odd(b, q)
     value = b.quotient(b.select(is_odd, b.neg(cosine), sine), b.select(is_odd, sine, cosine))
-    sign = b.integer_and(b.to_bits(x), 1 << b.bits - 1)
-    return b.from_bits(b.integer_xor(b.to_bits(value), sign))
+    return b.flip_sign(value, x)
 
 
-def _sine_after_turns(b: MathBuilder, r: ir.Value, q: ir.Value) -> ir.Value:
+def _sine_after_turns(b: MathBuilder, r: _Angle, q: ir.Value) -> ir.Value:
     """sin(r + q pi/2)."""
     value = b.select(_is_odd(b, q), _cosine(b, r), _sine(b, r))
     flip = b.shift_left(b.integer_and(q, 2), b.bits - 2)
@@ -54,32 +56,46 @@ def _is_odd(b: MathBuilder, q: ir.Value) -> ir.Value:
     return b.compare_integers("ne", b.integer_and(q, 1), 0)
 
 
-def _sine(b: MathBuilder, r: ir.Value) -> ir.Value:
+def _sine(b: MathBuilder, angle: _Angle) -> ir.Value:
+    r, rest = angle
     square = b.mul(r, r)
-    return b.fma(b.mul(r, square), b.polynomial(square, SIN[b.bits]), r)
+    cube, series = b.mul(r, square), b.polynomial(square, b.of(SIN))
+    return b.fma(cube, series, r) if rest is None else b.add(b.fma(cube, series, rest), r)
 
 
-def _cosine(b: MathBuilder, r: ir.Value) -> ir.Value:
+def _cosine(b: MathBuilder, angle: _Angle) -> ir.Value:
+    r, rest = angle
     square = b.mul(r, r)
-    return b.fma(b.mul(square, square), b.polynomial(square, COS[b.bits]), b.fma(square, -0.5, 1.0))
+    fourth, series = b.mul(square, square), b.polynomial(square, b.of(COS))
+    large = b.fma(square, -0.5, 1.0)
+    if rest is None:
+        return b.fma(fourth, series, large)
+    large_rest = b.fma(square, -0.5, b.sub(1.0, large))
+    return b.add(b.fma(fourth, series, b.fma(b.neg(r), rest, large_rest)), large)
 
 
-def _reduce(b: MathBuilder, size: ir.Value) -> tuple[ir.Value, ir.Value]:
+def _reduce(b: MathBuilder, size: ir.Value) -> tuple[_Angle, ir.Value]:
     """Return r and q (its lowest two bits count) of a positive angle."""
     rounder = b.layout.rounder
     shifted = b.fma(size, TWO_OVER_PI[b.bits], rounder)
     turns = b.sub(shifted, rounder)
-    r = size
-    for part in HALF_PI[b.bits]:
-        r = b.fma(turns, -part, r)
-    r, q = b.if_rare(
-        b.compare("oge", size, 2.0 ** _LARGE[b.bits]), lambda: b.call(REDUCE_LARGE, [size]), [r, b.to_bits(shifted)]
-    )
-    return r, q
+    high, middle, low = HALF_PI[b.bits]
+    # Exact, since it has no bits below those of ``high``.
+    first = b.fma(turns, -high, size)
+    is_large = b.compare("oge", size, 2.0 ** _LARGE[b.bits])
+    if b.grade == 16:
+        r = b.fma(turns, -low, b.fma(turns, -middle, first))
+        r, q = b.if_rare(is_large, lambda: [*b.call(REDUCE_LARGE, [size])][::2], [r, b.to_bits(shifted)])
+        return (r, None), q
+    product, product_rest = b.product(turns, middle)
+    r = b.sub(first, product)
+    rest = b.fma(turns, -low, b.sub(b.sub(b.sub(first, r), product), product_rest))
+    r, rest, q = b.if_rare(is_large, lambda: b.call(REDUCE_LARGE, [size]), [r, rest, b.to_bits(shifted)])
+    return (r, rest), q
 
 
 def reduce_large(b: MathBuilder, size: ir.Value) -> list[ir.Value]:
-    """Return r and q of an angle not less than the limit; r is NaN for infinity.
+    """Return r as a sum and q of an angle not less than the limit; r is NaN for infinity.
 
     size = m 2^e. Of the bits of 2/pi 2^e, those of weight 4 and more add whole turns; m times the next 3 words is kept
     to 2 words modulo 4. Its part after the point, taken from the nearest integer q, has at least as many significant
@@ -96,12 +112,12 @@ def reduce_large(b: MathBuilder, size: ir.Value) -> list[ir.Value]:
     upper = b.narrow(b.shift_right(total, bits))
     q = b.shift_right(b.integer_add(upper, 1 << bits - 3), bits - 2)
     fraction = b.integer_sub(total, b.shift_left(b.widen(q), 2 * bits - 2))
-    r = _fraction_to_angle(b, fraction)
-    return [b.add(r, b.sub(size, size)), q]
+    r, rest = _fraction_to_angle(b, fraction)
+    return [b.add(r, b.sub(size, size)), rest, q]
 
 
-def _fraction_to_angle(b: MathBuilder, fraction: ir.Value) -> ir.Value:
-    """pi/2 times a signed fixed-point number with two bits before the point."""
+def _fraction_to_angle(b: MathBuilder, fraction: ir.Value) -> Pair:
+    """pi/2 times a signed fixed-point number with two bits before the point, as a sum."""
     bits = b.bits
     is_negative = b.compare_integers("slt", fraction, 0)
     size = b.integer_select(is_negative, b.integer_sub(0, fraction), fraction)
@@ -113,9 +129,10 @@ def _fraction_to_angle(b: MathBuilder, fraction: ir.Value) -> ir.Value:
     lower = b.from_unsigned(b.integer_and(word, ~kept))
     high, low, _ = HALF_PI[bits]
     product, rest = b.product(upper, high)
-    angle = b.add(product, b.add(rest, b.fma(upper, low, b.mul(lower, high))))
+    angle, rest = b.sum(product, b.add(rest, b.fma(upper, low, b.mul(lower, high))))
     scale = b.power_of_two(b.integer_sub(2 - bits, b.narrow(zeros)))
-    return b.copysign(b.mul(angle, scale), b.select(is_negative, -1.0, 1.0))
+    scale = b.select(is_negative, b.neg(scale), scale)
+    return b.mul(angle, scale), b.mul(rest, scale)
 
 
 def _window(b: MathBuilder, offset: ir.Value) -> list[ir.Value]:
@@ -174,7 +191,7 @@ def asin(b: MathBuilder, x: ir.Value) -> ir.Value:
     high, low, _ = HALF_PI[b.bits]
     start, start_rest = b.sum(high, b.neg(twice))
     far = b.sub(start, b.sub(b.sub(rest, low), start_rest))
-    return b.copysign(b.select(b.compare("ole", size, 0.5), _asin_polynomial(b, size), far), x)
+    return b.with_sign(b.select(b.compare("ole", size, 0.5), _asin_polynomial(b, size), far), x)
 
 
 def acos(b: MathBuilder, x: ir.Value) -> ir.Value:
@@ -207,7 +224,7 @@ def _asin_polynomial(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 def atan(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The arc tangent."""
-    return b.copysign(_atan_of_quotient(b, b.abs(x), b.number(1.0)), x)
+    return b.with_sign(_atan_of_quotient(b, b.abs(x), b.number(1.0)), x)
 
 
 def atan2(b: MathBuilder, y: ir.Value, x: ir.Value) -> ir.Value:
@@ -220,7 +237,7 @@ def atan2(b: MathBuilder, y: ir.Value, x: ir.Value) -> ir.Value:
     high, low, _ = HALF_PI[b.bits]
     beyond = b.sub(2 * high, b.sub(angle, 2 * low))
     is_left = b.compare_integers("slt", b.to_bits(x), 0)
-    return b.copysign(b.select(is_left, beyond, angle), y)
+    return b.with_sign(b.select(is_left, beyond, angle), y)
 
 
 def _scaled(b: MathBuilder, over: ir.Value, under: ir.Value, total: ir.Value) -> list[ir.Value]:
@@ -240,6 +257,8 @@ def _atan_of_quotient(b: MathBuilder, over: ir.Value, under: ir.Value) -> ir.Val
     With t = over / under: a polynomial of t below tan(1/2) = 0.546, pi/2 + atan(-1/t) above 1 / 0.546, and
     pi/4 + atan((t - 1) / (t + 1)) between them, where results are 1/2 and more: the error of the quotient counts less.
     """
+    if b.grade == 16:
+        return _short_atan_of_quotient(b, over, under)
     is_middle = b.compare("ogt", over, b.mul(under, 0.5463025))
     is_steep = b.compare("ogt", over, b.mul(under, 1.8304877))
     top = b.select(is_steep, b.neg(under), b.select(is_middle, b.sub(over, under), over))
@@ -251,3 +270,11 @@ def _atan_of_quotient(b: MathBuilder, over: ir.Value, under: ir.Value) -> ir.Val
     square = b.mul(t, t)
     rest = b.fma(b.mul(t, square), b.polynomial(square, ATAN[b.bits]), start_rest)
     return b.add(start, b.add(t, rest))
+
+
+def _short_atan_of_quotient(b: MathBuilder, over: ir.Value, under: ir.Value) -> ir.Value:
+    """The same for results that are rounded to bf16: a polynomial of t up to 1, pi/2 - atan(1/t) above."""
+    is_steep = b.compare("ogt", over, under)
+    t = b.ratio(b.select(is_steep, under, over), b.select(is_steep, over, under))
+    angle = b.mul(t, b.polynomial(b.mul(t, t), SHORT_ATAN))
+    return b.select(is_steep, b.sub(math.pi / 2.0, angle), angle)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
+from xgpu.passes import arith_builder as b
 from xgpu.passes.float_storage import Codes, float_codes, is_narrow_float
 from xgpu.passes.refusals import refuse_type
 
@@ -38,6 +39,22 @@ def memory_bytes(element: ir.Type, count: int, op: ir.Operation) -> int:
 def memory_type(element: ir.Type, op: ir.Operation) -> ir.Type:
     """Return the type to read and write memory with: a byte for elements of at most 8 bits, else the type itself."""
     return ir.IntegerType.get_signless(8) if element_bits(element, op) <= 8 else element
+
+
+def from_memory(value: ir.Value, element: ir.Type) -> ir.Value:
+    """Return what an integer that was read, at least as wide as ``element``, or a vector of them, is as an element."""
+    if isinstance(element, ir.FloatType):
+        return b.bitcast(b.truncate(value, element.width), element)
+    if element.width == 1:  # type: ignore[attr-defined]
+        return b.compare("ne", value, 0)
+    return b.truncate(value, element.width)  # type: ignore[attr-defined]
+
+
+def to_memory(value: ir.Value, bits: int) -> ir.Value:
+    """Return an element, or a vector of elements, as integers of ``bits``, at least its own, that go to memory."""
+    if isinstance(b.element_type(value.type), ir.FloatType):
+        value = b.bitcast(value, b.integer_type(b.element_type(value.type).width))  # type: ignore[attr-defined]
+    return b.extend(value, bits)
 
 
 def constant_in_memory(value: ir.DenseElementsAttr, op: ir.Operation) -> ir.DenseElementsAttr:

@@ -45,6 +45,12 @@ def write_packed(value: ir.Value, index: ir.Value, address: Address, load: Load,
     store(b.or_(kept, ir.arith.shli(_join(codes, bits, 8), shift)), pointer, 1)
 
 
+def place_in_byte(element: ir.Type, index: ir.Value, address: Address) -> tuple[ir.Value, ir.Value]:
+    """Return the address of the byte that holds the element at ``index``, and where in it the element begins, an i8."""
+    bits, _ = _shape(element)
+    return address(_byte_of(index, bits)), _shift_in_byte(index, bits)
+
+
 def _shape(type_: ir.Type) -> tuple[int, int]:
     """Return the bits of an element and the number of elements."""
     count = type_.shape[0] if isinstance(type_, ir.VectorType) else 1

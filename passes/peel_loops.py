@@ -8,7 +8,7 @@ from xgpu.dialects.attributes import map_attribute
 from xgpu.dialects.xgpu import LoopOp
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.loop_splits import Split, find_split
-from xgpu.passes.regions import UNROLL, count_ops, replace_op, unroll_of
+from xgpu.passes.regions import UNROLL, count_ops, replace_op, unroll_of, waits_for_threads
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class PeelLoops(Pass):
       holds for all of ``s``, which is a constraint on ``e`` and no longer one of the innermost loop; the rest runs the
       second loop, which keeps the check. Few threads get there, so it is marked to stay rolled.
 
-    The order of the points does not change. Loops without points go away.
+    The order of the points does not change. Loops without points go away. A loop with a barrier or shuffle is not
+    split, as which of the two loops a thread executes may differ.
     Needs: `xgpu.loop`; run it before lower-loops.
 
     ```mlir
@@ -51,7 +52,7 @@ class PeelLoops(Pass):
             self._peel(op)
 
     def _peel(self, op: ir.Operation) -> None:
-        copies = min(self.max_splits, self.max_ops // count_ops(op, self.max_ops))
+        copies = 0 if waits_for_threads(op) else min(self.max_splits, self.max_ops // count_ops(op, self.max_ops))
         pending = [op]
         while pending:
             op = pending.pop()

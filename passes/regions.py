@@ -6,9 +6,29 @@ The C++ side does the work: an operation is cloned whole, and the operations of 
 from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.dialects.threads import ShuffleReduceOp, SyncThreadsOp
 
 UNROLL = "xgpu.unroll"
 """Discardable attribute of a loop: ``"none"`` keeps it rolled, ``"full"`` asks LLVM to unroll it."""
+
+
+_COLLECTIVE = frozenset((SyncThreadsOp.OPERATION_NAME, ShuffleReduceOp.OPERATION_NAME))
+
+
+def waits_for_threads(op: ir.Operation) -> bool:
+    """Tell whether other threads must execute an operation in ``op`` with this one.
+
+    Copies of such an operation in two branches, of which threads take different ones, would not be one operation.
+    """
+    found = False
+
+    def visit(nested: ir.Operation) -> ir.WalkResult:
+        nonlocal found
+        found = nested.name in _COLLECTIVE
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    return found
 
 
 def unroll_of(loop: ir.Operation) -> str | None:

@@ -10,37 +10,48 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 from xgpu import ir
-from xgpu.dialects.xgpu import FUNCTIONS
+from xgpu.dialects.threads import AllocateSharedOp, AtomicAddOp, AtomicRmwOp, SyncThreadsOp
+from xgpu.dialects.xgpu import FUNCTIONS, YieldOp
 from xgpu.passes.refusals import refuse
 
 READS = {"tensor.extract": 0, "vector.transfer_read": 0}
 """Operations that read a tensor, with the operand that it is."""
-WRITES = {"tensor.insert": 1, "vector.transfer_write": 1}
+WRITES = {
+    "tensor.insert": 1,
+    "vector.transfer_write": 1,
+    AtomicRmwOp.OPERATION_NAME: 0,
+    AtomicAddOp.OPERATION_NAME: 1,
+}
 """Operations that update a tensor, with the operand that it is."""
 CALLS = frozenset(("xgpu.pure_call", "func.call"))
 _TERMINATORS = frozenset(("scf.yield", "scf.condition", "func.return"))
 _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
+_WITHOUT_TENSORS = FUNCTIONS | {YieldOp.OPERATION_NAME}
 
 
 @dataclass(eq=False)
 class Buffer:
-    """Memory that holds a tensor: a parameter or a constant (``source``), and the version it holds at this point."""
+    """Memory that holds a tensor: a parameter, a constant or a tile, and the version it holds at this point.
+
+    ``source`` is the value that stands for the memory: the tensor, or its address once there is one.
+    """
 
     source: ir.Value
     name: str
     writable: bool
+    is_tile: bool = False
     version: int = 0
     passed_to_call: bool = False
+    type: ir.RankedTensorType = field(init=False)
+    """Shape and element type of the tensor."""
 
-    @property
-    def type(self) -> ir.RankedTensorType:
-        """Shape and element type of the tensor."""
-        return ir.RankedTensorType(self.source.type)
+    def __post_init__(self) -> None:
+        self.type = ir.RankedTensorType(self.source.type)
 
 
 @dataclass(frozen=True)
 class Access:
-    """A read, a write or a constant, with the buffer it is about."""
+    """A read, a write, a constant or an allocated tile, with the buffer it is about."""
 
     op: ir.Operation
     buffer: Buffer
@@ -75,6 +86,10 @@ def is_tensor(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType)
 
 
+def _is_allocation(op: ir.OpView) -> bool:
+    return op.operation.name == AllocateSharedOp.OPERATION_NAME
+
+
 def fail(op: ir.Operation, message: str) -> NoReturn:
     """Raise `CompilerError` about ``op``."""
     refuse("lower-tensors", op, message)
@@ -100,10 +115,18 @@ def _events(function: ir.Operation) -> Iterator[_Event]:
 
 
 class TensorBuffers:
-    """The buffers of one function: ``accesses``, ``calls``, and ``structural``, the operations that hand tensors on."""
+    """The buffers of one function: those given, its constants, and its ``tiles``.
+
+    ``accesses``, ``calls`` and ``barriers`` are what uses them, in program order, ``structural`` the operations that
+    hand tensors on.
+    """
 
     def __init__(self, function: ir.Operation, buffers: list[Buffer]):
+        tiles = [op.operation.results[0] for op in function.regions[0].blocks[0].operations if _is_allocation(op)]
+        self.tiles = [Buffer(tile, f"tile {number}", True, is_tile=True) for number, tile in enumerate(tiles)]
+        buffers = [*buffers, *self.tiles]
         self.accesses: list[Access] = []
+        self.barriers: list[ir.Operation] = []
         self.calls: list[ir.Operation] = []
         self.structural: list[ir.Operation] = []
         self._versions = {buffer.source: _Version(buffer, 0) for buffer in buffers}
@@ -111,6 +134,9 @@ class TensorBuffers:
         self._updates = 0
         self._frames: list[_Frame] = []
         for event in _events(function):
+            if event.kind != "op" and event.op.name == AtomicRmwOp.OPERATION_NAME:
+                # Its body hands on no tensors.
+                continue
             if event.kind == "begin":
                 self._begin(event.op, event.region)
             elif event.kind == "end":
@@ -133,6 +159,10 @@ class TensorBuffers:
                 buffer = Buffer(op.results[0], "a constant", writable=False)
                 self._versions[buffer.source] = _Version(buffer, 0)
                 self.accesses.append(Access(op, buffer))
+        elif name == AllocateSharedOp.OPERATION_NAME:
+            self._allocate(op)
+        elif name == SyncThreadsOp.OPERATION_NAME:
+            self._synchronize(op)
         elif name in CALLS:
             self._call(op)
         elif name in _TERMINATORS:
@@ -140,7 +170,7 @@ class TensorBuffers:
         elif name in _REGION_OPS:
             versions = [buffer.version for buffer in self._writable]
             self._frames.append(_Frame(versions, versions))
-        elif (name.startswith(("tensor.", "xgpu.")) and name not in FUNCTIONS) or len(op.regions):
+        elif (name.startswith(("tensor.", "xgpu.")) and name not in _WITHOUT_TENSORS) or len(op.regions):
             fail(op, "expected only scalar and vector accesses to tensors, scf.for, scf.if and scf.while here")
 
     def _current(self, op: ir.Operation, value: ir.Value) -> _Version:
@@ -157,6 +187,19 @@ class TensorBuffers:
             fail(op, f"updates {buffer.name}, which is read-only")
         self.accesses.append(Access(op, buffer))
         self._set(op.results[0], self._update(buffer))
+
+    def _allocate(self, op: ir.Operation) -> None:
+        if op.results[0] not in self._versions:
+            fail(op, "expected to be executed once by every thread: directly in the function's body")
+        self.accesses.append(Access(op, self.buffer_of(op.results[0])))
+
+    def _synchronize(self, op: ir.Operation) -> None:
+        buffers = [self._current(op, tile).buffer for tile in op.operands]
+        for result, buffer in zip(op.results, buffers, strict=True):
+            if not buffer.is_tile:
+                fail(op, f"expected tiles that the function allocates, got {buffer.name}")
+            self._set(result, self._update(buffer))
+        self.barriers.append(op)
 
     def _update(self, buffer: Buffer) -> _Version:
         self._updates += 1

@@ -6,7 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.passes.base import Pass, walk
-from xgpu.passes.regions import body_of, count_ops, move_body, replace_op, unroll_of
+from xgpu.passes.regions import body_of, count_ops, move_body, replace_op, unroll_of, waits_for_threads
 from xgpu.passes.scf_ops import create_if, create_yield
 
 
@@ -16,7 +16,7 @@ class UnswitchLoops(Pass):
 
     A branch inside a loop prevents vectorised accesses and keeps iterations from overlapping. Inner loops go first, so
     what they are switched by can leave the loops around them as well. Loops marked ``xgpu.unroll = "none"`` are left
-    alone: few threads execute them.
+    alone: few threads execute them. So are loops with a barrier or shuffle: threads may take different versions.
     Needs: conditions hoisted out of the loops (simplify-indexing, loop-invariant-code-motion); an `xgpu.in_domain`
     directly in the body is hoisted here. Run canonicalize before it, which makes short conditionals selections.
 
@@ -47,7 +47,7 @@ class UnswitchLoops(Pass):
     def apply(self, module: ir.Module) -> None:
         """Unswitch every loop of ``module``."""
         for loop in walk(module.operation, "scf.for"):
-            if unroll_of(loop) != "none":
+            if unroll_of(loop) != "none" and not waits_for_threads(loop):
                 self._unswitch(loop)
 
     def _unswitch(self, loop: ir.Operation) -> None:

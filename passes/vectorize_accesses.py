@@ -7,9 +7,11 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import map_attribute, map_of
+from xgpu.dialects.threads import AtomicAddOp, AtomicRmwOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.affine import AffineExpr, Dim, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.atomic_updates import FLOAT_ADD, find_update
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.index_ops import create_apply, create_index, has_uses
 from xgpu.passes.ranges import constant_of, defining_op
@@ -17,6 +19,8 @@ from xgpu.passes.ranges import constant_of, defining_op
 _MAX_TRIPS = 16
 _INITS = 3
 """The number of bounds and steps among the operands of `scf.for`, before the initial values of what it carries."""
+_ELEMENT_WRITES = frozenset(("tensor.insert", AtomicRmwOp.OPERATION_NAME))
+_ADDED_AS_VECTORS = frozenset(("f16", "bf16", "f32"))
 _DYNAMIC = -(1 << 63)
 """Marks a dynamic position in the ``static_position`` of `vector.extract` and `vector.insert`."""
 
@@ -30,7 +34,8 @@ class VectorizeAccesses(Pass):
     change, at an index that is the induction variable plus a multiple of V that the loop does not change, becomes one
     `vector.transfer_read` before the loop and a `vector.extract` in it. A carried tensor that is only inserted into so
     becomes a carried vector, and one `vector.transfer_write` after the loop. If the rest of the index is a multiple
-    only of a smaller power of two w >= 2, there are V / w accesses of w elements. Indices that count down are found
+    only of a smaller power of two w >= 2, there are V / w accesses of w elements. Atomic additions to f16, bf16 and f32
+    become `xgpu.atomic_add` in the same way. Indices that count down are found
     as well: the loop then takes the vector's elements from the last to the first.
     Needs: flatten-tensors and simplify-indexing (tensors of rank 1, one index expression for each access) and
     loop-invariant-code-motion (accesses that do not depend on the loop at all are gone). unroll-loops then makes the
@@ -117,45 +122,47 @@ class _Loop:
         self._replaced.append(op)
 
     def _vectorize_carried(self, position: int, argument: ir.Value) -> None:
-        """Carry a vector instead of a tensor if each step inserts one element and does nothing else with it."""
-        insert = _only_user(argument)
-        if insert is None or insert.name != "tensor.insert" or insert.block != self._body:
+        """Carry a vector instead of a tensor if each step writes one element, or adds to it, and does nothing else."""
+        write = _only_user(argument)
+        if write is None or write.name not in _ELEMENT_WRITES or write.block != self._body:
             return
-        tensor, index = insert.operands[1], insert.operands[2]
+        tensor, index = list(write.operands)[-2:]
         end = self._body.operations[len(self._body.operations) - 1].operation
-        yielded = list(insert.results[0].uses)
-        if tensor != argument or len(yielded) != 1 or end.operands[position] != insert.results[0]:
+        yielded = list(write.results[0].uses)
+        if tensor != argument or len(yielded) != 1 or end.operands[position] != write.results[0]:
             return
         access = self._access(index)
         if access is None:
             return
-        with insert.location:
-            self._carry_vector(position, argument, insert, access)
+        with ir.InsertionPoint(write), write.location:
+            value = _written(write)
+            if value is not None:
+                self._carry_vector(position, argument, write, value, access)
 
-    def _carry_vector(self, position: int, argument: ir.Value, insert: ir.Operation, access: _Access) -> None:
-        """Carry the elements that the loop inserts into the tensor as a vector, and write it after the loop."""
+    def _carry_vector(
+        self, position: int, argument: ir.Value, write: ir.Operation, value: ir.Value, access: _Access
+    ) -> None:
+        """Carry the values that ``write`` is given as a vector instead of the tensor, and write it after the loop."""
         result, tensor = self._op.results[position], self._op.operands[_INITS + position]
-        element_type = insert.operands[0].type
-        vector_type = ir.VectorType.get([self._trips], element_type)
+        vector_type = ir.VectorType.get([self._trips], value.type)
         with ir.InsertionPoint(self._op):
             self._op.operands[_INITS + position] = _zeros(vector_type)
-        with ir.InsertionPoint(insert):
-            filled = ir.Operation.create(
-                "vector.insert",
-                results=[vector_type],
-                operands=[insert.operands[0], argument, self._position(access)],
-                attributes={"static_position": ir.DenseI64ArrayAttr.get([_DYNAMIC])},
-            )
-        (use,) = insert.results[0].uses
+        filled = ir.Operation.create(
+            "vector.insert",
+            results=[vector_type],
+            operands=[value, argument, self._position(access)],
+            attributes={"static_position": ir.DenseI64ArrayAttr.get([_DYNAMIC])},
+        )
+        (use,) = write.results[0].uses
         use.owner.operation.operands[use.operand_number] = filled.results[0]
         users = [(use.owner.operation, use.operand_number) for use in result.uses]
         argument.set_type(vector_type)
         result.set_type(vector_type)
         with ir.InsertionPoint.after(self._op):
-            written = self._write_vector(result, tensor, access)
+            written = self._write_vector(result, tensor, access, adds=write.name == AtomicRmwOp.OPERATION_NAME)
         for user, number in users:
             user.operands[number] = written
-        self._replaced.append(insert)
+        self._replaced.append(write)
 
     def _read_vector(self, tensor: ir.Value, access: _Access) -> ir.Value:
         """Read the elements that the loop extracts, in pieces as wide as their index allows."""
@@ -185,8 +192,8 @@ class _Loop:
             whole = insert.results[0]
         return whole
 
-    def _write_vector(self, vector: ir.Value, tensor: ir.Value, access: _Access) -> ir.Value:
-        """Write the elements that the loop inserted, in pieces as wide as their index allows; return the new tensor."""
+    def _write_vector(self, vector: ir.Value, tensor: ir.Value, access: _Access, adds: bool) -> ir.Value:
+        """Write or add the carried vector, in pieces as wide as their index allows; return the new tensor."""
         piece_type = ir.VectorType.get([access.width], ir.VectorType(vector.type).element_type)
         for offset in range(0, self._trips, access.width):
             piece = vector
@@ -196,10 +203,10 @@ class _Loop:
                     "vector.extract_strided_slice", results=[piece_type], operands=[vector], attributes=sizes
                 ).results[0]
             write = ir.Operation.create(
-                "vector.transfer_write",
+                AtomicAddOp.OPERATION_NAME if adds else "vector.transfer_write",
                 results=[tensor.type],
                 operands=[piece, tensor, _index(access, offset)],
-                attributes=_transfer_attributes(),
+                attributes=None if adds else _transfer_attributes(),
             )
             tensor = write.results[0]
         return tensor
@@ -246,6 +253,19 @@ def _trips(loop: ir.Operation) -> int | None:
     if lower != 0 or step != 1 or upper is None or not 2 <= upper <= _MAX_TRIPS:
         return None
     return upper if upper & (upper - 1) == 0 else None
+
+
+def _written(write: ir.Operation) -> ir.Value | None:
+    """Return what a step writes, or adds atomically; None for another update, or a type not added as vectors.
+
+    The insertion point is where it may be created.
+    """
+    if write.name == "tensor.insert":
+        return write.operands[0]
+    if str(ir.RankedTensorType(write.operands[0].type).element_type) not in _ADDED_AS_VECTORS:
+        return None
+    update = find_update(write)
+    return update.values()[0] if update.kind == FLOAT_ADD else None
 
 
 def _only_user(value: ir.Value) -> ir.Operation | None:

@@ -1,5 +1,6 @@
 """The levels and the pass lists between them, as data: each pass with the reason why it stands where it does."""
 
+from xgpu.device import Device
 from xgpu.passes.manager import Step
 from xgpu.passes.registry import parse_pipeline
 
@@ -15,6 +16,7 @@ Pipeline = tuple[tuple[str, str], ...]
 OPTIMIZE: Pipeline = (
     ("expand-complex", "before inlining: no other pass knows complex numbers, and functions then have their true size"),
     ("inline", "first, so that every later pass sees loads and stores beside the loops that drive them"),
+    ("lower-predicated", "makes scf.if of predicated accesses: cse merges equal ones, unswitch-loops finds them"),
     ("canonicalize", "folds what inlining made constant"),
     ("cse", "merges reads that several inlined functions share"),
     ("peel-loops", "on xgpu.loop, where a bounds check is still a constraint of a map and not code"),
@@ -37,6 +39,7 @@ OPTIMIZE: Pipeline = (
 LOWER: Pipeline = (
     ("lower-indexing", "needs final maps; decides the width of index arithmetic"),
     ("simplify-arith", "uses ranges that the index arithmetic now shows"),
+    ("lower-shuffles", "combiners are final; before lower-tensors, which knows of no threads but at barriers"),
     ("lower-tensors", "last user of tensors' value semantics; the program stops being functional here"),
     ("canonicalize", "folds casts of constant indices"),
     ("cse", "merges address computations"),
@@ -44,9 +47,10 @@ LOWER: Pipeline = (
 )
 
 TO_LLVM: Pipeline = (
+    ("expand-atomics{{target={target} capability={capability}}}", "first: its loops add small floats"),
     (
         "expand-floats{{target={target} native-bf16={native_bf16} native-f8={native_f8}}}",
-        "first: leaves only functions of f32 and f64",
+        "leaves only functions of f32 and f64",
     ),
     ("expand-math{{target={target}}}", "the functions become polynomials and instructions of the target"),
     ("canonicalize", "folds what the expansions of constants left"),
@@ -71,7 +75,15 @@ def lower() -> list[Step]:
     return _steps(LOWER)
 
 
-def to_llvm(target: str, native_bf16: bool, native_f8: bool) -> list[Step]:
-    """Return the passes from ``lowered`` to ``llvm``; ``target`` is ``nvvm`` or ``host``. A context is current."""
-    options = {"target": target, "native_bf16": str(native_bf16).lower(), "native_f8": str(native_f8).lower()}
+def to_llvm(target: str, gpu: Device) -> list[Step]:
+    """Return the passes from ``lowered`` to ``llvm``; ``target`` is ``nvvm`` or ``host``.
+
+    For the host, ``gpu`` plays no part. A context is current.
+    """
+    options = {
+        "target": target,
+        "capability": str(gpu.compute_capability),
+        "native_bf16": str(gpu.native_bf16).lower(),
+        "native_f8": str(gpu.native_f8).lower(),
+    }
     return _steps(tuple((text.format(**options), reason) for text, reason in TO_LLVM))

@@ -49,6 +49,13 @@ func.func @inputs() attributes {xgpu.inputs = -1 : i64} {
 
 // -----
 
+// expected-error @+1 {{attribute 'xgpu.overwrites': expected array<i64: ...> of outputs}}
+func.func @overwrites() attributes {xgpu.overwrites = array<i64: -1>} {
+  return
+}
+
+// -----
+
 func.func @huge_vector(%i: index) {
   // expected-error @+1 {{vectors have at most 1024 elements}}
   %0 = arith.constant dense<0.0> : vector<2147483647xf32>

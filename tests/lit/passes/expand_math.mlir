@@ -75,16 +75,16 @@ func.func @large(%x: f32, %y: f64) -> (f32, f64) {
 // CHECK-LABEL: func.func @angles
 // CHECK:         %[[SIZE:.*]] = math.absf %arg0 : f32
 // CHECK:         %[[LARGE:.*]] = arith.cmpf oge, %[[SIZE]], %{{.*}} : f32
-// CHECK:         %{{.*}}:2 = scf.if %[[LARGE]] -> (f32, i32) {
-// CHECK-NEXT:      %[[FAR:.*]]:2 = func.call @xgpu_reduce_large_f32(%[[SIZE]]) : (f32) -> (f32, i32)
-// CHECK-NEXT:      scf.yield %[[FAR]]#0, %[[FAR]]#1 : f32, i32
+// CHECK:         %{{.*}}:3 = scf.if %[[LARGE]] -> (f32, f32, i32) {
+// CHECK-NEXT:      %[[FAR:.*]]:3 = func.call @xgpu_reduce_large_f32(%[[SIZE]]) : (f32) -> (f32, f32, i32)
+// CHECK-NEXT:      scf.yield %[[FAR]]#0, %[[FAR]]#1, %[[FAR]]#2 : f32, f32, i32
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:      scf.yield
 // CHECK-NEXT:    }
 // CHECK:         func.call @xgpu_reduce_large_f32
 // CHECK:         call @xgpu_tan_f32
 // CHECK:         return
-// CHECK-DAG:     func.func private @xgpu_reduce_large_f32(%arg0: f32) -> (f32, i32) attributes {xgpu.cold}
+// CHECK-DAG:     func.func private @xgpu_reduce_large_f32(%arg0: f32) -> (f32, f32, i32) attributes {xgpu.cold}
 // CHECK-DAG:     func.func private @xgpu_tan_f32(%arg0: f32) -> f32
 // CHECK-NOT:     func.func
 func.func @angles(%x: f32) -> (f32, f32, f32) {
@@ -135,6 +135,38 @@ func.func @stays(%x: f32, %i: i32, %h: bf16, %v: vector<4xf32>)
 func.func @error_function(%x: f32) -> f32 {
   %0 = "xgpu.erf_inv"(%x) : (f32) -> f32
   return %0 : f32
+}
+
+// -----
+
+// What is then rounded to bf16 is written shorter, in functions of its own.
+
+// CHECK-LABEL: func.func @grades
+// CHECK:         call @xgpu_lgamma_f32(%arg0) : (f32) -> f32
+// CHECK-NEXT:    call @xgpu_lgamma_f32_16(%arg0) : (f32) -> f32
+// CHECK:         func.func private @xgpu_lgamma_f32(%arg0: f32) -> f32 {
+// CHECK:           scf.if
+// CHECK:         func.func private @xgpu_lgamma_f32_16(%arg0: f32) -> f32 {
+// CHECK-NOT:       scf.if
+// CHECK:           return
+func.func @grades(%x: f32) -> (f32, f32) {
+  %0 = "xgpu.lgamma"(%x) : (f32) -> f32
+  %1 = "xgpu.lgamma"(%x) {xgpu.grade = 16 : i32} : (f32) -> f32
+  return %0, %1 : f32, f32
+}
+
+// -----
+
+// Ordinary powers are written out, and a function that is seldom called computes the others; in f64 all of them.
+
+// CHECK-LABEL: func.func @powers
+// CHECK-DAG:     func.func private @xgpu_general_power_f32(%arg0: f32, %arg1: f32) -> f32 attributes {xgpu.cold}
+// CHECK-DAG:     func.func private @xgpu_powf_f64(%arg0: f64, %arg1: f64) -> f64 {
+// CHECK-NOT:     xgpu_general_power_f64
+func.func @powers(%x: f32, %y: f64) -> (f32, f64) {
+  %0 = math.powf %x, %x : f32
+  %1 = math.powf %y, %y : f64
+  return %0, %1 : f32, f64
 }
 
 // -----

@@ -130,3 +130,21 @@ func.func @empty(%x: f32) -> f32 {
   }) {map = #xgpu.map<(d0)[s0] -> (), d0 in [0, 127], s0 in [0, 3], d0 * 4 + s0 in [-9, -1]>} : (index, f32) -> f32
   return %r : f32
 }
+
+// -----
+
+// A loop with a barrier stays one: which of two a thread executes could differ.
+
+// CHECK-LABEL: func.func @barrier
+// CHECK-COUNT-1: "xgpu.loop"
+// CHECK-NOT:     "xgpu.loop"
+// CHECK:         return
+func.func @barrier(%thread: index, %t: tensor<8xf32>) -> tensor<8xf32> {
+  %r = "xgpu.loop"(%thread, %t) ({
+  ^bb0(%s: index, %i: index, %a: tensor<8xf32>):
+    %b = "xgpu.sync_threads"(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    "xgpu.yield"(%b) : (tensor<8xf32>) -> ()
+  }) {map = #xgpu.map<(d0)[s0] -> (d0 * 4 + s0), d0 in [0, 127], s0 in [0, 3], d0 * 4 + s0 in [0, 401]>}
+      : (index, tensor<8xf32>) -> tensor<8xf32>
+  return %r : tensor<8xf32>
+}

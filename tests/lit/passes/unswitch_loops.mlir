@@ -167,3 +167,33 @@ func.func @left_alone(%x: f32, %c: i1) -> (f32, f32) {
   } {xgpu.unroll = "none"}
   return %r, %s : f32, f32
 }
+
+// -----
+
+// A loop with a barrier stays one: threads might take different versions. A loop inside of it is switched.
+
+// CHECK-LABEL: func.func @barrier
+// CHECK:         scf.for
+// CHECK-NEXT:      scf.if
+// CHECK-NEXT:        scf.for
+// CHECK:           "xgpu.sync_threads"
+// CHECK-NOT:     "xgpu.sync_threads"
+func.func @barrier(%x: f32, %c: i1) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %x) -> (f32) {
+    %s = scf.for %j = %c0 to %c4 step %c1 iter_args(%b = %a) -> (f32) {
+      %y = scf.if %c -> (f32) {
+        %e = math.exp %b : f32
+        scf.yield %e : f32
+      } else {
+        scf.yield %b : f32
+      }
+      scf.yield %y : f32
+    }
+    "xgpu.sync_threads"() : () -> ()
+    scf.yield %s : f32
+  }
+  return %r : f32
+}

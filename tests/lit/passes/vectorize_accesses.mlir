@@ -228,3 +228,58 @@ func.func @whole(%a: tensor<4xi2>, %out: tensor<4xi2>) -> tensor<4xi2> {
   }
   return %r : tensor<4xi2>
 }
+
+// -----
+
+// Atomic additions become one of a vector; the added values are computed in the loop. Another update stays.
+
+// CHECK-LABEL: func.func @atomic_additions
+// CHECK:         %[[R:.*]]:2 = scf.for %{{.*}} iter_args(%[[V:.*]] = %{{.*}}, %[[T:.*]] = %{{.*}}) -> (vector<4xf32>, tensor<64xf32>) {
+// CHECK:           %[[N:.*]] = arith.negf %{{.*}} : f32
+// CHECK-NEXT:      %[[W:.*]] = vector.insert %[[N]], %[[V]] [%{{.*}}] : f32 into vector<4xf32>
+// CHECK:           %[[U:.*]] = "xgpu.atomic_rmw"(%[[T]],
+// CHECK:           scf.yield %[[W]], %[[U]]
+// CHECK:         %[[K:.*]] = "xgpu.apply_indexing"
+// CHECK-NEXT:    "xgpu.atomic_add"(%[[R]]#0, %{{.*}}, %[[K]]) : (vector<4xf32>, tensor<64xf32>, index) -> tensor<64xf32>
+func.func @atomic_additions(%a: tensor<64xf32>, %b: tensor<64xf32>, %x: f32, %n: index {xgpu.range = array<i64: 0, 15>}) -> (tensor<64xf32>, tensor<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r:2 = scf.for %s = %c0 to %c4 step %c1 iter_args(%t = %a, %u = %b) -> (tensor<64xf32>, tensor<64xf32>) {
+    %k = "xgpu.apply_indexing"(%n, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + d1), d0 in [0, 15], d1 in [0, 3]>} : (index, index) -> index
+    %v = "xgpu.atomic_rmw"(%t, %k) ({
+    ^bb0(%old: f32):
+      %new = arith.subf %old, %x : f32
+      "xgpu.yield"(%new) : (f32) -> ()
+    }) : (tensor<64xf32>, index) -> tensor<64xf32>
+    %w = "xgpu.atomic_rmw"(%u, %k) ({
+    ^bb0(%old: f32):
+      %new = arith.mulf %old, %x : f32
+      "xgpu.yield"(%new) : (f32) -> ()
+    }) : (tensor<64xf32>, index) -> tensor<64xf32>
+    scf.yield %v, %w : tensor<64xf32>, tensor<64xf32>
+  }
+  return %r#0, %r#1 : tensor<64xf32>, tensor<64xf32>
+}
+
+// -----
+
+// f64 has no vectors to add.
+
+// CHECK-LABEL: func.func @atomic_f64
+// CHECK-NOT:     xgpu.atomic_add
+func.func @atomic_f64(%a: tensor<64xf64>, %x: f64, %n: index {xgpu.range = array<i64: 0, 15>}) -> tensor<64xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%t = %a) -> (tensor<64xf64>) {
+    %k = "xgpu.apply_indexing"(%n, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + d1), d0 in [0, 15], d1 in [0, 3]>} : (index, index) -> index
+    %v = "xgpu.atomic_rmw"(%t, %k) ({
+    ^bb0(%old: f64):
+      %new = arith.addf %old, %x : f64
+      "xgpu.yield"(%new) : (f64) -> ()
+    }) : (tensor<64xf64>, index) -> tensor<64xf64>
+    scf.yield %v : tensor<64xf64>
+  }
+  return %r : tensor<64xf64>
+}

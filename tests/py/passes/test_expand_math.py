@@ -5,6 +5,7 @@ the GPU the same operations run, but for the functions that use approximate inst
 """
 
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from xgpu import ir, pipeline
+from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.passes.expand_math import EXPANSIONS
 from xgpu.passes.manager import run
 from xgpu.passes.registry import parse_pipeline
@@ -26,7 +28,7 @@ from xgpu.tools.accuracy.functions import FUNCTIONS as MEASURED
 type Array = np.ndarray[Any, Any]
 
 BLOCK = 128
-SLOW = ("erf", "erfc", "erf_inv")
+SLOW = ("bessel_i0e", "bessel_i1e", "digamma", "erf", "erfc", "erf_inv", "lgamma")
 """Functions whose exact values take long."""
 OWN = [name.removeprefix("xgpu.") for name in EXPANSIONS if name.startswith("xgpu.")]
 TYPES: dict[str, np.dtype[Any]] = {"f32": np.dtype(np.float32), "f64": np.dtype(np.float64)}
@@ -65,6 +67,11 @@ UNARY = {
     "erf": Function(exact.erf, -6, 6),
     "erfc": Function(exact.erfc, -6, 27),
     "erf_inv": Function(exact.erf_inv, -1, 1),
+    "lgamma": Function(exact.lgamma, -9, 9),
+    "digamma": Function(exact.digamma, -9, 9),
+    "bessel_i0e": Function(exact.bessel_i0e, -20, 20),
+    "bessel_i1e": Function(exact.bessel_i1e, -20, 20),
+    "logistic": Function(exact.logistic, -20, 20),
 }
 BINARY = {"powf": Function(np.power), "atan2": Function(np.arctan2)}
 FUNCTIONS = UNARY | BINARY
@@ -81,6 +88,11 @@ def limit(operation: str, dtype: np.dtype[Any]) -> float:
         return LIMITS[operation]
     measured = MEASURED[operation.removesuffix("f") if operation == "powf" else operation]
     return measured.bounds[list(FORMATS).index("f32" if dtype == np.float32 else "f64")] or 0.0
+
+
+def floor(operation: str) -> float:
+    """The number below which errors count in units of its last place."""
+    return MEASURED[operation].floor if operation in MEASURED else 0.0
 
 
 def kernel_text(operation: str, element: str, size: int, operands: int) -> str:
@@ -113,7 +125,7 @@ def kernel_text(operation: str, element: str, size: int, operands: int) -> str:
 def lowered(operation: str, element: str, size: int, target: str) -> ir.Module:
     """The kernel at the llvm level. A context is current."""
     module = ir.Module.parse(kernel_text(operation, element, size, 2 if operation in BINARY else 1))
-    run(module, [*pipeline.lower(), *pipeline.to_llvm(target, native_bf16=True, native_f8=True)])
+    run(module, [*pipeline.lower(), *pipeline.to_llvm(target, device(DEFAULT_DEVICE))])
     return module
 
 
@@ -145,7 +157,10 @@ def reference(operation: str, *inputs: Array) -> Array:
 def check(operation: str, *inputs: Array) -> None:
     got, expected = evaluate(operation, *inputs), reference(operation, *inputs)
     dtype = inputs[0].dtype
-    found = errors(got, expected, FORMATS["f32" if dtype == np.float32 else "f64"])
+    found = errors(got, expected, FORMATS["f32" if dtype == np.float32 else "f64"], floor(operation))
+    if operation == "digamma":
+        # Its exact function says nothing of the sign of zero.
+        found = np.where(inputs[0] == 0, np.where(got == -np.inf, 0, np.inf), found)
     worst = int(np.argmax(found))
     arguments = ", ".join(repr(values[worst]) for values in inputs)
     message = f"{operation}({arguments}) = {expected[worst]!r}, got {got[worst]!r}"
@@ -294,15 +309,46 @@ def test_gpu_code_is_complete(operation: str, element: str) -> None:
         assert kernel.spill_bytes == 0 and kernel.stack_bytes == 0
 
 
-@pytest.mark.parametrize(("operation", "most"), [("exp", 9), ("exp2", 8), ("tanh", 17), ("rsqrt", 1), ("log", 28)])
-def test_common_functions_are_short_on_the_gpu(operation: str, most: int) -> None:
-    """Few enough instructions that memory remains the limit, and no branch."""
-    ptx = ptx_of(operation, "f32")
-    code = [line.split()[0] for line in ptx.partition("ld.global")[2].splitlines()[1:] if line.startswith("\t")]
-    code = code[: next(n for n, name in enumerate(code) if name.startswith("st.global"))]
-    assert "bra" not in ptx and "call" not in ptx
-    arithmetic = [name for name in code if not name.startswith(("add.s64", "cvta", "mov"))]
-    assert len(arithmetic) <= most, arithmetic
+LENGTHS = {
+    "exp": (9, 11), "exp2": (8, 10), "tanh": (18, 20), "rsqrt": (1, 3), "log": (28, 13), "log1p": (31, 13),
+    "asinh": (41, 21), "acosh": (41, 22), "atanh": (36, 20), "asin": (32, 19), "acos": (32, 23), "atan": (28, 20),
+    "sin": (34, 24), "cos": (34, 24), "tan": (39, 29), "erf": (24, 21), "erfc": (48, 33), "erf_inv": (19, 14),
+    "expm1": (25, 27), "cbrt": (23, 25), "lgamma": (44, 33), "digamma": (43, 32), "bessel_i0e": (24, 22),
+    "bessel_i1e": (27, 25), "logistic": (19, 21), "powf": (81, 57), "atan2": (38, 29),
+}  # fmt: skip
+"""PTX instructions of each function where nothing rare happens, for f32 and for results rounded to bf16.
+
+An H200 moves 4.1 TB/s and has time for about 55 instructions of an f32 function of one argument meanwhile, and 27 of
+bf16. Not all of them count: what two of PTX say is one of SASS where a sign is given to a number, and loading, storing
+and finding out where takes about four.
+"""
+NOT_COUNTED = ("add.s64", "cvta", "mov", "ld.", "st.", "$", "bra", "ret", "mad.lo", "mul.wide", "shl.b64")
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("operation", LENGTHS)
+def test_functions_are_short_on_the_gpu(operation: str, element: str) -> None:
+    """Memory remains the limit, or as close to it as is known."""
+    code = usual_instructions(ptx_of(operation, element))
+    arithmetic = [name for name in code if not name.startswith(NOT_COUNTED)]
+    assert len(arithmetic) <= LENGTHS[operation][element == "bf16"], arithmetic
+
+
+def usual_instructions(ptx: str) -> list[str]:
+    """The instructions of a kernel from its last load on if every branch that skips something is taken."""
+    kernel = ptx[ptx.index(".entry k(") :]
+    lines = [line.strip() for line in kernel.partition("\n}")[0].splitlines()]
+    position = max(n for n, line in enumerate(lines) if line.startswith("ld.global"))
+    found = []
+    while position + 1 < len(lines):
+        position += 1
+        line = lines[position]
+        branch = re.fullmatch(r"@!?%p\d+ bra\s+(\$\w+);", line)
+        if branch:
+            position = lines.index(branch[1] + ":")
+        elif line and not line.startswith(("//", "{", "}", ".")):
+            found.append(line.split()[0])
+    return found
 
 
 def test_instructions_of_the_gpu() -> None:

@@ -53,6 +53,23 @@ func.func @f16(%x: f16, %y: f16) -> (f16, i1) {
 
 // -----
 
+// A function whose result is rounded to bf16 says so, as it can be written shorter; of f16, it cannot.
+
+// CHECK-LABEL: func.func @grades
+// CHECK:         math.exp %{{.*}} {xgpu.grade = 16 : i32} : f32
+// CHECK:         "xgpu.lgamma"(%{{.*}}) {xgpu.grade = 16 : i32} : (f32) -> f32
+// CHECK:         math.sqrt %{{.*}} : f32
+// CHECK:         math.exp %{{[^ ]*}} : f32
+func.func @grades(%x: bf16, %y: f16) -> (bf16, bf16, bf16, f16) {
+  %0 = math.exp %x : bf16
+  %1 = "xgpu.lgamma"(%x) : (bf16) -> bf16
+  %2 = math.sqrt %x : bf16
+  %3 = math.exp %y : f16
+  return %0, %1, %2, %3 : bf16, bf16, bf16, f16
+}
+
+// -----
+
 // Signs are bits: no rounding, and NaN keeps its code.
 
 // CHECK-LABEL: func.func @signs

@@ -1,0 +1,366 @@
+"""Operations of the xgpu dialect on what threads share: tiles, barriers, shuffles, predicated and atomic accesses."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from xgpu import ir
+from xgpu.dialects.attributes import INTEGER, SYMBOL
+from xgpu.dialects.base import BOOL, INDEX, SCALAR, TENSOR, VECTOR, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.namespace import XgpuDialect, terminator_problems
+
+WARP_SIZE = 32
+"""Threads of a warp: those of a block whose x numbers agree but for the lowest five bits."""
+
+_INDICES = Values("indices", INDEX, "The element's position, one index for each dimension.", variadic=True)
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class AllocateSharedOp(DeclaredOp):
+    """Makes a tile: a tensor in the shared memory of the block, one for all of its threads.
+
+    Every thread of the block executes it, and once. What the tile holds is undefined until it is written, and what
+    another thread wrote can be read only after `xgpu.sync_threads`.
+
+    ```mlir
+    %tile = "xgpu.allocate_shared"() : () -> tensor<32x33xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.allocate_shared"
+    RESULTS = (Values("tile", TENSOR, "The tile."),)
+    tile: ir.Value
+
+    @classmethod
+    def build(cls, shape: Sequence[int], element: ir.Type, loc: ir.Location | None = None) -> ir.Value:
+        """Create the operation and return its tile, a tensor of ``shape``."""
+        type_ = ir.RankedTensorType.get(list(shape), element)
+        return cls.create(results=[type_], loc=loc).operation.results[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The tile has elements."""
+        type_ = ir.RankedTensorType(self.tile.type)
+        if any(size == 0 for size in type_.shape):
+            yield f"expected a tile with elements, got {type_}"
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class SyncThreadsOp(DeclaredOp):
+    """A barrier: waits for all threads of the block; what each wrote into the tiles before is then seen by all.
+
+    All threads of the block execute it, or none. Takes and returns the tiles, so that the accesses after it are those
+    of the new values; a barrier without tiles only waits.
+
+    ```mlir
+    %filled = "xgpu.sync_threads"(%tile) : (tensor<32x33xf32>) -> tensor<32x33xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.sync_threads"
+    OPERANDS = (Values("tiles", TENSOR, "The tiles as this thread left them.", variadic=True),)
+    RESULTS = (Values("synchronized", TENSOR, "The tiles as all threads left them.", variadic=True),)
+    tiles: list[ir.Value]
+
+    @classmethod
+    def build(cls, tiles: Sequence[ir.Value], loc: ir.Location | None = None) -> list[ir.Value]:
+        """Create the operation and return the new values of the tiles."""
+        return list(cls.create(tiles, [tile.type for tile in tiles], loc=loc).operation.results)
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The types of operands and results agree."""
+        yield from _same_types(self)
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class ShuffleReduceOp(DeclaredOp):
+    """Combines the values of each lane of a warp with those of the lane whose number differs in one bit.
+
+    Lane ``i`` gets ``combiner(values of i, values of i xor distance)``, so after distances 16, 8, 4, 2 and 1 every lane
+    has the combination of all 32 if the combiner is associative and commutative. The combiner takes the lane's values,
+    then the other lane's, and returns as many. All 32 lanes of the warp execute it, or none.
+
+    ```mlir
+    %1 = "xgpu.shuffle_reduce"(%0) {combiner = @add, distance = 16 : i64} : (f32) -> f32
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.shuffle_reduce"
+    OPERANDS = (Values("values", SCALAR, "This lane's values.", variadic=True),)
+    RESULTS = (Values("combined", SCALAR, "The combination with the other lane's values.", variadic=True),)
+    ATTRIBUTES = (
+        Attribute("combiner", SYMBOL, "A function of this lane's values, then the other lane's."),
+        Attribute("distance", INTEGER, "By what the lanes' numbers differ: 1, 2, 4, 8 or 16."),
+    )
+    combiner: str
+    distance: int
+    values: list[ir.Value]
+
+    @classmethod
+    def build(
+        cls, combiner: str, distance: int, values: Sequence[ir.Value], loc: ir.Location | None = None
+    ) -> list[ir.Value]:
+        """Create the operation and return the combined values; ``combiner`` names a function of the module."""
+        attributes = {"combiner": combiner, "distance": distance}
+        return list(cls.create(values, [value.type for value in values], attributes, loc).operation.results)
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The distance is one of a butterfly, and the combiner fits the values."""
+        if self.distance not in (1, 2, 4, 8, 16):
+            yield f"attribute 'distance': expected 1, 2, 4, 8 or 16, got {self.distance}"
+            return
+        if not self.values:
+            yield "expected at least 1 operands, got 0"
+            return
+        yield from _same_types(self)
+        combiner = symbols.get(self.combiner)
+        if combiner is None or "function_type" not in combiner.attributes:
+            yield f"expected the name of a function of this module, got '@{self.combiner}'"
+            return
+        type_: Any = ir.TypeAttr(combiner.attributes["function_type"]).value
+        values = [value.type for value in self.values]
+        if list(type_.inputs) != [*values, *values] or list(type_.results) != values:
+            once, twice = (", ".join(map(str, each)) for each in (values, [*values, *values]))
+            result = once if len(values) == 1 else f"({once})"
+            yield f"expected '@{self.combiner}' to be of type ({twice}) -> {result}, got {type_}"
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class PredicatedExtractOp(DeclaredOp):
+    """Reads an element of a tensor where a condition holds; gives the fallback, and reads nothing, where it does not.
+
+    ```mlir
+    %x = "xgpu.predicated_extract"(%inside, %zero, %tensor, %i) : (i1, f32, tensor<100xf32>, index) -> f32
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.predicated_extract"
+    OPERANDS = (
+        Values("condition", BOOL, "Whether to read."),
+        Values("fallback", SCALAR, "The result if the condition does not hold."),
+        Values("tensor", TENSOR, "What to read from."),
+        _INDICES,
+    )
+    RESULTS = (Values("element", SCALAR, "The element, or the fallback."),)
+    condition: ir.Value
+    fallback: ir.Value
+    tensor: ir.Value
+    indices: list[ir.Value]
+
+    @classmethod
+    def build(
+        cls,
+        condition: ir.Value,
+        fallback: ir.Value,
+        tensor: ir.Value,
+        indices: Sequence[ir.Value],
+        loc: ir.Location | None = None,
+    ) -> ir.Value:
+        """Create the operation and return its result."""
+        operands = [condition, fallback, tensor, *indices]
+        return cls.create(operands, [fallback.type], loc=loc).operation.results[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """Fallback and result are of the tensor's element type; one index for each dimension."""
+        yield from _access_problems(self.tensor, self.fallback, self.indices)
+        if self.operation.results[0].type != self.fallback.type:
+            yield f"expected a result of the fallback's type {self.fallback.type}, got {self.operation.results[0].type}"
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class PredicatedInsertOp(DeclaredOp):
+    """Writes an element of a tensor where a condition holds; leaves the tensor as it is where it does not.
+
+    ```mlir
+    %updated = "xgpu.predicated_insert"(%inside, %x, %tensor, %i)
+        : (i1, f32, tensor<100xf32>, index) -> tensor<100xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.predicated_insert"
+    OPERANDS = (
+        Values("condition", BOOL, "Whether to write."),
+        Values("scalar", SCALAR, "The element's new value."),
+        Values("tensor", TENSOR, "What to write into."),
+        _INDICES,
+    )
+    RESULTS = (Values("updated", TENSOR, "The tensor afterwards."),)
+    condition: ir.Value
+    scalar: ir.Value
+    tensor: ir.Value
+    indices: list[ir.Value]
+
+    @classmethod
+    def build(
+        cls,
+        condition: ir.Value,
+        scalar: ir.Value,
+        tensor: ir.Value,
+        indices: Sequence[ir.Value],
+        loc: ir.Location | None = None,
+    ) -> ir.Value:
+        """Create the operation and return the updated tensor."""
+        operands = [condition, scalar, tensor, *indices]
+        return cls.create(operands, [tensor.type], loc=loc).operation.results[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The scalar is of the tensor's element type, the result of the tensor's; one index for each dimension."""
+        yield from _access_problems(self.tensor, self.scalar, self.indices)
+        yield from _same_tensor(self, self.tensor)
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class AtomicRmwOp(DeclaredOp):
+    """Replaces an element of a tensor by what its region computes from the old one, in one step that nothing divides.
+
+    So any number of threads of any blocks may update one element, in an order that is not known. The region may be
+    evaluated more than once; it has no side effects, and may use values from outside. The update says nothing about
+    the order of other accesses to memory.
+
+    ```mlir
+    %updated = "xgpu.atomic_rmw"(%tensor, %i) ({
+    ^bb0(%old: f32):
+      %new = arith.addf %old, %x : f32
+      "xgpu.yield"(%new) : (f32) -> ()
+    }) : (tensor<100xf32>, index) -> tensor<100xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.atomic_rmw"
+    OPERANDS = (Values("tensor", TENSOR, "What to update."), _INDICES)
+    RESULTS = (Values("updated", TENSOR, "The tensor afterwards."),)
+    REGIONS = 1
+    _ODS_REGIONS = (1, True)
+    tensor: ir.Value
+    indices: list[ir.Value]
+
+    @classmethod
+    def build(cls, tensor: ir.Value, indices: Sequence[ir.Value], loc: ir.Location | None = None) -> "AtomicRmwOp":
+        """Create the operation with an empty body block; the caller fills it and ends it with `YieldOp`."""
+        op: AtomicRmwOp = cls.create([tensor, *indices], [tensor.type], loc=loc)
+        op.operation.regions[0].blocks.append(ir.RankedTensorType(tensor.type).element_type)
+        return op
+
+    @property
+    def body(self) -> ir.Block:
+        """The block that computes the new value."""
+        return self.operation.regions[0].blocks[0]
+
+    @property
+    def old(self) -> ir.Value:
+        """The element before the update, the argument of the body."""
+        return self.body.arguments[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The body takes and yields one element; the result is of the tensor's type; one index for each dimension."""
+        yield from _index_problems(self.tensor, self.indices)
+        yield from _same_tensor(self, self.tensor)
+        element = str(ir.RankedTensorType(self.tensor.type).element_type)
+        blocks = self.operation.regions[0].blocks
+        if len(blocks) != 1:
+            yield f"expected a body of one block, got {len(blocks)}"
+            return
+        got = [str(argument.type) for argument in blocks[0].arguments]
+        if got != [element]:
+            yield f"expected body arguments ({element}), got ({', '.join(got)})"
+            return
+        yield from terminator_problems(blocks[0], [element])
+        with_effects = sorted({op.name for op in _nested(self.operation)} & _WITH_EFFECTS)
+        if with_effects:
+            yield f"expected a body without side effects, got '{with_effects[0]}'"
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class AtomicAddOp(DeclaredOp):
+    """Adds the elements of a vector to consecutive elements of a tensor, each in one step that nothing divides.
+
+    It is what as many `xgpu.atomic_rmw` become: the additions are not one step together.
+
+    ```mlir
+    %updated = "xgpu.atomic_add"(%values, %tensor, %i) : (vector<4xf32>, tensor<100xf32>, index) -> tensor<100xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.atomic_add"
+    OPERANDS = (
+        Values("values", VECTOR, "What to add."),
+        Values("tensor", TENSOR, "What to update, of one dimension."),
+        Values("index", INDEX, "Where the first value goes: a multiple of the vector's length."),
+    )
+    RESULTS = (Values("updated", TENSOR, "The tensor afterwards."),)
+    values: ir.Value
+    tensor: ir.Value
+
+    @classmethod
+    def build(cls, values: ir.Value, tensor: ir.Value, index: ir.Value, loc: ir.Location | None = None) -> ir.Value:
+        """Create the operation and return the updated tensor."""
+        return cls.create([values, tensor, index], [tensor.type], loc=loc).operation.results[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The values are of the tensor's element type, a float; the tensor has one dimension."""
+        type_ = ir.RankedTensorType(self.tensor.type)
+        element = ir.VectorType(self.values.type).element_type
+        if type_.rank != 1 or type_.element_type != element or not isinstance(element, ir.FloatType):
+            yield f"expected floats for a tensor of one dimension of them, got {self.values.type} and {type_}"
+        yield from _same_tensor(self, self.tensor)
+
+
+THREAD_OPS: tuple[type[DeclaredOp], ...] = (
+    AllocateSharedOp,
+    SyncThreadsOp,
+    ShuffleReduceOp,
+    PredicatedExtractOp,
+    PredicatedInsertOp,
+    AtomicRmwOp,
+    AtomicAddOp,
+)
+"""The operations of this file."""
+
+_WITH_EFFECTS = frozenset(("tensor.insert", *(op.OPERATION_NAME for op in THREAD_OPS if op != PredicatedExtractOp)))
+"""What a body that may be evaluated any number of times cannot hold."""
+
+
+def _nested(op: ir.Operation) -> list[ir.Operation]:
+    """Return the operations in the regions of ``op``."""
+    found: list[ir.Operation] = []
+
+    def visit(nested: ir.Operation) -> ir.WalkResult:
+        found.append(nested)
+        return ir.WalkResult.ADVANCE
+
+    for region in op.regions:
+        for block in region.blocks:
+            for each in block.operations:
+                each.operation.walk(visit)
+    return found
+
+
+def _same_types(op: DeclaredOp) -> Iterator[str]:
+    operands = [str(value.type) for value in op.operation.operands]
+    results = [str(value.type) for value in op.operation.results]
+    if operands != results:
+        yield f"expected results of the operands' types ({', '.join(operands)}), got ({', '.join(results)})"
+
+
+def _same_tensor(op: DeclaredOp, tensor: ir.Value) -> Iterator[str]:
+    result = op.operation.results[0]
+    if result.type != tensor.type:
+        yield f"expected a result of the tensor's type {tensor.type}, got {result.type}"
+
+
+def _access_problems(tensor: ir.Value, element: ir.Value, indices: Sequence[ir.Value]) -> Iterator[str]:
+    expected = ir.RankedTensorType(tensor.type).element_type
+    if element.type != expected:
+        yield f"expected an element of type {expected} for {tensor.type}, got {element.type}"
+    yield from _index_problems(tensor, indices)
+
+
+def _index_problems(tensor: ir.Value, indices: Sequence[ir.Value]) -> Iterator[str]:
+    rank = ir.RankedTensorType(tensor.type).rank
+    if len(indices) != rank:
+        yield f"expected {rank} indices for {tensor.type}, got {len(indices)}"

@@ -1,0 +1,199 @@
+"""The pass expand-atomics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from xgpu import ir
+from xgpu.dialects.attributes import int_of
+from xgpu.errors import Unsupported
+from xgpu.frontend.source_location import source_of
+from xgpu.passes import arith_builder as b
+from xgpu.passes.base import Pass, walk
+from xgpu.passes.compare_and_swap import PartOfWord, swap_in_loop
+from xgpu.passes.llvm_memory import (
+    ATOMIC_OPERATIONS,
+    GLOBAL_SPACE,
+    SHARED_SPACE,
+    SYNC_SCOPE,
+    atomic_update,
+    element_pointer,
+)
+from xgpu.passes.refusals import refuse
+
+_ATOMIC = frozenset(("llvm.atomicrmw", "llvm.cmpxchg", "llvm.load", "llvm.store"))
+_SMALL_FLOATS = frozenset(("f16", "bf16"))
+_HOPPER = 90
+"""From this compute capability on, bf16 is added, as are vectors, and 128 bits are compared and exchanged."""
+_MAX_BYTES = 16
+_SPACES = {GLOBAL_SPACE: "global", SHARED_SPACE: "shared"}
+# Adding the number with these bits, -0, to a float of 16 bits leaves that as it is: +0 stays +0, -0 stays -0.
+_TWO_NEGATIVE_ZEROS = 0x80008000
+
+
+@dataclass(frozen=True)
+class ExpandAtomics(Pass):
+    """Makes every atomic operation one that the target has.
+
+    - *Vectors of floats*, of which each element is added on its own, become instructions of up to 16 bytes (f16, bf16
+      and f32 in global memory, from compute capability 9.0 on), or additions of the elements.
+    - *One f16 or bf16* becomes the addition to the pair in its 32-bit word of it and of -0, which changes nothing:
+      GPUs add pairs (bf16 from 9.0 on), and what PTX calls the addition of one is a loop. Elsewhere the word is
+      compared and exchanged in a loop that computes the sum.
+    - *128 bits* are compared and exchanged from 9.0 on; before, they are refused.
+    - *The host* has no scopes: an operation is for all threads.
+
+    Needs: lower-tensors. Run it before expand-floats, which expands the sums in loops.
+
+    ```mlir
+    llvm.atomicrmw fadd %p, %x syncscope("device") monotonic : !llvm.ptr<1>, vector<4xf32>
+    // becomes
+    llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f,~{memory}"
+        %p, %x0, %x1, %x2, %x3 : (!llvm.ptr<1>, f32, f32, f32, f32) -> ()
+    ```
+    """
+
+    NAME: ClassVar[str] = "expand-atomics"
+    target: Literal["nvvm", "host"] = "nvvm"
+    """The machine to compile for."""
+    capability: int = _HOPPER
+    """Compute capability of the GPU times ten."""
+
+    def apply(self, module: ir.Module) -> None:
+        for op in walk(module.operation):
+            if op.name not in _ATOMIC or SYNC_SCOPE not in op.attributes:
+                continue
+            if self.target == "nvvm" and self.capability < _HOPPER:
+                _check_width(op)
+            if op.name == "llvm.atomicrmw" and _needs_expansion(op):
+                if next(iter(op.results[0].uses), None) is not None:
+                    refuse(self.NAME, op, "expected no use of its result")
+                with ir.InsertionPoint(op), op.location:
+                    pointer, value = op.operands
+                    self._add(pointer, value)
+                op.erase()
+        if self.target == "host":
+            for op in walk(module.operation):
+                if op.name in _ATOMIC and SYNC_SCOPE in op.attributes:
+                    del op.attributes[SYNC_SCOPE]
+
+    def _add(self, pointer: ir.Value, value: ir.Value) -> None:
+        """Add a float of 16 bits, or a vector of floats, to memory."""
+        type_ = value.type
+        if not isinstance(type_, ir.VectorType):
+            self._add_small(pointer, value)
+            return
+        element, count = type_.element_type, type_.shape[0]
+        step = self._vector_length(pointer, element)
+        for start in range(0, count, step):
+            part = value
+            if step < count:
+                part = _slice(value, start, min(step, count - start))
+            place = element_pointer(pointer, element, start) if start else pointer
+            if step == 1:
+                atomic_update("fadd", place, _elements(part)[0])
+            elif str(element) == "f32" or self._adds_pairs(element):
+                _reduce(place, part)
+            else:
+                _add_pair_in_loop(place, part)
+
+    def _vector_length(self, pointer: ir.Value, element: ir.Type) -> int:
+        """Return how many elements one instruction, or a loop on one word, adds."""
+        is_small = str(element) in _SMALL_FLOATS
+        if self.target == "nvvm" and self.capability >= _HOPPER and pointer.type.address_space == GLOBAL_SPACE:
+            return _MAX_BYTES * 8 // element.width if is_small or str(element) == "f32" else 1  # type: ignore[attr-defined]
+        return 2 if is_small else 1
+
+    def _adds_pairs(self, element: ir.Type) -> bool:
+        return self.target == "nvvm" and (str(element) == "f16" or self.capability >= _HOPPER)
+
+    def _add_small(self, pointer: ir.Value, value: ir.Value) -> None:
+        """Add a float of 16 bits."""
+        part = PartOfWord(pointer, 16)
+        if self._adds_pairs(value.type):
+            zeros = b.and_(b.constant(_TWO_NEGATIVE_ZEROS, part.word), b.xor(part.mask(), -1))
+            _reduce_registers(part.pointer, f"add.noftz.{value.type}x2", [b.or_(part.place(_code(value)), zeros)])
+            return
+
+        def add(word: ir.Value) -> ir.Value:
+            return part.put(word, _code(ir.arith.addf(b.bitcast(part.take(word), value.type), value)))
+
+        swap_in_loop(part.pointer, part.word, add)
+
+
+def _needs_expansion(op: ir.Operation) -> bool:
+    type_ = op.operands[1].type
+    is_sum = int_of(op.attributes["bin_op"]) == ATOMIC_OPERATIONS["fadd"]
+    return is_sum and (isinstance(type_, ir.VectorType) or str(type_) in _SMALL_FLOATS)
+
+
+def _check_width(op: ir.Operation) -> None:
+    value = op.results[0] if op.name == "llvm.load" else op.operands[0 if op.name == "llvm.store" else 1]
+    if str(value.type) == "i128":
+        raise Unsupported(
+            "updates of complex128 elements by several threads need a GPU of compute capability 9.0 or later",
+            source_of(op),
+        )
+
+
+def _reduce(pointer: ir.Value, values: ir.Value) -> None:
+    """Add a vector of at most 16 bytes: f32, or pairs of smaller floats."""
+    element = ir.VectorType(values.type).element_type
+    if str(element) == "f32":
+        _reduce_registers(pointer, f"add.v{values.type.shape[0]}.f32", _elements(values))
+        return
+    pairs = ir.VectorType.get([values.type.shape[0] // 2], b.integer_type(32))
+    registers = _elements(ir.Operation.create("vector.bitcast", results=[pairs], operands=[values]).results[0])
+    length = f"v{len(registers)}." if len(registers) > 1 else ""
+    _reduce_registers(pointer, f"add.noftz.{length}{element}x2", registers)
+
+
+def _reduce_registers(pointer: ir.Value, operation: str, registers: Sequence[ir.Value]) -> None:
+    """Make the instruction ``red`` on global or shared memory, of one or several registers."""
+    space = _SPACES[pointer.type.address_space]
+    letter = "f" if isinstance(registers[0].type, ir.FloatType) else "r"
+    names = ", ".join(f"${number}" for number in range(1, len(registers) + 1))
+    operand = f"{{{names}}}" if len(registers) > 1 else names
+    ir.Operation.create(
+        "llvm.inline_asm",
+        operands=[pointer, *registers],
+        attributes={
+            "asm_string": ir.StringAttr.get(f"red.relaxed.gpu.{space}.{operation} [$0], {operand};"),
+            "constraints": ir.StringAttr.get(",".join(["l", *[letter] * len(registers), "~{memory}"])),
+            "has_side_effects": ir.UnitAttr.get(),
+        },
+    )
+
+
+def _add_pair_in_loop(pointer: ir.Value, pair: ir.Value) -> None:
+    word = b.integer_type(32)
+
+    def add(old: ir.Value) -> ir.Value:
+        vector = ir.VectorType.get([1], word)
+        old = ir.Operation.create("vector.from_elements", results=[vector], operands=[old]).results[0]
+        old = ir.Operation.create("vector.bitcast", results=[pair.type], operands=[old]).results[0]
+        new = ir.arith.addf(old, pair)
+        return _elements(ir.Operation.create("vector.bitcast", results=[vector], operands=[new]).results[0])[0]
+
+    swap_in_loop(pointer, word, add)
+
+
+def _code(value: ir.Value) -> ir.Value:
+    return b.bitcast(value, b.integer_type(16))
+
+
+def _elements(vector: ir.Value) -> list[ir.Value]:
+    type_ = ir.VectorType(vector.type)
+    types = [type_.element_type] * type_.shape[0]
+    return list(ir.Operation.create("vector.to_elements", results=types, operands=[vector]).results)
+
+
+def _slice(vector: ir.Value, start: int, size: int) -> ir.Value:
+    numbers = {"offsets": start, "sizes": size, "strides": 1}
+    i64 = b.integer_type(64)
+    return ir.Operation.create(
+        "vector.extract_strided_slice",
+        results=[ir.VectorType.get([size], ir.VectorType(vector.type).element_type)],
+        operands=[vector],
+        attributes={name: ir.ArrayAttr.get([ir.IntegerAttr.get(i64, n)]) for name, n in numbers.items()},
+    ).results[0]

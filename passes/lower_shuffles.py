@@ -1,0 +1,112 @@
+"""The pass `lower-shuffles`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from xgpu import ir
+from xgpu.dialects.threads import WARP_SIZE, ShuffleReduceOp
+from xgpu.passes import arith_builder as b
+from xgpu.passes.base import Pass, function_name, functions, walk
+from xgpu.passes.refusals import refuse
+from xgpu.passes.regions import body_of, count_ops, move_body, replace_op
+from xgpu.passes.scf_ops import create_integer
+
+_PIECE_BITS = 32
+
+
+@dataclass(frozen=True)
+class LowerShuffles(Pass):
+    """Writes `xgpu.shuffle_reduce` as shuffles of 32 bits, `gpu.shuffle`, and the body of the combiner.
+
+    A value of less than 32 bits is shuffled as the low bits of an i32, a wider one in pieces. A combiner that is too
+    large to be copied is called. What no one uses is not shuffled, and combiners that nothing refers to any more go
+    away.
+    Needs: expand-complex, so that values are integers and floats, and inline, so that combiners call nothing.
+
+    ```mlir
+    %r = "xgpu.shuffle_reduce"(%x) {combiner = @add, distance = 16 : i64} : (f32) -> f32
+    ```
+    becomes
+    ```mlir
+    %bits = arith.bitcast %x : f32 to i32
+    %other, %valid = gpu.shuffle xor %bits, %c16, %c32 : i32
+    %y = arith.bitcast %other : i32 to f32
+    %r = arith.addf %x, %y : f32
+    ```
+    """
+
+    NAME: ClassVar[str] = "lower-shuffles"
+    max_ops: int = 64
+    """Operations of a combiner up to which its body is copied to each shuffle."""
+
+    def apply(self, module: ir.Module) -> None:
+        """Lower every shuffle of ``module``."""
+        shuffles = walk(module.operation, ShuffleReduceOp.OPERATION_NAME)
+        if not shuffles:
+            return
+        combiners = {function_name(function): function.operation for function in functions(module)}
+        for op in reversed(shuffles):
+            if any(len(list(result.uses)) for result in op.results):
+                with ir.InsertionPoint(op), op.location:
+                    self._lower(cast(ShuffleReduceOp, op.opview), combiners)
+            else:
+                op.erase()
+        _erase_unused(module, combiners)
+
+    def _lower(self, shuffle: ShuffleReduceOp, combiners: dict[str, ir.Operation]) -> None:
+        op, combiner = shuffle.operation, combiners[shuffle.combiner]
+        if any(isinstance(value.type, ir.ComplexType) for value in shuffle.values):
+            refuse(self.NAME, op, "expected integers and floats; run expand-complex first")
+        arguments = [*shuffle.values, *(_shuffle(value, shuffle.distance) for value in shuffle.values)]
+        blocks = combiner.regions[0].blocks
+        if len(blocks) == 1 and count_ops(combiner, self.max_ops) <= self.max_ops:
+            copy = combiner.clone(ip=False)
+            values: Sequence[ir.Value] = move_body(body_of(copy), arguments, op)
+            copy.erase()
+        else:
+            types = [value.type for value in shuffle.values]
+            values = list(ir.func.CallOp(types, shuffle.combiner, arguments).results)
+        replace_op(op, values)
+
+
+def _shuffle(value: ir.Value, distance: int) -> ir.Value:
+    """Return the value of the lane whose number differs by ``distance``."""
+    type_ = value.type
+    bits = type_.width
+    code = b.bitcast(value, b.integer_type(bits))
+    if bits <= _PIECE_BITS:
+        code = b.truncate(_shuffle_piece(b.extend(code, _PIECE_BITS), distance), bits)
+    else:
+        pieces = [
+            _shuffle_piece(b.truncate(b.shift_right(code, at), _PIECE_BITS), distance)
+            for at in range(0, bits, _PIECE_BITS)
+        ]
+        code = b.extend(pieces[0], bits)
+        for number, piece in enumerate(pieces[1:], 1):
+            code = b.or_(code, b.shift_left(b.extend(piece, bits), number * _PIECE_BITS))
+    return b.bitcast(code, type_)
+
+
+def _shuffle_piece(piece: ir.Value, distance: int) -> ir.Value:
+    by, width = create_integer(distance, piece.type), create_integer(WARP_SIZE, piece.type)
+    made = ir.Operation.create(
+        "gpu.shuffle",
+        results=[piece.type, b.integer_type(1)],
+        operands=[piece, by, width],
+        attributes={"mode": ir.Attribute.parse("#gpu.shuffle_mode<xor>")},
+    )
+    return made.results[0]
+
+
+def _erase_unused(module: ir.Module, combiners: dict[str, ir.Operation]) -> None:
+    """Erase the private functions that nothing refers to."""
+    used = {
+        ir.FlatSymbolRefAttr(value).value
+        for op in walk(module.operation)
+        for value in (op.attributes[name] for name in op.attributes)
+        if isinstance(value, ir.FlatSymbolRefAttr)
+    }
+    for name, function in combiners.items():
+        if name not in used and "sym_visibility" in function.attributes:
+            function.erase()

@@ -1,0 +1,16 @@
+// RUN: xgpu-opt %s --split-input-file --verify-diagnostics
+
+func.func @of_an_array(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+2 {{operand 'argument': expected a floating-point type, got tensor<4xf32>}}
+  // expected-error @+1 {{result 'value': expected a floating-point type, got tensor<4xf32>}}
+  %0 = "xgpu.bessel_i1e"(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @of_two_types(%x: f32) -> f64 {
+  // expected-error @+1 {{'xgpu.bessel_i1e' expected a result of the operand's type f32, got f64}}
+  %0 = "xgpu.bessel_i1e"(%x) : (f32) -> f64
+  return %0 : f64
+}

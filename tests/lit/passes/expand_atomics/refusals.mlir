@@ -1,0 +1,23 @@
+// RUN: xgpu-opt %s -p 'expand-atomics{capability=80}' --split-input-file --verify-diagnostics
+
+func.func @complex128(%p: !llvm.ptr<1>, %x: i128) {
+  // expected-error @+1 {{updates of complex128 elements by several threads need a GPU of compute capability 9.0 or later}}
+  llvm.store %x, %p atomic syncscope("device") monotonic <alignment = 16> : i128, !llvm.ptr<1>
+  return
+}
+
+// -----
+
+func.func @complex128_computed(%p: !llvm.ptr<1>, %x: i128) {
+  // expected-error @+1 {{updates of complex128 elements by several threads need a GPU of compute capability 9.0 or later}}
+  %0 = llvm.cmpxchg %p, %x, %x syncscope("device") monotonic monotonic <alignment = 16> : !llvm.ptr<1>, i128
+  return
+}
+
+// -----
+
+func.func @used(%p: !llvm.ptr<1>, %x: f16) -> f16 {
+  // expected-error @unknown {{'llvm.atomicrmw': expected no use of its result}}
+  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 2> : !llvm.ptr<1>, f16
+  return %0 : f16
+}
