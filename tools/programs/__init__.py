@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from xgpu.tools.programs import (
     complex_numbers,
+    concatenations,
     contractions,
     elementwise,
     fused,
@@ -11,6 +12,8 @@ from xgpu.tools.programs import (
     movement,
     random_bits,
     reductions,
+    scatters,
+    transposes,
     types,
     windows,
 )
@@ -19,7 +22,10 @@ from xgpu.tools.programs.base import TestProgram
 GROUPS = {
     "elementwise": elementwise,
     "movement": movement,
+    "concatenations": concatenations,
     "reductions": reductions,
+    "scatters": scatters,
+    "transposes": transposes,
     "windows": windows,
     "contractions": contractions,
     "random": random_bits,

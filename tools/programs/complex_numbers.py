@@ -17,7 +17,7 @@ COMPLEX = ("c64", "c128")
 _SIZE = 577
 """A prime above the square of the number of special values: no vector width divides it."""
 
-_UNARY: dict[str, Callable[..., Any]] = {
+UNARY: dict[str, Callable[..., Any]] = {
     "abs": lax.abs,
     "acos": lax.acos,
     "acosh": lax.acosh,
@@ -44,8 +44,9 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "tan": lax.tan,
     "tanh": lax.tanh,
 }
+"""Functions of one array."""
 
-_BINARY: dict[str, Callable[..., Any]] = {
+BINARY: dict[str, Callable[..., Any]] = {
     "add": lax.add,
     "div": lax.div,
     "eq": lax.eq,
@@ -54,6 +55,7 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "pow": lax.pow,
     "sub": lax.sub,
 }
+"""Functions of two arrays."""
 
 
 def _part(dtype: DType) -> Any:
@@ -169,10 +171,10 @@ def programs() -> Iterator[TestProgram]:
     """Yield the programs."""
     for dtype in COMPLEX:
         element = dtype_named(dtype)
-        for name, function in _UNARY.items():
+        for name, function in UNARY.items():
             inputs = partial(_reciprocal_root_inputs if name == "rsqrt" else _unary_inputs, element)
             yield TestProgram(f"{name}-{dtype}", function, (f"{dtype}[{inputs()[0].size}]",), inputs)
-        for name, function in _BINARY.items():
+        for name, function in BINARY.items():
             inputs = partial(_power_inputs if name == "pow" else _binary_inputs, element)
             yield TestProgram(f"{name}-{dtype}", function, (f"{dtype}[{inputs()[0].size}]",) * 2, inputs)
         for name, (function, specs) in _GENERAL.items():

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from xgpu.dtypes import DTYPES, DType
+from xgpu.dtypes import DTYPES, DType, dtype_named, dtype_of_numpy
 
 Array = np.ndarray[Any, Any]
 
@@ -68,27 +68,36 @@ def _stratified_integers(dtype: DType) -> Array:
     return (negated if dtype.is_signed else numbers).astype(dtype.numpy)
 
 
-def known_difference(values: Array, source: DType, target: DType) -> Array:
-    """Return where XLA on the CPU may give something else, for one of the reasons in `XLA_DIFFERENCES`."""
-    if source.is_integer:
-        # Rounded first to f32, then from there.
-        return np.full(values.shape, target.hlo in ("bf16", "f8e8m0fnu") and source.bits > 24)
+def other_xla_results(values: Array, source: DType, target: DType) -> list[Array]:
+    """Return what XLA on the CPU may give instead of the exact results, for the reasons in `XLA_DIFFERENCES`."""
+    if source.hlo == "f4e2m1fn" and target.is_integer:
+        numbers = values.astype(np.float64)
+        endless = np.where(np.abs(numbers) == 6.0, np.copysign(np.inf, numbers), numbers)
+        return [convert_exactly(endless, dtype_named("f64"), target)]
+    if not target.is_float and target.kind != "bool":
+        return []
+    routes = [_flushed(values, source)]
+    if target.is_float and target.bits < 32 and (source.hlo == "f64" or (source.is_integer and source.bits > 24)):
+        with np.errstate(all="ignore"):
+            rounded = values.astype(np.float32)
+        routes += [rounded, _flushed(rounded, dtype_named("f32"))]
+    results = [convert_exactly(route, dtype_of_numpy(route.dtype), target) for route in routes]
+    return [*results, *(_flushed(result, target) for result in results)]
+
+
+def _flushed(values: Array, dtype: DType) -> Array:
+    """Return values of bf16, f32 or f64 with denormal ones made zero; others as they are."""
+    if dtype.hlo not in ("bf16", "f32", "f64"):
+        return values
     with np.errstate(all="ignore"):
-        size = np.abs(values.astype(np.float64))
-        is_f32 = size.astype(np.float32) == size
-    denormal = size < (2.0**-1022 if source.hlo == "f64" and target.kind == "bool" else 2.0**-126)
-    if source.hlo == "f4e2m1fn":
-        return (size == 6.0) & target.is_integer
-    if source.hlo == "f64" and target.hlo == "bf16":
-        return denormal | ~is_f32
-    if source.hlo in ("bf16", "f32", "f64") and (target.kind == "bool" or target.hlo in ("f32", "f64", "f8e8m0fnu")):
-        return denormal
-    return np.zeros(values.shape, bool)
+        wide = values.astype(np.float64)
+        is_denormal = np.abs(wide) < (2.0**-1022 if dtype.hlo == "f64" else 2.0**-126)
+        return np.where(is_denormal, np.copysign(0.0, wide).astype(dtype.numpy), values)
 
 
 XLA_DIFFERENCES = """\
-- From integers of more than 24 bits to bf16 and f8e8m0fnu, and from f64 to bf16, XLA rounds twice: to f32, and from
-  there.
+- From f64 and from integers of more than 24 bits to floats of less than 32, XLA may round twice: to f32, and from
+  there. To which types it does depends on the processor.
 - From f4e2m1fn, XLA converts 6 and -6 to the largest and smallest number of an integer type.
 - XLA takes denormals of bf16, f32 and f64 for zero where it computes with them: converting to pred, and between these
   types. From f64, it makes NaN of what is below the least power of two of f8e8m0fnu.

@@ -11,7 +11,7 @@ from jax import lax
 from xgpu.dtypes import dtype_named
 from xgpu.tools.programs.base import ALL, FLOATS, INTEGERS, REALS, SIGNED, SIZE, TestProgram, pairs
 
-_UNARY: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+UNARY: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "abs": (lax.abs, (*FLOATS, *SIGNED)),
     "acos": (lax.acos, FLOATS),
     "acosh": (lax.acosh, FLOATS),
@@ -51,8 +51,9 @@ _UNARY: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "tan": (lax.tan, FLOATS),
     "tanh": (lax.tanh, FLOATS),
 }
+"""Functions of one array, each with the types it is defined for."""
 
-_BINARY: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+BINARY: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "add": (lax.add, REALS),
     "and": (lax.bitwise_and, (*INTEGERS, "pred")),
     "atan2": (lax.atan2, FLOATS),
@@ -76,6 +77,7 @@ _BINARY: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "sub": (lax.sub, REALS),
     "xor": (lax.bitwise_xor, (*INTEGERS, "pred")),
 }
+"""Functions of two arrays, each with the types it is defined for."""
 
 
 def _clamp(value: Any, low: Any, high: Any) -> Any:
@@ -92,7 +94,7 @@ def _reduce_precision(value: Any) -> tuple[Any, ...]:
 
 def programs() -> Iterator[TestProgram]:
     """Yield the programs: special values against each other, then random values, in a prime number of elements."""
-    for arity, table in ((1, _UNARY), (2, _BINARY)):
+    for arity, table in ((1, UNARY), (2, BINARY)):
         for name, (function, dtypes) in table.items():
             for dtype in dtypes:
                 yield _program(f"{name}-{dtype}", function, dtype, arity)

@@ -7,6 +7,7 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.emit.builders import signless_tensor
+from xgpu.fusion.heroes import HERO
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.options import Options
 
@@ -21,12 +22,27 @@ class LaunchDimensions:
 
 @dataclass(frozen=True)
 class Fusion:
-    """A fusion to emit: a function over StableHLO whose results are what the kernel writes."""
+    """A fusion to emit: a function over StableHLO whose results are what the kernel writes.
+
+    ``aliases`` has, if any result is an update in place, an entry for each: the number of the parameter whose memory
+    it takes over, or -1.
+    """
 
     name: str
     body: ir.Block
     device: Device
     options: Options
+    aliases: tuple[int, ...] = ()
+
+    @property
+    def heroes(self) -> list[ir.Operation]:
+        """The operations that the kernel is built around, in order."""
+        return [op.operation for op in self.body.operations if HERO in op.operation.attributes]
+
+    @property
+    def results(self) -> list[ir.Value]:
+        """What the kernel writes."""
+        return list(list(self.body.operations)[-1].operation.operands)
 
     @property
     def parameter_types(self) -> list[ir.Type]:
@@ -36,7 +52,7 @@ class Fusion:
     @property
     def result_types(self) -> list[ir.Type]:
         """Signless tensor types of the results."""
-        return [signless_tensor(value.type) for value in list(self.body.operations)[-1].operation.operands]
+        return [signless_tensor(value.type) for value in self.results]
 
 
 class Emitter(Protocol):
@@ -66,6 +82,8 @@ def entry_function(fusion: Fusion, emitter: Emitter) -> ir.Block:
     function.operation.attributes[attributes.EMITTER] = ir.StringAttr.get(emitter.NAME)
     function.operation.attributes[attributes.GRID] = attributes.int_array(launch.grid)
     function.operation.attributes[attributes.BLOCK] = attributes.int_array(launch.block)
+    if fusion.aliases:
+        function.operation.attributes[attributes.ALIASES] = attributes.int_array(fusion.aliases)
     function.operation.attributes[attributes.INPUTS] = attributes.int_attribute(len(fusion.parameter_types))
     return function.add_entry_block()
 

@@ -42,6 +42,18 @@ def apply_map(map_: IndexingMap, variables: Values) -> Values:
     return [value for value in values if value is not None]
 
 
+def insert(scalar: ir.Value, tensor: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    """Return ``tensor`` with the element at ``indices`` replaced."""
+    operands = [scalar, tensor, *indices]
+    return ir.Operation.create("tensor.insert", results=[tensor.type], operands=operands).results[0]
+
+
+def extract(tensor: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    """Return the element of ``tensor`` at ``indices``."""
+    element = ir.RankedTensorType(tensor.type).element_type
+    return ir.Operation.create("tensor.extract", results=[element], operands=[tensor, *indices]).results[0]
+
+
 def clamped_index(value: ir.Value, dtype: DType, interval: Interval) -> ir.Value:
     """Return an integer as an index clamped to ``interval``, which starts at 0 or above.
 

@@ -9,6 +9,7 @@ from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map, insert
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.heroes import Form, forms_of
+from xgpu.fusion.regions import maker
 from xgpu.partition.subgraphs import partition
 
 
@@ -20,7 +21,9 @@ class Epilogue:
     form: Form
     functions: SubgraphFunctions
 
-    def emit_stores(self, inputs: Values, indices: Values, heroes: Values, outputs: MutableMapping[int, ir.Value]) -> None:
+    def emit_stores(
+        self, inputs: Values, indices: Values, heroes: Values, outputs: MutableMapping[int, ir.Value]
+    ) -> None:
         """Compute the results for the heroes' values at ``indices`` and put them into ``outputs``, by number."""
         where = apply_map(self.form.forward, indices)
         types = self.functions.result_types(self.functions.partition.subgraphs[0])
@@ -37,7 +40,7 @@ def epilogues(
     A result that follows no hero has the heroes' shape and is computed at their indices. The functions' names start
     with the fusion's name and ``label``.
     """
-    known = forms_of(fusion.body, [value.owner.operation for value in heroes])
+    known = forms_of(fusion.body, [maker(value) for value in heroes])
     same = Form.of_hero(heroes[0])
     by_form: dict[Form, list[int]] = {}
     for number in numbers:

@@ -6,13 +6,14 @@ numbers: XLA's loop emitter; the run length is wider here, see ``elements_per_th
 """
 
 import math
-from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.builders import insert
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -28,7 +29,7 @@ def elements_per_thread(fusion: Fusion, elements: int) -> int:
     whose elements share them: a byte is written by one thread.
     """
     threads = fusion.device.sm_count * fusion.device.max_threads_per_sm
-    least = max(8 // min(8, element_dtype(type_).storage_bits) for type_ in fusion.result_types)
+    least = elements_per_byte(fusion)
     if elements < threads:
         return least
     access = fusion.device.max_vector_bytes
@@ -37,6 +38,23 @@ def elements_per_thread(fusion: Fusion, elements: int) -> int:
     loaded = max((_bytes_per_element(type_) for type_ in whole), default=stored)
     count = min(access // stored, 2 * access // loaded)
     return max(least, min(count, fusion.options.max_elements_per_thread or count))
+
+
+def elements_per_byte(fusion: Fusion) -> int:
+    """Return how many elements of a result share a byte at most, 1 where none do: one thread writes all of them."""
+    return max(8 // min(8, element_dtype(type_).storage_bits) for type_ in fusion.result_types)
+
+
+def runs_over(shape: Shape, launch: LaunchDimensions, run: int) -> IndexingMap:
+    """Return (thread, block)[element of a run] -> indices of an array: thread after thread takes ``run`` elements."""
+    threads, blocks = launch.block[0], launch.grid[0]
+    position = (dim(1) * threads + dim(0)) * run + symbol(0)
+    return IndexingMap(
+        (Interval(0, threads - 1), Interval(0, blocks - 1)),
+        (Interval(0, run - 1),),
+        delinearize(position, shape),
+        ((position, Interval(0, math.prod(shape) - 1)),),
+    )
 
 
 def _bytes_per_element(type_: ir.Type) -> int:
@@ -61,15 +79,7 @@ class LoopEmitter:
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[element of the run] -> indices, the same for every output."""
-        launch = self.launch_dimensions()
-        threads, blocks = launch.block[0], launch.grid[0]
-        linear = (dim(1) * threads + dim(0)) * self.run + symbol(0)
-        return IndexingMap(
-            (Interval(0, threads - 1), Interval(0, blocks - 1)),
-            (Interval(0, self.run - 1),),
-            delinearize(linear, self.shape),
-            ((linear, Interval(0, self.elements - 1)),),
-        ).simplify()
+        return runs_over(self.shape, self.launch_dimensions(), self.run).simplify()
 
     def emit(self) -> None:
         """Write the entry function, then the subgraph functions."""
@@ -85,14 +95,9 @@ class LoopEmitter:
                 scalars = PureCallOp.build(functions.names[0], [*inputs, *indices], functions.result_types(root))
                 YieldOp.build(
                     [
-                        _insert(scalar, tensor, indices)
+                        insert(scalar, tensor, indices)
                         for scalar, tensor in zip(scalars, loop.carried_arguments, strict=True)
                     ]
                 )
             ir.func.return_(list(loop.operation.results))
         functions.emit()
-
-
-def _insert(scalar: ir.Value, tensor: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
-    operands = [scalar, tensor, *indices]
-    return ir.Operation.create("tensor.insert", results=[tensor.type], operands=operands).results[0]

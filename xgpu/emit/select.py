@@ -3,10 +3,34 @@
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.emit.base import Emitter, Fusion
+from xgpu.emit.concatenate import ConcatenateEmitter
+from xgpu.emit.concatenate_tiled import TiledConcatenateEmitter
+from xgpu.emit.input_slices import InputSlicesEmitter
 from xgpu.emit.loop import LoopEmitter
+from xgpu.emit.reduce_column import ColumnReductionEmitter
+from xgpu.emit.reduce_row import RowReductionEmitter
+from xgpu.emit.scatter import OrderedScatterEmitter, ScatterEmitter
+from xgpu.emit.scatter_sorted import SortedScatterEmitter
+from xgpu.emit.transpose import TransposeEmitter
+from xgpu.emit.update_slice import UpdateSliceEmitter
 from xgpu.errors import InvalidInput
 
-EMITTERS: dict[str, type[Emitter]] = {LoopEmitter.NAME: LoopEmitter}
+EMITTERS: dict[str, type[Emitter]] = {
+    each.NAME: each
+    for each in (
+        LoopEmitter,
+        ConcatenateEmitter,
+        TiledConcatenateEmitter,
+        InputSlicesEmitter,
+        TransposeEmitter,
+        ScatterEmitter,
+        SortedScatterEmitter,
+        OrderedScatterEmitter,
+        UpdateSliceEmitter,
+        RowReductionEmitter,
+        ColumnReductionEmitter,
+    )
+}
 """Every emitter by name."""
 
 

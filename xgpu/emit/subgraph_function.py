@@ -66,16 +66,20 @@ class SubgraphFunctions:
         returned = self.returned(subgraph)
         shape = ir.RankedTensorType(returned[0].type).shape
         index = ir.IndexType.get()
-        type_ = ir.FunctionType.get([*self.tensor_types, *[index] * len(shape)], self.result_types(subgraph))
+        injected = tuple(self.partition.injected) if subgraph.number == 0 else ()
+        scalars = [scalar_type(element_dtype(value.type)) for value in injected]
+        inputs = [*self.tensor_types, *[index] * len(shape), *scalars]
+        type_ = ir.FunctionType.get(inputs, self.result_types(subgraph))
         function = ir.func.FuncOp(self.names[subgraph.number], type_, visibility="private")  # type: ignore[call-arg]
         empty = ir.DictAttr.get({})
         ranges = [range_attributes(Interval(0, size - 1)) for size in shape]
-        function.operation.attributes["arg_attrs"] = ir.ArrayAttr.get([empty] * len(self.tensor_types) + ranges)
-        block = function.add_entry_block()
-        tensors = list(block.arguments)[: len(self.tensor_types)]
-        indices = list(block.arguments)[len(self.tensor_types) :]
-        with ir.InsertionPoint(block):
-            body = _FunctionBody(self, subgraph, dict(zip(self.parameters, tensors, strict=True)), indices)
+        described = [empty] * len(self.tensor_types) + ranges + [empty] * len(scalars)
+        function.operation.attributes["arg_attrs"] = ir.ArrayAttr.get(described)
+        arguments = iter(function.add_entry_block().arguments)
+        tensors = dict(zip(self.parameters, arguments, strict=False))
+        indices = list(itertools.islice(arguments, len(shape)))
+        with ir.InsertionPoint(function.entry_block):
+            body = _FunctionBody(self, subgraph, tensors, indices, dict(zip(injected, arguments, strict=True)))
             ir.func.return_(body.values_of(returned))
 
 
@@ -88,8 +92,10 @@ class _FunctionBody:
         subgraph: Subgraph,
         tensors: Mapping[ir.Value, ir.Value],
         indices: Values,
+        injected: Mapping[ir.Value, ir.Value],
     ):
         self.functions = functions
+        self.injected = injected
         self.partition = functions.partition
         self.subgraph = subgraph
         self.tensors = tensors
@@ -103,15 +109,15 @@ class _FunctionBody:
 
     def _evaluate(self, value: ir.Value, scope: Scope) -> ir.Value:
         """Emit what ``value`` needs, then return it at ``scope``, whose indices are known."""
-        node = self._local_node(value)
+        node = self._local_node(value, scope)
         if node is not None:
             self._emit(node.number)
         return self._read(value, scope)
 
-    def _local_node(self, value: ir.Value) -> Node | None:
-        """Return the node that makes ``value`` if this function emits it."""
+    def _local_node(self, value: ir.Value, scope: Scope) -> Node | None:
+        """Return the node that makes ``value`` if this function emits it for ``scope``."""
         producer = self.partition.producer.get(value)
-        if producer is None:
+        if producer is None or self.partition.is_injected(value, scope):
             return None
         node = self.partition.nodes[producer[0]]
         return None if node.is_free or node.scope.subgraph != self.subgraph.number else node
@@ -131,19 +137,23 @@ class _FunctionBody:
             else:
                 stack[-1][1] += 1
                 if not node.is_deferred(position):
+                    scope = self.partition.scope_of[number, position]
                     with node.op.location:
-                        self._open(self.partition.scope_of[number, position])
-                    operand = self._local_node(node.op.operands[node.accesses[position].operand])
+                        self._open(scope)
+                    operand = self._local_node(node.op.operands[node.accesses[position].operand], scope)
                     if operand is not None:
                         stack.append([operand.number, 0])
 
     def _open(self, scope: Scope) -> None:
-        """Compute the indices of ``scope`` from those of the scope that its reader is in."""
-        if scope in self.indices:
-            return
-        assert scope.parent is not None
-        node = self.partition.nodes[scope.reader]
-        self.indices[scope] = apply_map(node.accesses[scope.access].map, self._variables(node, scope.access))
+        """Compute the indices of ``scope`` from those of the scope that its first reader is in."""
+        closed: list[Scope] = []
+        while scope not in self.indices:
+            assert scope.parent is not None
+            closed.append(scope)
+            scope = scope.parent
+        for each in reversed(closed):
+            node = self.partition.nodes[each.reader]
+            self.indices[each] = apply_map(node.accesses[each.access].map, self._variables(node, each.access))
 
     def _variables(self, node: Node, position: int) -> Values:
         """Return the values of the dimensions of a read's map: the node's indices, then the runtime indices."""
@@ -156,6 +166,8 @@ class _FunctionBody:
 
     def _read(self, value: ir.Value, scope: Scope) -> ir.Value:
         """Return ``value`` at ``scope``: an element of a parameter, a constant, a local value or another's call."""
+        if self.partition.is_injected(value, scope):
+            return self.injected[value]
         producer = self.partition.producer.get(value)
         if producer is None:
             if (value, scope) not in self.reads:

@@ -83,9 +83,7 @@ class TransposeEmitter:
             at[position] = index
         at[transpose.rows] = tile_row * self.tile.side + place.row
         at[transpose.columns] = tile_column * self.tile.side + place.column
-        bounds = tuple(
-            (at[i], Interval(0, transpose.shape[i] - 1)) for i in (transpose.rows, transpose.columns)
-        )
+        bounds = tuple((at[i], Interval(0, transpose.shape[i] - 1)) for i in (transpose.rows, transpose.columns))
         dims = (Interval(0, self.tile.threads - 1), Interval(0, launch.grid[0] - 1))
         operand = delinearize(linearize(at, transpose.shape), self.operand_shape)
         turned = [at[i] for i in transpose.permutation]
@@ -109,8 +107,8 @@ class TransposeEmitter:
         """Write the entry function, then the functions of prologue and epilogue."""
         prologue, after = self._prologue(), self._epilogues()
         block = entry_function(self.fusion, self)
-        inputs = list(block.arguments)[: len(self.fusion.parameter_types)]
-        outputs = list(block.arguments)[len(inputs) :]
+        arguments: Values = list(block.arguments)
+        inputs, outputs = (arguments[: len(self.fusion.parameter_types)], arguments[len(self.fusion.parameter_types) :])
         with ir.InsertionPoint(block):
             position = thread_and_block(self.launch_dimensions())
             tiles = [
@@ -138,7 +136,7 @@ class TransposeEmitter:
                 in_tile = number < len(tiles)
                 new.append(insert(_into_tile(scalar) if in_tile else scalar, tensor, [address] if in_tile else indices))
             YieldOp.build(new)
-        results = list(loop.operation.results)
+        results: Values = list(loop.operation.results)
         for number, value in zip(self.side_outputs, results[len(tiles) :], strict=True):
             outputs[number] = value
         return results[: len(tiles)]
@@ -153,8 +151,7 @@ class TransposeEmitter:
         with ir.InsertionPoint(loop.body):
             *indices, address = loop.result_arguments
             scalars = [
-                _from_tile(tile, address, hero.operands[0].type)
-                for tile, hero in zip(tiles, self.heroes, strict=True)
+                _from_tile(tile, address, hero.operands[0].type) for tile, hero in zip(tiles, self.heroes, strict=True)
             ]
             new = dict(zip(numbers, loop.carried_arguments, strict=True))
             for each in after:

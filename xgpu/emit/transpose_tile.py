@@ -40,7 +40,7 @@ class Place:
 
 @dataclass(frozen=True)
 class TransposeTile:
-    """A tile for elements of ``element_bytes``, in groups of ``group``, that are read and written ``width`` at a time."""
+    """A tile for elements of ``element_bytes``, in groups of ``group``, read and written ``width`` at a time."""
 
     element_bytes: int
     width: int

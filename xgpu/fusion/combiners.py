@@ -32,7 +32,7 @@ class Combiner:
 
 
 def promises(op: ir.Operation, name: str) -> bool:
-    """Return one of a scatter's attributes ``unique_indices`` and ``indices_are_sorted``, false where it is left out."""
+    """Return the attribute ``unique_indices`` or ``indices_are_sorted`` of a scatter, false where it is left out."""
     return name in op.attributes and bool(ir.BoolAttr(op.attributes[name]).value)
 
 

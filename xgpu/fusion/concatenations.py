@@ -15,8 +15,9 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.root_indices import Stored
+from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.indexing.access import Shape, integer, shape_of
+from xgpu.indexing.hlo_maps import access_kind
 
 LOOP, DIRECT, TILED = "loop", "concatenate", "concatenate_tiled"
 """The emitters: over the result, over the operands, and over the operands by way of a tile."""
@@ -43,7 +44,7 @@ _MOST_TILE_BYTES = 32 * 1024
 MOST_PIECES = 128
 """Operands of which each is code of its own; more are left to the loop emitter, whose code grows with them too."""
 _REPEATED_OPS = 256
-"""Operations that may be written again because several operands are computed from them."""
+"""Operations that may be written again because several operands, or the epilogue as well, are computed from them."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: S
     per_byte = max(8 // min(8, _storage_bits(value)) for value in (*roots, *results))
     size = max(_bytes_of(value) for value in (*roots, *results))
     pieces = concatenation.pieces
-    if not 2 <= len(pieces) <= MOST_PIECES or _repeats_much(heroes, stored):
+    if not 2 <= len(pieces) <= MOST_PIECES or _repeats_much(heroes, roots, stored):
         return LOOP
     most = max(per_byte, VECTOR_BYTES // size)
     run = min(concatenation.run(piece, most) for piece in pieces)
@@ -195,23 +196,32 @@ def _storage_bits(value: ir.Value) -> int:
     return dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
 
 
-def _repeats_much(heroes: Sequence[ir.Operation], stored: Stored) -> bool:
-    """Whether operands are computed from so much in common that a function for each would write it again and again."""
+def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> bool:
+    """Whether operands and epilogue have so much in common that a function for each would repeat it again and again."""
+    operands = zip(*(hero.operands for hero in heroes), strict=True)
     seen: set[ir.Operation] = set()
     repeated = 0
-    for hero in heroes:
-        for operand in hero.operands:
-            for op in _computed_with(operand, stored):
-                repeated += op in seen
-                seen.add(op)
-                if repeated > max(_REPEATED_OPS, len(seen)):
-                    return True
+    for values in (*operands, _read_elsewhere(heroes, roots, stored)):
+        for op in _computed_with(values, stored):
+            repeated += op in seen
+            seen.add(op)
+            if repeated > _REPEATED_OPS:
+                return True
     return False
 
 
-def _computed_with(value: ir.Value, stored: Stored) -> Iterator[ir.Operation]:
-    """Yield the operations that compute ``value``, back to what is read."""
-    pending: list[ir.Value] = [value]
+def _read_elsewhere(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> list[ir.Value]:
+    """Return what the epilogue reads at other indices than those of the roots."""
+    followers = [op for op in at_root_indices(roots, stored) if op not in heroes]
+    given = {value for op in (*followers, *heroes) for value in op.results}
+    return [
+        value for op in followers for value in op.operands if value not in given or access_kind(op) != "elementwise"
+    ]
+
+
+def _computed_with(values: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
+    """Yield the operations that compute ``values``, back to what is read."""
+    pending = list(values)
     seen: set[ir.Operation] = set()
     while pending:
         value = pending.pop()

@@ -8,7 +8,7 @@ from xgpu.dialects import attributes
 from xgpu.fusion.choice import choose
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.heroes import HERO
-from xgpu.fusion.regions import captured, nested
+from xgpu.fusion.regions import captured, maker, nested
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class FusionWriter:
     def __init__(self, block: ir.Block, grouping: Grouping, names: Iterator[str]):
         self._grouping = grouping
         self._position = {op.operation: number for number, op in enumerate(block.operations)}
-        self._argument = {argument: number for number, argument in enumerate(block.arguments)}
+        self._argument: dict[ir.Value, int] = {argument: number for number, argument in enumerate(block.arguments)}
         self._names = names
 
     def write_fusions(self, group: Group) -> list[Call]:
@@ -68,20 +68,19 @@ class FusionWriter:
         """
         found: set[ir.Operation] = set()
         inputs: dict[ir.Value, None] = {}
-        updated = {value for value in aliased if value is not None}
         pending = list(roots)
         while pending:
             value = pending.pop()
             if value in inputs:
                 continue
-            if is_constant(value) and value not in updated:
-                found.add(value.owner.operation)
+            if is_constant(value) and value not in aliased:
+                found.add(maker(value))
             elif self._grouping.is_given(value) or self._grouping.stored_before(value, group.level):
                 inputs[value] = None
-            elif value.owner.operation not in found:
-                found.add(value.owner.operation)
-                pending += value.owner.operation.operands
-                pending += captured(value.owner.operation)
+            elif maker(value) not in found:
+                found.add(maker(value))
+                pending += maker(value).operands
+                pending += captured(maker(value))
         # Constants from around the block come first.
         operations = sorted(found, key=lambda op: self._position.get(op, -1))
         return operations, sorted(inputs, key=self._order)

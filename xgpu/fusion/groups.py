@@ -15,7 +15,7 @@ from xgpu import ir
 from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
 from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
 from xgpu.fusion.left import VIEWS, reason_to_leave
-from xgpu.fusion.regions import captured
+from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
 
 MOST_ROOTS = 16
@@ -124,9 +124,9 @@ class Grouping:
             each = pending.pop()
             if self.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
                 continue
-            if each.owner.operation.name in VIEWS:
-                views.append(each.owner.operation)
-                pending += each.owner.operation.operands
+            if maker(each).name in VIEWS:
+                views.append(maker(each))
+                pending += maker(each).operands
             else:
                 self._store(each)
         for op in reversed(views):
@@ -140,7 +140,7 @@ class Grouping:
             if shape_of(each):
                 return None
             if not self.is_given(each) and each not in self._stored:
-                op = each.owner.operation
+                op = maker(each)
                 if len(op.regions):
                     return None
                 found.append(op)
@@ -186,8 +186,9 @@ class Grouping:
             value = pending.pop()
             if value in targets:
                 return True
-            if value not in self._stored and not self.is_given(value):
-                operands = set(value.owner.operation.operands) - seen
+            owner = value.owner
+            if value not in self._stored and not self.is_given(value) and not isinstance(owner, ir.Block):
+                operands = set(owner.operation.operands) - seen
                 seen |= operands
                 pending += operands
         return False
@@ -233,8 +234,8 @@ class Grouping:
 
 
 def _kept(operations: Sequence[ir.Operation], results: Sequence[ir.Value]) -> Counter[ir.Value]:
-    """Return the values that are in memory in the end, or for others to update, with how many operations update them."""
-    kept = Counter({value: 0 for value in results})
+    """Return the values that are in memory in the end, or for others to update, and how many operations do."""
+    kept = Counter(dict.fromkeys(results, 0))
     for op in reversed(operations):
         if (op.name != UPDATE_SLICE or op.results[0] in kept) and in_place_kind(op) is not None:
             kept.update(updated_operands(op))

@@ -117,7 +117,7 @@ def _rearrangement(op: ir.Operation) -> IndexingMap | None:
 
 def forms_of(block: ir.Block, heroes: Sequence[ir.Operation]) -> dict[ir.Value, Form]:
     """Return the forms of the results of ``heroes`` and of all values of a fusion's body that follow them."""
-    forms = {value: Form.of_hero(value) for hero in heroes for value in hero.results}
+    forms: dict[ir.Value, Form] = {value: Form.of_hero(value) for hero in heroes for value in hero.results}
     for op in block.operations:
         operation = op.operation
         if operation in heroes or not any(operand in forms for operand in operation.operands):

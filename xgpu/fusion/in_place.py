@@ -68,7 +68,9 @@ def _has_runs(op: ir.Operation) -> bool:
     """Tell whether neighbouring updates often have the same place and can be combined first, and pay for doing so."""
     maps, (found, *others) = scatter_maps(op), combiners(op)
     dtype = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type)
-    are_last = maps.window_dims == tuple(range(len(maps.update_shape)))[len(maps.update_shape) - len(maps.window_dims) :]
+    are_last = (
+        maps.window_dims == tuple(range(len(maps.update_shape)))[len(maps.update_shape) - len(maps.window_dims) :]
+    )
     return (
         promises(op, "indices_are_sorted")
         and not others

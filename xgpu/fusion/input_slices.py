@@ -1,6 +1,7 @@
 """Slices of one value that are stored: one kernel for those of all shapes, where loops would be one for each shape."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from xgpu import ir
 from xgpu.fusion.groups import MOST_ROOTS, Group
@@ -20,7 +21,7 @@ def merge_slices(groups: Sequence[Group], stored_before: Callable[[ir.Value, int
     """
     alike: dict[tuple[ir.Value, int], list[tuple[Group, list[ir.Operation]]]] = {}
     for group in groups:
-        if slices := _slices_of(group, lambda value, level=group.level: stored_before(value, level)):
+        if slices := _slices_of(group, partial(_before, stored_before, group.level)):
             alike.setdefault((slices[0].operands[0], group.level), []).append((group, slices))
     replaced: dict[Group, Group | None] = {}
     for parts in alike.values():
@@ -30,6 +31,10 @@ def merge_slices(groups: Sequence[Group], stored_before: Callable[[ir.Value, int
                 replaced[some[0][0]] = _merge(some)
     new = [replaced.get(group, group) for group in groups]
     return [group for group in new if group is not None]
+
+
+def _before(stored_before: Callable[[ir.Value, int], bool], level: int, value: ir.Value) -> bool:
+    return stored_before(value, level)
 
 
 def _slices_of(group: Group, stored: Stored) -> list[ir.Operation]:

@@ -17,27 +17,23 @@ def flatten_concatenations(function: ir.func.FuncOp, target: Device, options: Op
         op = view.operation
         if op.name != CONCATENATE:
             continue
-        inner = [value.owner.operation for value in op.operands if _goes_into(value, op)]
+        inner = {value: ir.OpResult(value).owner.operation for value in op.operands if _goes_into(value, op)}
         if not inner:
             continue
-        operands = [each for value in op.operands for each in (_operands(value) if _goes_into(value, op) else [value])]
+        operands = [each for value in op.operands for each in (inner[value].operands if value in inner else [value])]
         attributes = {"dimension": op.attributes["dimension"]}
         types = [op.results[0].type]
         with ir.InsertionPoint(op), op.location:
             new = ir.Operation.create(CONCATENATE, results=types, operands=operands, attributes=attributes)
         op.results[0].replace_all_uses_with(new.results[0])
         op.erase()
-        for each in inner:
+        for each in inner.values():
             each.erase()
 
 
 def _goes_into(value: ir.Value, outer: ir.Operation) -> bool:
     """Whether ``value`` is a concatenation along the same dimension as ``outer``, which alone uses it, once."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != CONCATENATE:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != CONCATENATE:
         return False
-    same = integer(value.owner.operation, "dimension") == integer(outer, "dimension")
-    return same and sum(1 for _ in value.uses) == 1
-
-
-def _operands(value: ir.Value) -> list[ir.Value]:
-    return list(value.owner.operation.operands)
+    return integer(owner.operation, "dimension") == integer(outer, "dimension") and sum(1 for _ in value.uses) == 1

@@ -7,6 +7,11 @@ from xgpu.indexing.access import integer, integers
 
 COMMUTATIVE = "xgpu.commutative"
 """Unit attribute of a reduction whose region gives the same whichever of two elements comes first."""
+FIRST_EXTREME = "xgpu.first_extreme"
+"""Attribute of a reduction that finds the largest (``GT``) or smallest (``LT``) element and its position.
+
+Positions rise in the order of the elements and from the initial one, so of equal elements the first is to be kept.
+"""
 
 
 def is_commutative(op: ir.Operation) -> bool:
@@ -25,32 +30,29 @@ def region_names(op: ir.Operation) -> set[str]:
     return {inner.operation.name for inner in op.regions[0].blocks[0].operations}
 
 
-def is_first_extreme(op: ir.Operation) -> bool:
-    """Tell whether a reduction finds the largest or smallest element along a dimension and its position, as JAX does.
+def first_extreme(op: ir.Operation) -> str | None:
+    """Return ``GT`` or ``LT`` if a reduction finds the largest or smallest element along a dimension and its position.
 
     Of elements that are equal the first one counts, and of NaNs, which count as extreme, the one that comes first in
-    the order of combination. That is the region ``select(better, a, b), select(better or tie, i, j)`` of elements ``a, b``
-    at ``i, j``, where ``better`` is ``a > b or a != a`` (or ``<``), and ``tie`` is ``a == b and i < j``.
+    the order of combination: so does JAX's argmax. That is the region
+    ``select(better, a, b), select(better or tie, i, j)`` of elements ``a, b`` at ``i, j``, where ``better`` is
+    ``a > b or a != a`` (or ``<``), and ``tie`` is ``a == b and i < j``.
     """
     block = op.regions[0].blocks[0]
     if len(op.results) != 2 or not _is_position(op):
-        return False
+        return None
     a, i, b, j = block.arguments
     *_, end = block.operations
     value, index = (_parts(operand, "select") for operand in end.operation.operands)
     if value is None or index is None or value[1:] != [a, b] or index[1:] != [i, j]:
-        return False
+        return None
     better, of_index = _parts(value[0], "or"), _parts(index[0], "or")
-    if better is None or of_index is None or of_index[0] != value[0]:
-        return False
+    if better is None or of_index is None or of_index[0] != value[0] or not _compares(better[1], "NE", a, a):
+        return None
     tie = _parts(of_index[1], "and")
-    return (
-        (_compares(better[0], "GT", a, b) or _compares(better[0], "LT", a, b))
-        and _compares(better[1], "NE", a, a)
-        and tie is not None
-        and _compares(tie[0], "EQ", a, b)
-        and _compares(tie[1], "LT", i, j)
-    )
+    if tie is None or not _compares(tie[0], "EQ", a, b) or not _compares(tie[1], "LT", i, j):
+        return None
+    return next((direction for direction in ("GT", "LT") if _compares(better[0], direction, a, b)), None)
 
 
 def _parts(value: ir.Value, name: str) -> list[ir.Value] | None:
@@ -63,10 +65,10 @@ def _parts(value: ir.Value, name: str) -> list[ir.Value] | None:
 def _compares(value: ir.Value, direction: str, left: ir.Value, right: ir.Value) -> bool:
     if _parts(value, "compare") != [left, right]:
         return False
-    return (
-        ir.stablehlo.ComparisonDirectionAttr(value.owner.operation.attributes["comparison_direction"]).value
-        == direction
-    )
+    found = value.owner.operation.attributes
+    if "compare_type" in found and ir.stablehlo.ComparisonTypeAttr(found["compare_type"]).value == "TOTALORDER":
+        return False
+    return bool(ir.stablehlo.ComparisonDirectionAttr(found["comparison_direction"]).value == direction)
 
 
 def _is_position(op: ir.Operation) -> bool:

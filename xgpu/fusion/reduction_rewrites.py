@@ -10,7 +10,7 @@ from xgpu.frontend.narrow_floats import Widening
 from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
 from xgpu.fusion.combiners import combiners
 from xgpu.fusion.heroes import is_packed, is_reduction
-from xgpu.fusion.reduction_regions import COMMUTATIVE, is_first_extreme, region_names
+from xgpu.fusion.reduction_regions import COMMUTATIVE, FIRST_EXTREME, first_extreme, region_names
 from xgpu.fusion.regions import planned_blocks
 from xgpu.options import Options
 
@@ -39,8 +39,9 @@ def rewrite_reductions(main: ir.func.FuncOp, target: Device, options: Options) -
         if is_reduction(op):
             with op.location:
                 _start_from_identity(op)
-                if is_first_extreme(op):
-                    _order_by_position(op)
+                if (direction := first_extreme(op)) is not None:
+                    Widening(_single).widen(op)
+                    _order_by_position(op, direction)
 
 
 def reductions(main: ir.func.FuncOp) -> list[ir.Operation]:
@@ -62,6 +63,11 @@ def _byte(type_: ir.Type) -> ir.Type | None:
     if not isinstance(type_, ir.IntegerType) or type_.width not in (2, 4):
         return None
     return ir.IntegerType.get_unsigned(8) if type_.is_unsigned else ir.IntegerType.get_signless(8)
+
+
+def _single(type_: ir.Type) -> ir.Type | None:
+    """Numbers of 16 bits are compared in f32, where extending each once costs less than at each comparison."""
+    return ir.F32Type.get(type_.context) if isinstance(type_, ir.F16Type | ir.BF16Type) else None
 
 
 def _start_from_identity(op: ir.Operation) -> None:
@@ -108,27 +114,25 @@ def _scalar(number: int, element: ir.Type) -> Value:
     return splat(number, tensor([], element))
 
 
-def _order_by_position(op: ir.Operation) -> None:
-    """Have the region of `is_first_extreme` prefer, of two NaNs, the one of the lower position.
+def _order_by_position(op: ir.Operation, direction: str) -> None:
+    """Have the region that `first_extreme` knows prefer, of two NaNs, the one of the lower position.
 
     The region ends with ``select(better, a, b), select(better or tie, i, j)``, where ``better`` holds for every ``a``
-    that is NaN. The new ``better`` does not hold if ``b`` is NaN too, and ``tie`` also holds for two NaNs if ``i < j``.
+    that is NaN. Where both are NaN, ``i < j`` takes the place of both conditions.
     """
     block = op.regions[0].blocks[0]
     first, position, second, other = block.arguments
     if dtype_of_element(element_of(first)).is_float:
         *_, end = block.operations
-        value, index = (operand.owner.operation for operand in end.operation.operands)
         with ir.InsertionPoint(end.operation):
-            same_before = hlo.compare(position, other, _direction("LT"))
-            is_nan = [hlo.compare(x, x, _direction("NE")) for x in (first, second)]
-            both, keeps = hlo.and_(*is_nan), hlo.and_(hlo.and_(*is_nan), same_before)
-            one = hlo.and_(value.operands[0], hlo.not_(both))
-            chosen = hlo.select(hlo.or_(one, keeps), first, second)
-            of_index = hlo.or_(hlo.and_(index.operands[0], hlo.not_(both)), keeps)
-            end.operation.operands[0] = chosen
-            end.operation.operands[1] = hlo.select(of_index, position, other)
+            both = hlo.and_(*(hlo.compare(x, x, _direction("NE")) for x in (first, second)))
+            is_before = hlo.compare(position, other, _direction("LT"))
+            for number, (left, right) in enumerate(((first, second), (position, other))):
+                keeps = end.operation.operands[number].owner.operation.operands[0]
+                end.operation.operands[number] = hlo.select(hlo.select(both, is_before, keeps), left, right)
     op.attributes[COMMUTATIVE] = ir.UnitAttr.get()
+    if _is_number(op.operands[3], 0):
+        op.attributes[FIRST_EXTREME] = ir.StringAttr.get(direction)
 
 
 def _direction(name: str) -> ir.Attribute:

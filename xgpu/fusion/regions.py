@@ -11,6 +11,12 @@ The condition of a loop is left as it is: XLA finds the number of iterations fro
 """
 
 
+def maker(value: ir.Value) -> ir.Operation:
+    """Return the operation that makes ``value``, which is not the argument of a block."""
+    assert not isinstance(value.owner, ir.Block)
+    return value.owner.operation
+
+
 def nested(op: ir.Operation) -> Iterator[ir.Operation]:
     """Yield all operations inside ``op``, outer ones first."""
     pending = [op]
@@ -41,6 +47,8 @@ def captured(op: ir.Operation) -> list[ir.Value]:
     inside = list(nested(op))
     if not inside:
         return []
-    own = {value for each in inside for value in each.results}
-    own |= {argument for each in (op, *inside) for region in each.regions for b in region.blocks for argument in b.arguments}
+    own: set[ir.Value] = {value for each in inside for value in each.results}
+    own |= {
+        argument for each in (op, *inside) for region in each.regions for b in region.blocks for argument in b.arguments
+    }
     return list(dict.fromkeys(operand for each in inside for operand in each.operands if operand not in own))

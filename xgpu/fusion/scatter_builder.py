@@ -98,9 +98,7 @@ def split_complex(op: ir.Operation) -> list[ir.Operation]:
     return made
 
 
-def _inline_results(
-    block: ir.Block, old: Sequence[Value], numbers: Sequence[int], new: Sequence[Value]
-) -> list[Value]:
+def _inline_results(block: ir.Block, old: Sequence[Value], numbers: Sequence[int], new: Sequence[Value]) -> list[Value]:
     """Emit a copy of what some results of a region's block need, with ``new`` for the arguments ``old``."""
     *operations, end = (view.operation for view in block.operations)
     returned = [end.operands[number] for number in numbers]

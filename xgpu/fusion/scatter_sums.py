@@ -2,9 +2,9 @@
 
 Integer addition has no order, so the updates of each element are added as integers of 64 bits, in units that follow
 from the largest of them: the unit is chosen so that not even all updates together overflow. A first scatter finds the
-largest magnitude for each element, by its bits, a second one adds; their results are as large as the operand. Of f32 and
-narrower types at least 62 bits less those of the number of updates count below the largest, 38 for 2^24 updates; f64
-has a second integer for what is below the first's unit. So a sum is more exact than one that rounds every step.
+largest magnitude for each element, by its bits, a second one adds; their results are as large as the operand. Of f32
+and narrower types at least 62 bits less those of the number of updates count below the largest, 38 for 2^24 updates;
+f64 has a second integer for what is below the first's unit. So a sum is more exact than one that rounds every step.
 Infinities and NaN are counted where the largest magnitude is one of them.
 """
 

@@ -53,7 +53,7 @@ def keep_last_updates(op: ir.Operation) -> bool:
     return True
 
 
-def _of_single_elements(places: Places) -> ir.Attribute:
+def _of_single_elements(places: Places) -> ir.stablehlo.ScatterDimensionNumbers:
     """Return how indices are used for windows of one element each, without dimensions."""
     numbers = places.numbers
     batched = numbers.input_batching_dims
@@ -71,7 +71,11 @@ def _starts(places: Places, shape: Sequence[int]) -> list[int]:
     """Return how many places a window can begin at along each dimension of an operand."""
     numbers = places.numbers
     return [
-        size - window + 1 if i in numbers.scattered_dims_to_operand_dims else size if i in numbers.input_batching_dims else 1
+        size - window + 1
+        if i in numbers.scattered_dims_to_operand_dims
+        else size
+        if i in numbers.input_batching_dims
+        else 1
         for i, (size, window) in enumerate(zip(shape, places.window, strict=True))
     ]
 

@@ -80,7 +80,7 @@ def _updates(op: ir.Operation) -> list[ir.Value]:
 
 
 def _copy_operands(op: ir.Operation) -> None:
-    """Have a copy updated in place of an operand that something else reads, if it is another operand or costs nothing."""
+    """Have a copy updated instead of an operand that is another operand too, or is as cheap to make anew."""
     for position in range(len(op.results)):
         operand = op.operands[position]
         with ir.InsertionPoint(op), op.location:

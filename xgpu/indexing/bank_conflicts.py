@@ -20,8 +20,8 @@ def bank_conflicts(addresses: IndexingMap, element_bytes: int, width: int = 1) -
     """Return how many extra goes the worst access of any warp takes; 0 is none.
 
     ``addresses`` maps (thread, ...)[symbols] to one element's address in the tile, counted in elements of
-    ``element_bytes``. A thread accesses ``width`` elements at once: those along the last symbol, which the map must keep
-    together. All dimensions but the thread's are taken at their lowest value, and threads outside the domain count too.
+    ``element_bytes``. A thread accesses ``width`` elements at once: those along the last symbol, which the map must
+    keep together. All dimensions but the thread's are taken at their lowest value, and threads outside the domain count too.
     """
     (thread, *others), symbols = addresses.dims, addresses.symbols
     steps = symbols[:-1] if width > 1 else symbols
@@ -31,14 +31,15 @@ def bank_conflicts(addresses: IndexingMap, element_bytes: int, width: int = 1) -
         at: list[Any] = [value + interval.lower for value, interval in zip(point, steps, strict=True)]
         if width > 1:
             at.append(symbols[-1].lower)
-        start = addresses.results[0].evaluate([threads, *(interval.lower for interval in others)], at)
+        dims: list[Any] = [threads, *(interval.lower for interval in others)]
+        start = addresses.results[0].evaluate(dims, at)
         first = np.broadcast_to(np.asarray(start), threads.shape) * element_bytes
         worst = max(worst, _extra_goes(first, element_bytes * width))
     return worst
 
 
 def _extra_goes(first: Any, size: int) -> int:
-    """Return the extra goes for accesses of ``size`` bytes at these byte addresses, one for each thread of some warps."""
+    """Return the extra goes for accesses of ``size`` bytes at these addresses in bytes, one for each thread."""
     together = min(WARP, BANKS * BANK_BYTES // max(size, BANK_BYTES))
     words = np.arange(max(1, size // BANK_BYTES))
     worst = 0

@@ -7,10 +7,10 @@ that move data (slice, pad, gather, ...) need no builder: their indexing maps sa
 from collections.abc import Callable
 
 from xgpu import ir
-from xgpu.dialects.xgpu import ErfInvOp
+from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, ErfInvOp, LgammaOp, LogisticOp
 from xgpu.emit.scalar import arithmetic, convert
 from xgpu.emit.scalar.complex_numbers import COMPLEX, is_complex_operation
-from xgpu.emit.scalar.op import Builder, ScalarOp, compare_floats, constant
+from xgpu.emit.scalar.op import Builder, ScalarOp
 from xgpu.frontend.source_location import unsupported
 
 
@@ -25,21 +25,6 @@ def _math(operation: Callable[..., ir.Value]) -> Builder:
     return build
 
 
-def _logistic(op: ScalarOp) -> ir.Value:
-    """1 / (1 + exp(-x)), computed in f32 if the type is narrower, as one rounding is then enough.
-
-    With e = exp(-|x|), it is e / (1 + e) for a negative x: exp(-x) is infinite before the result is zero.
-    """
-    (value,) = op.operands
-    type_ = ir.F32Type.get() if op.dtype.bits < 32 else op.type
-    wide = value if type_ == op.type else ir.arith.extf(type_, value)
-    one = constant(type_, 1.0)
-    power = ir.math.exp(ir.arith.negf(ir.math.absf(wide)))
-    is_negative = compare_floats("olt", wide, constant(type_, 0.0))
-    result = ir.arith.divf(ir.arith.select(is_negative, power, one), ir.arith.addf(one, power))
-    return result if type_ == op.type else ir.arith.truncf(op.type, result)
-
-
 ELEMENTWISE: dict[str, Builder] = {
     "chlo.acos": _math(ir.math.acos),
     "chlo.acosh": _math(ir.math.acosh),
@@ -47,10 +32,13 @@ ELEMENTWISE: dict[str, Builder] = {
     "chlo.asinh": _math(ir.math.asinh),
     "chlo.atan": _math(ir.math.atan),
     "chlo.atanh": _math(ir.math.atanh),
+    "chlo.bessel_i1e": _math(BesselI1eOp.build),
     "chlo.cosh": _math(ir.math.cosh),
+    "chlo.digamma": _math(DigammaOp.build),
     "chlo.erf": _math(ir.math.erf),
     "chlo.erf_inv": _math(ErfInvOp.build),
     "chlo.erfc": _math(ir.math.erfc),
+    "chlo.lgamma": _math(LgammaOp.build),
     "chlo.sinh": _math(ir.math.sinh),
     "stablehlo.abs": arithmetic.absolute,
     "stablehlo.add": arithmetic.add,
@@ -71,7 +59,7 @@ ELEMENTWISE: dict[str, Builder] = {
     "stablehlo.is_finite": arithmetic.is_finite,
     "stablehlo.log": _math(ir.math.log),
     "stablehlo.log_plus_one": _math(ir.math.log1p),
-    "stablehlo.logistic": _logistic,
+    "stablehlo.logistic": _math(LogisticOp.build),
     "stablehlo.maximum": arithmetic.maximum,
     "stablehlo.minimum": arithmetic.minimum,
     "stablehlo.multiply": arithmetic.multiply,
@@ -96,6 +84,7 @@ ELEMENTWISE: dict[str, Builder] = {
     "stablehlo.tan": _math(ir.math.tan),
     "stablehlo.tanh": _math(ir.math.tanh),
     "stablehlo.xor": arithmetic.bitwise(ir.arith.xori),
+    "xgpu.bessel_i0e": _math(BesselI0eOp.build),
 }
 
 

@@ -1,0 +1,202 @@
+"""The maps of the reduction emitters: what is read and written once, what is taken from the tile and was put there."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from xgpu.device import Device, device
+from xgpu.emit.reduce_column import ColumnTiling
+from xgpu.emit.reduce_row import RowTiling
+from xgpu.emit.reduction_tiling import WARP
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.indexing.bank_conflicts import bank_conflicts
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+Case = tuple[tuple[int, ...], tuple[int, ...]]
+
+ROWS: list[Case] = [
+    ((9,), (0,)),
+    ((1023,), (0,)),
+    ((1025,), (0,)),
+    ((4096,), (0,)),
+    ((1, 33), (1,)),
+    ((7, 9), (1,)),
+    ((31, 31), (1,)),
+    ((33, 32), (1,)),
+    ((5, 1024), (1,)),
+    ((1000, 16), (1,)),
+    ((3, 5, 33), (2,)),
+    ((4, 3, 20), (1, 2)),
+    ((11, 3, 20), (0, 2)),
+    ((64, 3, 7), (0, 2)),
+    ((5, 3, 4, 2, 6), (0, 2, 4)),
+    ((2, 1, 3, 1, 2, 3, 1, 9), (3, 5, 6, 7)),
+]
+COLUMNS: list[Case] = [
+    ((9, 1), (0,)),
+    ((9, 2), (0,)),
+    ((31, 3), (0,)),
+    ((33, 31), (0,)),
+    ((32, 33), (0,)),
+    ((1025, 4), (0,)),
+    ((100, 128), (0,)),
+    ((13, 1024), (0,)),
+    ((3, 31, 5), (1,)),
+    ((3, 100, 64), (1,)),
+    ((11, 3, 4, 5), (0, 2)),
+    ((2, 1, 3, 1, 11, 3, 1, 2), (2, 4)),
+]
+COLUMNS = [case for case in COLUMNS if not ReductionShape(*case).is_rows]
+WIDTHS = [[8], [32], [16, 64]]
+
+
+def devices() -> Iterator[Device]:
+    """From one that a single block fills to one that no test shape fills."""
+    for count in (1, 132):
+        yield replace(device("sm_90a"), sm_count=count)
+
+
+def is_exact(map_: IndexingMap, shape: tuple[int, ...]) -> bool:
+    decided = map_.is_bijection(shape)
+    return map_.coverage(shape).is_exact if decided is None else decided
+
+
+def at(map_: IndexingMap, dims: Sequence[Any], symbols: Sequence[Any]) -> np.ndarray:
+    """The only result of a map at many points, whatever its domain."""
+    return np.asarray(map_.results[0].evaluate(list(dims), list(symbols)))
+
+
+def rows_of(case: Case, widths: list[int], in_order: bool) -> Iterator[RowTiling]:
+    for target in devices():
+        yield RowTiling.of(ReductionShape(*case), widths, target, None, in_order)
+
+
+def columns_of(case: Case, widths: list[int], in_order: bool) -> Iterator[ColumnTiling]:
+    for target in devices():
+        for accumulators in ([4], [1, 16]):
+            yield ColumnTiling.of(ReductionShape(*case), widths, accumulators, target, None, in_order)
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("case", ROWS, ids=str)
+def test_rows(case: Case, in_order: bool) -> None:
+    for widths in WIDTHS:
+        for tiling in rows_of(case, widths, in_order):
+            assert tiling.shape.is_rows
+            assert tiling.threads.threads % WARP == 0
+            assert is_exact(tiling.reading(), case[0]), tiling
+            assert is_exact(tiling.writing(), tiling.shape.result_shape), tiling
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("case", COLUMNS, ids=str)
+def test_columns(case: Case, in_order: bool) -> None:
+    for widths in WIDTHS:
+        for tiling in columns_of(case, widths, in_order):
+            assert tiling.threads.threads % WARP == 0
+            assert is_exact(tiling.reading(), case[0]), tiling
+            written = tiling.writing()
+            if tiling.threads.warps > 1:
+                finishing = tiling.finishing()
+                written = replace(finishing, results=finishing.results[:-1])
+            assert is_exact(written, tiling.shape.result_shape), tiling
+
+
+def read_by_block(map_: IndexingMap) -> np.ndarray:
+    """The indices that block 0 reads, thread by thread and step by step."""
+    box = [interval.size for interval in (map_.dims[0], *map_.symbols)]
+    thread, *steps = np.ix_(*(np.arange(size) for size in box))
+    inside = np.ones(box, bool)
+    for expr, interval in map_.constraints:
+        value = expr.evaluate([thread, 0], steps)
+        inside &= (value >= interval.lower) & (value <= interval.upper)
+    return np.stack([np.broadcast_to(expr.evaluate([thread, 0], steps), box)[inside] for expr in map_.results])
+
+
+@pytest.mark.parametrize(
+    ("tiling", "kept"),
+    [
+        (RowTiling.of(ReductionShape((1025,), (0,)), [32], device("sm_90a"), None, True), ()),
+        (RowTiling.of(ReductionShape((5, 1024), (1,)), [16], device("sm_90a"), None, True), (0,)),
+        (ColumnTiling.of(ReductionShape((1025, 3), (0,)), [32], [4], device("sm_90a"), None, True), (1,)),
+        (ColumnTiling.of(ReductionShape((7, 11, 8), (0, 1)), [32], [4], device("sm_90a"), None, True), (2,)),
+    ],
+    ids=str,
+)
+def test_in_order(tiling: RowTiling | ColumnTiling, kept: tuple[int, ...]) -> None:
+    """Taken thread by thread and step by step, the elements of a result come in their order."""
+    indices = read_by_block(tiling.reading())
+    position = np.ravel_multi_index(tuple(indices), tiling.shape.shape)
+    result = sum((indices[i] * 10**i for i in kept), np.zeros_like(position))
+    for each in np.unique(result):
+        assert (np.diff(position[result == each]) > 0).all()
+
+
+@pytest.mark.parametrize("case", [*ROWS, ((2, 16384), (1,)), ((3, 100, 2000), (0, 2))], ids=str)
+def test_rows_exchange_what_warps_have(case: Case) -> None:
+    for tiling in rows_of(case, [32], False):
+        threads = tiling.threads
+        if threads.warps == 1:
+            continue
+        first = tiling.tile_writing()
+        written = {point: first.evaluate(*point) for point in first.points() if not point[0][1]}
+        assert sorted(written.values()) == [(i,) for i in range(threads.threads // WARP)]
+        reading = tiling.tile_reading()
+        for group in range(threads.count):
+            warps = {reading.evaluate((group * threads.size + lane, 0)) for lane in range(threads.warps)}
+            assert warps == {written[(group * threads.size + w * WARP, 0), ()] for w in range(threads.warps)}
+        assert bank_conflicts(reading, 4) == 0
+
+
+@pytest.mark.parametrize(
+    "case", [*COLUMNS, ((200, 1024), (0,)), ((500, 40), (0,)), ((4096, 8), (0,)), ((999, 48), (0,))], ids=str
+)
+def test_columns_exchange_what_warps_have(case: Case) -> None:
+    for widths in WIDTHS:
+        for tiling in columns_of(case, widths, False):
+            threads = tiling.threads
+            if threads.warps == 1:
+                continue
+            assert tiling.tile_size * tiling.widest <= 48 * 1024
+            group, warp, lane, j = np.ix_(*map(np.arange, (threads.count, threads.warps, tiling.lanes, tiling.vector)))
+            first = group * threads.size
+            put = at(tiling.tile_writing(), [first + warp * WARP + lane, 0], [j])
+            assert len(np.unique(put)) == put.size
+            assert put.min() >= 0
+            assert put.max() < tiling.tile_size
+            column = lane * tiling.vector + j
+            finishing = replace(tiling.finishing(), results=tiling.finishing().results[-1:])
+            start = at(finishing, [first + column % threads.size, 0], [column // threads.size])
+            found = np.where(warp > 0, at(tiling.gathering(), [start], [warp]), start)
+            assert (found == put).all()
+            assert bank_conflicts(tiling.tile_writing(), tiling.widest) == 0, tiling
+            active = Interval(0, min(threads.size, tiling.lanes * tiling.vector) - 1)
+            taken = IndexingMap((active, finishing.dims[1]), finishing.symbols, finishing.results)
+            assert bank_conflicts(taken, tiling.widest) == 0, tiling
+
+
+@pytest.mark.parametrize(
+    ("case", "widths"),
+    [(((16384, 16384), (1,)), [32]), (((1 << 20, 32), (1,)), [16]), (((64, 512, 8192), (0, 2)), [32])],
+    ids=str,
+)
+def test_large_rows_are_decided_by_reasoning(case: Case, widths: list[int]) -> None:
+    tiling = RowTiling.of(ReductionShape(*case), widths, device("sm_90a"), None, False)
+    assert tiling.reading().is_bijection(case[0]) is True
+    assert tiling.writing().is_bijection(tiling.shape.result_shape) is True
+
+
+@pytest.mark.parametrize(
+    ("case", "widths"),
+    [(((16384, 16384), (0,)), [32]), (((64, 512, 8192), (1,)), [16]), (((128, 1000, 1000), (1,)), [32])],
+    ids=str,
+)
+def test_large_columns_are_decided_by_reasoning(case: Case, widths: list[int]) -> None:
+    tiling = ColumnTiling.of(ReductionShape(*case), widths, [4], device("sm_90a"), None, False)
+    assert tiling.reading().is_bijection(case[0]) is True
+    assert math.prod(case[0]) > 1 << 22

@@ -1,0 +1,175 @@
+"""The emitter of several slices of one value, of any shapes: each is written in whole vectors, by one loop each.
+
+Results of one shape are a *part*: a loop whose threads take consecutive elements, as those of the loop emitter do, over
+the same grid for all parts, that of the largest. If no two slices share elements, each element of the value is so
+computed once. If some do, threads take consecutive elements of the value instead, within the box around all slices, and
+every part takes what lies in its slice: what it has in common with others is then found in the thread's cache
+line. (Source of that iteration space: XLA's emitter of input slices.)
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
+from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.epilogue import Epilogue, epilogues
+from xgpu.emit.loop import elements_per_thread, runs_over
+from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.errors import InvalidInput
+from xgpu.fusion.input_slices import SLICE
+from xgpu.fusion.root_indices import at_root_indices
+from xgpu.indexing.access import Shape, integers, shape_of
+from xgpu.indexing.hlo_maps import accesses
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.partition.subgraphs import partition
+
+_MOST_UNUSED = 2
+"""How many times larger than all slices together the box around them may be, if threads are to walk it."""
+
+Box = tuple[Interval, ...]
+"""The indices that a slice lies between, along each dimension."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Results of one shape, by their numbers, and the slices of that shape that they are computed from."""
+
+    shape: Shape
+    numbers: tuple[int, ...]
+    slices: tuple[ir.Operation, ...]
+
+
+class InputSlicesEmitter:
+    """Emits a fusion of slices of one value."""
+
+    NAME = "input_slices"
+
+    def __init__(self, fusion: Fusion):
+        self.fusion = fusion
+        self.parts = _parts(fusion)
+        slices = [op for part in self.parts for op in part.slices]
+        if not all(part.slices for part in self.parts) or len({op.operands[0] for op in slices}) != 1:
+            raise InvalidInput(f"fusion @{fusion.name}: expected its results to follow slices of one value")
+        self.source = slices[0].operands[0]
+        self.box = _common_box(self.parts)
+        shapes = [part.shape for part in self.parts] if self.box is None else [_shape(self.box)]
+        self.elements = max(map(math.prod, shapes))
+        self.run = elements_per_thread(fusion, self.elements)
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """As many blocks along x as cover the largest part, or the box around all slices, once."""
+        threads = self.fusion.options.threads_per_block
+        return LaunchDimensions((math.ceil(self.elements / (threads * self.run)), 1, 1), (threads, 1, 1))
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[element of the run] -> indices of an output."""
+        return self._indices(next(part for part in self.parts if output in part.numbers))
+
+    def _indices(self, part: Part) -> IndexingMap:
+        launch = self.launch_dimensions()
+        if self.box is None:
+            return runs_over(part.shape, launch, self.run).simplify()
+        (box,) = map(_box, part.slices)
+        whole = runs_over(_shape(self.box), launch, self.run)
+        shifted = [
+            index + (around.lower - own.lower) for index, around, own in zip(whole.results, self.box, box, strict=True)
+        ]
+        inside = tuple((index, Interval(0, size - 1)) for index, size in zip(shifted, part.shape, strict=True))
+        return IndexingMap(whole.dims, whole.symbols, tuple(shifted), (*whole.constraints, *inside)).simplify()
+
+    @cached_property
+    def _epilogues(self) -> list[Epilogue]:
+        """One for each part, in order."""
+        found = []
+        for number, part in enumerate(self.parts):
+            heroes = [op.results[0] for op in part.slices]
+            found += epilogues(self.fusion, heroes, part.numbers, f"part_{number}")
+        return found
+
+    def emit(self) -> None:
+        """Write the entry function, the function of the value that is sliced, and one for each part."""
+        parts = partition(self.fusion.body, [self.source])
+        prologue = SubgraphFunctions(f"{self.fusion.name}__input", parts, list(self.fusion.body.arguments))
+        block = entry_function(self.fusion, self)
+        arguments: Values = list(block.arguments)
+        count = len(self.fusion.parameter_types)
+        inputs, outputs = arguments[:count], arguments[count:]
+        with ir.InsertionPoint(block):
+            position = thread_and_block(self.launch_dimensions())
+            for part, after in zip(self.parts, self._epilogues, strict=True):
+                self._emit_part(part, prologue, after, position, inputs, outputs)
+            ir.func.return_(outputs)
+        prologue.emit()
+        for after in self._epilogues:
+            after.functions.emit()
+
+    def _emit_part(
+        self,
+        part: Part,
+        prologue: SubgraphFunctions,
+        after: Epilogue,
+        position: Values,
+        inputs: Values,
+        outputs: Values,
+    ) -> None:
+        """Write the results of a part, in ``outputs``."""
+        loop = LoopOp.build(self._indices(part), position, [outputs[i] for i in part.numbers])
+        types = prologue.result_types(prologue.partition.subgraphs[0])
+        with ir.InsertionPoint(loop.body):
+            indices, scalars = loop.result_arguments, []
+            for op in part.slices:
+                (read,) = accesses(op)
+                scalars += PureCallOp.build(prologue.names[0], [*inputs, *apply_map(read.map, indices)], types)
+            new = dict(zip(part.numbers, loop.carried_arguments, strict=True))
+            after.emit_stores(inputs, indices, scalars, new)
+            YieldOp.build([new[i] for i in part.numbers])
+        for number, value in zip(part.numbers, loop.operation.results, strict=True):
+            outputs[number] = value
+
+
+def _parts(fusion: Fusion) -> list[Part]:
+    by_shape: dict[Shape, list[int]] = {}
+    for number, value in enumerate(fusion.results):
+        by_shape.setdefault(shape_of(value), []).append(number)
+    found = []
+    for shape, numbers in by_shape.items():
+        roots = [fusion.results[number] for number in numbers]
+        slices = [op for op in at_root_indices(roots, lambda _: False) if op.name == SLICE]
+        found.append(Part(shape, tuple(numbers), tuple(slices)))
+    return found
+
+
+def _box(op: ir.Operation) -> Box:
+    starts, limits = integers(op, "start_indices"), integers(op, "limit_indices")
+    return tuple(Interval(start, limit - 1) for start, limit in zip(starts, limits, strict=True))
+
+
+def _shape(box: Box) -> Shape:
+    return tuple(interval.size for interval in box)
+
+
+def _common_box(parts: Sequence[Part]) -> Box | None:
+    """Return the box around all slices if threads are to walk it: some have elements in common, and it is well filled.
+
+    Slices that skip elements, and parts that are computed from several, are walked one by one in any case.
+    """
+    if any(len(part.slices) > 1 or set(integers(part.slices[0], "strides")) - {1} for part in parts):
+        return None
+    boxes = [_box(op) for part in parts for op in part.slices]
+    if not any(_overlap(one, two) for one, two in itertools.combinations(boxes, 2)):
+        return None
+    around = boxes[0]
+    for box in boxes[1:]:
+        around = tuple(own.union(other) for own, other in zip(around, box, strict=True))
+    used = sum(math.prod(_shape(box)) for box in boxes)
+    return around if math.prod(_shape(around)) <= _MOST_UNUSED * used else None
+
+
+def _overlap(one: Box, two: Box) -> bool:
+    return not any(own.intersect(other).is_empty for own, other in zip(one, two, strict=True))

@@ -1,0 +1,312 @@
+"""The column reduction emitter: lanes over neighbouring columns, each taking a few of them, and over the rows.
+
+A thread keeps an accumulator for each of its columns and walks down the rows with a stride. What threads have of the
+same columns is then combined by shuffles within a warp, and through shared memory between warps. Where columns are few,
+lanes of one warp read several rows, which are neighbours in memory if the lanes cover a row. (Source: XLA's column and
+small column reduction emitters, which have 32 lanes over the columns and transpose what they have in shared memory.)
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from xgpu import ir
+from xgpu.device import KIB, Device
+from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
+from xgpu.dialects.xgpu import LoopOp, YieldOp
+from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.builders import Values, extract, insert
+from xgpu.emit.reduction import Reductions, emit_nest
+from xgpu.emit.reduction_tiling import (
+    WARP,
+    Groups,
+    best_lanes,
+    common_power_of_two,
+    distances,
+    groups_per_block,
+    power_of_two_below,
+    steps_unrolled,
+    threads_of,
+    vector_length,
+    whole,
+)
+from xgpu.emit.scalar.op import element_dtype
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
+from xgpu.indexing.bank_conflicts import BANKS, bank_conflicts
+from xgpu.indexing.constraints import Constraint
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+LINE_BYTES = 128
+"""Neighbouring bytes that lanes of a warp read of a row, if it has them: a line of the cache."""
+LEAST_BYTES = 64
+"""The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
+MOST_ACCUMULATORS = 32
+"""Accumulators of a thread, for all columns and heroes."""
+MOST_TILE_BYTES = 32 * KIB
+"""Shared memory of a block."""
+
+
+@dataclass(frozen=True)
+class ColumnTiling:
+    """Which thread reads what: ``lanes`` over the columns, ``vector`` of them each, and ``row_lanes`` over the rows.
+
+    ``unroll`` steps down the rows come together. A block has ``groups`` of threads, one for each stretch of columns. If
+    ``in_order``, a thread's rows are neighbours, so that combining what the threads have in their order is combining
+    the elements in theirs. ``widest`` is the bytes of the widest accumulator.
+    """
+
+    shape: ReductionShape
+    vector: int
+    lanes: int
+    row_lanes: int
+    groups: int
+    unroll: int
+    in_order: bool
+    widest: int
+
+    @classmethod
+    def of(
+        cls,
+        shape: ReductionShape,
+        widths: Sequence[int],
+        accumulators: Sequence[int],
+        target: Device,
+        limit: int | None,
+        in_order: bool,
+    ) -> "ColumnTiling":
+        """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each."""
+        columns, rows = shape.kept[-1], shape.per_result
+        vector = min(vector_length(widths, limit), power_of_two_below(MOST_ACCUMULATORS // len(accumulators)))
+        vector = common_power_of_two(vector, columns)
+        vectors, around = columns // vector, shape.results // columns
+        bytes_ = max(1, vector * min(widths, default=32) // 8)
+        line, least = (min(WARP, max(1, size // bytes_)) for size in (LINE_BYTES, LEAST_BYTES))
+        lanes = best_lanes(vectors, least)
+        for enough, some in ((2 * target.sm_count, line), (target.sm_count, least)):
+            while lanes > some and around * -(-vectors // lanes) < enough:
+                lanes //= 2
+        units, row_lanes = around * -(-vectors // lanes), 1
+        tile = lanes * vector * sum(accumulators)
+        while (
+            2 * row_lanes <= rows
+            and 2 * lanes * row_lanes <= target.max_threads_per_block
+            and 2 * units * lanes * row_lanes <= threads_of(target)
+            and 2 * lanes * row_lanes // WARP * tile <= MOST_TILE_BYTES
+        ):
+            row_lanes *= 2
+        unroll = steps_unrolled(-(-rows // row_lanes), max(1, sum(widths) * vector // 8))
+        groups = groups_per_block(lanes * row_lanes, units, target)
+        while groups > 1 and lanes * row_lanes > WARP and lanes * row_lanes // WARP * groups * tile > MOST_TILE_BYTES:
+            groups //= 2
+        return cls(shape, vector, lanes, row_lanes, groups, unroll, in_order, max(accumulators))
+
+    @property
+    def stretches(self) -> int:
+        """Stretches of columns along the minor-most dimension."""
+        return -(-self.shape.kept[-1] // (self.lanes * self.vector))
+
+    @property
+    def threads(self) -> Groups:
+        """A group of threads for each stretch of columns."""
+        units = math.prod(self.shape.kept[:-1]) * self.stretches
+        return Groups(self.lanes * self.row_lanes, self.groups, units)
+
+    def reading(self) -> IndexingMap:
+        """Return (thread, block)[steps, unrolled, column] -> indices of the operands."""
+        rows = self.shape.per_result
+        chunks = -(-rows // (self.row_lanes * self.unroll))
+        step, row_lane = symbol(0) * self.unroll + symbol(1), self.threads.lane // self.lanes
+        row = row_lane * (chunks * self.unroll) + step if self.in_order else step * self.row_lanes + row_lane
+        around, vector, inside = self._vector()
+        kept = (*delinearize(around, self.shape.kept[:-1]), vector * self.vector + symbol(2))
+        indices = self.shape.indices(kept, delinearize(row, self.shape.reduced))
+        return self.threads.map((chunks, self.unroll, self.vector), indices, [*inside, (row, whole(rows))])
+
+    def writing(self) -> IndexingMap:
+        """Return (thread, block)[column] -> indices of the results, on the first lane of each vector of columns.
+
+        For groups of no more than a warp; others go by ``finishing``.
+        """
+        around, vector, inside = self._vector()
+        result = around * self.shape.kept[-1] + vector * self.vector + symbol(0)
+        first = (self.threads.lane // self.lanes, whole(1))
+        return self.threads.map((self.vector,), delinearize(result, self.shape.result_shape), [*inside, first])
+
+    @property
+    def tile_row(self) -> int:
+        """The distance in the tile between a thread's columns, so that no two lanes meet in a bank.
+
+        Lanes write what they have of every ``vector``-th column, and read neighbouring columns, at distances of this.
+        """
+        return _conflict_free_row(self.lanes, self.vector, self.widest)
+
+    @property
+    def tile_size(self) -> int:
+        """Elements of the tile."""
+        return self.threads.threads // WARP * self.vector * self.tile_row
+
+    def tile_writing(self) -> IndexingMap:
+        """Return (thread, block)[column] -> where it goes in the tile, on those lanes that have what their warp has."""
+        thread = self.threads.thread
+        address = (thread // WARP * self.vector + symbol(0)) * self.tile_row + thread % self.lanes
+        return self.threads.map((self.vector,), [address], [(thread % WARP, whole(self.lanes))])
+
+    def finishing(self) -> IndexingMap:
+        """Return (thread, block)[turn] -> indices of the results, and where in the tile what the first warp has is."""
+        threads, columns, width = self.threads, self.shape.kept[-1], self.lanes * self.vector
+        turns = -(-width // threads.size)
+        column = threads.lane + symbol(0) * threads.size
+        unit = threads.unit
+        at = unit % self.stretches * width + column
+        result = delinearize(unit // self.stretches * columns + at, self.shape.result_shape)
+        first_warp = threads.number * (threads.warps * self.vector)
+        address = (first_warp + column % self.vector) * self.tile_row + column // self.vector
+        inside = [(unit, whole(threads.units)), (column, whole(width)), (at, whole(columns))]
+        return threads.map((turns,), [*result, address], inside)
+
+    def gathering(self) -> IndexingMap:
+        """Return (where in the tile the first warp's is)[warp] -> where that of each other warp is."""
+        warps = Interval(1, self.threads.warps - 1)
+        return IndexingMap((whole(self.tile_size),), (warps,), (dim(0) + symbol(0) * (self.vector * self.tile_row),))
+
+    def _vector(self) -> tuple[AffineExpr, AffineExpr, list[Constraint]]:
+        """Return where a thread is along the kept dimensions further out, which of a row's vectors it is at, and where.
+
+        The last is what holds where there is such a vector.
+        """
+        unit = self.threads.unit
+        vector = unit % self.stretches * self.lanes + self.threads.lane % self.lanes
+        inside = [(unit, whole(self.threads.units)), (vector, whole(self.shape.kept[-1] // self.vector))]
+        return unit // self.stretches, vector, inside
+
+
+@cache
+def _conflict_free_row(lanes: int, vector: int, size: int) -> int:
+    """Return the least distance between vectors of elements of ``size`` bytes that lanes read without a conflict."""
+    columns = lanes * vector
+    warps = whole(-(-columns // WARP))
+    column = symbol(0) * WARP + dim(0)
+    for row in range(lanes, lanes + BANKS + 1):
+        address = column % vector * row + column // vector
+        if not bank_conflicts(IndexingMap((whole(min(WARP, columns)),), (warps,), (address,)), size):
+            return row
+    return lanes
+
+
+class ColumnReductionEmitter:
+    """Emits a fusion around reductions whose minor-most dimension is kept."""
+
+    NAME = "reduce_column"
+
+    def __init__(self, fusion: Fusion):
+        self.fusion = fusion
+        self.reductions = Reductions(fusion)
+        self.tiling = ColumnTiling.of(
+            self.reductions.shape,
+            self.reductions.widths,
+            [-(-element_dtype(value.type).storage_bits // 8) for value in self.reductions.results],
+            fusion.device,
+            fusion.options.max_elements_per_thread,
+            not self.reductions.is_commutative,
+        )
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """A group of threads for each stretch of columns."""
+        return self.tiling.threads.launch
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[steps] -> indices."""
+        if output in self.reductions.side_outputs:
+            return self.tiling.reading().simplify()
+        form = next(each.form for each in self.reductions.epilogues if output in each.numbers)
+        map_ = self.tiling.writing()
+        if self.tiling.threads.warps > 1:
+            finishing = self.tiling.finishing()
+            map_ = IndexingMap(finishing.dims, finishing.symbols, finishing.results[:-1], finishing.constraints)
+        return map_.compose(form.forward).simplify()
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions that it calls."""
+        block = entry_function(self.fusion, self)
+        inputs = list(block.arguments)[: len(self.fusion.parameter_types)]
+        outputs = list(block.arguments)[len(inputs) :]
+        with ir.InsertionPoint(block):
+            position = thread_and_block(self.launch_dimensions())
+            columns = self._emit_reads(position, inputs, outputs)
+            exchanged = distances(self.tiling.lanes, min(self.tiling.threads.size, WARP))
+            columns = [self.reductions.emit_shuffles(column, exchanged) for column in columns]
+            if self.tiling.threads.warps > 1:
+                stored = self._emit_exchange(position, inputs, outputs, columns)
+            else:
+                stored = self._emit_stores(position, inputs, outputs, columns)
+            for number, value in zip(self.reductions.epilogue_outputs, stored, strict=True):
+                outputs[number] = value
+            ir.func.return_(outputs)
+        self.reductions.emit_functions()
+
+    def _emit_reads(self, position: Values, inputs: Values, outputs: Values) -> list[Values]:
+        """Emit the loops over what a thread reads; put the side outputs in ``outputs``, return accumulators by column.
+
+        The accumulators of a step's column are the first of those carried, and go to the end: after all columns they
+        are where they were.
+        """
+        start = self.reductions.emit_start(inputs)
+        count, sides = len(start), self.reductions.side_outputs
+
+        def body(indices: Values, carried: Values) -> Values:
+            tensors, accumulators = carried[: len(sides)], carried[len(sides) :]
+            new, stored = self.reductions.emit_step(inputs, indices, accumulators[:count], tensors)
+            return [*stored, *accumulators[count:], *new]
+
+        carried = [*(outputs[i] for i in sides), *start * self.tiling.vector]
+        results = emit_nest(self.tiling.reading(), (2, 1), position, carried, body)
+        for number, value in zip(sides, results[: len(sides)], strict=True):
+            outputs[number] = value
+        return _chunks(results[len(sides) :], count)
+
+    def _emit_stores(self, position: Values, inputs: Values, outputs: Values, columns: list[Values]) -> Values:
+        """Store the results of a thread's columns; return the outputs of the epilogues."""
+        numbers, count = self.reductions.epilogue_outputs, len(self.reductions.results)
+        carried = [*(outputs[i] for i in numbers), *(value for column in columns for value in column)]
+        loop = LoopOp.build(self.tiling.writing(), position, carried)
+        with ir.InsertionPoint(loop.body):
+            tensors, accumulators = loop.carried_arguments[: len(numbers)], loop.carried_arguments[len(numbers) :]
+            stored = self.reductions.emit_stores(inputs, loop.result_arguments, accumulators[:count], tensors)
+            YieldOp.build([*stored, *accumulators[count:], *accumulators[:count]])
+        return list(loop.operation.results)[: len(numbers)]
+
+    def _emit_exchange(self, position: Values, inputs: Values, outputs: Values, columns: list[Values]) -> Values:
+        """Combine what the warps have of each column and store the results; return the outputs of the epilogues."""
+        tiles = SyncThreadsOp.build(self._emit_tiles(position, columns))
+        numbers = self.reductions.epilogue_outputs
+        loop = LoopOp.build(self.tiling.finishing(), position, [outputs[i] for i in numbers])
+        with ir.InsertionPoint(loop.body):
+            *indices, address = loop.result_arguments
+            first = [extract(tile, [address]) for tile in tiles]
+            others = LoopOp.build(self.tiling.gathering(), [address], first)
+            with ir.InsertionPoint(others.body):
+                values = [extract(tile, others.result_arguments) for tile in tiles]
+                YieldOp.build(self.reductions.emit_combine(others.carried_arguments, values))
+            accumulators = list(others.operation.results)
+            YieldOp.build(self.reductions.emit_stores(inputs, indices, accumulators, loop.carried_arguments))
+        return list(loop.operation.results)
+
+    def _emit_tiles(self, position: Values, columns: list[Values]) -> Values:
+        """Put what each warp has into tiles, one for each accumulator of a column."""
+        count = len(self.reductions.results)
+        tiles = [AllocateSharedOp.build([self.tiling.tile_size], t) for t in self.reductions.accumulator_types]
+        carried = [*tiles, *(value for column in columns for value in column)]
+        loop = LoopOp.build(self.tiling.tile_writing(), position, carried)
+        with ir.InsertionPoint(loop.body):
+            tensors, accumulators = loop.carried_arguments[:count], loop.carried_arguments[count:]
+            pairs = zip(accumulators[:count], tensors, strict=True)
+            filled = [insert(value, tile, loop.result_arguments) for value, tile in pairs]
+            YieldOp.build([*filled, *accumulators[count:], *accumulators[:count]])
+        return list(loop.operation.results)[:count]
+
+
+def _chunks(values: Values, size: int) -> list[Values]:
+    return [values[i : i + size] for i in range(0, len(values), size)]

@@ -1,0 +1,236 @@
+"""The row reduction emitter: lanes along a row, which is contiguous, each reading several elements a step.
+
+A short row takes a part of a warp, and lanes exchange what they have by shuffles; a longer one takes several warps,
+which then exchange what they have through shared memory. Reduced dimensions further out are a loop around it, or more
+threads. (Source: XLA's row reduction emitter, which has whole warps for each row unless the row is very short.)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
+from xgpu.dialects.xgpu import LoopOp, YieldOp
+from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.builders import Values, apply_map, extract, insert
+from xgpu.emit.reduction import Reductions, emit_nest
+from xgpu.emit.reduction_tiling import (
+    WARP,
+    Groups,
+    best_lanes,
+    common_power_of_two,
+    distances,
+    groups_per_block,
+    power_of_two_above,
+    power_of_two_below,
+    steps_unrolled,
+    threads_of,
+    vector_length,
+    whole,
+)
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.indexing.affine import AffineExpr, delinearize, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+
+BYTES_PER_THREAD = 256
+"""What a thread reads of a row at most if more threads can share the row: blocks are then short, and end together."""
+EVEN = 0.85
+"""The share of lanes with work at which a row counts as evenly divided."""
+LARGEST_SHARED_GROUP = 512
+"""Threads that share a row for that reason; for want of rows as many as a block can have."""
+
+
+@dataclass(frozen=True)
+class RowTiling:
+    """Which thread reads what: ``lanes`` along the row, ``outer_lanes`` over the reduced dimensions further out.
+
+    Each step reads ``vector`` elements; ``unroll`` and ``outer_unroll`` steps come together. A block has ``groups`` of
+    threads, one for each row. If ``in_order``, a thread's elements are neighbours, so that combining what the threads
+    have in their order is combining the elements in theirs.
+    """
+
+    shape: ReductionShape
+    vector: int
+    lanes: int
+    outer_lanes: int
+    groups: int
+    unroll: int
+    outer_unroll: int
+    in_order: bool
+
+    @classmethod
+    def of(
+        cls, shape: ReductionShape, widths: Sequence[int], target: Device, limit: int | None, in_order: bool
+    ) -> "RowTiling":
+        """Choose the numbers for arrays whose elements have ``widths`` bits; ``limit`` bounds the vector."""
+        minor, rows = shape.reduced[-1], shape.results
+        outer = shape.per_result // minor
+        vector = min(vector_length(widths, limit), power_of_two_below(minor))
+        if rows * outer > 1:
+            # Every row starts at an aligned address then.
+            vector = common_power_of_two(vector, minor)
+        step = max(1, sum(widths) * vector // 8)
+        vectors = -(-minor // vector)
+        lanes, outer_lanes = (1, 1) if in_order and outer > 1 else _lanes(rows, outer, vectors, step, target)
+        steps, outer_steps = -(-vectors // lanes), -(-outer // outer_lanes)
+        unroll = steps_unrolled(steps, step)
+        outer_unroll = steps_unrolled(outer_steps, step * steps) if unroll == steps else 1
+        groups = groups_per_block(lanes * outer_lanes, rows, target)
+        return cls(shape, vector, lanes, outer_lanes, groups, unroll, outer_unroll, in_order)
+
+    @property
+    def threads(self) -> Groups:
+        """A group of threads for each row."""
+        return Groups(self.lanes * self.outer_lanes, self.groups, self.shape.results)
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """How the range variables of ``reading`` are loops: those over the outer dimensions, those along the row."""
+        return (3,) if self._outer == 1 else (2, 3)
+
+    @property
+    def _outer(self) -> int:
+        return self.shape.per_result // self.shape.reduced[-1]
+
+    def reading(self) -> IndexingMap:
+        """Return (thread, block)[steps, unrolled, element] -> indices of the operands.
+
+        If there are reduced dimensions further out, two more range variables come first, [outer steps, unrolled].
+        """
+        threads, minor = self.threads, self.shape.reduced[-1]
+        chunks = -(-minor // (self.vector * self.lanes * self.unroll))
+        sizes = [chunks, self.unroll, self.vector]
+        around: list[AffineExpr] = []
+        inside = [(threads.unit, whole(self.shape.results))]
+        lane = threads.lane
+        if self._outer > 1:
+            sizes = [-(-self._outer // (self.outer_lanes * self.outer_unroll)), self.outer_unroll, *sizes]
+            outer = (symbol(0) * self.outer_unroll + symbol(1)) * self.outer_lanes
+            if self.outer_lanes > 1:
+                outer, lane = outer + lane // self.lanes, lane % self.lanes
+            around = list(delinearize(outer, self.shape.reduced[:-1]))
+            inside.append((outer, whole(self._outer)))
+        chunk, unrolled, element = (symbol(len(sizes) - 3 + i) for i in range(3))
+        step = chunk * self.unroll + unrolled
+        turn = lane * (chunks * self.unroll) + step if self.in_order else step * self.lanes + lane
+        position = turn * self.vector + element
+        indices = self.shape.indices(delinearize(threads.unit, self.shape.kept), [*around, position])
+        return threads.map(sizes, indices, [*inside, (position, whole(minor))])
+
+    def writing(self) -> IndexingMap:
+        """Return (thread, block) -> indices of the heroes' results, on the first thread of each row."""
+        unit = self.threads.unit
+        indices = delinearize(unit, self.shape.result_shape)
+        return self.threads.map((), indices, [(unit, whole(self.shape.results)), (self.threads.lane, whole(1))])
+
+    def tile_writing(self) -> IndexingMap:
+        """Return (thread, block) -> where its warp's values go in the tile, on the first lane of each warp."""
+        thread = self.threads.thread
+        return self.threads.map((), [thread // WARP], [(thread % WARP, whole(1))])
+
+    def tile_reading(self) -> IndexingMap:
+        """Return (thread, block) -> which of the values in the tile it takes: lanes take in turn those of their row."""
+        warps = self.threads.warps
+        return self.threads.map((), [self.threads.number * warps + self.threads.thread % warps], [])
+
+
+def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tuple[int, int]:
+    """Return the threads along a row of ``vectors``, of ``step`` bytes each, and over the ``outer`` dimensions."""
+    lanes, outer_lanes = best_lanes(vectors), 1
+
+    def is_useful() -> bool:
+        group = lanes * outer_lanes
+        read = -(-vectors // lanes) * -(-outer // outer_lanes) * step
+        few = 2 * rows * group <= threads_of(target) and 2 * group <= target.max_threads_per_block
+        return few or (read > BYTES_PER_THREAD and 2 * group <= LARGEST_SHARED_GROUP)
+
+    # Neighbours in memory first, as long as few lanes are without work, then rows of other indices further out.
+    while vectors / (-(-vectors // (2 * lanes)) * 2 * lanes) >= EVEN and is_useful():
+        lanes *= 2
+    while 2 * outer_lanes <= outer and is_useful():
+        outer_lanes *= 2
+    while 2 * lanes <= power_of_two_above(vectors) and is_useful():
+        lanes *= 2
+    return lanes, outer_lanes
+
+
+class RowReductionEmitter:
+    """Emits a fusion around reductions whose minor-most dimension is reduced."""
+
+    NAME = "reduce_row"
+
+    def __init__(self, fusion: Fusion):
+        self.fusion = fusion
+        self.reductions = Reductions(fusion)
+        self.tiling = RowTiling.of(
+            self.reductions.shape,
+            self.reductions.widths,
+            fusion.device,
+            fusion.options.max_elements_per_thread,
+            not self.reductions.is_commutative,
+        )
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """A group of threads for each row."""
+        return self.tiling.threads.launch
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[steps] -> indices."""
+        if output in self.reductions.side_outputs:
+            return self.tiling.reading().simplify()
+        form = next(each.form for each in self.reductions.epilogues if output in each.numbers)
+        return self.tiling.writing().compose(form.forward).simplify()
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions that it calls."""
+        block = entry_function(self.fusion, self)
+        inputs = list(block.arguments)[: len(self.fusion.parameter_types)]
+        outputs = list(block.arguments)[len(inputs) :]
+        with ir.InsertionPoint(block):
+            position = thread_and_block(self.launch_dimensions())
+            accumulators = self._emit_reads(position, inputs, outputs)
+            accumulators = self.reductions.emit_shuffles(
+                accumulators, distances(1, min(self.tiling.threads.size, WARP))
+            )
+            if self.tiling.threads.warps > 1:
+                accumulators = self._emit_exchange(position, accumulators)
+            numbers = self.reductions.epilogue_outputs
+            loop = LoopOp.build(self.tiling.writing(), position, [outputs[i] for i in numbers])
+            with ir.InsertionPoint(loop.body):
+                stored = self.reductions.emit_stores(
+                    inputs, loop.result_arguments, accumulators, loop.carried_arguments
+                )
+                YieldOp.build(stored)
+            for number, value in zip(numbers, loop.operation.results, strict=True):
+                outputs[number] = value
+            ir.func.return_(outputs)
+        self.reductions.emit_functions()
+
+    def _emit_reads(self, position: Values, inputs: Values, outputs: Values) -> Values:
+        """Emit the loops over what a thread reads; put the side outputs in ``outputs``, return the accumulators."""
+        start = self.reductions.emit_start(inputs)
+        count, sides = len(start), self.reductions.side_outputs
+
+        def body(indices: Values, carried: Values) -> Values:
+            accumulators, stored = self.reductions.emit_step(inputs, indices, carried[:count], carried[count:])
+            return [*accumulators, *stored]
+
+        carried = [*start, *(outputs[i] for i in sides)]
+        results = emit_nest(self.tiling.reading(), self.tiling.depths, position, carried, body)
+        for number, value in zip(sides, results[count:], strict=True):
+            outputs[number] = value
+        return results[:count]
+
+    def _emit_exchange(self, position: Values, accumulators: Values) -> Values:
+        """Combine what the warps of a row have; the row's first thread has the whole."""
+        threads = self.tiling.threads.threads
+        tiles = [AllocateSharedOp.build([threads // WARP], type_) for type_ in self.reductions.accumulator_types]
+        loop = LoopOp.build(self.tiling.tile_writing(), position, tiles)
+        with ir.InsertionPoint(loop.body):
+            filled = zip(accumulators, loop.carried_arguments, strict=True)
+            YieldOp.build([insert(value, tile, loop.result_arguments) for value, tile in filled])
+        tiles = SyncThreadsOp.build(list(loop.operation.results))
+        address = apply_map(self.tiling.tile_reading(), position)
+        values = [extract(tile, address) for tile in tiles]
+        return self.reductions.emit_shuffles(values, distances(1, self.tiling.threads.warps))

@@ -1,0 +1,225 @@
+"""What a kernel of reductions computes, whatever its threads do: its functions, and how accumulators go on.
+
+The heroes are reductions of one shape over the same dimensions. Their *accumulators* are the scalars of their results,
+hero after hero. The prologue computes what they read, and results of the operands' shape; the epilogue makes of what
+they end as the other results.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.dialects.threads import ShuffleReduceOp
+from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
+from xgpu.emit.base import Fusion
+from xgpu.emit.builders import Values, insert, scalar_type
+from xgpu.emit.epilogue import Epilogue, epilogues
+from xgpu.emit.scalar.combiner import emit_combiner
+from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
+from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.fusion.heroes import forms_of
+from xgpu.fusion.reduction_regions import FIRST_EXTREME, is_commutative
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.indexing.affine import dim, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.partition.subgraphs import partition
+
+Body = Callable[[Values, Values], Values]
+"""Emits the body of a loop: takes the map's results and what is carried, returns what is carried on."""
+
+
+class Reductions:
+    """The heroes of a fusion, what they read and what is made of them."""
+
+    def __init__(self, fusion: Fusion):
+        self.fusion = fusion
+        self.heroes = fusion.heroes
+        self.shape = ReductionShape.of(self.heroes[0])
+        followers = forms_of(fusion.body, self.heroes)
+        numbers = range(len(fusion.results))
+        self.side_outputs = [i for i in numbers if fusion.results[i] not in followers]
+        self.epilogue_outputs = [i for i in numbers if fusion.results[i] in followers]
+
+    @cached_property
+    def results(self) -> list[ir.Value]:
+        """The heroes' results, one for each accumulator."""
+        return [value for hero in self.heroes for value in hero.results]
+
+    @cached_property
+    def accumulator_types(self) -> list[ir.Type]:
+        """The scalar types of the accumulators."""
+        return [scalar_type(element_dtype(value.type)) for value in self.results]
+
+    @cached_property
+    def epilogues(self) -> list[Epilogue]:
+        """The functions of the results that follow the heroes."""
+        return epilogues(self.fusion, self.results, self.epilogue_outputs)
+
+    @property
+    def is_commutative(self) -> bool:
+        """Whether elements may be combined in any order."""
+        return all(is_commutative(hero) for hero in self.heroes)
+
+    @property
+    def widths(self) -> list[int]:
+        """The bits of an element of each array that has as many as the operands: parameters and side outputs."""
+        parameters = [t for t in self.fusion.parameter_types if math.prod(_shape(t)) >= self.shape.elements]
+        outputs = [self.fusion.result_types[i] for i in self.side_outputs]
+        return [element_dtype(type_).storage_bits for type_ in (*parameters, *outputs)]
+
+    @cached_property
+    def _read(self) -> list[ir.Value]:
+        """What the heroes read, each value once."""
+        return list(dict.fromkeys(value for hero in self.heroes for value in _inputs(hero)))
+
+    @cached_property
+    def _prologue(self) -> SubgraphFunctions:
+        return self._functions("prologue", [*self._read, *(self.fusion.results[i] for i in self.side_outputs)])
+
+    @cached_property
+    def _initial(self) -> SubgraphFunctions:
+        return self._functions("initial", [value for hero in self.heroes for value in _initial_values(hero)])
+
+    def _functions(self, what: str, roots: Sequence[ir.Value]) -> SubgraphFunctions:
+        parts = partition(self.fusion.body, roots)
+        return SubgraphFunctions(f"{self.fusion.name}__{what}", parts, list(self.fusion.body.arguments))
+
+    def emit_functions(self) -> None:
+        """Write the functions that the entry function calls."""
+        for functions in (self._initial, self._prologue, *(each.functions for each in self.epilogues)):
+            functions.emit()
+        for number, hero in enumerate(self.heroes):
+            types = [scalar_type(element_dtype(value.type)) for value in hero.results]
+            type_ = ir.FunctionType.get([*types, *types], types)
+            function = ir.func.FuncOp(self._combiner(number), type_, visibility="private")  # type: ignore[call-arg]
+            block = function.add_entry_block()
+            with ir.InsertionPoint(block):
+                ir.func.return_(emit_combiner(_region(hero), list(block.arguments)))
+
+    def _combiner(self, number: int) -> str:
+        return f"{self.fusion.name}__combiner{f'_{number}' if number else ''}"
+
+    def emit_start(self, inputs: Values) -> Values:
+        """Return the accumulators' initial values."""
+        return _call(self._initial, inputs)
+
+    def emit_step(self, inputs: Values, indices: Values, accumulators: Values, sides: Values) -> tuple[Values, Values]:
+        """Take in the element at ``indices``: return the accumulators and the tensors of the side outputs."""
+        values = _call(self._prologue, [*inputs, *indices])
+        elements = dict(zip(self._read, values, strict=False))
+        stored = zip(values[len(self._read) :], sides, strict=True)
+        outputs = [insert(value, tensor, indices) for value, tensor in stored]
+        combined: Values = []
+        for hero in self.heroes:
+            left = accumulators[len(combined) : len(combined) + len(hero.results)]
+            with hero.location:
+                combined += _take_in(hero, left, [elements[value] for value in _inputs(hero)])
+        return combined, outputs
+
+    def emit_combine(self, left: Values, right: Values) -> Values:
+        """Combine accumulators, those of the elements before on the left."""
+        combined: Values = []
+        for hero in self.heroes:
+            part = slice(len(combined), len(combined) + len(hero.results))
+            with hero.location:
+                combined += emit_combiner(_region(hero), [*left[part], *right[part]])
+        return combined
+
+    def emit_shuffles(self, accumulators: Values, distances: Iterable[int]) -> Values:
+        """Combine accumulators over lanes; where distances are the powers of two in turn, in the order of lanes."""
+        for distance in distances:
+            combined: Values = []
+            for number, hero in enumerate(self.heroes):
+                values = accumulators[len(combined) : len(combined) + len(hero.results)]
+                combined += ShuffleReduceOp.build(self._combiner(number), distance, values, hero.location)
+            accumulators = combined
+        return accumulators
+
+    def emit_stores(self, inputs: Values, indices: Values, accumulators: Values, outputs: Values) -> Values:
+        """Store what the epilogues make of the heroes' results at ``indices``; return the ``epilogue_outputs``."""
+        new = dict(zip(self.epilogue_outputs, outputs, strict=True))
+        for each in self.epilogues:
+            each.emit_stores(inputs, indices, accumulators, new)
+        return [new[i] for i in self.epilogue_outputs]
+
+
+def emit_nest(map_: IndexingMap, depths: Sequence[int], dims: Values, carried: Values, body: Body) -> Values:
+    """Emit loops over the range variables of ``map_``, one inside the other, and return what they carry in the end.
+
+    ``depths`` is how many of the variables each loop has. A constraint is one of the outermost loop that knows all of
+    its variables, so that each loop is peeled by its own.
+    """
+    if len(depths) == 1:
+        loop = LoopOp.build(map_, dims, carried)
+        with ir.InsertionPoint(loop.body):
+            YieldOp.build(body(loop.result_arguments, loop.carried_arguments))
+        return list(loop.operation.results)
+    outer, inner = split_map(map_, depths[0])
+    loop = LoopOp.build(outer, dims, carried)
+    with ir.InsertionPoint(loop.body):
+        known = [*dims, *loop.symbol_arguments]
+        YieldOp.build(emit_nest(inner, depths[1:], known, loop.carried_arguments, body))
+    return list(loop.operation.results)
+
+
+def split_map(map_: IndexingMap, depth: int) -> tuple[IndexingMap, IndexingMap]:
+    """Split a map in one over its first ``depth`` range variables, without results, and one that has them given."""
+    rank = len(map_.dims)
+    given = {i: dim(rank + i) if i < depth else symbol(i - depth) for i in range(len(map_.symbols))}
+    early = [all(i < depth for i in expr.variables()[1]) for expr, _ in map_.constraints]
+    outer = IndexingMap(
+        map_.dims,
+        map_.symbols[:depth],
+        (),
+        tuple(constraint for constraint, is_early in zip(map_.constraints, early, strict=True) if is_early),
+    )
+    inner = IndexingMap(
+        map_.dims + map_.symbols[:depth],
+        map_.symbols[depth:],
+        tuple(expr.substitute(None, given) for expr in map_.results),
+        tuple(
+            (expr.substitute(None, given), interval)
+            for (expr, interval), is_early in zip(map_.constraints, early, strict=True)
+            if not is_early
+        ),
+    )
+    return outer, inner
+
+
+def _shape(type_: ir.Type) -> list[int]:
+    return list(ir.RankedTensorType(type_).shape)
+
+
+def _inputs(hero: ir.Operation) -> list[ir.Value]:
+    return list(hero.operands)[: len(hero.results)]
+
+
+def _initial_values(hero: ir.Operation) -> list[ir.Value]:
+    return list(hero.operands)[len(hero.results) :]
+
+
+def _region(hero: ir.Operation) -> ir.Block:
+    block: ir.Block = hero.regions[0].blocks[0]
+    return block
+
+
+def _take_in(hero: ir.Operation, accumulators: Values, elements: Values) -> Values:
+    """Combine a thread's accumulators with the next element; a thread takes elements in their order."""
+    if FIRST_EXTREME not in hero.attributes:
+        return emit_combiner(_region(hero), [*accumulators, *elements])
+    is_max = ir.StringAttr(hero.attributes[FIRST_EXTREME]).value == "GT"
+    (kept, position), (element, its_position) = accumulators, elements
+    dtype = element_dtype(hero.operands[0].type)
+    if dtype.is_float:
+        # True for a NaN, which is to be kept itself.
+        replaces = compare_floats("ugt" if is_max else "ult", element, kept)
+        replaces = ir.arith.andi(replaces, compare_floats("ord", kept, kept))
+    else:
+        sign = "u" if dtype.is_unsigned else "s"
+        replaces = compare_integers(f"{sign}{'gt' if is_max else 'lt'}", element, kept)
+    return [ir.arith.select(replaces, element, kept), ir.arith.select(replaces, its_position, position)]
+
+
+def _call(functions: SubgraphFunctions, operands: Values) -> Values:
+    return PureCallOp.build(functions.names[0], operands, functions.result_types(functions.partition.subgraphs[0]))

@@ -1,0 +1,150 @@
+"""How the threads of a kernel share reductions: numbers for a shape and a device, and the maps that follow from them.
+
+A *group* of threads, whose number is a power of two, makes the results of a *unit*: one row, or neighbouring columns.
+A group is part of a warp or several warps, and a block has one or more groups. Each thread first reduces what it reads,
+then lanes of a warp exchange what they have, then warps do through shared memory.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xgpu.device import Device
+from xgpu.emit.base import LaunchDimensions
+from xgpu.indexing.affine import AffineExpr, constant, dim
+from xgpu.indexing.constraints import Constraint
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+WARP = 32
+MOST_ELEMENTS = 16
+"""Consecutive elements that a thread reads in one step."""
+BYTES_IN_FLIGHT = 64
+"""What a thread reads before it uses the first of it.
+
+With all threads of an H200 that are 128 KiB for each multiprocessor: several times what a latency of 0.7 microseconds
+at 4.8 TB/s needs, so that half of the threads suffice where a kernel has fewer.
+"""
+MOST_UNROLLED = 16
+"""Steps that are unrolled at most, however few bytes each reads."""
+BLOCK = 256
+"""Threads that a block has if its groups are smaller."""
+
+
+def vector_length(bits: Iterable[int], limit: int | None) -> int:
+    """Return how many consecutive elements a thread reads in a step, a power of two, given the widths of what it reads.
+
+    One access of 16 bytes of the narrowest type, but at most two of the widest.
+    """
+    widths = list(bits) or [32]
+    length = min(MOST_ELEMENTS, 128 // min(widths), 256 // max(widths))
+    return max(1, min(length, limit or length))
+
+
+def common_power_of_two(length: int, size: int) -> int:
+    """Return the largest power of two that divides both."""
+    both = math.gcd(length, size)
+    return both & -both
+
+
+def steps_unrolled(steps: int, bytes_per_step: int) -> int:
+    """Return how many of a thread's steps are unrolled: enough bytes in flight, and few steps beyond the last."""
+    wanted = max(1, min(MOST_UNROLLED, BYTES_IN_FLIGHT // max(1, bytes_per_step)))
+    return -(-steps // -(-steps // wanted)) if steps > 0 else 1
+
+
+def power_of_two_below(number: int) -> int:
+    """Return the largest power of two that is at most ``number``."""
+    return 1 << (max(1, number).bit_length() - 1)
+
+
+def power_of_two_above(number: int) -> int:
+    """Return the smallest power of two that is at least ``number``."""
+    return 1 << (max(1, number) - 1).bit_length()
+
+
+def best_lanes(items: int, least: int = 1) -> int:
+    """Return how many lanes of a warp, a power of two, take ``items`` in turn: the most that waste few turns.
+
+    At least ``least``, or as many as take all at once.
+    """
+    candidates = [1 << i for i in range(WARP.bit_length()) if 1 << i >= min(least, power_of_two_above(items))]
+    used = {lanes: items / (-(-items // lanes) * lanes) for lanes in candidates}
+    enough = min(0.8, max(used.values()))
+    return max(lanes for lanes, share in used.items() if share >= enough)
+
+
+def distances(first: int, end: int) -> list[int]:
+    """Return the powers of two from ``first`` until before ``end``: by what lanes differ that exchange values."""
+    return [1 << i for i in range(first.bit_length() - 1, (end - 1).bit_length())]
+
+
+def groups_per_block(group: int, units: int, target: Device) -> int:
+    """Return how many groups a block has: fewer than fill it where that keeps multiprocessors from having nothing."""
+    count = max(1, BLOCK // group)
+    while count > 1 and group * count > WARP and -(-units // count) < target.sm_count:
+        count //= 2
+    return count
+
+
+def threads_of(target: Device) -> int:
+    """Return how many threads a device runs at once."""
+    return target.sm_count * target.max_threads_per_sm
+
+
+def whole(size: int) -> Interval:
+    """Return the interval of the indices of ``size`` elements."""
+    return Interval(0, size - 1)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The threads of a launch: ``count`` groups of ``size`` in a block, as many blocks as ``units`` need groups for."""
+
+    size: int
+    count: int
+    units: int
+
+    @property
+    def launch(self) -> LaunchDimensions:
+        """Blocks along x for all units."""
+        return LaunchDimensions((-(-self.units // self.count), 1, 1), (self.threads, 1, 1))
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.size * self.count
+
+    @property
+    def warps(self) -> int:
+        """Warps of a group; 1 also for less than a warp."""
+        return max(1, self.size // WARP)
+
+    @property
+    def thread(self) -> AffineExpr:
+        """A thread's number in its block."""
+        return dim(0)
+
+    @property
+    def lane(self) -> AffineExpr:
+        """A thread's number in its group."""
+        return self.thread if self.count == 1 else self.thread % self.size
+
+    @property
+    def number(self) -> AffineExpr:
+        """The number of a thread's group in its block."""
+        return constant(0) if self.count == 1 else self.thread // self.size
+
+    @property
+    def unit(self) -> AffineExpr:
+        """The number of the unit that a thread's group makes; it may be more than there are."""
+        return dim(1) * self.count + self.number
+
+    def map(
+        self, symbols: Sequence[int], results: Sequence[AffineExpr], constraints: Sequence[Constraint]
+    ) -> IndexingMap:
+        """Return (thread, block)[symbols] -> results, where ``constraints`` hold; the symbols have so many values."""
+        dims = (whole(self.threads), whole(self.launch.grid[0]))
+        ranges = tuple(map(whole, symbols))
+        needed = tuple(c for c in constraints if not c[1].contains_interval(c[0].interval(dims, ranges)))
+        return IndexingMap(dims, ranges, tuple(results), needed)

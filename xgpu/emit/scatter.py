@@ -1,0 +1,235 @@
+"""The scatter emitter: each thread makes the updates of a few consecutive elements, in the memory of the operand.
+
+The index vector is read once for a run of elements inside a window, and all of a window is dropped if it does not lie
+inside the operand. Where several updates may have the same place each is an atomic operation, unless it only
+overwrites: which of several such updates is the last is not defined. (Source: XLA's scatter emitter.)
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xgpu import ir
+from xgpu.dialects.attributes import OVERWRITES, int_array
+from xgpu.dialects.threads import AtomicRmwOp
+from xgpu.dialects.xgpu import LoopOp, YieldOp
+from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.builders import Values, apply_map, if_else, insert
+from xgpu.emit.in_place import Elements, all_of, call, checked_index, inputs_read, prologue
+from xgpu.emit.scalar.combiner import emit_combiner
+from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.fusion.combiners import Combiner, combiners
+from xgpu.fusion.in_place import is_unique
+from xgpu.indexing.affine import symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
+
+_VECTOR_TYPES = ("f16", "bf16", "f32")
+"""Types of which several neighbours can be added to in one atomic operation."""
+_SINGLE_UPDATES = 4
+"""Updates with an index each that a thread makes: their indices and elements are then read as vectors."""
+
+
+@dataclass(frozen=True)
+class ScatterInputs:
+    """What a kernel of scatters reads: the functions of the indices and of the updates, and the inputs they take.
+
+    ``outputs`` are the parameters that it updates.
+    """
+
+    indices: SubgraphFunctions
+    updates: SubgraphFunctions
+    inputs: Values
+    outputs: Values
+
+    def index_at(self, at: Values) -> ir.Value:
+        """Return an element of the indices."""
+        return call(self.indices, self.inputs, at)[0]
+
+    def updates_at(self, at: Values) -> Values:
+        """Return the element of each operand's updates."""
+        return call(self.updates, self.inputs, at)
+
+    def emit(self) -> None:
+        """Write the functions at the current insertion point."""
+        self.indices.emit()
+        self.updates.emit()
+
+
+class ScatterEmitter:
+    """Emits a fusion of scatters that have the same indices; the results are theirs, in order."""
+
+    NAME = "scatter"
+
+    def __init__(self, fusion: Fusion):
+        self.fusion = fusion
+        self.heroes = fusion.heroes
+        self.maps = scatter_maps(self.heroes[0])
+        self.updates = [value for hero in self.heroes for value in list(hero.operands)[len(hero.results) + 1 :]]
+        self.run = run_of_updates(fusion, self.maps, self.heroes)
+        self.elements = Elements(self.maps.update_shape, self.run, fusion.options.threads_per_block)
+        self.is_atomic = not is_unique(self.heroes[0])
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """As many blocks along x as cover the updates once."""
+        return self.elements.launch_dimensions()
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[element of the run] -> element of the updates; where it goes is known at run time."""
+        return self.elements.map()
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions of the indices and of the updates."""
+        block = entry_function(self.fusion, self)
+        if self.is_atomic and (overwritten := self._overwritten()):
+            block.owner.attributes[OVERWRITES] = int_array(overwritten)
+        read = self._inputs(block)
+        with ir.InsertionPoint(block):
+            loop = LoopOp.build(self.thread_to_output(0), thread_and_block(self.launch_dimensions()), read.outputs)
+            with ir.InsertionPoint(loop.body):
+                at, carried = loop.result_arguments, loop.carried_arguments
+                starts, inside = self._starts(read, at)
+                place = apply_map(self.maps.operand, [*at, *starts])
+                # What is read for each element of a run, whether dropped or not, can be read as a vector.
+                early = None if self.maps.window_dims else read.updates_at(at)
+
+                def update() -> Values:
+                    return self._update(carried, place, early or read.updates_at(at))
+
+                types = [tensor.type for tensor in carried]
+                YieldOp.build(update() if inside is None else if_else(inside, types, update, lambda: carried))
+            ir.func.return_(list(loop.operation.results))
+        read.emit()
+
+    def _overwritten(self) -> tuple[int, ...]:
+        """Return the numbers of the outputs that several threads store to in any order."""
+        pairs = [pair for hero in self.heroes for pair in zip(combiners(hero), hero.results, strict=True)]
+        return tuple(number for number, pair in enumerate(pairs) if _is_stored(*pair))
+
+    def _inputs(self, block: ir.Block) -> "ScatterInputs":
+        """Return what the kernel reads, in the body ``block`` of its entry function."""
+        hero = self.heroes[0]
+        arguments: Values = list(block.arguments)
+        return ScatterInputs(
+            prologue(self.fusion, "indices", [hero.operands[len(hero.results)]]),
+            prologue(self.fusion, "updates", self.updates),
+            inputs_read(self.fusion, block),
+            arguments[len(self.fusion.parameter_types) :],
+        )
+
+    def _starts(self, read: "ScatterInputs", at: Values) -> tuple[Values, ir.Value | None]:
+        """Return where the window of the update ``at`` these indices begins, and whether it lies inside the operand.
+
+        The latter is None if it always does.
+        """
+        dtype = element_dtype(self.heroes[0].operands[len(self.heroes[0].results)].type)
+        components = [read.index_at(apply_map(component, at)) for component in self.maps.components]
+        checked = [
+            checked_index(value, dtype, bound) for value, bound in zip(components, self.maps.bounds, strict=True)
+        ]
+        return [start for start, _ in checked], all_of([inside for _, inside in checked])
+
+    def _update(self, outputs: Values, place: Values, updates: Values) -> Values:
+        """Return the outputs with the element at ``place`` of each combined with its update."""
+        results: Values = []
+        for hero in self.heroes:
+            part = slice(len(results), len(results) + len(hero.results))
+            make = self._update_atomically if self.is_atomic else _update_alone
+            results += make(hero, outputs[part], place, updates[part])
+        return results
+
+    def _update_atomically(self, hero: ir.Operation, outputs: Values, place: Values, updates: Values) -> Values:
+        """Combine each output with its update in one step that other threads cannot see a part of."""
+        results = []
+        for number, (combiner, tensor) in enumerate(zip(combiners(hero), outputs, strict=True)):
+            if _is_stored(combiner, hero.results[number]):
+                results.append(insert(updates[number], tensor, place))
+                continue
+            op = AtomicRmwOp.build(tensor, place)
+            with ir.InsertionPoint(op.body):
+                # No result depends on the elements of other operands, so anything may stand for those.
+                old = [op.old if i == number else update for i, update in enumerate(updates)]
+                YieldOp.build([emit_combiner(hero.regions[0].blocks[0], [*old, *updates])[number]])
+            results.append(op.operation.results[0])
+        return results
+
+
+def _is_stored(combiner: Combiner, result: ir.Value) -> bool:
+    """Whether an update replaces an element that a thread can store without those beside it."""
+    return combiner.function == "overwrite" and not element_dtype(result.type).is_packed
+
+
+class OrderedScatterEmitter(ScatterEmitter):
+    """Emits scatters whose updates with the same place are made one after the other, in row-major order of the indices.
+
+    A thread makes all updates that may have the same place as another of its own: those of an element of the windows
+    and of a batch, since nothing else of an update's place is known. So the time grows with the number of windows.
+    """
+
+    NAME = "scatter_ordered"
+
+    def __init__(self, fusion: Fusion):
+        super().__init__(fusion)
+        self.is_atomic = False
+        packed = any(element_dtype(type_).is_packed for type_ in fusion.result_types)
+        # Threads cannot share a byte.
+        self.parallel = () if packed else self.maps.separate_dims
+        shape = tuple(self.maps.update_shape[i] for i in self.parallel)
+        self.elements = Elements(shape, 1, fusion.options.threads_per_block)
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[window, element of it] -> element of the updates; see `ScatterEmitter`."""
+        own, _ = self.elements.map().remove_unused_symbols()
+        shape = self.maps.update_shape
+        # Windows in the outer loops, so that all of one comes before the next.
+        rest = sorted(set(range(len(shape))) - set(self.parallel), key=lambda i: (i in self.maps.window_dims, i))
+        place = dict(zip(self.parallel, own.results, strict=True))
+        place |= {i: symbol(number) for number, i in enumerate(rest)}
+        symbols = tuple(Interval(0, shape[i] - 1) for i in rest)
+        return replace(own, symbols=symbols, results=tuple(place[i] for i in range(len(shape))))
+
+
+def vector_length(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation]) -> int:
+    """Return how many neighbouring elements one atomic operation adds to, for all heroes: a power of two.
+
+    Those are sums of f16, bf16 or f32 on devices that have such operations. For others it is one: neighbouring threads
+    should update neighbouring elements then, which memory takes as one request.
+    """
+    functions = {each.function for hero in heroes for each in combiners(hero)}
+    dtypes = [element_dtype(value.type) for hero in heroes for value in hero.results]
+    if functions != {"add"} or not fusion.device.vector_atomics or any(d.hlo not in _VECTOR_TYPES for d in dtypes):
+        return 1
+    return math.gcd(8 * fusion.device.max_vector_bytes // max(dtype.bits for dtype in dtypes), maps.contiguous)
+
+
+def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation]) -> int:
+    """Return how many consecutive elements of the updates a thread makes: a power of two.
+
+    As many as a vector access or atomic operation holds, if that many lie side by side in the operand as well, or a few
+    if each update has an index of its own, so that at least indices and updates are read as vectors. One where neither
+    holds, and where the updates do not fill the device's threads.
+    """
+    widths = [element_dtype(value.type).storage_bits for hero in heroes for value in hero.results]
+    threads = fusion.device.sm_count * fusion.device.max_threads_per_sm
+    if min(widths) < 8 or math.prod(maps.update_shape) < threads:
+        return 1
+    longest = 8 * fusion.device.max_vector_bytes // max(widths)
+    is_plain = is_unique(heroes[0]) or all(each.function == "overwrite" for hero in heroes for each in combiners(hero))
+    run = min(_SINGLE_UPDATES, longest)
+    if maps.window_dims:
+        run = math.gcd(longest, maps.contiguous) if is_plain else vector_length(fusion, maps, heroes)
+    return min(run, fusion.options.max_elements_per_thread or run)
+
+
+def _update_alone(hero: ir.Operation, outputs: Values, place: Values, updates: Values) -> Values:
+    """Combine the outputs with their updates, where no other thread does so."""
+    old = [
+        ir.Operation.create(
+            "tensor.extract", results=[ir.RankedTensorType(tensor.type).element_type], operands=[tensor, *place]
+        ).results[0]
+        for tensor in outputs
+    ]
+    values = emit_combiner(hero.regions[0].blocks[0], [*old, *updates])
+    return [insert(value, tensor, place) for value, tensor in zip(values, outputs, strict=True)]

@@ -1,0 +1,309 @@
+"""The emitter of scatters whose indices are sorted: each thread combines updates of one place before it writes them.
+
+A thread walks down some consecutive windows, for the same few elements of each. While the place stays the same it
+combines the updates in registers; when it changes, one atomic operation adds what there is. So there are as many atomic
+operations as changes, and one for each thread. Indices that are not sorted after all only make more of them. Sums of
+16-bit floats are kept in f32 until they are written. (Source: XLA's scatter emitter for sorted indices does the same
+with warps; that threads walk several rows whose loads come first is ours.)
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from xgpu import ir
+from xgpu.dialects.threads import AtomicRmwOp
+from xgpu.dialects.xgpu import InDomainOp, LoopOp, YieldOp
+from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.builders import Values, apply_map, if_else, scalar_type
+from xgpu.emit.in_place import all_of
+from xgpu.emit.scalar.combiner import emit_combiner
+from xgpu.emit.scalar.op import compare_integers, constant, constant_of, element_dtype
+from xgpu.emit.scatter import ScatterEmitter, ScatterInputs, vector_length
+from xgpu.fusion.combiners import combiners
+from xgpu.indexing.affine import constant as affine
+from xgpu.indexing.affine import delinearize, dim, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+_ROWS = 8
+"""Windows whose indices and updates a thread reads at once: 128 bytes in flight for each, with 16 bytes of a window."""
+_MOST_STEPS = 8
+"""How often a thread does that, if there are enough threads anyway: then fewer sums are cut in two."""
+_SECTOR = 32
+"""Bytes that memory moves at once; of windows shorter than that, neighbouring threads must read neighbours."""
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """What a thread has combined: whether there is something, its place, and for each result each of its elements."""
+
+    is_open: ir.Value
+    place: Values
+    values: list[Values]
+
+    def flat(self) -> Values:
+        """Return all of it as a loop carries it."""
+        return [self.is_open, *self.place, *[value for each in self.values for value in each]]
+
+
+class SortedScatterEmitter(ScatterEmitter):
+    """Emits scatters with the same, sorted indices, each of one operand, whose windows are the minor dimensions."""
+
+    NAME = "scatter_sorted"
+
+    def __init__(self, fusion: Fusion):
+        super().__init__(fusion)
+        shape = self.maps.update_shape
+        rank = len(shape) - len(self.maps.window_dims)
+        self.batches, self.window = shape[:rank], shape[rank:]
+        self.length = vector_length(fusion, self.maps, self.heroes)
+        self.groups = math.prod(self.window) // self.length
+        self.steps = self._steps()
+
+    def _steps(self) -> int:
+        device = self.fusion.device
+        row_bytes = math.prod(self.window) * element_dtype(self.updates[0].type).storage_bits // 8
+        steps = _MOST_STEPS if row_bytes >= _SECTOR else 1
+        least = 4 * device.sm_count * device.max_threads_per_sm
+        while steps > 1 and self._walks(steps) * self.groups < least:
+            steps //= 2
+        return steps
+
+    def _walks(self, steps: int) -> int:
+        """Return how many runs of windows there are if a thread reads so many times."""
+        return -(-self.maps.windows // (_ROWS * steps))
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """A thread for each run of windows and each few elements of a window, the latter along neighbouring threads."""
+        threads = self.fusion.options.threads_per_block
+        return LaunchDimensions((-(-self._walks(self.steps) * self.groups // threads), 1, 1), (threads, 1, 1))
+
+    def _walk(self) -> IndexingMap:
+        """Return (thread, block)[step] -> first window of the step, first element of windows."""
+        launch, walks = self.launch_dimensions(), self._walks(self.steps)
+        threads, blocks = launch.block[0], launch.grid[0]
+        walk, group = delinearize(dim(1) * threads + dim(0), (walks, self.groups))
+        return IndexingMap(
+            (Interval(0, threads - 1), Interval(0, blocks - 1)),
+            (Interval(0, self.steps - 1),),
+            ((walk * self.steps + symbol(0)) * _ROWS, group * self.length),
+            ((dim(1) * threads + dim(0), Interval(0, walks * self.groups - 1)),),
+        ).simplify()
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[step, window, element] -> element of the updates; see `ScatterEmitter`."""
+        walk = self._walk()
+        window, element = walk.results
+        window, element = window + symbol(1), element + symbol(2)
+        return IndexingMap(
+            walk.dims,
+            (*walk.symbols, Interval(0, _ROWS - 1), Interval(0, self.length - 1)),
+            (*delinearize(window, self.batches), *delinearize(element, self.window)),
+            (*walk.constraints, (window, Interval(0, self.maps.windows - 1))),
+        ).simplify()
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions of the indices and of the updates."""
+        block = entry_function(self.fusion, self)
+        read = self._inputs(block)
+        with ir.InsertionPoint(block):
+            position = thread_and_block(self.launch_dimensions())
+            walk = LoopOp.build(self._walk(), position, [*self._nothing(), *read.outputs])
+            with ir.InsertionPoint(walk.body):
+                first, element = walk.result_arguments
+                total, tensors = self._carried(walk.carried_arguments)
+                # All that a thread reads comes before the first of what it writes, so that nothing waits for that.
+                rows = [self._read(read, first, element, row) for row in range(_ROWS)]
+                for row in rows:
+                    total, tensors = self._take(row, total, tensors, element)
+                YieldOp.build([*total.flat(), *tensors])
+            total, tensors = self._carried(list(walk.operation.results))
+            # Which element of windows a thread is at does not depend on the step.
+            element = apply_map(replace(self._walk(), results=self._walk().results[1:]), [*position, _index(0)])[0]
+            ir.func.return_(self._write_if(total.is_open, total, tensors, element))
+        read.emit()
+
+    def _nothing(self) -> Values:
+        """Return a sum of nothing, flat."""
+        zeros = [_zero(self._sum_type(value)) for value in self.updates for _ in range(self.length)]
+        return [constant(ir.IntegerType.get_signless(1), 0), *[_index(0) for _ in self._moving()], *zeros]
+
+    def _carried(self, values: Values) -> tuple[_Sum, Values]:
+        """Take the values that the walk carries apart: the sum, then the outputs."""
+        split = 1 + len(self._moving())
+        parts, rest = [], values[split:]
+        for _ in self.updates:
+            parts.append(rest[: self.length])
+            rest = rest[self.length :]
+        return _Sum(values[0], values[1:split], parts), rest
+
+    def _is_wide(self, update: ir.Value) -> bool:
+        """Whether sums of these updates are made in f32."""
+        position = self.updates.index(update)
+        is_sum = combiners(self.heroes[position])[0].function == "add"
+        return is_sum and element_dtype(update.type).hlo in ("f16", "bf16")
+
+    def _sum_type(self, update: ir.Value) -> ir.Type:
+        return ir.F32Type.get() if self._is_wide(update) else scalar_type(element_dtype(update.type))
+
+    def _moving(self) -> list[int]:
+        """Return the dimensions of the operand in which windows differ in their place."""
+        rank = len(self.batches)
+        fixed = range(rank, rank + len(self.window))
+        return [i for i, result in enumerate(self.maps.operand.results) if result.variables()[0] - set(fixed)]
+
+    def _origin(self) -> IndexingMap:
+        """Return (indices of a window, its start) -> place of its first element, in the dimensions that move."""
+        rank, window = len(self.batches), len(self.window)
+        operand = self.maps.operand
+        starts = [dim(rank + i) for i in range(len(self.maps.components))]
+        variables = [*[dim(i) for i in range(rank)], *[affine(0)] * window, *starts]
+        results = tuple(operand.results[i].substitute(variables, None) for i in self._moving())
+        return IndexingMap((*operand.dims[:rank], *operand.dims[rank + window :]), (), results)
+
+    def _target(self) -> IndexingMap:
+        """Return (place of a window, indices in it) -> element of the operand."""
+        rank, moving = len(self.batches), self._moving()
+        shape = self.maps.operand_shape
+        results = []
+        for i, result in enumerate(self.maps.operand.results):
+            inside = [dim(len(moving) + j - rank) for j in result.variables()[0] if rank <= j < rank + len(self.window)]
+            own = [dim(moving.index(i))] if i in moving else []
+            results.append(sum([*own, *inside], affine(0)))
+        ranges = [Interval(0, shape[i] - 1) for i in moving] + [Interval(0, size - 1) for size in self.window]
+        return IndexingMap(tuple(ranges), (), tuple(results))
+
+    def _read(self, read: ScatterInputs, first: ir.Value, element: ir.Value, row: int) -> _Sum:
+        """Return the update of a window, ``row`` after the first: open if it is one, and inside the operand."""
+        windows = self.maps.windows
+        covered = self._walks(self.steps) * self.steps * _ROWS
+        (window,) = apply_map(IndexingMap((Interval(0, covered - _ROWS),), (), (dim(0) + row,)), [first])
+        exists = None
+        if covered != windows:
+            within = ((dim(0), Interval(0, windows - 1)),)
+            exists = InDomainOp.build(IndexingMap((Interval(0, covered - 1),), (), (), within), [window])
+            window = ir.arith.minui(window, _index(windows - 1))
+        batch = apply_map(IndexingMap((Interval(0, windows - 1),), (), delinearize(dim(0), self.batches)), [window])
+        starts, inside = self._starts(read, [*batch, *[_index(0)] * len(self.window)])
+        is_open = all_of([inside, exists])
+        values = self._read_updates(read, batch, element)
+        place = apply_map(self._origin(), [*batch, *starts])
+        return _Sum(_true() if is_open is None else is_open, place, values)
+
+    def _read_updates(self, read: ScatterInputs, batch: Values, element: ir.Value) -> list[Values]:
+        """Return the thread's elements of a window's updates, in the types that are summed."""
+        if self.length == 1:
+            values = [
+                [value] for value in read.updates_at([*batch, *apply_map(self._elements(), [element, _index(0)])])
+            ]
+        else:
+            vectors = [_zeros(scalar_type(element_dtype(value.type)), self.length) for value in self.updates]
+            loop = LoopOp.build(self._elements(), [element], vectors)
+            with ir.InsertionPoint(loop.body):
+                (step,) = loop.symbol_arguments
+                scalars = read.updates_at([*batch, *loop.result_arguments])
+                rows = zip(scalars, loop.carried_arguments, strict=True)
+                YieldOp.build([_insert_element(scalar, vector, step) for scalar, vector in rows])
+            steps = [_index(i) for i in range(self.length)]
+            values = [[_extract_element(vector, step) for step in steps] for vector in loop.operation.results]
+        wide = ir.F32Type.get()
+        return [
+            [ir.arith.extf(wide, value) if self._is_wide(update) else value for value in each]
+            for update, each in zip(self.updates, values, strict=True)
+        ]
+
+    def _elements(self) -> IndexingMap:
+        """Return (first element)[element] -> indices in a window."""
+        last = Interval(0, math.prod(self.window) - self.length)
+        return IndexingMap((last,), (Interval(0, self.length - 1),), delinearize(dim(0) + symbol(0), self.window))
+
+    def _take(self, row: _Sum, total: _Sum, tensors: Values, element: ir.Value) -> tuple[_Sum, Values]:
+        """Add an update to the sum if it has the same place, else write the sum and go on with the update."""
+        same = [compare_integers("eq", old, new) for old, new in zip(total.place, row.place, strict=True)]
+        goes_on = all_of([row.is_open, *same])
+        assert goes_on is not None
+        ends = ir.arith.andi(total.is_open, ir.arith.xori(goes_on, _true()))
+        tensors = self._write_if(ends, total, tensors, element)
+        goes_on = ir.arith.andi(total.is_open, goes_on)
+        values = [
+            [ir.arith.select(goes_on, self._combine(update, old, new), new) for old, new in zip(*each, strict=True)]
+            for update, each in zip(self.updates, zip(total.values, row.values, strict=True), strict=True)
+        ]
+        return _Sum(row.is_open, row.place, values), tensors
+
+    def _combine(self, update: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
+        if self._is_wide(update):
+            return ir.arith.addf(old, new)
+        return emit_combiner(self.heroes[self.updates.index(update)].regions[0].blocks[0], [old, new])[0]
+
+    def _write_if(self, condition: ir.Value, total: _Sum, tensors: Values, element: ir.Value) -> Values:
+        """Combine the outputs with the sum where ``condition`` holds."""
+
+        def write() -> Values:
+            rows = zip(self.heroes, total.values, tensors, strict=True)
+            return [self._write(hero, values, tensor, total.place, element) for hero, values, tensor in rows]
+
+        return if_else(condition, [tensor.type for tensor in tensors], write, lambda: tensors)
+
+    def _write(
+        self, hero: ir.Operation, values: Values, tensor: ir.Value, place: Values, element: ir.Value
+    ) -> ir.Value:
+        """Combine an output with the sums of neighbouring elements."""
+        narrow = ir.RankedTensorType(tensor.type).element_type
+        values = [value if value.type == narrow else ir.arith.truncf(narrow, value) for value in values]
+        if self.length == 1:
+            inside = apply_map(self._elements(), [element, _index(0)])
+            return self._write_element(hero, values[0], tensor, [*place, *inside])
+        vector = _zeros(narrow, self.length)
+        for i, value in enumerate(values):
+            vector = _insert_element(value, vector, _index(i))
+        loop = LoopOp.build(self._elements(), [element], [tensor])
+        with ir.InsertionPoint(loop.body):
+            value = _extract_element(vector, loop.symbol_arguments[0])
+            (carried,) = loop.carried_arguments
+            YieldOp.build([self._write_element(hero, value, carried, [*place, *loop.result_arguments])])
+        return loop.operation.results[0]
+
+    def _write_element(self, hero: ir.Operation, value: ir.Value, tensor: ir.Value, at: Values) -> ir.Value:
+        op = AtomicRmwOp.build(tensor, apply_map(self._target(), at))
+        with ir.InsertionPoint(op.body):
+            YieldOp.build(emit_combiner(hero.regions[0].blocks[0], [op.old, value]))
+        return op.operation.results[0]
+
+
+def _index(value: int) -> ir.Value:
+    return constant(ir.IndexType.get(), value)
+
+
+def _true() -> ir.Value:
+    return constant(ir.IntegerType.get_signless(1), 1)
+
+
+def _zero(type_: ir.Type) -> ir.Value:
+    if isinstance(type_, ir.ComplexType):
+        zero = _zero(type_.element_type)
+        return ir.Operation.create("complex.create", results=[type_], operands=[zero, zero]).results[0]
+    return constant(type_, 0)
+
+
+def _zeros(element: ir.Type, length: int) -> ir.Value:
+    type_ = ir.VectorType.get([length], element)
+    return constant_of(type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, 0.0)))
+
+
+def _insert_element(scalar: ir.Value, vector: ir.Value, position: ir.Value) -> ir.Value:
+    return ir.Operation.create(
+        "vector.insert", results=[vector.type], operands=[scalar, vector, position], attributes=_dynamic()
+    ).results[0]
+
+
+def _extract_element(vector: ir.Value, position: ir.Value) -> ir.Value:
+    element = ir.VectorType(vector.type).element_type
+    return ir.Operation.create(
+        "vector.extract", results=[element], operands=[vector, position], attributes=_dynamic()
+    ).results[0]
+
+
+def _dynamic() -> dict[str, ir.Attribute]:
+    """Say that the only position of an element is an operand."""
+    return {"static_position": ir.DenseI64ArrayAttr.get([-(2**63)])}

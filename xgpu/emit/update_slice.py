@@ -1,0 +1,109 @@
+"""The emitter of slices that are updated in place: each thread writes a few consecutive elements of them.
+
+Heroes are ``dynamic_update_slice`` operations whose updates have one shape. The rest of the arrays is not touched.
+"""
+
+import math
+from collections.abc import Sequence
+
+from xgpu import ir
+from xgpu.dialects.threads import AtomicRmwOp
+from xgpu.dialects.xgpu import LoopOp, YieldOp
+from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.builders import Values, apply_map, clamped_index, insert
+from xgpu.emit.in_place import Elements, call, inputs_read, prologue
+from xgpu.emit.scalar.op import element_dtype
+from xgpu.indexing.access import dims, ranges, shape_of
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+_MOST_ELEMENTS = 16
+"""Elements up to which a loop over them becomes an access to a vector."""
+
+
+class UpdateSliceEmitter:
+    """Emits a fusion of updates of slices; the results are theirs, in order."""
+
+    NAME = "update_slice"
+
+    def __init__(self, fusion: Fusion):
+        self.fusion = fusion
+        self.heroes = fusion.heroes
+        self.shape = shape_of(self.heroes[0].operands[1])
+        self.elements = Elements(self.shape, self._run(), fusion.options.threads_per_block)
+
+    def _run(self) -> int:
+        """As many elements as a vector access of the widest type holds, if they lie side by side wherever slices begin.
+
+        One if there are fewer elements than threads, but as many as fill a byte where elements share bytes.
+        """
+        device = self.fusion.device
+        widths = [element_dtype(type_).storage_bits for type_ in self.fusion.result_types]
+        lengths = [_contiguous(shape_of(hero.results[0]), self.shape) for hero in self.heroes]
+        whole_bytes = math.gcd(8 // min(8, *widths), *lengths)
+        if math.prod(self.shape) < device.sm_count * device.max_threads_per_sm:
+            return whole_bytes
+        longest = min(_MOST_ELEMENTS, 8 * device.max_vector_bytes // max(widths))
+        bound = self.fusion.options.max_elements_per_thread or longest
+        return max(whole_bytes, math.gcd(longest, 1 << (bound.bit_length() - 1), *lengths))
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """As many blocks along x as cover the updates once."""
+        return self.elements.launch_dimensions()
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[element of the run] -> element of the slice, which begins where run time says."""
+        return self.elements.map()
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions of the slices' starts and of the updates."""
+        starts = prologue(self.fusion, "starts", [value for hero in self.heroes for value in list(hero.operands)[2:]])
+        updates = prologue(self.fusion, "updates", [hero.operands[1] for hero in self.heroes])
+        block = entry_function(self.fusion, self)
+        outputs = list(block.arguments)[len(self.fusion.parameter_types) :]
+        inputs = inputs_read(self.fusion, block)
+        with ir.InsertionPoint(block):
+            begins = self._begins(call(starts, inputs, []))
+            loop = LoopOp.build(self.thread_to_output(0), thread_and_block(self.launch_dimensions()), outputs)
+            with ir.InsertionPoint(loop.body):
+                at = loop.result_arguments
+                values = call(updates, inputs, at)
+                rows = zip(self.heroes, values, loop.carried_arguments, begins, strict=True)
+                YieldOp.build([self._insert(hero, value, tensor, at, begin) for hero, value, tensor, begin in rows])
+            ir.func.return_(list(loop.operation.results))
+        starts.emit()
+        updates.emit()
+
+    def _begins(self, starts: Sequence[ir.Value]) -> list[Values]:
+        """Return where the slice of each hero begins, so that it lies inside its array; ``starts`` are all."""
+        rank = len(self.shape)
+        clamped = []
+        for number, hero in enumerate(self.heroes):
+            for i, (size, part) in enumerate(zip(shape_of(hero.results[0]), self.shape, strict=True)):
+                dtype = element_dtype(hero.operands[2 + i].type)
+                clamped.append(clamped_index(starts[number * rank + i], dtype, Interval(0, size - part)))
+        return [clamped[i : i + rank] for i in range(0, len(self.heroes) * rank, rank)]
+
+    def _insert(self, hero: ir.Operation, value: ir.Value, tensor: ir.Value, at: Values, begin: Values) -> ir.Value:
+        rank = len(self.shape)
+        spaces = [Interval(0, size - part) for size, part in zip(shape_of(hero.results[0]), self.shape, strict=True)]
+        variables = dims(2 * rank)
+        moved = tuple(variables[i] + variables[rank + i] for i in range(rank))
+        place = apply_map(IndexingMap((*ranges(self.shape), *spaces), (), moved), [*at, *begin])
+        if self.elements.run * element_dtype(hero.results[0].type).storage_bits % 8 == 0:
+            return insert(value, tensor, place)
+        # Another thread writes other elements of the same byte.
+        op = AtomicRmwOp.build(tensor, place)
+        with ir.InsertionPoint(op.body):
+            YieldOp.build([value])
+        return op.operation.results[0]
+
+
+def _contiguous(whole: Sequence[int], part: Sequence[int]) -> int:
+    """Return how many elements lie side by side in array and slice, wherever the slice begins."""
+    elements = 1
+    for size, own in zip(reversed(whole), reversed(part), strict=True):
+        if size != own:
+            break
+        elements *= size
+    return elements
