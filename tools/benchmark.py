@@ -1,11 +1,10 @@
 """Measures kernels against ``jax.jit`` on the same GPU, in the same process, one after the other."""
 
 import argparse
-import statistics
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -14,26 +13,31 @@ import jax.numpy as jnp
 import xgpu
 from xgpu.errors import XgpuError
 from xgpu.runtime.jax_backend import gpu_device
-
-_CALLS = 20
-"""Calls in one measurement: enough that the kernels queue up and the launches cost nothing."""
+from xgpu.tools import timing
+from xgpu.tools.benchmark_operations import measure_operations, operations, parse_bytes, parse_types
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A function, and the shapes and types of its arguments."""
+    """A function, and the shapes and types of its arguments; integers are below ``rows``, in order if ``ascending``."""
 
     name: str
     function: Callable[..., Any]
     specs: tuple[tuple[tuple[int, ...], Any], ...]
+    rows: int = 2
+    ascending: bool = False
+    options: xgpu.Options | None = None
 
     def arguments(self) -> list[jax.Array]:
         """Return random arguments on the GPU."""
         keys = jax.random.split(jax.random.key(0), len(self.specs))
-        return [
-            jax.random.normal(key, shape, jnp.float32).astype(dtype)
-            for key, (shape, dtype) in zip(keys, self.specs, strict=True)
-        ]
+        return [self._draw(key, shape, dtype) for key, (shape, dtype) in zip(keys, self.specs, strict=True)]
+
+    def _draw(self, key: jax.Array, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+        if jnp.issubdtype(dtype, jnp.integer):
+            drawn = jax.random.randint(key, shape, 0, self.rows, dtype)
+            return jnp.sort(drawn) if self.ascending else drawn
+        return jax.random.normal(key, shape, jnp.float32).astype(dtype)
 
 
 def _benchmarks() -> list[Benchmark]:
@@ -48,56 +52,120 @@ def _benchmarks() -> list[Benchmark]:
         Benchmark("x*2 bf16", lambda x: x * 2, ((square, bf16),)),
         Benchmark("exp f32", jnp.exp, ((square, f32),)),
         Benchmark("x + bias, odd rows", lambda x, b: x + b, ((odd, f32), ((16381,), f32))),
-        Benchmark("concatenate f32", lambda x, y: jnp.concatenate([x, y]), (((8192, 16384), f32),) * 2),
         Benchmark("pad f32", lambda x: jnp.pad(x, ((1, 1), (4, 4))), ((square, f32),)),
         Benchmark("bf16 to f32", lambda x: x.astype(f32), ((square, bf16),)),
+        *[benchmark for dtype in (f32, bf16) for benchmark in _joins(dtype)],
+        *[benchmark for dtype in (f32, bf16) for benchmark in _scatters(dtype)],
     ]
 
 
-def _wait(results: Any) -> Any:
-    return jax.block_until_ready(results)  # type: ignore[no-untyped-call]
+def _joins(dtype: Any) -> list[Benchmark]:
+    """Arrays put together: long and short pieces, at even and odd places; and arrays taken apart."""
+    name = "f32" if dtype == jnp.float32 else "bf16"
+
+    def join(*arrays: jax.Array) -> jax.Array:
+        return jax.lax.concatenate(arrays, 1)
+
+    def rotate(x: jax.Array, y: jax.Array, angle: jax.Array) -> jax.Array:
+        return jnp.concatenate([x * angle - y, y * angle + x], 1)
+
+    def split(*at: int) -> Callable[[jax.Array], list[jax.Array]]:
+        return lambda x: jnp.split(x, at, 1)
+
+    def specs(rows: int, *widths: int) -> tuple[tuple[tuple[int, ...], Any], ...]:
+        return tuple(((rows, width), dtype) for width in widths)
+
+    return [
+        Benchmark(f"concatenate {name}", lambda x, y: jnp.concatenate([x, y]), specs(8192, 16384, 16384)),
+        Benchmark(f"join halves {name}", join, specs(16384, 8192, 8192)),
+        Benchmark(f"join odd halves {name}", join, specs(16384, 8191, 8193)),
+        Benchmark(f"join 511 + 513 {name}", join, specs(1 << 18, 511, 513)),
+        Benchmark(f"join 64 + 64, rotated {name}", rotate, specs(1 << 20, 64, 64, 64)),
+        Benchmark(f"join 100 + 63 {name}", join, specs(1 << 20, 100, 63)),
+        Benchmark(f"join 100 times 3 {name}", join, specs(1 << 19, *[3] * 100)),
+        Benchmark(f"split 4096+1024+1024 {name}", split(4096, 5120), specs(32768, 6144)),
+        Benchmark(f"split 4001+1025+1023 {name}", split(4001, 5026), specs(32768, 6049)),
+    ]
 
 
-def seconds_per_call(function: Callable[..., Any], arguments: Sequence[Any]) -> float:
-    """Return the time of a call when calls follow each other without a pause."""
-    start = time.perf_counter()
-    _wait([function(*arguments) for _ in range(_CALLS)])
-    return (time.perf_counter() - start) / _CALLS
+def _scatters(dtype: Any) -> list[Benchmark]:
+    """Additions to random elements and rows, and to sorted ones, then an update of a slice in place."""
+    name, s32 = "f32" if dtype == jnp.float32 else "bf16", jnp.int32
+    elements, rows, edges = 1 << 24, 32768, 1 << 20
+    vocabulary, width, nodes = 50304, 4096, 1 << 16
+
+    def add(x: jax.Array, y: jax.Array, i: jax.Array) -> jax.Array:
+        return x.at[i].add(y)
+
+    def add_rows(y: jax.Array, i: jax.Array) -> jax.Array:
+        return jnp.zeros((vocabulary, width), y.dtype).at[i].add(y)
+
+    def add_sorted(y: jax.Array, i: jax.Array) -> jax.Array:
+        return jax.ops.segment_sum(y, i, nodes, indices_are_sorted=True)
+
+    def update(x: jax.Array, y: jax.Array, i: jax.Array) -> jax.Array:
+        return jax.lax.dynamic_update_slice(x, y, (i[0], 0))
+
+    many, in_order = ((elements,), s32), xgpu.Options(deterministic=True)
+    single = (((1 << 20,), dtype), ((elements,), dtype), many)
+    wide = (((rows, width), dtype), ((rows,), s32))
+    return [
+        Benchmark(f"scatter-add 16M {name}", add, single, 1 << 20),
+        Benchmark(f"same, deterministic {name}", add, single, 1 << 20, options=in_order),
+        Benchmark(f"scatter-add to 4096 {name}", add, (((4096,), dtype), *single[1:]), 4096),
+        Benchmark(f"embedding gradient {name}", add_rows, wide, vocabulary),
+        Benchmark(f"same, deterministic {name}", add_rows, wide, vocabulary, options=in_order),
+        Benchmark(f"gradient, 100 words {name}", add_rows, wide, 100),
+        Benchmark(f"segment_sum, wide {name}", add_sorted, (((edges, 128), dtype), ((edges,), s32)), nodes, True),
+        Benchmark(f"segment_sum, single {name}", add_sorted, (((elements,), dtype), many), nodes, True),
+        Benchmark(f"update slice {name}", update, (((8192, 8192), dtype), ((512, 8192), dtype), ((1,), s32)), 7680),
+    ]
 
 
-def compare_speed(benchmark: Benchmark, repeats: int) -> tuple[float, float, float]:
-    """Return the medians of xgpu's and XLA's seconds per call, measured alternately, and the useful bytes."""
-    arguments = benchmark.arguments()
-    ours, theirs = jax.jit(xgpu.jit(benchmark.function)), jax.jit(benchmark.function)
-    samples: tuple[list[float], list[float]] = ([], [])
-    result = _wait(ours(*arguments))
-    _wait(theirs(*arguments))
-    useful = float(sum(array.nbytes for array in jax.tree.leaves((arguments, result))))
-    del result
-    for _ in range(repeats):
-        for function, times in zip((ours, theirs), samples, strict=True):
-            times.append(seconds_per_call(function, arguments))
-    return statistics.median(samples[0]), statistics.median(samples[1]), useful
+def compare_speed(benchmark: Benchmark, repeats: int) -> timing.Speeds:
+    """Return the speeds of xgpu and XLA, measured alternately."""
+    ours, theirs = jax.jit(xgpu.jit(benchmark.function, options=benchmark.options)), jax.jit(benchmark.function)
+    return timing.compare(ours, theirs, benchmark.arguments(), repeats)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("benchmark", description=__doc__)
+    parser.add_argument("words", nargs="*", help="run only benchmarks whose name contains one of these")
+    parser.add_argument("--repeats", type=int, metavar="N", help="measurements of each; 9, or 5 with --all-ops")
+    every = parser.add_argument_group("every elementwise operation")
+    every.add_argument("--all-ops", action="store_true", help="measure them, and end with a table, the slowest last")
+    every.add_argument("--types", default="f32,bf16", metavar="TYPE,...", help="f32,bf16 if left out")
+    every.add_argument("--bytes", default="256MiB", metavar="SIZE", help="of each operand; 256MiB if left out")
+    every.add_argument("--seconds", type=float, default=220.0, help="start no operation after this time; 220")
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print a line per benchmark: the speed of both in TB/s of useful bytes, and ours over XLA's."""
-    parser = argparse.ArgumentParser("benchmark", description=__doc__)
-    parser.add_argument("words", nargs="*", help="run only benchmarks whose name contains one of these")
-    parser.add_argument("--repeats", type=int, default=9, help="measurements of each; 9 if left out")
-    arguments = parser.parse_args(argv)
+    arguments = _parser().parse_args(argv)
     try:
+        size, types = parse_bytes(arguments.bytes), parse_types(arguments.types)
         print(f"device: {gpu_device().device_kind}")
     except XgpuError as error:
         print(f"benchmark: error: {error}", file=sys.stderr)
         return 1
-    print(f"{'':28}{'xgpu TB/s':>10}{'XLA TB/s':>10}{'ratio':>8}")
+    if arguments.all_ops:
+        chosen = [each for dtype in types for each in operations(dtype) if _is_chosen(each.title, arguments.words)]
+        measure = partial(timing.compare, repeats=arguments.repeats or 5)
+        report = measure_operations(
+            chosen, size, arguments.seconds, measure, partial(print, file=sys.stderr, flush=True)
+        )
+        print(report.text())
+        return 0
+    print(timing.HEAD)
     for benchmark in _benchmarks():
-        if arguments.words and not any(word in benchmark.name for word in arguments.words):
-            continue
-        ours, theirs, useful = compare_speed(benchmark, arguments.repeats)
-        print(f"{benchmark.name:28}{useful / ours / 1e12:10.2f}{useful / theirs / 1e12:10.2f}{theirs / ours:8.3f}")
+        if _is_chosen(benchmark.name, arguments.words):
+            print(compare_speed(benchmark, arguments.repeats or 9).line(benchmark.name), flush=True)
     return 0
+
+
+def _is_chosen(name: str, words: Sequence[str]) -> bool:
+    return not words or any(word in name for word in words)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ _TESTED = """
 Every value of the types of up to 16 bits, and 65,536 values of each wider type: all exponents or lengths, many of them
 halfway between two values of a narrower type, or the least bit beside that. Each result is compared with exact
 arithmetic to the bit (all NaNs are one), on the host executor in the test suite and on a GPU by `make gpu-check`. XLA
-on the CPU gives the same results but for these, where it is compared with nothing:
+on the CPU gives the same results but for these, where it gives the exact result or the one that is described:
 
 """
 

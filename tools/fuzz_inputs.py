@@ -20,7 +20,7 @@ from xgpu.tools.fuzzing.mutate import mutate
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 from xgpu.tools.xgpu_opt import main as xgpu_opt_main
 
-_SECONDS_PER_CASE = 20
+_SECONDS_PER_CASE = 120
 _MEMORY = 4 << 30
 # What a process keeps of earlier cases must not count as the memory of a later one.
 _CASES_PER_PROCESS = 500

@@ -15,7 +15,7 @@ from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput
-from xgpu.frontend import from_jax, load_source
+from xgpu.frontend import load_source
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.fusion.left import nothing_to_compile
 from xgpu.fusion.planner import plan
@@ -44,7 +44,7 @@ class Compiled:
         self.result_values = program.results
         self.main = program.main
         self.timings = times
-        self._planned = planned
+        self.planned = planned
         for kernel in self.kernels:
             kernel.check()
 
@@ -77,8 +77,8 @@ class Compiled:
             raise InvalidInput(f"unknown level '{level}'; the levels are {', '.join(pipeline.LEVELS)}")
         if level == "stablehlo":
             return str(self._program())
-        if level == "fusions" and self._planned is not None:
-            return str(self._planned)
+        if level == "fusions" and self.planned is not None:
+            return str(self.planned)
         if level == "fusions":
             raise InvalidInput("the program was given at a later level than 'fusions'")
         return "\n// -----\n".join(kernel.text(level) for kernel in self.kernels)

@@ -15,7 +15,7 @@ class Device:
     ten: 8.3 (CUDA 12.3) where that is enough, for newer GPUs the first version that has them. ``sm_count`` is that
     of the usual data-centre or desktop part and is only a default for cost estimates. ``shared_bytes`` is what a
     block gets without opting in, ``shared_bytes_optin`` the most it may ask for. ``max_vector_bytes`` is the widest
-    access that one thread makes.
+    access that one thread makes. ``memory_bandwidth`` is in bytes a second, of the usual part: an H200's for ``sm_90``.
     """
 
     name: str
@@ -25,6 +25,7 @@ class Device:
     max_threads_per_sm: int
     shared_bytes_optin: int
     shared_bytes_per_sm: int
+    memory_bandwidth: float
     shared_bytes: int = 48 * KIB
     max_threads_per_block: int = 1024
     registers_per_sm: int = 65536
@@ -47,25 +48,30 @@ class Device:
         return self.compute_capability >= 89
 
     @property
+    def vector_atomics(self) -> bool:
+        """Whether one atomic operation adds to several neighbouring floats of 16 or 32 bits in global memory."""
+        return self.compute_capability >= 90
+
+    @property
     def features(self) -> str:
         """The feature string for LLVM's target machine."""
         return f"+ptx{self.ptx_version}"
 
 
-def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, sm_kib: int) -> Device:
-    return Device(name, name, ptx, sms, threads, optin_kib * KIB, sm_kib * KIB)
+def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, sm_kib: int, terabytes: float) -> Device:
+    return Device(name, name, ptx, sms, threads, optin_kib * KIB, sm_kib * KIB, terabytes * 1e12)
 
 
 DEVICES: dict[str, Device] = {
     each.name: each
     for each in (
-        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, sm_kib=164),  # A100
-        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, sm_kib=100),  # A40, RTX 3090 Ti
-        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, sm_kib=100),  # L40S
-        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228),  # H100
-        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228),  # H100, H200
-        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, sm_kib=228),  # B200
-        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, sm_kib=100),  # RTX 5090
+        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, sm_kib=164, terabytes=1.94),  # A100
+        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.70),  # A40, RTX 3090 Ti
+        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.86),  # L40S
+        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8),  # H100
+        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8),  # H100, H200
+        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, sm_kib=228, terabytes=8.0),  # B200
+        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, sm_kib=100, terabytes=1.79),  # RTX 5090
     )
 }
 DEFAULT_DEVICE = "sm_90a"

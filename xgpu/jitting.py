@@ -1,8 +1,8 @@
 """``xgpu.jit``: as ``jax.jit``, but the program is compiled by xgpu.
 
 The function is a ``jax.jit`` inside a ``jax.jit``. JAX traces, transforms, caches and calls both; the inner one has a
-name that only xgpu gives, which every transformation keeps. When JAX lowers it, the body of the function that this makes
-is replaced by xgpu's kernels. What xgpu cannot compile stays as it is, XLA's.
+name that only xgpu gives, which every transformation keeps. When JAX lowers it, the body of the function that this
+makes is replaced by xgpu's kernels. What xgpu cannot compile stays as it is, XLA's.
 """
 
 import functools
@@ -14,13 +14,14 @@ from typing import Any
 
 import jax
 from jax._src import pjit
-from jax._src.interpreters import mlir as jax_mlir
 from jax.interpreters import mlir
 
 from xgpu import ir
 from xgpu.api import Compiled, default_device
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import CompilerError, XgpuError
+from xgpu.explanation import Explanation, explain
+from xgpu.frontend import from_jax
 from xgpu.frontend.signature import make_source
 from xgpu.options import Options
 from xgpu.partitioning import mesh_of, over_mesh, partition_program
@@ -30,12 +31,13 @@ _MARK = "xgpu::"
 _OPTIONS: dict[str, Options] = {}
 """The options that functions were given, by the part of their name that stands for them."""
 
+
 class _Nesting(threading.local):
     inside = False
 
 
 _nesting = _Nesting()
-_jit_p = getattr(pjit, "jit_p", None) or pjit.pjit_p
+_jit_p: Any = pjit.jit_p
 _lower_jit: Callable[..., Any] = pjit._pjit_lowering
 
 
@@ -84,6 +86,13 @@ class Jitted:
         self._jit_options = jit_options
         self._partitioned: dict[Any, Callable[..., Any] | None] = {}
 
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """Return which kernels the function becomes for these arguments, and what is left to XLA and why."""
+        static = {key: value for key, value in self._jit_options.items() if key in ("static_argnums", "static_argnames")}
+        static = {key: (value,) if isinstance(value, int | str) else tuple(value) for key, value in static.items()}
+        source = from_jax(self._function, args, kwargs, **static)
+        return explain(Compiled.from_source(source, default_device(), self._options, []))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jitted, name)
 
@@ -124,12 +133,12 @@ def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:
     finally:
         _nesting.inside = False
     if (platform := _platform(ctx.module_context)) is not None:
-        call = [op for op in jax_mlir.ir.InsertionPoint.current.block.operations if op.operation.name == "func.call"][-1]
+        call = [op for op in ir.InsertionPoint.current.block.operations if op.operation.name == "func.call"][-1]
         _replace_callee(ctx, call.operation, _OPTIONS.get(name.split("::")[1], Options()), platform)
     return results
 
 
-mlir.register_lowering(_jit_p, _lower, cacheable=False)  # type: ignore[call-arg]
+mlir.register_lowering(_jit_p, _lower, cacheable=False)
 
 
 def _platform(context: Any) -> str | None:
@@ -145,11 +154,11 @@ def _platform(context: Any) -> str | None:
 
 def _replace_callee(ctx: Any, call: Any, options: Options, platform: str) -> None:
     symbols = ctx.module_context.symbol_table
-    name = jax_mlir.ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
     function = symbols[name].operation
     if _REPLACED in function.attributes:
         return
-    function.attributes[_REPLACED] = jax_mlir.ir.UnitAttr.get()
+    function.attributes[_REPLACED] = ir.UnitAttr.get()
     try:
         program = _compile(_bytecode(function, symbols), name, options, platform)
     except CompilerError as error:
@@ -159,9 +168,9 @@ def _replace_callee(ctx: Any, call: Any, options: Options, platform: str) -> Non
         return
     block = function.regions[0].blocks[0]
     old = list(block.operations)
-    with jax_mlir.ir.InsertionPoint.at_block_begin(block), function.location:
+    with ir.InsertionPoint.at_block_begin(block), function.location:
         values = lower_program(ctx, program, list(block.arguments), platform)
-        jax_mlir.ir.Operation.create("func.return", operands=values)
+        ir.Operation.create("func.return", operands=values)
     for op in reversed(old):
         op.operation.erase()
 
@@ -180,12 +189,12 @@ def _bytecode(function: Any, symbols: Any) -> bytes:
         if name not in needed:
             needed[name] = each
             pending += [symbols[callee].operation for callee in _callees(each) if callee in symbols]
-    module = jax_mlir.ir.Module.create(function.location)
+    module = ir.Module.create(function.location)
     for each in needed.values():
-        copy = each.clone(jax_mlir.ir.InsertionPoint(module.body))
+        copy = each.clone(ir.InsertionPoint(module.body))
         if each is function:
-            copy.attributes["sym_name"] = jax_mlir.ir.StringAttr.get("main")
-            copy.attributes["sym_visibility"] = jax_mlir.ir.StringAttr.get("public")
+            copy.attributes["sym_name"] = ir.StringAttr.get("main")
+            copy.attributes["sym_visibility"] = ir.StringAttr.get("public")
     stream = io.BytesIO()
     module.operation.write_bytecode(stream)
     return stream.getvalue()
@@ -198,9 +207,9 @@ def _callees(function: Any) -> list[str]:
         for attribute in ("callee", "decomposition", "called_computations"):
             if attribute in op.attributes:
                 value = op.attributes[attribute]
-                parts = value if isinstance(value, jax_mlir.ir.ArrayAttr) else [value]
-                found.extend(jax_mlir.ir.FlatSymbolRefAttr(part).value for part in parts)
-        return jax_mlir.ir.WalkResult.ADVANCE
+                parts = value if isinstance(value, ir.ArrayAttr) else [value]
+                found.extend(ir.FlatSymbolRefAttr(part).value for part in parts)
+        return ir.WalkResult.ADVANCE
 
     function.walk(visit)
     return found

@@ -1,7 +1,7 @@
 """Programs over several devices: partitioned here by Shardy's passes, so that kernels see the arrays of one device.
 
-XLA partitions a program after it has been handed over, when a kernel is a call of code that it knows nothing of. So what
-it would do is done before: shardings are propagated, arrays that are needed otherwise get explicit collectives, and
+XLA partitions a program after it has been handed over, when a kernel is a call of code that it knows nothing of. So
+what it would do is done before: shardings are propagated, arrays that are needed otherwise get explicit collectives, and
 shapes become those of one device's part.
 """
 
@@ -17,7 +17,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from xgpu import ir
 from xgpu.frontend.inline_calls import inline_calls
 
-_SPREAD = ("sdy-propagation-pipeline", "func.func(sdy-insert-explicit-reshards{enable-full-version=true},sdy-reshard-to-collectives)")
+_SPREAD = (
+    "sdy-propagation-pipeline",
+    "func.func(sdy-insert-explicit-reshards{enable-full-version=true},sdy-reshard-to-collectives)",
+)
 _LOCALIZE = ("sdy-close-shardings", "sdy-export-pipeline", "sdy-convert-global-to-local")
 _SPREADABLE = frozenset(
     f"stablehlo.{name}"
@@ -50,10 +53,14 @@ class Partitioned:
 
 
 def mesh_of(arrays: Sequence[Any]) -> Mesh | None:
-    """Return the mesh of several devices that all of ``arrays`` lie on which lie on more than one; None if there is none."""
+    """Return the mesh of those of ``arrays`` that lie on several devices; None if there is none, or no single one."""
     meshes = set()
     for array in arrays:
-        if isinstance(array, jax.Array) and not isinstance(array, jax.core.Tracer) and len(array.sharding.device_set) > 1:
+        if (
+            isinstance(array, jax.Array)
+            and not isinstance(array, jax.core.Tracer)
+            and len(array.sharding.device_set) > 1
+        ):
             if not isinstance(array.sharding, NamedSharding) or not isinstance(array.sharding.mesh, Mesh):
                 return None
             meshes.add(array.sharding.mesh)
@@ -61,7 +68,7 @@ def mesh_of(arrays: Sequence[Any]) -> Mesh | None:
 
 
 def partition_program(lowered: Any) -> Partitioned | None:
-    """Return what ``jax.jit(...).lower(...)`` of sharded arrays means for one device; None if Shardy here cannot tell."""
+    """Return what ``jax.jit(...).lower(...)`` of sharded arrays means for one device; None if that cannot be told."""
     stream = io.BytesIO()
     lowered.compiler_ir("stablehlo").operation.write_bytecode(stream)
     try:
@@ -91,7 +98,7 @@ def _is_understood(module: ir.Module) -> bool:
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal understood
         if op.name == "func.func" and "arg_attrs" in op.attributes:
-            for argument, described in zip(op.regions[0].blocks[0].arguments, op.attributes["arg_attrs"], strict=True):
+            for argument, described in zip(op.regions[0].blocks[0].arguments, ir.ArrayAttr(op.attributes["arg_attrs"]), strict=True):
                 if _names_an_axis(str(described)):
                     spread.add(argument)
         is_spread = _SHARDING_ATTRIBUTE in op.attributes and _names_an_axis(str(op.attributes[_SHARDING_ATTRIBUTE]))

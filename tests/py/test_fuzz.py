@@ -70,7 +70,7 @@ def test_drawn_elements_obey_the_facts(dtype: DType) -> None:
 def test_minimal_graph_keeps_what_fails_and_no_more() -> None:
     graph = next(g for seed in range(100) if _reverses(g := generate(seed)) and len(g.nodes) > 8)
     variant = Variant(device_threads=64, threads_per_block=32)
-    smaller, plainer = minimize(graph, variant, lambda candidate, _: _reverses(candidate), seconds=20)
+    smaller, plainer = minimize(graph, variant, lambda candidate, _: _reverses(candidate), seconds=600)
     assert [node.op for node in smaller.nodes] == ["argument", "reverse"]
     assert smaller.values[smaller.outputs[0]].type.size == 1
     assert plainer == Variant()
@@ -81,18 +81,17 @@ def _reverses(graph: Graph) -> bool:
 
 
 def test_worker_reports_a_crash_a_hang_and_greed() -> None:
-    with Worker(seconds=0.5, memory=400 << 20) as worker:
+    with Worker(seconds=600, memory=400 << 20) as worker:
         assert worker.call(operator.add, 1, 2) == 3
         with pytest.raises(WorkerDied, match=r"crashed \(SIGABRT\)"):
             worker.call(os.abort)
         with pytest.raises(WorkerDied, match="ended by itself with exit code 3"):
             worker.call(os._exit, 3)
-        with pytest.raises(WorkerDied, match=r"no answer within 0\.5 s"):
-            worker.call(time.sleep, 60)
-    with Worker(seconds=60, memory=400 << 20) as worker:
         with pytest.raises(WorkerDied, match="used more than 400 MiB"):
             worker.call(operator.mul, b"x", 1 << 30)
         assert worker.call(operator.add, 1, 2) == 3
+    with Worker(seconds=0.5) as worker, pytest.raises(WorkerDied, match=r"no answer within 0\.5 s"):
+        worker.call(time.sleep, 3600)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from xgpu.tools.accuracy.formats import FORMATS, Format, is_measurable
 from xgpu.tools.accuracy.functions import FUNCTIONS
 from xgpu.tools.accuracy.measure import Measured, measure
 
-_SAMPLES = {"host": 1 << 16, "gpu": 1 << 24}
+_SAMPLES = {("xgpu", "host"): 1 << 16, ("xgpu", "gpu"): 1 << 24, ("xla", "host"): 1 << 16, ("xla", "gpu"): 1 << 20}
+"""Numbers of f32 by whose code is measured, and where."""
 _MOST_IN_F64 = 1 << 18
 """Exact results for f64 are computed in long double, which is slow."""
 
@@ -63,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _measure(options: argparse.Namespace, name: str, form: Format) -> Measured:
-    samples = options.samples or _SAMPLES[options.on]
+    samples = options.samples or _SAMPLES[options.of, options.on]
     if form.name == "f64":
         samples = min(samples // 4, _MOST_IN_F64)
     function = FUNCTIONS[name]

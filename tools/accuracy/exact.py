@@ -183,6 +183,11 @@ def logistic(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+def power(x: Array, y: Array) -> Array:
+    """x^y, where x^0 and 1^y are 1, NaN included: NumPy gives NaN for some NaNs, and other ones on other machines."""
+    return np.where((x == 1) | (y == 0), x.dtype.type(1), np.power(x, y))
+
+
 def zeta(x: Array, q: Array) -> Array:
     """Hurwitz's zeta function, as SciPy has it."""
     return np.asarray(scipy.special.zeta(x, q))

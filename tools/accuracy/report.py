@@ -29,15 +29,26 @@ The largest errors found, in units in the last place (ULP) of the exact result; 
   double for f64.
 - The whole compiler is measured: each function is a JAX program of one operation (`logistic` one of StableHLO).
 - Subnormal arguments and results count, and so do the signs of zeros and infinities, and NaN. XLA takes subnormal
-  numbers for zero in many functions: in its columns they do not count, and neither do they for `lgamma`, `polygamma`
-  and `zeta`, which JAX or CHLO writes in many operations. Errors of `digamma` and `lgamma` below 1 count in ULP of 1,
-  as both have zeros. `zeta` and `polygamma` are measured for ordinary arguments.
-- Allowed: what the tests allow. XLA, published: what JAX's documentation (Numerical accuracy) gives for its GPU code.
+  numbers for zero in many functions: in its columns they do not count, and neither do they for `polygamma` and `zeta`,
+  which CHLO writes in many operations; those two are measured for ordinary arguments. Errors of `digamma` and `lgamma`
+  below 1 count in ULP of 1, as both have zeros.
+- Allowed: what the tests allow, which is no more than what is published of XLA, but for 0.501 in place of 0.5: the
+  exact result then lies next to the middle between two numbers. XLA, published: what JAX's documentation (Numerical
+  accuracy) gives for its GPU code.
 - The host column is what tests run, and the GPU columns what `--on gpu` measures: the same operations, but for
   the approximate instructions that f32 uses there.
 
-To measure again: `python -m xgpu.tools.accuracy --save`, on a GPU with `--on gpu`, XLA with `--of xla`. To
-see the argument of the largest error: `python -m xgpu.tools.accuracy --function exp --type f32`.
+Each column is measured by a command that writes it here:
+
+```console
+$ python -m xgpu.tools.accuracy --save
+$ python -m xgpu.tools.accuracy --on gpu --save
+$ python -m xgpu.tools.accuracy --on gpu --of xla --save
+```
+
+`--save FOLDER` writes elsewhere, to what is in `FOLDER/accuracy.json`. What changed since a GPU was at hand has no
+number in its column. To see the argument of the largest error:
+`python -m xgpu.tools.accuracy --function exp --type f32`.
 """
 
 

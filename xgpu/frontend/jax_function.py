@@ -15,6 +15,7 @@ import xgpu
 from xgpu import ir
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput, SourceLocation, Unsupported, XgpuError
+from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import Source, make_source
 
 # Code that is never the user's: Python's own, JAX, NumPy, xgpu, and what the import system runs.
@@ -51,7 +52,7 @@ def from_jax(
             traced = jitted.trace(*args, **kwargs)
             if traced.jaxpr.effects:
                 raise _side_effects(function, name, traced.jaxpr.effects)
-            lowered = traced.lower(lowering_platforms=("cuda",))
+            lowered = traced.lower(lowering_platforms=("cuda",), _private_parameters=lowering_parameters())
         bytecode = io.BytesIO()
         lowered.compiler_ir("stablehlo").operation.write_bytecode(bytecode)
     except (XgpuError, KeyboardInterrupt):

@@ -4,9 +4,12 @@ XLA does the same, for no machine computes with such numbers: in f16, or f32 for
 a function such as exp is rounded twice, to f16 and to its type, and a reduction is done in f16 and rounded at its end.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from xgpu import ir
+
+WiderType = Callable[[ir.Type], ir.Type | None]
+"""Returns the element type to compute with instead of one, or None if that will do."""
 
 _AS_IT_IS = frozenset(
     f"stablehlo.{name}"
@@ -16,7 +19,7 @@ _AS_IT_IS = frozenset(
 )
 """Operations that move values, convert them, multiply and add in a wide type of their own, or hold such operations."""
 _IN_REGIONS = frozenset(
-    f"stablehlo.{name}" for name in "add multiply subtract maximum minimum select compare and or not return".split()
+    f"stablehlo.{name}" for name in "add multiply subtract maximum minimum select compare and or xor not return".split()
 )
 """Operations that a region is made of that can be done as a whole in a wider type."""
 
@@ -26,7 +29,7 @@ def widen_narrow_floats(module: ir.Module) -> bool:
 
     Returns whether there was any. Needs calls to have been inlined: the module holds only StableHLO operations.
     """
-    widening = _Widening()
+    widening = Widening(_wider_float)
     found: list[ir.Operation] = []
 
     def visit(view: ir.Operation) -> ir.WalkResult:
@@ -45,17 +48,24 @@ def widen_narrow_floats(module: ir.Module) -> bool:
     return bool(found)
 
 
-class _Widening:
+class Widening:
     """Widens operations one by one; remembers the wide type of every type it has met."""
 
-    def __init__(self) -> None:
+    def __init__(self, wider: WiderType) -> None:
+        self._wider = wider
         self._types: dict[ir.Type, ir.Type | None] = {}
 
     def _wide(self, type_: ir.Type) -> ir.Type | None:
         """Return the array type to compute with instead, or None if the type itself will do."""
         if type_ not in self._types:
-            self._types[type_] = _wide_array(type_)
+            self._types[type_] = self._wide_array(type_)
         return self._types[type_]
+
+    def _wide_array(self, type_: ir.Type) -> ir.Type | None:
+        if not isinstance(type_, ir.RankedTensorType):
+            return None
+        element = self._wider(type_.element_type)
+        return None if element is None else ir.RankedTensorType.get(type_.shape, element)
 
     def _any(self, values: Iterable[ir.Value]) -> bool:
         return any(self._wide(value.type) is not None for value in values)
@@ -106,14 +116,10 @@ class _Widening:
                     result.set_type(wide)
 
 
-def _wide_array(type_: ir.Type) -> ir.Type | None:
-    if not isinstance(type_, ir.RankedTensorType) or not isinstance(type_.element_type, ir.FloatType):
+def _wider_float(element: ir.Type) -> ir.Type | None:
+    if not isinstance(element, ir.FloatType) or element.width > 8:
         return None
-    element = type_.element_type
-    if element.width > 8:
-        return None
-    wide = ir.F32Type.get(type_.context) if str(element) == "f8E8M0FNU" else ir.F16Type.get(type_.context)
-    return ir.RankedTensorType.get(type_.shape, wide)
+    return ir.F32Type.get(element.context) if str(element) == "f8E8M0FNU" else ir.F16Type.get(element.context)
 
 
 def _convert(value: ir.Value, type_: ir.Type) -> ir.Operation:

@@ -15,6 +15,7 @@ from xgpu.frontend.inline_calls import inline_calls
 from xgpu.frontend.mhlo import replace, rewrite_mhlo
 from xgpu.frontend.narrow_floats import widen_narrow_floats
 from xgpu.frontend.source_location import name_of, source_of, unsupported
+from xgpu.frontend.wide_sums import widen_sums
 
 # Custom calls that only mark how an array is placed; on one device they are the identity.
 _PLACEMENT_CALLS = frozenset(
@@ -47,7 +48,7 @@ def normalize(module: ir.Module) -> None:
     composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
     expanded, tuples, sharding and optimisation barriers gone. Complex constants are made of real ones, and
     exponentials, logarithms and square roots of complex numbers of real functions. Arithmetic on floats of 8 and 4 bits
-    is done in wider ones.
+    is done in wider ones, and so are sums of f16 and bf16 by reductions.
 
     Raises InvalidInput if there is no entry function, and Unsupported, with the operation, its type and the user's
     source line, for what xgpu cannot represent: dynamic shapes, tokens, unknown operations, and recursion. Arrays that
@@ -73,6 +74,7 @@ def normalize(module: ir.Module) -> None:
     if split_complex_constants(module):
         _run_passes(module, "func.func(stablehlo-complex-math-expander)")
     widen_narrow_floats(module)
+    widen_sums(module)
     _run_passes(module, "func.func(cse)")
     _drop_annotations(module)
 

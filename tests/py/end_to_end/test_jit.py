@@ -37,7 +37,6 @@ def arguments() -> tuple[jax.Array, jax.Array]:
     return jnp.asarray(x), jnp.asarray(y)
 
 
-
 TRANSFORMED: dict[str, Callable[[Callable[..., Any]], Any]] = {
     "called": lambda f: f(*arguments()),
     "grad": lambda f: jax.grad(f)(*arguments()),

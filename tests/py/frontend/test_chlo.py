@@ -20,7 +20,14 @@ def op_names(body: str, element: str) -> list[str]:
 @pytest.mark.parametrize("element", ["bf16", "f16", "f32", "f64"])
 @pytest.mark.parametrize("name", KEPT_FUNCTIONS)
 def test_functions_of_real_numbers_stay(name: str, element: str) -> None:
-    assert op_names(f"%0 = {name} %a : T -> T\nreturn %0 : T", element) == [name, "func.return"]
+    form = '"{}"(%a) : (T) -> T' if name.startswith("xgpu.") else "{} %a : T -> T"
+    assert op_names(f"%0 = {form.format(name)}\nreturn %0 : T", element) == [name, "func.return"]
+
+
+def test_custom_calls_of_their_names_become_them() -> None:
+    body = """%0 = stablehlo.custom_call @xgpu.bessel_i0e(%a) : (T) -> T
+      return %0 : T"""
+    assert op_names(body, "f32") == ["xgpu.bessel_i0e", "func.return"]
 
 
 @pytest.mark.parametrize("element", ["complex<f32>", "f8E4M3FN"])
@@ -31,7 +38,7 @@ def test_functions_of_other_numbers_are_expanded(element: str) -> None:
 
 
 def test_other_functions_are_expanded_beside_them() -> None:
-    names = op_names("%0 = chlo.digamma %a : T -> T\n%1 = chlo.erf %0 : T -> T\nreturn %1 : T", "f32")
+    names = op_names("%0 = chlo.zeta %a, %a : T, T -> T\n%1 = chlo.erf %0 : T -> T\nreturn %1 : T", "f32")
     assert names[-2:] == ["chlo.erf", "func.return"]
     assert {name.partition(".")[0] for name in names[:-2]} == {"stablehlo"}
 

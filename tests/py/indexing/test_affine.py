@@ -8,12 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.py.indexing.indexing_strategies import boxes, brute_force, divisors, exprs, grid, intervals, small
+from tests.py.indexing.indexing_strategies import (
+    Box,
+    boxes,
+    brute_force,
+    divisors,
+    exprs,
+    grid,
+    intervals,
+    small,
+    thousands,
+)
 from xgpu.indexing import AffineExpr, Interval, constant, delinearize, dim, linearize, symbol
 
 d0, d1, s0 = dim(0), dim(1), symbol(0)
-
-Box = tuple[tuple[Interval, ...], tuple[Interval, ...]]
 
 
 def python_value(expr: AffineExpr, dims: tuple[int, ...], symbols: tuple[int, ...]) -> Any:
@@ -67,11 +75,13 @@ def test_refusals(build: Any, message: str) -> None:
         build()
 
 
+@thousands
 @given(exprs(), st.tuples(small, small), st.tuples(small))
 def test_evaluation_is_that_of_the_text(expr: AffineExpr, dims: tuple[int, ...], symbols: tuple[int, ...]) -> None:
     assert expr.evaluate(dims, symbols) == python_value(expr, dims, symbols)
 
 
+@thousands
 @given(exprs(), exprs(), small, divisors, boxes())
 def test_operators_mean_what_they_say(a: AffineExpr, b: AffineExpr, c: int, k: int, box: Box) -> None:
     x, y = brute_force(a, *box), brute_force(b, *box)
@@ -81,6 +91,7 @@ def test_operators_mean_what_they_say(a: AffineExpr, b: AffineExpr, c: int, k: i
         np.testing.assert_array_equal(brute_force(expr, *box), expected)
 
 
+@thousands
 @given(exprs(), st.lists(exprs(depth=2), min_size=2, max_size=2), exprs(depth=2), boxes())
 def test_substitution(expr: AffineExpr, values: list[AffineExpr], value: AffineExpr, box: Box) -> None:
     dims, symbols = grid(*box)
@@ -96,6 +107,7 @@ def test_substitution_by_a_mapping_leaves_the_rest() -> None:
     assert expr.substitute() == expr
 
 
+@thousands
 @given(exprs(), boxes())
 def test_interval_holds_all_values(expr: AffineExpr, box: Box) -> None:
     values = brute_force(expr, *box)
@@ -103,6 +115,7 @@ def test_interval_holds_all_values(expr: AffineExpr, box: Box) -> None:
     assert interval.lower <= values.min() and values.max() <= interval.upper
 
 
+@thousands
 @given(intervals(), intervals(), st.integers(-5, 5), st.integers(-5, 5), divisors)
 def test_interval_is_exact_for_sums_of_different_variables(a: Interval, b: Interval, x: int, y: int, k: int) -> None:
     for expr in (d0 * x + d1 * y, (d0 * x) // k + d1 * y, d0 % k + d1 * y):
@@ -115,6 +128,7 @@ def test_interval_of_multiples_and_empty_ranges() -> None:
     assert (d0 + 1).interval((Interval(3, 2),)).is_empty
 
 
+@thousands
 @given(exprs(), boxes())
 def test_divisor_divides_all_values(expr: AffineExpr, box: Box) -> None:
     divisor = expr.divisor()
@@ -137,6 +151,7 @@ def test_variables_and_size() -> None:
     assert [e.size() for e in (constant(4), d0, d0 * 2, d0 + 1, d0 + d1, (d0 * 2 + 1) // 4)] == [1, 1, 3, 3, 3, 7]
 
 
+@thousands
 @given(st.lists(st.integers(1, 5), min_size=0, max_size=4))
 def test_delinearize_inverts_linearize(shape: list[int]) -> None:
     positions = range(math.prod(shape))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.py.indexing.indexing_strategies import divisors, intervals
+from tests.py.indexing.indexing_strategies import divisors, intervals, thousands
 from xgpu.indexing import Interval
 
 
@@ -23,6 +23,7 @@ def test_properties() -> None:
     assert str(Interval(-1, 4)) == "[-1, 4]"
 
 
+@thousands
 @given(intervals(), intervals())
 def test_binary_operations_are_hulls_of_members(a: Interval, b: Interval) -> None:
     pairs = [(x, y) for x in members(a) for y in members(b)]
@@ -34,6 +35,7 @@ def test_binary_operations_are_hulls_of_members(a: Interval, b: Interval) -> Non
     assert a.union(b) == hull([*members(a), *members(b)])
 
 
+@thousands
 @given(intervals(), st.integers(-9, 9))
 def test_operations_with_an_integer(a: Interval, k: int) -> None:
     assert a + k == k + a == a + Interval(k, k)
@@ -45,12 +47,14 @@ def test_operations_with_an_integer(a: Interval, k: int) -> None:
     assert a.max(k) == hull([max(x, k) for x in members(a)])
 
 
+@thousands
 @given(intervals(), divisors)
 def test_division_by_a_constant(a: Interval, k: int) -> None:
     assert a.floordiv(k) == hull([x // k for x in members(a)])
     assert a.mod(k) == hull([x % k for x in members(a)])
 
 
+@thousands
 @given(intervals(), intervals())
 def test_set_operations(a: Interval, b: Interval) -> None:
     both = set(members(a)) & set(members(b))

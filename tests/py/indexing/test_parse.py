@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.py.indexing.indexing_strategies import exprs, maps
+from tests.py.indexing.indexing_strategies import exprs, maps, thousands
 from xgpu.errors import InvalidInput
 from xgpu.indexing import AffineExpr, IndexingMap, Interval, dim, symbol
 from xgpu.indexing.parse import MAX_LENGTH, MAX_NESTING
@@ -13,12 +13,14 @@ d0, s0 = dim(0), symbol(0)
 RANGE = ", d0 in [0, 9]"
 
 
+@thousands
 @given(maps(depth=4))
 def test_printed_maps_are_read_back(indexing_map: IndexingMap) -> None:
     assert IndexingMap.parse(str(indexing_map)) == indexing_map
     assert IndexingMap.parse(str(indexing_map.simplify())) == indexing_map.simplify()
 
 
+@thousands
 @given(exprs(depth=6))
 def test_printed_expressions_are_read_back(expr: AffineExpr) -> None:
     box = Interval(0, 1)
@@ -126,6 +128,7 @@ def test_what_the_limits_allow_can_be_processed() -> None:
     assert IndexingMap.parse(str(indexing_map.simplify())) == indexing_map.simplify()
 
 
+@thousands
 @given(st.text(alphabet="d01s in[](),->+-*floordivmod 4", max_size=60))
 def test_any_text_is_a_map_or_invalid_input(text: str) -> None:
     for candidate in (text, f"(d0)[s0] -> ({text}), d0 in [0, 1], s0 in [0, 1]", f"(d0) -> (d0), d0 in [0, 1]{text}"):

@@ -1,0 +1,55 @@
+"""What ``explain`` says of a program: its kernels, what they move, and what is left to XLA."""
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import xgpu
+from xgpu.cli.main import main
+
+PROGRAM = """\
+import jax
+import jax.numpy as jnp
+
+
+def layer(x, w):
+    h = jax.nn.softmax(x @ w)
+    return jnp.sort(h)
+
+
+layer.example_args = ("f32[1024,128]", "f32[128,256]")
+"""
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "layer.py"
+    file.write_text(PROGRAM)
+    assert main(["explain", f"{file}:layer"]) == 0
+    heading, *lines = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["kernel", "emitter", "grid", "x", "block", "bytes", "time/us", "makes"]
+    kernels = lines[: lines.index("")]
+    assert kernels
+    for number, line in enumerate(kernels):
+        assert line.startswith(f"fusion_{number} ")
+        assert f"({file}:6)" in line
+    left = lines[lines.index("") + 1 :]
+    assert left[0] == "left to XLA:"
+    assert f"stablehlo.dot_general of type tensor<1024x256xf32> ({file}:6): matrix multiplication" in left[1]
+    assert f"stablehlo.sort of type tensor<1024x256xf32> ({file}:7): operation not supported" in left[2]
+    assert len(left) == 3
+
+
+def test_a_jitted_function_explains_itself() -> None:
+    report = xgpu.jit(lambda x: jax.nn.gelu(x) + 1).explain(jnp.ones((1024, 1024)))
+    (kernel,) = report.kernels
+    assert (kernel.emitter, kernel.operation, kernel.bytes) == ("loop", "add", 2 * 4 * 1024 * 1024)
+    assert kernel.seconds == pytest.approx(kernel.bytes / 4.8e12, rel=0.6)
+    assert not report.left
+
+
+def test_loops_are_left_and_their_blocks_are_not() -> None:
+    report = xgpu.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, a: jnp.sin(a) + i, x)).explain(jnp.ones((1024,)))
+    assert [each.operation for each in report.left] == ["stablehlo.while"]
+    assert [kernel.operation for kernel in report.kernels] == ["add"]

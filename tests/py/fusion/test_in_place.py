@@ -1,0 +1,131 @@
+"""Which values are updated in their memory, and what is stored so that no kernel reads what it updates."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+import xgpu
+
+S = jax.ShapeDtypeStruct
+X, Y, ROWS = S((40, 6), jnp.float32), S((9, 6), jnp.float32), S((9,), jnp.int32)
+
+
+def plan(function: Any, *specs: Any) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
+    """Return of each kernel its emitter, the numbers of the values it reads, and which of those it updates."""
+    compiled = xgpu.compile(function, *specs)
+    return [(kernel.emitter, kernel.inputs, kernel.aliases) for kernel in compiled.kernels]
+
+
+def test_an_argument_is_updated_in_its_memory() -> None:
+    assert plan(lambda x, y, i: x.at[i].add(y), X, Y, ROWS) == [("scatter", (0, 1, 2), (0,))]
+
+
+def test_a_computed_operand_is_stored_first() -> None:
+    found = plan(lambda x, y, i: jnp.exp(x).at[i].add(y) * 2, X, Y, ROWS)
+    assert found == [("loop", (0,), (-1,)), ("scatter", (1, 2, 3), (2,)), ("loop", (4,), (-1,))]
+
+
+def test_indices_and_updates_are_computed_by_the_kernel() -> None:
+    found = plan(lambda x, y, i: x.at[i * 2 + 1].add(jnp.exp(y) + 1), X, Y, ROWS)
+    assert [emitter for emitter, _, _ in found] == ["scatter"]
+
+
+def test_updates_that_depend_on_the_operand_are_stored_first() -> None:
+    found = plan(lambda x, i: x.at[i].add(x[i] * 2), X, ROWS)
+    assert found == [("loop", (0, 1), (-1,)), ("scatter", (0, 1, 2), (0,))]
+
+
+def test_an_operand_that_is_its_own_update_is_copied() -> None:
+    found = plan(lambda x: x.at[jnp.arange(40)[::-1]].add(x), X)
+    assert [emitter for emitter, _, _ in found] == ["loop", "scatter"]
+    _, inputs, aliases = found[1]
+    assert len(set(inputs)) == 2
+    assert inputs[aliases[0]] == 1
+
+
+def test_scatters_of_a_value_that_something_else_reads_update_it_alone() -> None:
+    found = plan(lambda x, y, i: (x.at[i].add(y), x.at[i + 1].add(y), x * 2), X, Y, ROWS)
+    assert sorted(found) == [("loop", (0,), (-1,)), ("scatter", (0, 1, 2), (0,)), ("scatter", (0, 1, 2), (0,))]
+
+
+def test_scatters_with_the_same_indices_are_one_kernel() -> None:
+    def mean(y: Any, z: Any, i: Any) -> Any:
+        return jax.ops.segment_sum(y, i, 7), jax.ops.segment_max(z, i, 7)
+
+    found = plan(mean, Y, Y, ROWS)
+    assert found == [("loop", (), (-1, -1)), ("scatter", (0, 1, 2, 3, 4), (3, 4))]
+
+
+def test_a_result_that_is_updated_again() -> None:
+    found = plan(lambda x, y, i: x.at[i].add(y).at[i].multiply(y), X, Y, ROWS)
+    assert found == [("scatter", (0, 1, 2), (0,)), ("scatter", (1, 2, 3), (2,))]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda x: x.at[jnp.zeros((0,), jnp.int32)].add(jnp.zeros((0, 6))), lambda x: x[:0].at[jnp.arange(3)].add(1)],
+    ids=["no-updates", "no-operand"],
+)
+def test_a_scatter_without_elements_is_no_kernel(function: Any) -> None:
+    compiled = xgpu.compile(lambda x: function(x * 2) + 1, X)
+    assert "scatter" not in compiled.ir("fusions")
+
+
+def update(x: Any, y: Any, i: Any) -> Any:
+    return lax.dynamic_update_slice(x, y, (i[0], i[1]))
+
+
+PART = S((9, 2), jnp.float32)
+
+
+def test_a_slice_of_an_argument_is_updated_in_place() -> None:
+    assert plan(update, X, PART, ROWS) == [("update_slice", (0, 1, 2), (0,))]
+
+
+def test_slices_of_one_shape_are_updated_by_one_kernel() -> None:
+    found = plan(lambda x, y, z, i: (update(x, z, i), update(y, z, i[1:])), X, S((30, 8), jnp.float32), PART, ROWS)
+    assert found == [("update_slice", (0, 1, 2, 3), (0, 1))]
+
+
+def test_one_slice_after_another() -> None:
+    found = plan(lambda x, y, i: update(update(x, y, i), y + 1, i[2:]), X, PART, ROWS)
+    assert found == [("update_slice", (0, 1, 2), (0,)), ("update_slice", (1, 2, 3), (2,))]
+
+
+def test_a_slice_that_depends_on_the_array_is_stored_first() -> None:
+    found = plan(lambda x, i: update(x, lax.dynamic_slice(x, (i[0], i[1]), (9, 2)) + 1, i), X, ROWS)
+    assert found == [("loop", (0, 1), (-1,)), ("update_slice", (0, 1, 2), (0,))]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        # What is only computed with, what is made by a loop anyway, most of an array, two updates of the same array.
+        lambda x, y, i: update(x, y, i) * 2,
+        lambda x, y, i: update(x * 2, y, i),
+        lambda x, y, i: update(x, jnp.zeros((39, 5)), i),
+        lambda x, y, i: (update(x, y, i), update(x, y, i[1:])),
+    ],
+    ids=["read", "computed", "large", "twice"],
+)
+def test_slices_that_a_loop_updates(function: Any) -> None:
+    assert {emitter for emitter, _, _ in plan(function, X, PART, ROWS)} == {"loop"}
+
+
+def test_the_operand_of_a_constant() -> None:
+    table = jnp.arange(12.0)
+    compiled = xgpu.compile(lambda y, i: table.at[i].add(y), S((9,), jnp.float32), ROWS)
+    assert [kernel.emitter for kernel in compiled.kernels] == ["loop", "scatter"]
+    inputs = compiled.random_inputs()
+    assert jnp.allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+def test_a_scatter_in_a_loop_over_a_carried_array() -> None:
+    def function(x: Any, y: Any, i: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda step, carried: carried.at[i + step].add(y), x)
+
+    compiled = xgpu.compile(function, X, Y, ROWS)
+    assert [kernel.emitter for kernel in compiled.kernels] == ["scatter"]

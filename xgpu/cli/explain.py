@@ -1,0 +1,26 @@
+"""``xgpu explain``: which kernels a program becomes, and what is left to XLA."""
+
+import argparse
+
+from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target
+from xgpu.cli.process import DONE, doing
+from xgpu.dtypes import parse_spec
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_program_arguments(parser, "SPEC", "type and shape of an argument, such as f32[128,1024]")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    target = check_target(arguments.target)
+    for spec in arguments.arg:
+        as_usage(parse_spec, spec)
+    doing(f"compiling {arguments.source}")
+    from xgpu import compile
+    from xgpu.explanation import explain
+
+    print(explain(compile(arguments.source, *arguments.arg, target=target)))
+    return DONE
+
+
+EXPLAIN = Command("explain", "list a program's kernels, and what is left to XLA and why", _add_arguments, _run)

@@ -1,0 +1,111 @@
+"""What a compiled program consists of: its kernels, what each moves and takes, and what is left to XLA and why."""
+
+import math
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.api import Compiled
+from xgpu.compiler import Kernel
+from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.frontend.source_location import source_of
+from xgpu.fusion.left import VIEWS, reason_to_leave
+from xgpu.fusion.regions import CONTROL_FLOW, nested
+
+_AROUND = ("func.func", *CONTROL_FLOW)
+LAUNCH_SECONDS = 2e-6
+"""What the shortest kernel takes on an H200, start to end, when launches follow each other."""
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """A kernel: ``bytes`` is the size of all it reads and writes, ``seconds`` how long that takes at full bandwidth."""
+
+    name: str
+    emitter: str
+    operation: str
+    source: SourceLocation | None
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LeftReport:
+    """An operation that is left to XLA."""
+
+    operation: str
+    type: str
+    source: SourceLocation | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts of a program in the order of its text; ``str`` gives a table."""
+
+    kernels: tuple[KernelReport, ...]
+    left: tuple[LeftReport, ...]
+
+    def __str__(self) -> str:
+        rows = [("kernel", "emitter", "grid x block", "bytes", "time/us", "makes")]
+        rows += [
+            (
+                kernel.name,
+                kernel.emitter,
+                f"{math.prod(kernel.grid)} x {math.prod(kernel.block)}",
+                f"{kernel.bytes:,}",
+                f"{kernel.seconds * 1e6:.1f}",
+                f"{kernel.operation}{_at(kernel.source)}",
+            )
+            for kernel in self.kernels
+        ]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
+        if self.left:
+            lines += ["", "left to XLA:"]
+            lines += [f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}" for each in self.left]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def explain(program: Compiled) -> Explanation:
+    """Return what ``program`` consists of. Raises `InvalidInput` if it was given at a later level than ``fusions``."""
+    if program.planned is None:
+        raise InvalidInput("the program was given at a later level than 'fusions', which says what it is made of")
+    fusions = {
+        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
+        for op in program.planned.body.operations
+    }
+    kernels = tuple(_kernel(program, kernel, fusions[kernel.name]) for kernel in program.kernels)
+    left = tuple(
+        LeftReport(op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason)
+        for op in nested(fusions["main"])
+        if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := _reason(op)) is not None
+    )
+    return Explanation(kernels, left)
+
+
+def _reason(op: ir.Operation) -> str | None:
+    """Return why ``op`` is left to XLA; None for a part of another operation, such as the comparison of a sort."""
+    is_part = op.name == "stablehlo.return" or (op.parent is not None and op.parent.name not in _AROUND)
+    return None if is_part else reason_to_leave(op)
+
+
+def _kernel(program: Compiled, kernel: Kernel, fusion: ir.Operation) -> KernelReport:
+    moved = sum(_bytes(program, number) for number in (*kernel.inputs, *kernel.outputs))
+    seconds = max(LAUNCH_SECONDS, moved / kernel.device.memory_bandwidth)
+    *operations, end = (op.operation for op in fusion.regions[0].blocks[0].operations)
+    root = next((op for op in reversed(operations) if op.results[0] in end.operands), end)
+    named = root.name.removeprefix("stablehlo.")
+    return KernelReport(
+        kernel.name, kernel.emitter, named, source_of(root), kernel.grid, kernel.block, moved, seconds
+    )
+
+
+def _bytes(program: Compiled, number: int) -> int:
+    spec = program.values[number]
+    return -(-math.prod(spec.shape) * spec.dtype.storage_bits // 8)
+
+
+def _at(source: SourceLocation | None) -> str:
+    return "" if source is None else f" ({source.file}:{source.line})"
