@@ -54,9 +54,60 @@ def _benchmarks() -> list[Benchmark]:
         Benchmark("x + bias, odd rows", lambda x, b: x + b, ((odd, f32), ((16381,), f32))),
         Benchmark("pad f32", lambda x: jnp.pad(x, ((1, 1), (4, 4))), ((square, f32),)),
         Benchmark("bf16 to f32", lambda x: x.astype(f32), ((square, bf16),)),
+        *[benchmark for dtype in (f32, bf16) for benchmark in _reductions(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _joins(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _scatters(dtype)],
     ]
+
+
+def _reductions(dtype: Any) -> list[Benchmark]:
+    """Sums over rows, columns and everything, long and short, and what else is found by looking at every element."""
+    name = "f32" if dtype == jnp.float32 else "bf16"
+    square = (16384, 16384)
+
+    def total(*axes: int) -> Callable[[jax.Array], jax.Array]:
+        return lambda x: jnp.sum(x, axes)
+
+    def argmax(axis: int) -> Callable[[jax.Array], jax.Array]:
+        return lambda x: jnp.argmax(x, axis)
+
+    def moments(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        wide = x.astype(jnp.float32)
+        return jnp.sum(wide, 1), jnp.sum(wide * wide, 1)
+
+    def exponentials(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+        found = jnp.exp(x)
+        return found, jnp.sum(found, 1)
+
+    cases: list[tuple[str, Callable[..., Any], tuple[int, ...]]] = [
+        ("row sum", total(1), square),
+        ("row sum, odd", total(1), (16381, 16381)),
+        ("row sum, 4096", total(1), (65536, 4096)),
+        ("row sum, 100", total(1), (1 << 21, 100)),
+        ("row sum, 33", total(1), (1 << 22, 33)),
+        ("row sum, 16", total(1), (1 << 23, 16)),
+        ("row sum, 16 long rows", total(1), (16, 1 << 24)),
+        ("column sum", total(0), square),
+        ("column sum, odd", total(0), (16381, 16381)),
+        ("column sum, 4096", total(0), (65536, 4096)),
+        ("column sum, 256", total(0), (1 << 20, 256)),
+        ("column sum, 16", total(0), (1 << 24, 16)),
+        ("column sum, 3", total(0), (1 << 26, 3)),
+        ("sum over the middle", total(1), (64, 512, 8192)),
+        ("sum over the middle, 16", total(1), (2048, 16, 8192)),
+        ("sum over the ends", total(0, 2), (64, 512, 8192)),
+        ("sum of images", total(0, 2, 3), (256, 256, 56, 56)),
+        ("sum over the ends, 8", total(0, 2), (1 << 18, 64, 16)),
+        ("full sum", total(0, 1), square),
+        ("full sum, prime", total(0), (268435399,)),
+        ("row max", lambda x: jnp.max(x, 1), square),
+        ("argmax", argmax(1), square),
+        ("argmax of columns", argmax(0), square),
+        ("sum and sum of squares", moments, square),
+        ("exp, stored and summed", exponentials, square),
+        ("sum of a transposed array", lambda x: jnp.sum(x.T, 0), square),
+    ]
+    return [Benchmark(f"{what} {name}", function, ((shape, dtype),)) for what, function, shape in cases]
 
 
 def _joins(dtype: Any) -> list[Benchmark]:

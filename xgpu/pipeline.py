@@ -31,7 +31,7 @@ OPTIMIZE: Pipeline = (
     ("vectorize-accesses", "needs loops still rolled, free of conditions, and linear indices"),
     ("unroll-loops", "after vectorising: small vectors are then indexed by constants"),
     ("simplify-indexing", "loop variables became constants"),
-    ("canonicalize", "folds the constants"),
+    ("canonicalize{top-down=false}", "folds the constants; top-down would take quadratic time, as in all that follow"),
     ("cse", "unrolled iterations share most of their index computations"),
     ("set-level{level=optimized}", "the level is complete"),
 )
@@ -41,7 +41,7 @@ LOWER: Pipeline = (
     ("simplify-arith", "uses ranges that the index arithmetic now shows"),
     ("lower-shuffles", "combiners are final; before lower-tensors, which knows of no threads but at barriers"),
     ("lower-tensors", "last user of tensors' value semantics; the program stops being functional here"),
-    ("canonicalize", "folds casts of constant indices"),
+    ("canonicalize{top-down=false}", "folds casts of constant indices"),
     ("cse", "merges address computations"),
     ("set-level{level=lowered}", "the level is complete, and the same for every target"),
 )
@@ -53,7 +53,7 @@ TO_LLVM: Pipeline = (
         "leaves only functions of f32 and f64",
     ),
     ("expand-math{{target={target}}}", "the functions become polynomials and instructions of the target"),
-    ("canonicalize", "folds what the expansions of constants left"),
+    ("canonicalize{{top-down=false}}", "folds what the expansions of constants left"),
     ("cse", "neighbouring expansions share constants and range reductions"),
     ("lower-scf", "needs structured control flow to be final"),
     ("lower-to-llvm{{target={target}}}", "everything else is gone"),

@@ -1,7 +1,7 @@
 """How many cases the property tests try, and which.
 
-By default they are the same ones on every machine and in every run. With ``XGPU_HYPOTHESIS=thorough`` they are many more,
-and others each time; one that fails is tried first by the next such run.
+By default they are the same ones on every machine and in every run. With ``XGPU_HYPOTHESIS=thorough`` they are more,
+and other ones each time; one that fails is tried first by the next such run.
 """
 
 import os

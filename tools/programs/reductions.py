@@ -1,4 +1,4 @@
-"""Reductions computed as plain loops: any combiner, several results, empty and odd shapes."""
+"""Reductions: any combiner, several results, empty and odd shapes, for parts of a warp up to several kernels."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -37,6 +37,19 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "softmax": (lambda x: jnp.exp(x) / jnp.sum(jnp.exp(x), 1, keepdims=True), ("f32[9,130]",)),
     "mean-and-variance": (lambda x: (jnp.mean(x, 1), jnp.var(x, 1)), ("f32[9,130]",)),
     "of-a-reduction": (lambda x: jnp.max(jnp.sum(x, 2), 1), ("f32[5,6,7]",)),
+    "rows-of-several-warps": (lambda x: jnp.sum(x, 1), ("f32[17,16384]",)),
+    "short-rows": (lambda x: jnp.sum(x, 1), ("bf16[3001,16]",)),
+    "odd-rows": (lambda x: jnp.max(x, 1), ("bf16[31,1023]",)),
+    "rows-and-outer": (lambda x: jnp.sum(x, (0, 2)), ("f32[31,9,132]",)),
+    "rows-and-outer-narrow": (lambda x: jnp.sum(x, (0, 2)), ("f32[70001,3,5]",)),
+    "columns-of-one-warp": (lambda x: jnp.sum(x, 1), ("f32[33,12,132]",)),
+    "columns-of-several-warps": (lambda x: jnp.sum(x, 0), ("bf16[1025,264]",)),
+    "few-columns": (lambda x: jnp.sum(x, 0), ("f32[70001,3]",)),
+    "all-of-a-million": (jnp.sum, ("f32[1009,1013]",)),
+    "argmax-of-a-million": (lambda x: (jnp.argmax(x), jnp.argmin(x, 0)), ("bf16[1009,1013]",)),
+    "stored-and-summed": (lambda x: (jnp.exp(x), jnp.sum(jnp.exp(x), 1), jnp.max(x, 0)), ("f32[65,132]",)),
+    "complex": (lambda x: (jnp.sum(x, 0), jnp.prod(x, 1)), ("c64[33,17]",)),
+    "rank-8": (lambda x: jnp.sum(x, (1, 3, 5, 7)), ("f32[2,3,2,3,2,3,2,3]",)),
     "padded-operand": (lambda x: jnp.sum(jnp.pad(x, ((1, 2), (3, 1))), 0), ("f32[9,14]",)),
 }
 

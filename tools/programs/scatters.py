@@ -217,8 +217,8 @@ def programs() -> Iterator[TestProgram]:
     yield _program("slices", _slices, rows, rows, "f32[9,2]", indices=np.array([2, 30, -3]))
     for at, shape in ((1, "9,2"), (2, "9,6")):
         # Slices of rows, which begin inside a byte, and of whole rows.
-        specs = ("s4[33,6]", "s4[33,6]", f"s4[{shape}]")
-        yield _program(f"slices-packed-{at}", _slices_of(at), *specs, indices=np.array([2, 30, -3]))
+        packed = ("s4[33,6]", "s4[33,6]", f"s4[{shape}]")
+        yield _program(f"slices-packed-{at}", _slices_of(at), *packed, indices=np.array([2, 30, -3]))
     yield _program("reading-itself", _reading_itself, rows, indices=_INDICES)
     yield _program("around", _around, rows, many, indices=np.abs(_INDICES) % 60)
     yield from _sizes()

@@ -13,7 +13,7 @@ class Case:
 
     def __init__(self, rng: random.Random, adds: bool = False):
         self.factor = 1 if adds else 2
-        self.shape = tuple(rng.choice([1, 2, 3, 4, 5]) for _ in range(rng.randint(0, 3)))
+        self.shape = tuple(rng.choice([1, 2, 3, 4]) for _ in range(rng.randint(0, 3)))
         dims = list(range(len(self.shape)))
         roles = [rng.choice(["batch", "inserted", "window", "window"]) for _ in dims]
         self.batching = [i for i in dims if roles[i] == "batch"]
@@ -22,7 +22,7 @@ class Case:
         others = [i for i in dims if i not in self.batching]
         self.targets = rng.sample(others, rng.randint(0, len(others)))
         # Dimensions of the indices but the vector's: free ones and those of the batches, in any order.
-        free = [rng.choice([1, 2, 3]) for _ in range(rng.randint(0, 2))]
+        free = [rng.choice([1, 2, 2, 3]) for _ in range(rng.randint(0, 2))]
         places = [*[(None, size) for size in free], *[(i, self.shape[i]) for i in self.batching]]
         rng.shuffle(places)
         self.batches = [size for _, size in places]

@@ -39,7 +39,7 @@ GROUPS = "{replica_groups = dense<[[0]]> : tensor<1x1xi64>}"
         (
             f'"stablehlo.scatter"(%0, %1, %2) {ADD} {{scatter_dimension_numbers = {SCATTER}}}',
             [T, "tensor<1xi32>", "tensor<4xf32>"],
-            ALONE,
+            "its region computes in other types than its operands'",
         ),
         (f'"stablehlo.if"(%0) {BRANCH}', ["tensor<i1>", T], CONTROL),
         (f'"stablehlo.case"(%0) {BRANCH}', ["tensor<i32>", T], CONTROL),

@@ -17,33 +17,44 @@ from xgpu.indexing.scatter_maps import scatter_maps
 def scattered(op, operands, shape):
     """The result by the maps."""
     operand, indices, updates = operands
-    maps, result = scatter_maps(op), operand.copy()
-    for start in ([0] * len(maps.bounds), maps.bounds):
-        check_places(maps, [maps.operand.evaluate([*at, *start]) for at in np.ndindex(*updates.shape)])
-    order = [i for i in range(updates.ndim) if i not in maps.window_dims]
-    for at in sorted(np.ndindex(*updates.shape), key=lambda at: [at[i] for i in order]):
-        start = [int(indices[component.evaluate(at)]) for component in maps.components]
-        if all(0 <= index <= bound for index, bound in zip(start, maps.bounds, strict=True)):
-            place = maps.operand.evaluate([*at, *start])
-            result[place] = 2 * result[place] + updates[at]
-    return result
+    maps, result = scatter_maps(op), operand.flatten()
+    strides = [prod(shape[i + 1 :]) for i in range(len(shape))]
+    at = list(np.indices(updates.shape).reshape(updates.ndim, updates.size))
+
+    def places(starts):
+        found = [expr.evaluate([*at, *starts], []) for expr in maps.operand.results]
+        return np.broadcast_to(sum(map(mul, found, strides)), updates.size)
+
+    for starts in ([0] * len(maps.bounds), maps.bounds):
+        check_places(maps, places(starts), at)
+    starts, inside = [], np.ones(updates.size, bool)
+    for component, bound in zip(maps.components, maps.bounds, strict=True):
+        read = indices[tuple(expr.evaluate(at, []) for expr in component.results)]
+        # In Python's integers, since some do not fit into those of NumPy.
+        start = np.array([int(index) for index in np.broadcast_to(read, updates.size)], object)
+        inside &= (start >= 0) & (start <= bound)
+        starts.append(np.where(inside, start, 0).astype(np.int64))
+    window = np.zeros(updates.size, np.int64)
+    for i, size in enumerate(updates.shape):
+        if i not in maps.window_dims:
+            window = window * size + at[i]
+    values, targets = updates.ravel(), places(starts)
+    for number in np.argsort(window, kind="stable"):
+        if inside[number]:
+            result[targets[number]] = 2 * result[targets[number]] + values[number]
+    return result.reshape(shape)
 
 
-def check_places(maps, places):
+def check_places(maps, linear, at):
     """Check what the maps say of where updates lie, given the place of each for some start of the windows."""
     # Updates that differ in a separate dimension differ in their place.
+    keys = [tuple(int(at[i][number]) for i in maps.separate_dims) for number in range(len(linear))]
     known = {}
-    for at, place in zip(np.ndindex(*maps.update_shape), places, strict=True):
-        key = tuple(at[i] for i in maps.separate_dims)
-        assert known.setdefault(place, key) == key
+    assert all(known.setdefault(int(place), key) == key for place, key in zip(linear, keys, strict=True))
     # Runs of contiguous updates lie side by side, at a multiple of as many elements.
-    strides = [prod(maps.operand_shape[i + 1 :]) for i in range(len(maps.operand_shape))]
-    linear = [sum(map(mul, place, strides)) for place in places]
-    length = maps.contiguous
-    assert len(linear) % length == 0
-    for first in range(0, len(linear), length):
-        assert linear[first] % length == 0
-        assert linear[first : first + length] == list(range(linear[first], linear[first] + length))
+    runs = linear.reshape(-1, maps.contiguous)
+    assert (runs[:, 0] % maps.contiguous == 0).all()
+    assert (runs == runs[:, :1] + np.arange(maps.contiguous)).all()
 
 
 @thousands
