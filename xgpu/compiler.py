@@ -1,9 +1,11 @@
 """From a normalised program to kernels at every level: the stages run in order, each level kept as it was."""
 
+import math
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xgpu import ir, pipeline
@@ -18,6 +20,7 @@ from xgpu.frontend.source_location import source_of
 from xgpu.options import Options
 from xgpu.passes import manager
 from xgpu.passes.base import function_name, functions, walk
+from xgpu.runtime.cache import CachedKernel, kernel_cache, key_of
 from xgpu.target import cubin
 from xgpu.target.host_labels import label_operations
 from xgpu.target.llvm_ir import export_llvm_ir
@@ -73,8 +76,7 @@ class Kernel:
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory that a launch asks for, in bytes."""
-        given = _entry_of(self.module("llvm")).attributes
-        return attributes.int_of(given[attributes.SHARED_BYTES]) if attributes.SHARED_BYTES in given else 0
+        return self._compiled.shared_bytes
 
     @property
     def aliases(self) -> tuple[int, ...]:
@@ -85,7 +87,7 @@ class Kernel:
 
     def check(self) -> None:
         """Run the passes that every target shares, so that what they refuse is known before the kernel is used."""
-        if "llvm" not in self.modules:
+        if "llvm" not in self.modules and (self._key is None or kernel_cache().get(self._key) is None):
             self.module("lowered")
 
     def module(self, level: str) -> ir.Module:
@@ -114,8 +116,7 @@ class Kernel:
         return advanced
 
     def _check_shared_memory(self, lowered: ir.Module) -> None:
-        given = _entry_of(lowered).attributes
-        needed = attributes.int_of(given[attributes.SHARED_BYTES]) if attributes.SHARED_BYTES in given else 0
+        needed = _shared_bytes_of(lowered)
         most = self.device.shared_bytes_optin
         if needed > most:
             raise Unsupported(
@@ -150,11 +151,30 @@ class Kernel:
             return export_llvm_ir(module)
 
     @cached_property
+    def _key(self) -> str | None:
+        """What the kernel is kept by: equal kernels have one key, whatever they are called. None if it was edited."""
+        if "emitted" not in self.modules:
+            return None
+        text = _with_name(str(self.modules["emitted"]), self.name, _ANY_NAME)
+        return key_of(text, self.device.name, repr(self.options))
+
+    @cached_property
+    def _compiled(self) -> CachedKernel:
+        kernels = kernel_cache()
+        found = kernels.get(self._key) if self._key is not None else None
+        if found is None:
+            text = self.llvmir
+            with timed(self.times, "LLVM to PTX"):
+                ptx = compile_to_ptx(text, self.device.name, self.options.opt_level)
+            found = CachedKernel(_with_name(ptx, self.name, _ANY_NAME), _shared_bytes_of(self.module("llvm")))
+            if self._key is not None:
+                kernels.put(self._key, found)
+        return replace(found, ptx=_with_name(found.ptx, _ANY_NAME, self.name))
+
+    @property
     def ptx(self) -> str:
         """PTX text for the kernel's device."""
-        text = self.llvmir
-        with timed(self.times, "LLVM to PTX"):
-            return compile_to_ptx(text, self.device.name, self.options.opt_level)
+        return self._compiled.ptx
 
     @cached_property
     def assembled(self) -> cubin.AssembledKernel:
@@ -172,6 +192,20 @@ class Kernel:
             "sass": lambda: cubin.disassemble(self.assembled.cubin),
         }
         return texts[level]() if level in texts else str(self.module(level))
+
+
+_ANY_NAME = "xgpu_kernel"
+"""What a kernel is called where it is kept: no fusion has this name."""
+
+
+def _with_name(text: str, old: str, new: str) -> str:
+    """Return the text of a kernel called ``old`` with the name ``new``, which the names of its parts start with."""
+    return re.sub(rf"(?<![A-Za-z0-9_]){re.escape(old)}(?![0-9])", new, text)
+
+
+def _shared_bytes_of(module: ir.Module) -> int:
+    given = _entry_of(module).attributes
+    return attributes.int_of(given[attributes.SHARED_BYTES]) if attributes.SHARED_BYTES in given else 0
 
 
 def _entry_of(module: ir.Module) -> ir.Operation:
@@ -211,7 +245,7 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
     main = named["main"].regions[0].blocks[0]
     numbers: dict[ir.Value | None, int] = {argument: number for number, argument in enumerate(main.arguments)}
     specs = [_value_spec(value, number) for number, value in enumerate(main.arguments)]
-    is_whole = all(op.operation.name in ("func.call", "func.return", "stablehlo.constant") for op in main.operations)
+    is_whole = all(_is_of_kernels(op.operation) for op in main.operations)
     kernels = []
     for op in walk(named["main"], "func.call"):
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
@@ -229,6 +263,13 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
         kernels.append(Kernel(name, device, options, inputs, outputs, times, {"emitted": module}))
     results = tuple(numbers.get(value) for value in list(main.operations)[-1].operation.operands)
     return Program(tuple(kernels), tuple(specs), results, None if is_whole else planned)
+
+
+def _is_of_kernels(op: ir.Operation) -> bool:
+    """Whether an operation of ``@main`` calls a kernel, or needs none since what it makes has no elements."""
+    if op.name in ("func.call", "func.return"):
+        return True
+    return len(op.results) > 0 and not any(math.prod(ir.RankedTensorType(result.type).shape) for result in op.results)
 
 
 def _emit_fusion(name: str, function: ir.Operation, device: Device, options: Options) -> ir.Module:

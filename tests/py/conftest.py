@@ -9,6 +9,9 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 
+# Kernels kept from another run would hide what the code does now; tests of the cache have folders of their own.
+os.environ["XGPU_CACHE"] = "off"
+
 # Programs take as long as they take: a slow machine must not fail a test, nor a strategy that draws large examples.
 COMMON: dict[str, Any] = {
     "deadline": None,

@@ -1,0 +1,128 @@
+"""Kernels kept on disk: found again, by everything they are made from, and made anew if their file is damaged."""
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import xgpu
+from xgpu.cli.main import main
+from xgpu.runtime import cache
+from xgpu.runtime.cache import CachedKernel, KernelCache, kernel_cache
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("XGPU_CACHE")
+    monkeypatch.setenv("XGPU_CACHE_DIR", str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
+
+
+def compiled(**options: object) -> xgpu.Compiled:
+    return xgpu.compile(lambda x: x * 2 + 1, "f32[1000]", **options)
+
+
+def ran_llvm(program: xgpu.Compiled) -> bool:
+    assert ".entry fusion_0" in program.kernels[0].ptx
+    return "LLVM to PTX" in dict(program.timings)
+
+
+def forget() -> None:
+    """Forget what this process has in memory, as a new one would."""
+    cache._cache_in.cache_clear()
+
+
+def test_found_again_without_running_a_pass(folder: Path) -> None:
+    first = compiled()
+    assert ran_llvm(first)
+    assert len(list(folder.iterdir())) == 1
+    forget()
+    second = compiled()
+    assert not ran_llvm(second)
+    assert [name for name, _ in second.timings] == ["frontend", "plan", "emit"]
+    assert second.kernels[0].ptx == first.kernels[0].ptx
+    assert second.ir("lowered") == first.ir("lowered")
+
+
+def test_equal_kernels_of_one_program_are_compiled_once(folder: Path) -> None:
+    program = xgpu.compile(lambda x, y: (x * 2 + 1, (y * 2 + 1).sum(), y.T), "f32[1000]", "f32[1000,64]")
+    other = xgpu.compile(lambda y: (y.T, y.sum(0)), "f32[1000,64]")
+    assert all(kernel.ptx.count(f".entry {kernel.name}(") == 1 for kernel in (*program.kernels, *other.kernels))
+    transposes = [k for k in (*program.kernels, *other.kernels) if k.emitter == "transpose"]
+    assert len(transposes) == 2
+    assert transposes[0].name != transposes[1].name
+    kinds = len({kernel.ptx.replace(kernel.name, "") for kernel in (*program.kernels, *other.kernels)})
+    assert len(list(folder.iterdir())) == kinds < len(program.kernels) + len(other.kernels)
+
+
+def test_everything_that_matters_is_in_the_key(folder: Path) -> None:
+    compiled().ir("ptx")
+    compiled(target="sm_80").ir("ptx")
+    compiled(options=xgpu.Options(opt_level=1)).ir("ptx")
+    xgpu.compile(lambda x: x * 2 + 3, "f32[1000]").ir("ptx")
+    xgpu.compile(lambda x: x * 2 + 1, "f32[1001]").ir("ptx")
+    assert len(list(folder.iterdir())) == 5
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[1]", "\0\0", "cut", "other text"])
+def test_a_damaged_file_is_made_anew(folder: Path, damage: str) -> None:
+    expected = compiled().kernels[0].ptx
+    (file,) = folder.iterdir()
+    whole = file.read_text()
+    changed = json.dumps(json.loads(whole) | {"ptx": "// nothing"}) if damage == "other text" else damage
+    file.write_text(whole[:-20] if damage == "cut" else changed)
+    forget()
+    again = compiled()
+    assert ran_llvm(again)
+    assert again.kernels[0].ptx == expected
+    assert file.read_text() == whole
+
+
+def test_a_folder_that_cannot_be_used_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XGPU_CACHE")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XGPU_CACHE_DIR", str(tmp_path / "file" / "kernels"))
+    assert ran_llvm(compiled())
+    assert not ran_llvm(compiled())
+
+
+def test_the_least_recently_used_are_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "MOST_BYTES", 2500)
+    kernels = KernelCache(folder)
+    for number in range(4):
+        kernels.put(f"{number}", CachedKernel("x" * 900, number))
+        os.utime(folder / f"{number}.json", (number, number))
+    assert sorted(path.name for path in folder.iterdir()) == ["2.json", "3.json"]
+
+
+def test_threads_and_processes_may_share_a_folder(folder: Path) -> None:
+    code = "import xgpu; print(len(xgpu.compile(lambda x: x * 2 + 1, 'f32[1000]').kernels[0].ptx))"
+    with ThreadPoolExecutor(3) as pool:
+        done = list(
+            pool.map(
+                lambda _: subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True),
+                range(3),
+            )
+        )
+    assert len({result.stdout for result in done}) == 1
+    assert [path.suffix for path in folder.iterdir()] == [".json"]
+
+
+def test_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compiled().ir("ptx")
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out.startswith(f"{folder}: 1 kernels, ")
+    assert main(["cache", "--clear"]) == 0
+    assert capsys.readouterr().out == f"{folder}: 1 kernels removed\n"
+    assert kernel_cache().entries() == []
+
+
+def test_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("XGPU_CACHE", "off")
+    assert kernel_cache().folder is None
+    assert main(["cache"]) == 0
+    assert capsys.readouterr().out == "nothing is kept on disk: XGPU_CACHE=off\n"

@@ -1,0 +1,27 @@
+"""``xgpu cache``: the kernels kept on disk."""
+
+import argparse
+
+from xgpu.cli.command import Command
+from xgpu.cli.process import DONE
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--clear", action="store_true", help="remove all of them")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from xgpu.runtime.cache import kernel_cache
+
+    kernels = kernel_cache()
+    if kernels.folder is None:
+        print("nothing is kept on disk: XGPU_CACHE=off")
+    elif arguments.clear:
+        print(f"{kernels.folder}: {kernels.clear()} kernels removed")
+    else:
+        files = kernels.entries()
+        print(f"{kernels.folder}: {len(files)} kernels, {sum(path.stat().st_size for path in files):,} bytes")
+    return DONE
+
+
+CACHE = Command("cache", "show or clear the compiled kernels kept on disk", _add_arguments, _run)
