@@ -81,6 +81,7 @@ EXPANSIONS = _OWN | {
 """Every function that is written out, by operation name; other operations of the math dialect stay."""
 
 HELPERS: dict[str, Callable[..., Sequence[ir.Value]]] = {
+    math_gamma.FAR_LGAMMA: math_gamma.far_lgamma,
     math_power.GENERAL_POWER: math_power.general_power,
     math_trigonometry.REDUCE_LARGE: math_trigonometry.reduce_large,
 }
@@ -92,10 +93,12 @@ class ExpandMath(Pass):
     """Write the functions of f32 and f64 as arithmetic, as there is no math library on the GPU.
 
     Needs expand-floats to have run: narrower floats are computed in f32. Results are within 2 units in the last place
-    of the exact ones (tan, sinh, erf_inv, erfc and some inverse functions: 3 to 5), for all arguments: zeros, subnormal
-    numbers, infinities and NaN included; docs/accuracy.md has the errors. On the GPU, f32 uses its approximate
-    instructions where they are as good as that. What the targets compute themselves stays: sqrt, fma, absf, copysign
-    and roundings. Large functions, and the reduction of large angles, are functions of the module, which are called.
+    of the exact ones (tan, sinh, erf_inv, erfc and some inverse functions: 3 to 5, lgamma, digamma and the Bessel
+    functions: 6 to 16), for all arguments: zeros, subnormal numbers, infinities and NaN included; docs/accuracy.md has
+    the errors. On the GPU, f32 uses its approximate instructions where they are as good as that. A function with the
+    attribute ``xgpu.grade = 16``, whose result is then rounded to bf16, is computed to 2^-18 only. What the targets
+    compute themselves stays: sqrt, fma, absf, copysign and roundings. Large functions, and what is rare in some, are
+    functions of the module, which are called.
 
     ```mlir
     %y = math.rsqrt %x : f32

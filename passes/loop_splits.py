@@ -6,6 +6,7 @@ Every split keeps the order of the points, so whatever the loops compute stays t
 from dataclasses import dataclass, replace
 
 from xgpu.indexing.affine import AffineExpr, Division, Symbol, linear
+from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
@@ -31,7 +32,7 @@ def find_split(map_: IndexingMap) -> Split | None:
         return None
     outermost, innermost = looped[0], looped[-1]
     # Of a vector the last element must not be lost. Of other loops it is the iteration in which lanes may differ.
-    if (outermost != innermost or not _is_vector(map_, innermost)) and (split := _split_last(map_, outermost)):
+    if (outermost != innermost or not _is_vector(map_, innermost)) and (split := _split_edge(map_, looped)):
         return split
     for number in range(len(map_.constraints)):
         if split := _split_vector(map_, looped, number):
@@ -44,19 +45,39 @@ def _is_vector(map_: IndexingMap, symbol: int) -> bool:
     return map_.symbols[symbol].size <= _MAX_VECTOR and 1 in factors
 
 
-def _split_last(map_: IndexingMap, symbol: int) -> Split | None:
-    """Split off the last value of the outermost variable if some constraint can fail only there."""
+def _split_edge(map_: IndexingMap, looped: list[int]) -> Split | None:
+    """Split off the last or the first value of the outermost variable if some constraint can fail only there."""
+    symbol = looped[0]
     interval = map_.symbols[symbol]
 
     def narrowed(lower: int, upper: int) -> IndexingMap:
         symbols = (*map_.symbols[:symbol], Interval(lower, upper), *map_.symbols[symbol + 1 :])
         return replace(map_, symbols=symbols)
 
-    main = narrowed(interval.lower, interval.upper - 1)
-    for expr, allowed in map_.constraints:
-        if symbol in expr.variables()[1] and allowed.contains_interval(expr.interval(main.dims, main.symbols)):
-            return Split((main.simplify(), narrowed(interval.upper, interval.upper).simplify()))
+    last = (narrowed(interval.lower, interval.upper - 1), narrowed(interval.upper, interval.upper))
+    first = (narrowed(interval.lower, interval.lower), narrowed(interval.lower + 1, interval.upper))
+    for parts, main in ((last, last[0]), (first, first[1])):
+        for expr, allowed in _sides(map_, looped):
+            if allowed.contains_interval(expr.interval(main.dims, main.symbols)):
+                return Split((parts[0].simplify(), parts[1].simplify()))
     return None
+
+
+def _sides(map_: IndexingMap, looped: list[int]) -> list[Constraint]:
+    """Return what can fail of the constraints that know the outermost variable.
+
+    The two bounds of a position along all loops fail at different ends, so each counts on its own.
+    """
+    found = []
+    for expr, allowed in map_.constraints:
+        symbols, possible = expr.variables()[1], expr.interval(map_.dims, map_.symbols)
+        if looped[0] not in symbols:
+            continue
+        below = Interval(min(allowed.lower, possible.lower), allowed.upper)
+        above = Interval(allowed.lower, max(allowed.upper, possible.upper))
+        sides = [above, below] if looped[-1] in symbols else [allowed]
+        found += [(expr, side) for side in sides if not side.contains_interval(possible)]
+    return found
 
 
 def _split_vector(map_: IndexingMap, looped: list[int], number: int) -> Split | None:

@@ -19,7 +19,7 @@ _REGISTERS = {"gpu.thread_id": "tid", "gpu.block_id": "ctaid"}
 _LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
 # Operations that copies of a function may have all together; beyond it, they cost more time to compile than calls do
 # to run.
-_MOST_COPIED = 1500
+_MOST_COPIED = 1000
 # Thread x, y, z, block x, y, z: the parameters that a kernel for the host has after its buffers.
 _HOST_PARAMETERS = 6
 

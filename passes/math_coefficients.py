@@ -1,9 +1,12 @@
 """Constants and polynomial coefficients of the math functions, by bits of the format; lowest power first.
 
+16 is for f32 whose results are then rounded to bf16.
+
 Every polynomial is close to the best of its degree for the relative error of the function that it is part of (weighted
-by what it contributes to it): least squares on Chebyshev points in 260-bit arithmetic, with the weights multiplied by
-the error of each round (Lawson's algorithm) until the largest errors are even. Its coefficients were then rounded to
-the format one by one, the lowest first, each time fitting the rest again, so that they make good its rounding.
+by what it contributes to it): least squares on Chebyshev points in more than twice the bits of the format, with the
+weights multiplied by the error of each round (Lawson's algorithm) until the largest errors are even. Its coefficients
+were then rounded to the format one by one, the lowest first, each time fitting the rest again, so that they make good
+its rounding.
 """
 
 LN2 = {

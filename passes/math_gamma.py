@@ -13,6 +13,8 @@ from xgpu.passes.math_builder import MathBuilder, Pair
 from xgpu.passes.math_gamma_coefficients import COTANGENT, DIGAMMA, LGAMMA, LGAMMA_OF_INVERSE, SINE, STIRLING
 from xgpu.passes.math_logarithm import plus_log_of_normal, plus_rough_log, precise_log
 
+FAR_LGAMMA = "far_lgamma"
+"""The helper for lgamma where `_FAR` and other ends are passed."""
 _FAR = 4.0
 """Beyond it, lgamma is Stirling's series."""
 _DIGAMMA_CENTRE = 2.0 / 3.0
@@ -34,14 +36,15 @@ def lgamma(b: MathBuilder, x: ir.Value) -> ir.Value:
     near = b.mul(u, b.polynomial(b.sub(size, _FAR / 2.0), b.of(LGAMMA)))
     value = plus_log_of_normal(b, b.select(is_negative, b.neg(near), near), rest, -1.0)
     is_rare = b.either(b.compare("ogt", size, _FAR), b.compare("olt", rest, b.layout.smallest_normal))
-    return b.if_rare(is_rare, lambda: [_lgamma_elsewhere(b, size, is_negative, rest)], [value])[0]
+    return b.if_rare(is_rare, lambda: b.call(FAR_LGAMMA, [x, rest]), [value])[0]
 
 
-def _lgamma_elsewhere(b: MathBuilder, size: ir.Value, is_negative: ir.Value, rest: ir.Value) -> ir.Value:
-    """lgamma of large and of subnormal numbers, and of negative integers.
+def far_lgamma(b: MathBuilder, x: ir.Value, rest: ir.Value) -> list[ir.Value]:
+    """Return lgamma of a large or a subnormal number or a negative integer; ``rest`` is |x|, or |sin(pi x)| / pi.
 
     Near zeros of large negative numbers, where two sums cancel, the logarithms' lower halves count.
     """
+    size, is_negative = b.abs(x), b.compare("olt", x, 0.0)
     logarithm, logarithm_rest = precise_log(b, size)
     large, large_rest = _stirling(b, size, logarithm, logarithm_rest)
     other, other_rest = precise_log(b, rest)
@@ -51,7 +54,7 @@ def _lgamma_elsewhere(b: MathBuilder, size: ir.Value, is_negative: ir.Value, res
     reflected = b.neg(b.add(b.add(one_more, other), reflected_rest))
     value = b.select(is_negative, reflected, b.add(large, large_rest))
     value = b.select(b.compare("olt", size, 1.0), b.neg(logarithm), value)
-    return b.select(b.compare("oeq", rest, 0.0), math.inf, value)
+    return [b.select(b.compare("oeq", rest, 0.0), math.inf, value)]
 
 
 def _stirling(b: MathBuilder, x: ir.Value, logarithm: ir.Value, logarithm_rest: ir.Value) -> Pair:

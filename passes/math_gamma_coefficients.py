@@ -1,6 +1,7 @@
-"""Polynomial coefficients of lgamma and digamma, by bits of the format; 16 is for f32 whose results are then rounded to bf16.
+"""Polynomial coefficients of lgamma and digamma, by bits of the format.
 
-Found and stored as those of `math_coefficients`, in f64 as interpolations at Chebyshev points.
+16 is for f32 whose results are then rounded to bf16. Found and stored as those of `math_coefficients`, but in f64 as
+interpolations at Chebyshev points.
 """
 
 LGAMMA = {

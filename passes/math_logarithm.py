@@ -33,9 +33,7 @@ def rough_log(b: MathBuilder, x: ir.Value, times: float = 1.0, is_normal: bool =
     return b.mul(value, factor)
 
 
-def plus_rough_log(
-    b: MathBuilder, start: Number, x: ir.Value, times: float = 1.0, is_normal: bool = False
-) -> ir.Value:
+def plus_rough_log(b: MathBuilder, start: Number, x: ir.Value, times: float = 1.0, is_normal: bool = False) -> ir.Value:
     """start + times * log(x), with the logarithm of `rough_log`."""
     value, factor = _rough_log(b, x, times, is_normal)
     return b.fma(value, factor, start)
@@ -119,7 +117,7 @@ def log1p(b: MathBuilder, x: ir.Value) -> ir.Value:
 def _log1p_of_regular(b: MathBuilder, x: ir.Value) -> ir.Value:
     """log(1 + x) of a finite x above -1.
 
-    The exponent e is that of 1 + x, but f is x 2^-e + (2^-e - 1): no bit of x is lost, as this sum is exact for every e.
+    The exponent e is that of 1 + x, but f is x 2^-e + (2^-e - 1): no bit of x is lost, as the sum is exact for every e.
     """
     exponent_bits = exponent_bits_of(b, b.to_bits(b.add(x, 1.0)))
     # Four times 2^-e, which is a normal number for every e.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.attributes import map_attribute
+from xgpu.dialects.attributes import MANY_RESTS, map_attribute
 from xgpu.dialects.xgpu import LoopOp
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.loop_splits import Split, find_split
@@ -17,11 +17,12 @@ class PeelLoops(Pass):
 
     Two kinds of split, each into two loops with the same carried values threaded through:
 
-    - *The last iteration*: where a constraint can fail only in the last iteration of a range variable, that iteration
-      becomes a loop of its own, and the other loop needs no check.
+    - *The last or first iteration*: where a bound can fail only in the last iteration of the outermost range variable,
+      or only in the first one, that iteration becomes a loop of its own, and the other loop needs no check.
     - *The partial vector*: where the innermost variable ``s`` occurs as ``e + c * s``, the first loop runs if the check
       holds for all of ``s``, which is a constraint on ``e`` and no longer one of the innermost loop; the rest runs the
-      second loop, which keeps the check. Few threads get there, so it is marked to stay rolled.
+      second loop, which keeps the check. Few threads get there, so it is marked to stay rolled, unless the loop is
+      marked ``xgpu.many_rests``: then it is marked to be unrolled, so that its accesses overlap.
 
     The order of the points does not change. Loops without points go away. A loop with a barrier or shuffle is not
     split, as which of the two loops a thread executes may differ.
@@ -41,7 +42,7 @@ class PeelLoops(Pass):
     """
 
     NAME: ClassVar[str] = "peel-loops"
-    max_splits: int = 4
+    max_splits: int = 6
     """How often one loop is split; each time the body is copied."""
     max_ops: int = 4096
     """Operations that the copies of one loop's body may have together."""
@@ -62,7 +63,7 @@ class PeelLoops(Pass):
                 replace_op(op, loop.inits)
                 continue
             op.attributes["map"] = map_attribute(map_)
-            split = find_split(map_) if copies and unroll_of(op) != "none" else None
+            split = find_split(map_) if copies and unroll_of(op) is None else None
             if split is not None:
                 copies -= 1
                 pending += _split(op, split)
@@ -80,5 +81,6 @@ def _split(op: ir.Operation, split: Split) -> list[ir.Operation]:
     for loop, map_ in zip(loops, split.maps, strict=True):
         loop.attributes["map"] = map_attribute(map_)
     if split.rest is not None:
-        loops[split.rest].attributes[UNROLL] = ir.StringAttr.get("none")
+        mark = "full" if MANY_RESTS in op.attributes else "none"
+        loops[split.rest].attributes[UNROLL] = ir.StringAttr.get(mark)
     return loops

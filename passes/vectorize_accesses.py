@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import map_attribute, map_of
 from xgpu.dialects.threads import AtomicAddOp, AtomicRmwOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
-from xgpu.indexing.affine import AffineExpr, Dim, constant, dim
+from xgpu.indexing.affine import AffineExpr, Atom, Dim, Mod, constant, dim, weighted_sum
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.atomic_updates import FLOAT_ADD, find_update
 from xgpu.passes.base import Pass, walk
@@ -226,7 +226,7 @@ class _Loop:
             return None
         base = expr - dim(positions[0]) if stride == 1 else expr + dim(positions[0]) - (self._trips - 1)
         used = sorted(base.variables()[0])
-        width = gcd(base.divisor(), self._trips)
+        width = gcd(_multiple(base), self._trips)
         if width < 2 or positions[0] in used or not all(self._is_invariant(operands[i]) for i in used):
             return None
         renamed = {old: dim(new) for new, old in enumerate(used)}
@@ -245,6 +245,25 @@ class _Loop:
         """Tell whether ``value``, used directly in the body, is made outside the loop."""
         owner = value.owner
         return (owner if isinstance(owner, ir.Block) else owner.operation.block) != self._body
+
+
+def _multiple(expr: AffineExpr) -> int:
+    """Return a number that ``expr`` is a multiple of, also where that needs ``x`` and ``x mod 4`` to be congruent."""
+    found = expr.divisor()
+    for divisor in sorted({atom.divisor for atom, _ in expr.terms if isinstance(atom, Mod)}, reverse=True):
+        congruent = weighted_sum(
+            [
+                (atom.expr, factor) if isinstance(atom, Mod) and atom.divisor % divisor == 0 else (_alone(atom), factor)
+                for atom, factor in expr.terms
+            ],
+            expr.constant,
+        )
+        found = max(found, gcd(divisor, congruent.divisor()))
+    return found
+
+
+def _alone(atom: Atom) -> AffineExpr:
+    return AffineExpr(((atom, 1),), 0)
 
 
 def _trips(loop: ir.Operation) -> int | None:

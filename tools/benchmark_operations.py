@@ -16,9 +16,10 @@ from xgpu.dtypes import dtype_named
 from xgpu.errors import InvalidInput, XgpuError
 from xgpu.tools import timing
 from xgpu.tools.programs import complex_numbers, elementwise
+from xgpu.tools.programs.base import INTEGERS
 from xgpu.tools.timing import Speeds
 
-TYPES = ("f32", "bf16", "f16", "f64", *elementwise.INTEGERS, *complex_numbers.COMPLEX)
+TYPES = ("f32", "bf16", "f16", "f64", *INTEGERS, *complex_numbers.COMPLEX)
 """The types that operations can be measured in."""
 WORST = 10
 """How many of the slowest operations the table names again."""
@@ -160,8 +161,8 @@ def measure_operations(
 ) -> Report:
     """Measure operations on operands of ``size`` bytes, until ``seconds`` have passed; then the others are skipped.
 
-    ``measure`` takes xgpu's function, XLA's, and the arguments. ``tell`` is given a line after each operation. ``clock`` returns the
-    time in seconds.
+    ``measure`` takes xgpu's function, XLA's, and the arguments. ``tell`` is given a line after each operation.
+    ``clock`` returns the time in seconds.
     """
     start, arrays, report = clock(), _Arrays(size), Report({}, {})
     for number, operation in enumerate(chosen, 1):

@@ -14,7 +14,7 @@ from xgpu.compiler import Kernel, Program, Times, emit_program, timed
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_numpy
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, ToolError
 from xgpu.frontend import load_source
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.fusion.left import nothing_to_compile
@@ -137,8 +137,13 @@ class Compiled:
     def _run_on_device(self, arrays: Sequence[np.ndarray[Any, Any]], target: Any) -> list[np.ndarray[Any, Any]]:
         with jax.enable_x64(True):
             on_device = [jax.device_put(array, target) for array in arrays]
-            results = jax.jit(lambda *tracers: call_program(self, tracers))(*on_device)
-        return [np.asarray(result) for result in results]
+            try:
+                results = jax.jit(lambda *tracers: call_program(self, tracers))(*on_device)
+                return [np.asarray(result) for result in results]
+            except jax.errors.JaxRuntimeError as error:
+                # For example, what JAX makes of a decomposition for a GPU is a call of a library that only runs there.
+                reason = str(error).partition("\n")[0]
+                raise ToolError(f"XLA cannot run the program on {target.platform}: {reason}") from error
 
     def _program(self) -> _Module:
         if not self.has_reference:

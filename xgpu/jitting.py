@@ -6,14 +6,18 @@ makes is replaced by xgpu's kernels. What xgpu cannot compile stays as it is, XL
 """
 
 import functools
+import inspect
 import io
 import threading
+import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 from jax._src import pjit
+from jax._src.api_util import fun_signature, infer_argnums_and_argnames
+from jax._src.sharding_impls import SPMDAxisContext
 from jax.interpreters import mlir
 
 from xgpu import ir
@@ -22,6 +26,7 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import CompilerError, XgpuError
 from xgpu.explanation import Explanation, explain
 from xgpu.frontend import from_jax
+from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
 from xgpu.options import Options
 from xgpu.partitioning import mesh_of, over_mesh, partition_program
@@ -88,13 +93,29 @@ class Jitted:
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """Return which kernels the function becomes for these arguments, and what is left to XLA and why."""
-        static = {key: value for key, value in self._jit_options.items() if key in ("static_argnums", "static_argnames")}
-        static = {key: (value,) if isinstance(value, int | str) else tuple(value) for key, value in static.items()}
-        source = from_jax(self._function, args, kwargs, **static)
+        given = [self._jit_options.get(key) for key in ("static_argnums", "static_argnames")]
+        signature = fun_signature(self._function) or inspect.Signature()
+        numbers, names = infer_argnums_and_argnames(signature, *given)
+        source = from_jax(self._function, args, kwargs, static_argnums=numbers, static_argnames=names)
         return explain(Compiled.from_source(source, default_device(), self._options, []))
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the function traced for these arguments, as a ``jax.stages.Traced``."""
+        return self._jitted.trace(*args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the function lowered for these arguments, as a ``jax.stages.Lowered``."""
+        return self._jitted.lower(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jitted, name)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """Return a method of ``instance``, as a function in the body of a class does."""
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(jit, options=self._options, **self._jit_options), (self._function,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, tree = jax.tree.flatten((args, kwargs))
@@ -126,16 +147,41 @@ def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:
     """Lower a ``jax.jit`` inside another program, and if it is one of ours replace the function that was made."""
     if not name.startswith(_MARK) or _nesting.inside:
         return _lower_jit(ctx, *arguments, name=name, **parameters)
+    platform = _platform(ctx.module_context)
     # What is marked inside is compiled as a part of this.
     _nesting.inside = True
     try:
+        own = None if platform is None else _lower_alone(ctx, arguments, name, parameters)
         results = _lower_jit(ctx, *arguments, name=name, **parameters)
     finally:
         _nesting.inside = False
-    if (platform := _platform(ctx.module_context)) is not None:
+    if platform is not None and own is not None:
         call = [op for op in ir.InsertionPoint.current.block.operations if op.operation.name == "func.call"][-1]
-        _replace_callee(ctx, call.operation, _OPTIONS.get(name.split("::")[1], Options()), platform)
+        _replace_callee(ctx, call.operation, own, _OPTIONS.get(name.split("::")[1], Options()), platform)
     return results
+
+
+def _lower_alone(ctx: Any, arguments: Sequence[Any], name: str, parameters: Mapping[str, Any]) -> bytes:
+    """Return the function as a module of its own, lowered as xgpu has it: some functions stay one operation."""
+    module = ir.Module.create(ir.Location.unknown())
+    alone = ctx.module_context.replace(
+        module=module,
+        ip=ir.InsertionPoint(module.body),
+        symbol_table=ir.SymbolTable(module.operation),
+        cached_primitive_lowerings={},
+        lowering_cache={},
+        lowering_parameters=lowering_parameters(),
+    )
+    _lower_jit(ctx.replace(module_context=alone), *arguments, name=name, **parameters)
+    # JAX also writes a call, where it stands now.
+    calls = [op.operation for op in ir.InsertionPoint.current.block.operations if op.operation.name == "func.call"]
+    function = alone.symbol_table[ir.FlatSymbolRefAttr(calls[-1].attributes["callee"]).value].operation
+    calls[-1].erase()
+    function.attributes["sym_name"] = ir.StringAttr.get("main")
+    function.attributes["sym_visibility"] = ir.StringAttr.get("public")
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()
 
 
 mlir.register_lowering(_jit_p, _lower, cacheable=False)
@@ -144,15 +190,19 @@ mlir.register_lowering(_jit_p, _lower, cacheable=False)
 def _platform(context: Any) -> str | None:
     """Return what a module is lowered for: ``"cuda"`` or ``"cpu"``, None if xgpu has no part in it.
 
-    A program that XLA is to partition over several devices has global shapes, which no kernel will see.
+    A program that XLA is to partition over several devices has global shapes, which no kernel will see; so has the
+    body of a ``shard_map`` over some of a mesh's axes alone.
     """
     (platform, *others) = context.platforms
-    if others or platform not in ("cuda", "cpu") or getattr(context.axis_context, "num_devices", 1) not in (1, None):
+    axes = context.axis_context
+    if isinstance(axes, SPMDAxisContext) and axes.manual_axes != frozenset(axes.mesh.axis_names):
+        return None
+    if others or platform not in ("cuda", "cpu") or getattr(axes, "num_devices", 1) not in (1, None):
         return None
     return str(platform)
 
 
-def _replace_callee(ctx: Any, call: Any, options: Options, platform: str) -> None:
+def _replace_callee(ctx: Any, call: Any, own: bytes, options: Options, platform: str) -> None:
     symbols = ctx.module_context.symbol_table
     name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
     function = symbols[name].operation
@@ -160,7 +210,7 @@ def _replace_callee(ctx: Any, call: Any, options: Options, platform: str) -> Non
         return
     function.attributes[_REPLACED] = ir.UnitAttr.get()
     try:
-        program = _compile(_bytecode(function, symbols), name, options, platform)
+        program = _compile(own, name, options, platform)
     except CompilerError as error:
         warnings.warn(f"xgpu leaves {name} to XLA after an internal error: {error}", stacklevel=2)
         return
@@ -177,42 +227,6 @@ def _replace_callee(ctx: Any, call: Any, options: Options, platform: str) -> Non
 
 _REPLACED = "xgpu.planned"
 """Marks a function of JAX's module that has been looked at: it may be called from several places."""
-
-
-def _bytecode(function: Any, symbols: Any) -> bytes:
-    """Return a module of ``function``, as ``main``, and all that it calls."""
-    needed: dict[str, Any] = {}
-    pending = [function]
-    while pending:
-        each = pending.pop()
-        name = each.attributes["sym_name"].value
-        if name not in needed:
-            needed[name] = each
-            pending += [symbols[callee].operation for callee in _callees(each) if callee in symbols]
-    module = ir.Module.create(function.location)
-    for each in needed.values():
-        copy = each.clone(ir.InsertionPoint(module.body))
-        if each is function:
-            copy.attributes["sym_name"] = ir.StringAttr.get("main")
-            copy.attributes["sym_visibility"] = ir.StringAttr.get("public")
-    stream = io.BytesIO()
-    module.operation.write_bytecode(stream)
-    return stream.getvalue()
-
-
-def _callees(function: Any) -> list[str]:
-    found: list[str] = []
-
-    def visit(op: Any) -> Any:
-        for attribute in ("callee", "decomposition", "called_computations"):
-            if attribute in op.attributes:
-                value = op.attributes[attribute]
-                parts = value if isinstance(value, ir.ArrayAttr) else [value]
-                found.extend(ir.FlatSymbolRefAttr(part).value for part in parts)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    return found
 
 
 def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Compiled:

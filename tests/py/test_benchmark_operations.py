@@ -53,7 +53,7 @@ def test_all_of_them_can_be_called(dtype: str) -> None:
 
 
 def test_arguments_lie_where_functions_are_defined() -> None:
-    seen: dict[str, Any] = {}
+    seen: dict[int, Any] = {}
 
     def measure(ours: Callable[..., Any], theirs: Callable[..., Any], arguments: Sequence[Any]) -> Speeds:
         seen[len(seen)] = np.asarray(theirs(*arguments))
@@ -118,7 +118,7 @@ def test_wrong_sizes(text: str) -> None:
 
 def test_wrong_types() -> None:
     assert parse_types("f32,s8") == ["f32", "s8"]
-    with pytest.raises(InvalidInput, match="operations are measured in f32, .* not in 'f8'"):
+    with pytest.raises(InvalidInput, match=r"operations are measured in f32, .* not in 'f8'"):
         parse_types("f32,f8")
 
 

@@ -4,7 +4,8 @@ Results of one shape are a *part*: a loop whose threads take consecutive element
 the same grid for all parts, that of the largest. If no two slices share elements, each element of the value is so
 computed once. If some do, threads take consecutive elements of the value instead, within the box around all slices, and
 every part takes what lies in its slice: what it has in common with others is then found in the thread's cache
-line. (Source of that iteration space: XLA's emitter of input slices.)
+line. Not so where elements of results share a byte, all of which one thread must write. (Source of that iteration
+space: XLA's emitter of input slices.)
 """
 
 import itertools
@@ -21,6 +22,7 @@ from xgpu.emit.epilogue import Epilogue, epilogues
 from xgpu.emit.loop import elements_per_thread, runs_over
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
+from xgpu.fusion.heroes import is_packed
 from xgpu.fusion.input_slices import SLICE
 from xgpu.fusion.root_indices import at_root_indices
 from xgpu.indexing.access import Shape, integers, shape_of
@@ -57,7 +59,7 @@ class InputSlicesEmitter:
         if not all(part.slices for part in self.parts) or len({op.operands[0] for op in slices}) != 1:
             raise InvalidInput(f"fusion @{fusion.name}: expected its results to follow slices of one value")
         self.source = slices[0].operands[0]
-        self.box = _common_box(self.parts)
+        self.box = None if any(map(is_packed, fusion.results)) else _common_box(self.parts)
         shapes = [part.shape for part in self.parts] if self.box is None else [_shape(self.box)]
         self.elements = max(map(math.prod, shapes))
         self.run = elements_per_thread(fusion, self.elements)

@@ -21,8 +21,8 @@ from xgpu.emit.reduction import Reductions, emit_nest
 from xgpu.emit.reduction_tiling import (
     WARP,
     Groups,
+    alignment,
     best_lanes,
-    common_power_of_two,
     distances,
     groups_per_block,
     power_of_two_below,
@@ -73,14 +73,18 @@ class ColumnTiling:
         shape: ReductionShape,
         widths: Sequence[int],
         accumulators: Sequence[int],
+        starts: Sequence[AffineExpr],
         target: Device,
-        limit: int | None,
+        limit: int,
         in_order: bool,
     ) -> "ColumnTiling":
-        """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each."""
+        """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each.
+
+        ``starts`` are where stretches of columns start in memory, ``limit`` bounds the vector.
+        """
         columns, rows = shape.kept[-1], shape.per_result
-        vector = min(vector_length(widths, limit), power_of_two_below(MOST_ACCUMULATORS // len(accumulators)))
-        vector = common_power_of_two(vector, columns)
+        vector = min(vector_length(widths), limit, power_of_two_below(MOST_ACCUMULATORS // len(accumulators)))
+        vector = math.gcd(min(vector, alignment(starts)), columns)
         vectors, around = columns // vector, shape.results // columns
         bytes_ = max(1, vector * min(widths, default=32) // 8)
         line, least = (min(WARP, max(1, size // bytes_)) for size in (LINE_BYTES, LEAST_BYTES))
@@ -208,8 +212,9 @@ class ColumnReductionEmitter:
             self.reductions.shape,
             self.reductions.widths,
             [-(-element_dtype(value.type).storage_bits // 8) for value in self.reductions.results],
+            self.reductions.starts,
             fusion.device,
-            fusion.options.max_elements_per_thread,
+            self.reductions.longest_vector,
             not self.reductions.is_commutative,
         )
 
@@ -231,8 +236,8 @@ class ColumnReductionEmitter:
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
         block = entry_function(self.fusion, self)
-        inputs = list(block.arguments)[: len(self.fusion.parameter_types)]
-        outputs = list(block.arguments)[len(inputs) :]
+        arguments: Values = list(block.arguments)
+        inputs, outputs = arguments[: len(self.fusion.parameter_types)], arguments[len(self.fusion.parameter_types) :]
         with ir.InsertionPoint(block):
             position = thread_and_block(self.launch_dimensions())
             columns = self._emit_reads(position, inputs, outputs)
@@ -276,7 +281,8 @@ class ColumnReductionEmitter:
             tensors, accumulators = loop.carried_arguments[: len(numbers)], loop.carried_arguments[len(numbers) :]
             stored = self.reductions.emit_stores(inputs, loop.result_arguments, accumulators[:count], tensors)
             YieldOp.build([*stored, *accumulators[count:], *accumulators[:count]])
-        return list(loop.operation.results)[: len(numbers)]
+        results: Values = list(loop.operation.results)
+        return results[: len(numbers)]
 
     def _emit_exchange(self, position: Values, inputs: Values, outputs: Values, columns: list[Values]) -> Values:
         """Combine what the warps have of each column and store the results; return the outputs of the epilogues."""
@@ -290,7 +296,7 @@ class ColumnReductionEmitter:
             with ir.InsertionPoint(others.body):
                 values = [extract(tile, others.result_arguments) for tile in tiles]
                 YieldOp.build(self.reductions.emit_combine(others.carried_arguments, values))
-            accumulators = list(others.operation.results)
+            accumulators: Values = list(others.operation.results)
             YieldOp.build(self.reductions.emit_stores(inputs, indices, accumulators, loop.carried_arguments))
         return list(loop.operation.results)
 
@@ -305,7 +311,8 @@ class ColumnReductionEmitter:
             pairs = zip(accumulators[:count], tensors, strict=True)
             filled = [insert(value, tile, loop.result_arguments) for value, tile in pairs]
             YieldOp.build([*filled, *accumulators[count:], *accumulators[:count]])
-        return list(loop.operation.results)[:count]
+        results: Values = list(loop.operation.results)
+        return results[:count]
 
 
 def _chunks(values: Values, size: int) -> list[Values]:

@@ -18,8 +18,8 @@ from xgpu.emit.reduction import Reductions, emit_nest
 from xgpu.emit.reduction_tiling import (
     WARP,
     Groups,
+    alignment,
     best_lanes,
-    common_power_of_two,
     distances,
     groups_per_block,
     power_of_two_above,
@@ -35,6 +35,8 @@ from xgpu.indexing.indexing_map import IndexingMap
 
 BYTES_PER_THREAD = 256
 """What a thread reads of a row at most if more threads can share the row: blocks are then short, and end together."""
+LONG_BYTES = 2048
+"""The length of a row from which aligned vectors are worth the checks at its ends."""
 EVEN = 0.85
 """The share of lanes with work at which a row counts as evenly divided."""
 LARGEST_SHARED_GROUP = 512
@@ -46,12 +48,15 @@ class RowTiling:
     """Which thread reads what: ``lanes`` along the row, ``outer_lanes`` over the reduced dimensions further out.
 
     Each step reads ``vector`` elements; ``unroll`` and ``outer_unroll`` steps come together. A block has ``groups`` of
-    threads, one for each row. If ``in_order``, a thread's elements are neighbours, so that combining what the threads
-    have in their order is combining the elements in theirs.
+    threads, one for each row. Vectors are counted from where the row starts in memory, or, if ``start`` says where that
+    is, from the last multiple of the vector before: then rows that are not aligned are read by aligned vectors all the
+    same, but for those at their ends. If ``in_order``, a thread's elements are neighbours, so that combining what the
+    threads have in their order is combining the elements in theirs.
     """
 
     shape: ReductionShape
     vector: int
+    start: AffineExpr | None
     lanes: int
     outer_lanes: int
     groups: int
@@ -61,23 +66,35 @@ class RowTiling:
 
     @classmethod
     def of(
-        cls, shape: ReductionShape, widths: Sequence[int], target: Device, limit: int | None, in_order: bool
+        cls,
+        shape: ReductionShape,
+        widths: Sequence[int],
+        starts: Sequence[AffineExpr],
+        target: Device,
+        limit: int,
+        in_order: bool,
     ) -> "RowTiling":
-        """Choose the numbers for arrays whose elements have ``widths`` bits; ``limit`` bounds the vector."""
+        """Choose the numbers for arrays whose elements have ``widths`` bits.
+
+        ``starts`` are where rows start in memory, given by the indices of the extents; ``limit`` bounds the vector.
+        """
         minor, rows = shape.reduced[-1], shape.results
         outer = shape.per_result // minor
-        vector = min(vector_length(widths, limit), power_of_two_below(minor))
-        if rows * outer > 1:
-            # Every row starts at an aligned address then.
-            vector = common_power_of_two(vector, minor)
+        vector = min(vector_length(widths), limit, power_of_two_below(minor))
+        start = None
+        if alignment(starts) < vector:
+            if len(starts) == 1 and not in_order and minor * max(widths, default=0) >= 8 * LONG_BYTES:
+                (start,) = starts
+            else:
+                vector = alignment(starts)
         step = max(1, sum(widths) * vector // 8)
-        vectors = -(-minor // vector)
+        vectors = -(-(minor + (vector - 1 if start else 0)) // vector)
         lanes, outer_lanes = (1, 1) if in_order and outer > 1 else _lanes(rows, outer, vectors, step, target)
         steps, outer_steps = -(-vectors // lanes), -(-outer // outer_lanes)
         unroll = steps_unrolled(steps, step)
         outer_unroll = steps_unrolled(outer_steps, step * steps) if unroll == steps else 1
         groups = groups_per_block(lanes * outer_lanes, rows, target)
-        return cls(shape, vector, lanes, outer_lanes, groups, unroll, outer_unroll, in_order)
+        return cls(shape, vector, start, lanes, outer_lanes, groups, unroll, outer_unroll, in_order)
 
     @property
     def threads(self) -> Groups:
@@ -99,7 +116,9 @@ class RowTiling:
         If there are reduced dimensions further out, two more range variables come first, [outer steps, unrolled].
         """
         threads, minor = self.threads, self.shape.reduced[-1]
-        chunks = -(-minor // (self.vector * self.lanes * self.unroll))
+        # A row that starts inside a vector may end inside one more.
+        reach = minor + (self.vector - 1 if self.start else 0)
+        chunks = -(-reach // (self.vector * self.lanes * self.unroll))
         sizes = [chunks, self.unroll, self.vector]
         around: list[AffineExpr] = []
         inside = [(threads.unit, whole(self.shape.results))]
@@ -115,8 +134,17 @@ class RowTiling:
         step = chunk * self.unroll + unrolled
         turn = lane * (chunks * self.unroll) + step if self.in_order else step * self.lanes + lane
         position = turn * self.vector + element
+        if self.start is not None:
+            start = self._start(delinearize(threads.unit, self.shape.kept), around)
+            position = position + start // self.vector * self.vector - start
         indices = self.shape.indices(delinearize(threads.unit, self.shape.kept), [*around, position])
         return threads.map(sizes, indices, [*inside, (position, whole(minor))])
+
+    def _start(self, kept: Sequence[AffineExpr], outer: Sequence[AffineExpr]) -> AffineExpr:
+        """Return where a row starts in memory, given the indices of the kept and of the outer reduced extents."""
+        assert self.start is not None
+        indices = {False: iter(kept), True: iter(outer)}
+        return self.start.substitute([next(indices[extent.reduced]) for extent in self.shape.extents[:-1]])
 
     def writing(self) -> IndexingMap:
         """Return (thread, block) -> indices of the heroes' results, on the first thread of each row."""
@@ -166,8 +194,9 @@ class RowReductionEmitter:
         self.tiling = RowTiling.of(
             self.reductions.shape,
             self.reductions.widths,
+            self.reductions.starts,
             fusion.device,
-            fusion.options.max_elements_per_thread,
+            self.reductions.longest_vector,
             not self.reductions.is_commutative,
         )
 
@@ -185,8 +214,8 @@ class RowReductionEmitter:
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
         block = entry_function(self.fusion, self)
-        inputs = list(block.arguments)[: len(self.fusion.parameter_types)]
-        outputs = list(block.arguments)[len(inputs) :]
+        arguments: Values = list(block.arguments)
+        inputs, outputs = arguments[: len(self.fusion.parameter_types)], arguments[len(self.fusion.parameter_types) :]
         with ir.InsertionPoint(block):
             position = thread_and_block(self.launch_dimensions())
             accumulators = self._emit_reads(position, inputs, outputs)

@@ -7,21 +7,26 @@ they end as the other results.
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.dialects.attributes import MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, insert, scalar_type
 from xgpu.emit.epilogue import Epilogue, epilogues
+from xgpu.emit.reduction_tiling import MOST_ELEMENTS, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.heroes import forms_of
+from xgpu.fusion.reduction_order import arrays_read
 from xgpu.fusion.reduction_regions import FIRST_EXTREME, is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.indexing.affine import dim, symbol
+from xgpu.indexing.access import ranges, shape_of
+from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.partition.subgraphs import partition
 
@@ -67,6 +72,27 @@ class Reductions:
         parameters = [t for t in self.fusion.parameter_types if math.prod(_shape(t)) >= self.shape.elements]
         outputs = [self.fusion.result_types[i] for i in self.side_outputs]
         return [element_dtype(type_).storage_bits for type_ in (*parameters, *outputs)]
+
+    @property
+    def longest_vector(self) -> int:
+        """The bound of the options on neighbouring elements that a thread reads at once, a power of two."""
+        return power_of_two_below(min(MOST_ELEMENTS, self.fusion.options.max_elements_per_thread or MOST_ELEMENTS))
+
+    @cached_property
+    def starts(self) -> list[AffineExpr]:
+        """Where stretches along the minor-most extent start in the arrays of the operands' size: those that are there.
+
+        Given by dimensions that are the indices of the extents. At least one is given, the operands' own.
+        """
+        sizes = [extent.size for extent in self.shape.extents]
+        places = [dim(i) for i in range(len(sizes))]
+        pairs = list(zip(places, self.shape.extents, strict=True))
+        kept, reduced = ([place for place, extent in pairs if extent.reduced == which] for which in (False, True))
+        extents = IndexingMap(ranges(tuple(sizes)), (), self.shape.indices(kept, reduced))
+        found = [_start(extents, array, map_) for value in self._read for array, map_ in arrays_read(value)]
+        starts = [start for start in found if start is not None]
+        own = linearize(places, sizes) - places[-1]
+        return list(dict.fromkeys([*starts, *([own] if self.side_outputs or not starts else [])]))
 
     @cached_property
     def _read(self) -> list[ir.Value]:
@@ -152,6 +178,8 @@ def emit_nest(map_: IndexingMap, depths: Sequence[int], dims: Values, carried: V
     """
     if len(depths) == 1:
         loop = LoopOp.build(map_, dims, carried)
+        # Rows may end inside a vector, and each does: its elements are not to be waited for one by one.
+        loop.operation.attributes[MANY_RESTS] = ir.UnitAttr.get()
         with ir.InsertionPoint(loop.body):
             YieldOp.build(body(loop.result_arguments, loop.carried_arguments))
         return list(loop.operation.results)
@@ -185,6 +213,19 @@ def split_map(map_: IndexingMap, depth: int) -> tuple[IndexingMap, IndexingMap]:
         ),
     )
     return outer, inner
+
+
+def _start(extents: IndexingMap, array: ir.Value, map_: IndexingMap) -> AffineExpr | None:
+    """Return where a stretch along the last of ``extents`` starts in ``array``, which is read by ``map_``.
+
+    None if the array has fewer elements than there are, or its neighbours are not those of the extent.
+    """
+    if math.prod(shape_of(array)) < extents.box_size() or map_.constraints:
+        return None
+    read = extents.compose(map_)
+    (position,) = replace(read, results=(linearize(read.results, shape_of(array)),)).simplify().results
+    start = position - dim(len(extents.dims) - 1)
+    return None if len(extents.dims) - 1 in start.variables()[0] else start
 
 
 def _shape(type_: ir.Type) -> list[int]:

@@ -31,20 +31,18 @@ BLOCK = 256
 """Threads that a block has if its groups are smaller."""
 
 
-def vector_length(bits: Iterable[int], limit: int | None) -> int:
+def vector_length(bits: Iterable[int]) -> int:
     """Return how many consecutive elements a thread reads in a step, a power of two, given the widths of what it reads.
 
     One access of 16 bytes of the narrowest type, but at most two of the widest.
     """
     widths = list(bits) or [32]
-    length = min(MOST_ELEMENTS, 128 // min(widths), 256 // max(widths))
-    return max(1, min(length, limit or length))
+    return max(1, min(MOST_ELEMENTS, 128 // min(widths), 256 // max(widths)))
 
 
-def common_power_of_two(length: int, size: int) -> int:
-    """Return the largest power of two that divides both."""
-    both = math.gcd(length, size)
-    return both & -both
+def alignment(starts: Sequence[AffineExpr]) -> int:
+    """Return at how many elements, a power of two up to 16, the best aligned of some stretches start."""
+    return max(math.gcd(MOST_ELEMENTS, start.divisor()) for start in starts)
 
 
 def steps_unrolled(steps: int, bytes_per_step: int) -> int:

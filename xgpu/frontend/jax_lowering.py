@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from jax import lax
+from jax._src import pjit
 from jax._src.interpreters import mlir
 
 from xgpu import ir
@@ -19,9 +20,14 @@ _TYPES = ("bfloat16", "float16", "float32", "float64")
 def lowering_parameters() -> mlir.LoweringParameters:
     """Return what to pass to ``Traced.lower``: lgamma becomes CHLO's, and bessel_i0e a custom call of its name.
 
-    Narrower floats are converted to f32 and back. JAX itself lowers digamma and bessel_i1e to CHLO.
+    Narrower floats are converted to f32 and back. JAX itself lowers digamma and bessel_i1e to CHLO. A function of
+    ``xgpu.jit`` that is called becomes what it computes, not kernels of its own.
     """
-    rules = ((lax.lgamma_p, _rule(lax.lgamma_p, _lgamma)), (lax.bessel_i0e_p, _rule(lax.bessel_i0e_p, _bessel_i0e)))
+    rules = (
+        (lax.lgamma_p, _rule(lax.lgamma_p, _lgamma)),
+        (lax.bessel_i0e_p, _rule(lax.bessel_i0e_p, _bessel_i0e)),
+        (pjit.jit_p, pjit._pjit_lowering),
+    )
     return mlir.LoweringParameters(override_lowering_rules=rules)  # type: ignore[arg-type]
 
 

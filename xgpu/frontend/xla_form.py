@@ -4,7 +4,6 @@ import io
 
 import jax
 from jax import lax
-from jax._src.interpreters import mlir
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
@@ -13,22 +12,19 @@ from xgpu.frontend.mhlo import replace
 
 
 def xla_form(module: ir.Module) -> ir.Module:
-    """Return the program with bessel_i0e as JAX lowers it, in functions of the module that are called.
+    """Return the program with bessel_i0e written as JAX lowers it.
 
-    The module itself is returned if it has no such operation, else a copy.
+    The module itself is returned if it has no such operation, else a copy. Works at the ``fusions`` level too.
     """
     if not _operations(module):
         return module
     copy = ir.Module.parse(_bytecode(module), module.context)
-    names: dict[ir.Type, str] = {}
-    with module.context:
-        for op in _operations(copy):
-            type_ = op.results[0].type
-            if type_ not in names:
-                names[type_] = mlir.merge_mlir_modules(copy, "bessel_i0e", _lowered(type_))
-            with ir.InsertionPoint(op), op.location:
-                call = ir.func.CallOp([type_], names[type_], list(op.operands))
-            replace(op, list(call.results))
+    lowered: dict[ir.Type, ir.Module] = {}
+    for op in _operations(copy):
+        type_ = op.results[0].type
+        if type_ not in lowered:
+            lowered[type_] = _lowered(type_)
+        replace(op, _copied(lowered[type_], op))
     return copy
 
 
@@ -45,11 +41,29 @@ def _operations(module: ir.Module) -> list[ir.Operation]:
 
 
 def _lowered(type_: ir.Type) -> ir.Module:
+    """Return what JAX makes of the function of an array of this type: one function without calls."""
     array = ir.RankedTensorType(type_)
-    spec = jax.ShapeDtypeStruct(tuple(array.shape), dtype_of_element(array.element_type).numpy)  # type: ignore[no-untyped-call]
+    element = dtype_of_element(array.element_type).numpy
     with jax.enable_x64(True):
-        lowered = jax.jit(lax.bessel_i0e).lower(spec)
-    return ir.Module.parse(_bytecode(lowered.compiler_ir("stablehlo")), type_.context)
+        spec = jax.ShapeDtypeStruct(tuple(array.shape), element)  # type: ignore[no-untyped-call]
+        lowered = jax.jit(lax.bessel_i0e).lower(spec).compiler_ir("stablehlo")
+    assert lowered is not None
+    return ir.Module.parse(_bytecode(lowered), type_.context)
+
+
+def _copied(function: ir.Module, op: ir.Operation) -> list[ir.Value]:
+    """Copy the operations of a module's only function before ``op``, on its operands, and return what they return."""
+    (main,) = function.body.operations
+    block = main.operation.regions[0].blocks[0]
+    values: dict[ir.Value, ir.Value] = dict(zip(block.arguments, op.operands, strict=True))
+    for inner in block.operations:
+        if inner.operation.name == "func.return":
+            return [values[operand] for operand in inner.operation.operands]
+        copy = inner.operation.clone(ip=ir.InsertionPoint(op))
+        for position, operand in enumerate(inner.operation.operands):
+            copy.operands[position] = values[operand]
+        values.update(zip(inner.operation.results, copy.results, strict=True))
+    raise AssertionError("a function ends with func.return")
 
 
 def _bytecode(module: ir.Module) -> bytes:

@@ -9,8 +9,8 @@ from xgpu.fusion.concatenations import Concatenation, concatenation_of, walk_of
 from xgpu.fusion.groups import Group
 from xgpu.fusion.in_place import updated_operands
 from xgpu.fusion.input_slices import INPUT_SLICES
-from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.fusion.transposes import Transpose, needs_tile, transpose_of
 from xgpu.indexing.access import shape_of
 
@@ -51,6 +51,9 @@ def _loops(group: Group, stored: Stored) -> list[Choice]:
     by_shape: dict[tuple[int, ...], list[ir.Value]] = {}
     for value in group.roots:
         by_shape.setdefault(shape_of(value), []).append(value)
+    if group.heroes:
+        # Contractions: each thread takes long for its element, and which elements neighbours take is of no consequence.
+        return [_choice("loop", (), values) for values in by_shape.values()]
     return [_loop(values, stored) for values in by_shape.values()]
 
 

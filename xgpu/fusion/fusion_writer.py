@@ -75,7 +75,7 @@ class FusionWriter:
                 continue
             if is_constant(value) and value not in aliased:
                 found.add(maker(value))
-            elif self._grouping.is_given(value) or self._grouping.stored_before(value, group.level):
+            elif self._grouping.stored_before(value, group.level):
                 inputs[value] = None
             elif maker(value) not in found:
                 found.add(maker(value))

@@ -14,12 +14,15 @@ from dataclasses import dataclass, field
 from xgpu import ir
 from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
 from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
-from xgpu.fusion.left import VIEWS, reason_to_leave
+from xgpu.fusion.left import CONTRACTIONS, VIEWS, reason_to_leave
 from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
 
 MOST_ROOTS = 16
 """Values that one kernel stores; more would run out of registers and of parameters."""
+
+_MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
+"""Operations that cost next to nothing wherever their result is read."""
 
 
 @dataclass(eq=False)
@@ -58,7 +61,8 @@ class Grouping:
             if self.is_given(value):
                 continue
             if leave_scalars and (scalars := self._scalars_of(value)) is not None:
-                self._left.update((op, self._level(op.results[0])) for op in scalars if op not in self._left)
+                for op in scalars:
+                    self._leave_too(op)
             else:
                 self._store(value)
 
@@ -69,16 +73,18 @@ class Grouping:
 
     @property
     def left(self) -> list[tuple[int, ir.Operation]]:
-        """What is left to XLA, in an order in which it can run, each with its level: it comes before kernels of that."""
-        return sorted(((level, op) for op, level in self._left.items()), key=lambda each: (each[0], self._order[each[1]]))
+        """What is left to XLA, in an order in which it can run, each with its level: before kernels of that level."""
+        return sorted(
+            ((level, op) for op, level in self._left.items()), key=lambda each: (each[0], self._order[each[1]])
+        )
 
     def is_given(self, value: ir.Value) -> bool:
         """Whether ``value`` is an argument, or comes from around the block."""
         return value not in self._made
 
     def stored_before(self, value: ir.Value, level: int) -> bool:
-        """Whether a kernel of a lower level than ``level`` stores ``value``."""
-        return value in self._stored and self._stored[value].level < level
+        """Whether ``value`` is there for a kernel of ``level`` to read: given, or stored by one of a lower level."""
+        return self.is_given(value) or (value in self._stored and self._stored[value].level < level)
 
     def _level(self, value: ir.Value) -> int:
         return self._levels.get(value, 0)
@@ -96,6 +102,8 @@ class Grouping:
         for operand in op.operands:
             if operand in self._open:
                 self._store(operand)
+            if op.name in CONTRACTIONS:
+                self._store_computed(operand)
         level = max((self._level(operand) for operand in op.operands), default=0)
         self._levels.update(dict.fromkeys(op.results, level))
         if kind is not None:
@@ -129,23 +137,32 @@ class Grouping:
                 pending += maker(each).operands
             else:
                 self._store(each)
-        for op in reversed(views):
-            self._left.setdefault(op, max((self._level(operand) for operand in op.operands), default=0))
+        for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
+            self._leave_too(op)
+
+    def _leave_too(self, op: ir.Operation) -> None:
+        """Leave ``op`` to XLA, though kernels may make it as well; what it reads is stored or left before.
+
+        Its level is found anew: what it reads may have been stored after ``op`` was placed.
+        """
+        if op not in self._left:
+            self._left[op] = max((self._level(operand) for operand in op.operands), default=0)
+            self._levels.update(dict.fromkeys(op.results, self._left[op]))
 
     def _scalars_of(self, value: ir.Value) -> list[ir.Operation] | None:
         """Return the operations that make ``value``, in order, if they and all they read are scalars, else None."""
-        pending, found = [value], []
+        pending, found = [value], set[ir.Operation]()
         while pending:
             each = pending.pop()
             if shape_of(each):
                 return None
-            if not self.is_given(each) and each not in self._stored:
-                op = maker(each)
-                if len(op.regions):
-                    return None
-                found.append(op)
-                pending += op.operands
-        return list(dict.fromkeys(reversed(found)))
+            if self.is_given(each) or each in self._stored or maker(each) in found:
+                continue
+            if len(maker(each).regions):
+                return None
+            found.add(maker(each))
+            pending += maker(each).operands
+        return sorted(found, key=lambda op: self._order[op])
 
     def _in_place_kind(self, op: ir.Operation) -> HeroKind | None:
         """Return the kind of ``op`` if it is to update an array in place."""
@@ -160,12 +177,13 @@ class Grouping:
     def _update_in_place(self, op: ir.Operation, kind: HeroKind) -> None:
         """Have a kernel make ``op`` in the memory of what it updates, which the kernel reads for nothing else."""
         targets = updated_operands(op)
+        level = max(self._level(operand) for operand in op.operands)
         for operand in dict.fromkeys(op.operands):
-            if not self.is_given(operand) and (operand in self._open or self._reads(operand, targets)):
+            if not self.is_given(operand) and (operand in self._open or self._reads(operand, targets, level)):
                 self._store(operand)
         level = max(self._level(operand) for operand in op.operands)
         group = self._group(kind, level)
-        if any(self._interfere(op, hero) for hero in group.heroes):
+        if any(self._interfere(op, hero, level) for hero in group.heroes):
             group = self._latest[kind, level] = Group(kind, level)
             self._groups.append(group)
         group.heroes.append(op)
@@ -174,21 +192,20 @@ class Grouping:
             self._stored[value] = group
             self._levels[value] = level + 1
 
-    def _interfere(self, op: ir.Operation, other: ir.Operation) -> bool:
-        """Whether one of two operations updates what the other updates or reads."""
+    def _interfere(self, op: ir.Operation, other: ir.Operation, level: int) -> bool:
+        """Whether one of two operations updates what the other updates or reads, in a kernel of ``level``."""
         pairs = ((op, updated_operands(other)), (other, updated_operands(op)))
-        return any(self._reads(operand, targets) for each, targets in pairs for operand in each.operands)
+        return any(self._reads(operand, targets, level) for each, targets in pairs for operand in each.operands)
 
-    def _reads(self, value: ir.Value, targets: Sequence[ir.Value]) -> bool:
-        """Whether a kernel that computes ``value`` reads one of ``targets``."""
+    def _reads(self, value: ir.Value, targets: Sequence[ir.Value], level: int) -> bool:
+        """Whether a kernel of ``level`` that computes ``value`` reads one of ``targets``."""
         pending, seen = [value], {value}
         while pending:
             value = pending.pop()
             if value in targets:
                 return True
-            owner = value.owner
-            if value not in self._stored and not self.is_given(value) and not isinstance(owner, ir.Block):
-                operands = set(owner.operation.operands) - seen
+            if not self.stored_before(value, level):
+                operands = set(maker(value).operands) - seen
                 seen |= operands
                 pending += operands
         return False
@@ -212,6 +229,17 @@ class Grouping:
         group.forms[result] = form
         self._open[result] = group
         return True
+
+    def _store_computed(self, value: ir.Value) -> None:
+        """Have ``value`` stored, which is read many times over, unless it is a matter of indices to read it elsewhere."""
+        while not self.is_given(value) and value not in self._stored:
+            op = maker(value)
+            if op.name not in _MOVES:
+                self._store(value)
+            elif op.operands:
+                value = op.operands[0]
+                continue
+            return
 
     def _store(self, value: ir.Value) -> None:
         """Have a kernel store ``value``: that of its hero, or a loop over its shape."""

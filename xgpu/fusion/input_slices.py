@@ -16,8 +16,8 @@ SLICE = "stablehlo.slice"
 def merge_slices(groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]) -> list[Group]:
     """Return ``groups`` with those loops made one that store slices of the same value, at the same level.
 
-    What is stored may follow its slices element by element. ``stored_before`` tells whether a kernel of a lower level
-    than the given one stores a value. What is new stands where the first group stood that it replaces.
+    What is stored may follow its slices element by element. ``stored_before`` tells whether a value is stored, or
+    given, before kernels of a level run. What is new stands where the first group stood that it replaces.
     """
     alike: dict[tuple[ir.Value, int], list[tuple[Group, list[ir.Operation]]]] = {}
     for group in groups:

@@ -14,9 +14,12 @@ from xgpu.indexing.hlo_maps import accesses, explanation, handled_ops
 VIEWS = frozenset(f"stablehlo.{name}" for name in ("constant", "iota", "reshape", "transpose", "broadcast_in_dim"))
 """Operations that XLA folds into what reads them, such as a matrix multiplication."""
 
-_PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
+CONTRACTIONS = frozenset(("stablehlo.dot_general", "stablehlo.convolution"))
+"""Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a launch of a library's kernel costs more than plain loops."""
+_SHORT_SUM = 128
+"""Products of a sum up to which that is so: a thread of a loop waits some 600 cycles for the operands of every eight."""
 
 
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
@@ -31,14 +34,14 @@ def reason_to_leave(op: ir.Operation) -> str | None:
     """Return why ``op`` is left to XLA; None if kernels make it."""
     if op.name in CONTROL_FLOW:
         return "control flow; the blocks it runs are compiled"
-    if op.name in _PRODUCTS and _products(op) > _FEW_PRODUCTS:
+    if op.name in CONTRACTIONS and not _is_small(op):
         return "matrix multiplication, for which XLA has libraries"
     if in_place_kind(op) is not None or hero_kind(op) is not None:
         return None
     return None if op.name in handled_ops() else f"operation not supported{explanation(op)}"
 
 
-def _products(op: ir.Operation) -> int:
-    """Return how many multiplications a contraction takes."""
-    symbols = accesses(op)[0].map.symbols
-    return math.prod(shape_of(op.results[0])) * math.prod(interval.size for interval in symbols)
+def _is_small(op: ir.Operation) -> bool:
+    """Whether a contraction takes so few multiplications, in all and for each result, that kernels make it."""
+    each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
+    return each <= _SHORT_SUM and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS

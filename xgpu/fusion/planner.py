@@ -1,8 +1,8 @@
 """Decides which operations of a program become which kernel, and writes the ``fusions`` level.
 
 Which values kernels store is decided in `xgpu.fusion.groups`; each kernel computes what else it needs from arguments
-and from what was stored before. What is left to XLA stays in ``@main`` between the calls, and blocks of control flow are
-planned like ``@main`` itself. Results without elements need no kernel.
+and from what was stored before. What is left to XLA stays in ``@main`` between the calls, and blocks of control flow
+are planned like ``@main`` itself. Results without elements need no kernel.
 """
 
 import itertools

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.nested_concatenations import flatten_concatenations
+from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.split_reductions import split_reductions
@@ -13,7 +14,13 @@ from xgpu.options import Options
 Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
 """Rewrites a function for a device and options."""
 
-REWRITES: tuple[Rewrite, ...] = (flatten_concatenations, rewrite_scatters, rewrite_reductions, split_reductions)
+REWRITES: tuple[Rewrite, ...] = (
+    flatten_concatenations,
+    rewrite_scatters,
+    rewrite_reductions,
+    order_reductions,
+    split_reductions,
+)
 """Every rewrite, in order."""
 
 

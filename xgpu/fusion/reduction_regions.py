@@ -63,7 +63,7 @@ def _parts(value: ir.Value, name: str) -> list[ir.Value] | None:
 
 
 def _compares(value: ir.Value, direction: str, left: ir.Value, right: ir.Value) -> bool:
-    if _parts(value, "compare") != [left, right]:
+    if isinstance(value.owner, ir.Block) or _parts(value, "compare") != [left, right]:
         return False
     found = value.owner.operation.attributes
     if "compare_type" in found and ir.stablehlo.ComparisonTypeAttr(found["compare_type"]).value == "TOTALORDER":

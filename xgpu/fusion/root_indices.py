@@ -8,7 +8,7 @@ from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 
 Stored = Callable[[ir.Value], bool]
-"""Whether a value is stored before a kernel runs, so that it reads it, as it does arguments."""
+"""Whether a value is stored before a kernel runs, or comes from around its block, so that it reads it."""
 
 
 def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:

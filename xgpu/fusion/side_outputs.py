@@ -20,7 +20,7 @@ _MOVING = ("stablehlo.transpose", "stablehlo.concatenate")
 def merge_side_outputs(groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]) -> list[Group]:
     """Return ``groups`` with loops made part of reductions of arrays of the same shape, where both read one array.
 
-    ``stored_before`` tells whether a kernel of a lower level than the given one stores a value.
+    ``stored_before`` tells whether a value is stored, or given, before kernels of a level run.
     """
     found: dict[tuple[int, tuple[int, ...]], list[Group]] = {}
     for group in groups:

@@ -119,10 +119,10 @@ def _for_all_multiprocessors(shape: ReductionShape, commutes: bool, target: Devi
         blocks = shape.results // columns * -(-columns * folded // LINE)
     wanted = -(-BLOCKS_PER_MULTIPROCESSOR * target.sm_count // blocks)
     count = min(wanted, shape.elements // (blocks * SMALLEST_PART))
-    return _cut(shape, count, folded) if count * folded > 1 else None
+    return cut(shape, count, folded) if count * folded > 1 else None
 
 
-def _cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
+def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
     """Make about ``count`` parts along the first reduced dimensions, and fold the last one into the columns."""
     sizes = {i: shape.shape[i] for i in shape.dimensions}
     several = [i for i, size in sizes.items() if size > 1]

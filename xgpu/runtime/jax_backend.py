@@ -18,6 +18,7 @@ from jax.interpreters import mlir
 from xgpu import ir
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
+from xgpu.frontend.xla_form import xla_form
 from xgpu.runtime.host_program import HostLaunch
 from xgpu.runtime.program import CompiledKernel, CompiledProgram
 
@@ -125,7 +126,7 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     """Write a call of the program's function, and that function, with launches in the place of calls of kernels."""
     stream = io.BytesIO()
     assert program.main is not None
-    program.main.operation.write_bytecode(stream)
+    xla_form(program.main).operation.write_bytecode(stream)
     target = context.module_context
     module = ir.Module.parse(stream.getvalue(), target.context)
     kernels = {kernel.name: kernel for kernel in program.kernels}

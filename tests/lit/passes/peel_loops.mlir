@@ -26,13 +26,16 @@ func.func @partial_vector(%x: f32) -> f32 {
 
 // -----
 
-// A partial vector at the beginning: the rest comes first, which keeps the order of the points.
+// A partial vector at the beginning: the rest comes first, which keeps the order of the points. The iterations after the
+// first one need no check.
 
 // CHECK-LABEL: func.func @partial_vector_first
 // CHECK:         %[[REST:.*]] = "xgpu.loop"
 // CHECK:         }) {map = #xgpu.map<(d0)[s0, s1] -> (s1 - 2), d0 in [0, 0], s0 in [0, 0], s1 in [2, 3]>, xgpu.unroll = "none"}
-// CHECK-NEXT:    "xgpu.loop"(%{{.*}}, %[[REST]]) ({
-// CHECK:         }) {map = #xgpu.map<(d0)[s0, s1] -> ({{.*}}), d0 in [0, 127], s0 in [0, 1], s1 in [0, 3], d0 + s0 * 128 in [1, 255]>}
+// CHECK-NEXT:    %[[FIRST:.*]] = "xgpu.loop"(%{{.*}}, %[[REST]]) ({
+// CHECK:         }) {map = #xgpu.map<(d0)[s0, s1] -> (d0 * 4 + s1 - 2), d0 in [1, 127], s0 in [0, 0], s1 in [0, 3]>}
+// CHECK-NEXT:    "xgpu.loop"(%{{.*}}, %[[FIRST]]) ({
+// CHECK:         }) {map = #xgpu.map<(d0)[s0, s1] -> (d0 * 4 + s1 + 510), d0 in [0, 127], s0 in [1, 1], s1 in [0, 3]>}
 func.func @partial_vector_first(%x: f32) -> f32 {
   %tid = gpu.thread_id x upper_bound 128
   %r = "xgpu.loop"(%tid, %x) ({
@@ -40,6 +43,28 @@ func.func @partial_vector_first(%x: f32) -> f32 {
     %n = arith.negf %a : f32
     "xgpu.yield"(%n) : (f32) -> ()
   }) {map = #xgpu.map<(d0)[s0, s1] -> (s0 * 512 + d0 * 4 + s1 - 2), d0 in [0, 127], s0 in [0, 1], s1 in [0, 3],
+      s0 * 512 + d0 * 4 + s1 - 2 in [0, 2000]>} : (index, f32) -> f32
+  return %r : f32
+}
+
+// -----
+
+// Partial vectors at both ends, as those of a row that starts anywhere: the iterations between need no check.
+
+// CHECK-LABEL: func.func @partial_vectors_at_both_ends
+// CHECK:         d0 in [0, 0], s0 in [0, 0], s1 in [2, 3]>, xgpu.unroll = "none"}
+// CHECK:         d0 in [1, 127], s0 in [0, 0], s1 in [0, 3]>}
+// CHECK:         d0 in [0, 127], s0 in [1, 2], s1 in [0, 3]>}
+// CHECK:         d0 in [0, 115], s0 in [3, 3], s1 in [0, 3]>}
+// CHECK:         d0 in [116, 116], s0 in [3, 3], s1 in [0, 2]>, xgpu.unroll = "none"}
+// CHECK-NOT:     xgpu.loop
+func.func @partial_vectors_at_both_ends(%x: f32) -> f32 {
+  %tid = gpu.thread_id x upper_bound 128
+  %r = "xgpu.loop"(%tid, %x) ({
+  ^bb0(%s0: index, %s1: index, %i: index, %a: f32):
+    %n = arith.negf %a : f32
+    "xgpu.yield"(%n) : (f32) -> ()
+  }) {map = #xgpu.map<(d0)[s0, s1] -> (s0 * 512 + d0 * 4 + s1 - 2), d0 in [0, 127], s0 in [0, 3], s1 in [0, 3],
       s0 * 512 + d0 * 4 + s1 - 2 in [0, 2000]>} : (index, f32) -> f32
   return %r : f32
 }

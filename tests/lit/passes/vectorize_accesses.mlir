@@ -1,5 +1,30 @@
 // RUN: xgpu-opt %s -p vectorize-accesses --split-input-file | FileCheck %s
 
+// A row of 33 elements that is read from the last multiple of four before it on: 33 * d1 and d1 mod 4 are congruent, so
+// their difference is a multiple of four.
+
+// CHECK-LABEL: func.func @congruent
+// CHECK:         vector.transfer_read %{{.*}} {in_bounds = [true]} : tensor<1056xf32>, vector<4xf32>
+// CHECK-NOT:     tensor.extract
+func.func @congruent(%a: tensor<1056xf32>, %zero: f32) -> f32 {
+  %tid = gpu.thread_id x upper_bound 8
+  %row = gpu.block_id x upper_bound 32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%sum = %zero) -> f32 {
+    %k = "xgpu.apply_indexing"(%tid, %row, %s)
+      {map = #xgpu.map<(d0, d1, d2) -> (d0 * 4 + d1 * 33 + d2 - d1 mod 4), d0 in [0, 7], d1 in [0, 31], d2 in [0, 3]>}
+      : (index, index, index) -> index
+    %x = tensor.extract %a[%k] : tensor<1056xf32>
+    %y = arith.addf %sum, %x : f32
+    scf.yield %y : f32
+  }
+  return %r : f32
+}
+
+// -----
+
 // Reads and writes of four consecutive elements; the same base is read once.
 
 // CHECK-LABEL: func.func @elementwise

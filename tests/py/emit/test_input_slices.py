@@ -53,6 +53,14 @@ def test_slices_that_share_elements(spec):
         np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("spec", ["s4[7,9]", "u2[33,65]"])
+def test_slices_that_share_elements_of_which_several_are_in_a_byte(spec):
+    compiled, results, x = run(lambda x: (x[:, 1:4], x[1:3], x[2:, 5:], x[:, 2:7]), spec)
+    assert emitters(compiled) == ["input_slices"]
+    for result, expected in zip(results, (x[:, 1:4], x[1:3], x[2:, 5:], x[:, 2:7]), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
 def test_slices_that_skip_elements():
     compiled, results, x = run(lambda x: (x[:, ::2], x[1:, 1::2], x[:, :3]), "s32[33,65]")
     assert emitters(compiled) == ["input_slices"]

@@ -13,6 +13,7 @@ from xgpu.emit.reduce_column import ColumnTiling
 from xgpu.emit.reduce_row import RowTiling
 from xgpu.emit.reduction_tiling import WARP
 from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.indexing.affine import AffineExpr, dim, linearize
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -29,6 +30,8 @@ ROWS: list[Case] = [
     ((31, 31), (1,)),
     ((33, 32), (1,)),
     ((5, 1024), (1,)),
+    ((5, 1023), (1,)),
+    ((3, 4, 1027), (0, 2)),
     ((1000, 16), (1,)),
     ((3, 5, 33), (2,)),
     ((4, 3, 20), (1, 2)),
@@ -71,15 +74,35 @@ def at(map_: IndexingMap, dims: Sequence[Any], symbols: Sequence[Any]) -> np.nda
     return np.asarray(map_.results[0].evaluate(list(dims), list(symbols)))
 
 
+def own_start(shape: ReductionShape) -> AffineExpr:
+    """Where a stretch along the minor-most extent starts in an array of the shape itself."""
+    sizes = [extent.size for extent in shape.extents]
+    places = [dim(i) for i in range(len(sizes))]
+    return linearize(places, sizes) - places[-1]
+
+
+def row_tiling(*case: tuple[int, ...], width: int = 32, in_order: bool = False) -> RowTiling:
+    shape = ReductionShape(*case)
+    return RowTiling.of(shape, [width], [own_start(shape)], device("sm_90a"), 16, in_order)
+
+
+def column_tiling(*case: tuple[int, ...], width: int = 32, in_order: bool = False) -> ColumnTiling:
+    shape = ReductionShape(*case)
+    return ColumnTiling.of(shape, [width], [4], [own_start(shape)], device("sm_90a"), 16, in_order)
+
+
 def rows_of(case: Case, widths: list[int], in_order: bool) -> Iterator[RowTiling]:
     for target in devices():
-        yield RowTiling.of(ReductionShape(*case), widths, target, None, in_order)
+        shape = ReductionShape(*case)
+        for starts in ([own_start(shape)], [own_start(shape) + 3], [own_start(shape), own_start(shape) + 1]):
+            yield RowTiling.of(shape, widths, starts, target, 16, in_order)
 
 
 def columns_of(case: Case, widths: list[int], in_order: bool) -> Iterator[ColumnTiling]:
     for target in devices():
         for accumulators in ([4], [1, 16]):
-            yield ColumnTiling.of(ReductionShape(*case), widths, accumulators, target, None, in_order)
+            shape = ReductionShape(*case)
+            yield ColumnTiling.of(shape, widths, accumulators, [own_start(shape)], target, 16, in_order)
 
 
 @pytest.mark.parametrize("in_order", [False, True])
@@ -121,10 +144,10 @@ def read_by_block(map_: IndexingMap) -> np.ndarray:
 @pytest.mark.parametrize(
     ("tiling", "kept"),
     [
-        (RowTiling.of(ReductionShape((1025,), (0,)), [32], device("sm_90a"), None, True), ()),
-        (RowTiling.of(ReductionShape((5, 1024), (1,)), [16], device("sm_90a"), None, True), (0,)),
-        (ColumnTiling.of(ReductionShape((1025, 3), (0,)), [32], [4], device("sm_90a"), None, True), (1,)),
-        (ColumnTiling.of(ReductionShape((7, 11, 8), (0, 1)), [32], [4], device("sm_90a"), None, True), (2,)),
+        (row_tiling((1025,), (0,), in_order=True), ()),
+        (row_tiling((5, 1024), (1,), width=16, in_order=True), (0,)),
+        (column_tiling((1025, 3), (0,), in_order=True), (1,)),
+        (column_tiling((7, 11, 8), (0, 1), in_order=True), (2,)),
     ],
     ids=str,
 )
@@ -181,22 +204,22 @@ def test_columns_exchange_what_warps_have(case: Case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "widths"),
-    [(((16384, 16384), (1,)), [32]), (((1 << 20, 32), (1,)), [16]), (((64, 512, 8192), (0, 2)), [32])],
+    ("case", "width"),
+    [(((16384, 16384), (1,)), 32), (((1 << 20, 32), (1,)), 16), (((64, 512, 8192), (0, 2)), 32)],
     ids=str,
 )
-def test_large_rows_are_decided_by_reasoning(case: Case, widths: list[int]) -> None:
-    tiling = RowTiling.of(ReductionShape(*case), widths, device("sm_90a"), None, False)
+def test_large_rows_are_decided_by_reasoning(case: Case, width: int) -> None:
+    tiling = row_tiling(*case, width=width)
     assert tiling.reading().is_bijection(case[0]) is True
     assert tiling.writing().is_bijection(tiling.shape.result_shape) is True
 
 
 @pytest.mark.parametrize(
-    ("case", "widths"),
-    [(((16384, 16384), (0,)), [32]), (((64, 512, 8192), (1,)), [16]), (((128, 1000, 1000), (1,)), [32])],
+    ("case", "width"),
+    [(((16384, 16384), (0,)), 32), (((64, 512, 8192), (1,)), 16), (((128, 1000, 1000), (1,)), 32)],
     ids=str,
 )
-def test_large_columns_are_decided_by_reasoning(case: Case, widths: list[int]) -> None:
-    tiling = ColumnTiling.of(ReductionShape(*case), widths, [4], device("sm_90a"), None, False)
+def test_large_columns_are_decided_by_reasoning(case: Case, width: int) -> None:
+    tiling = column_tiling(*case, width=width)
     assert tiling.reading().is_bijection(case[0]) is True
     assert math.prod(case[0]) > 1 << 22

@@ -47,6 +47,8 @@ ROW, COLUMN, LOOP = "reduce_row", "reduce_column", "loop"
         ((33, 32), 1, {ROW}),
         ((5, 1023), 1, {ROW}),
         ((3, 8192), 1, {ROW}),
+        ((3, 8191), 1, {ROW}),
+        ((3, 2, 1027), (0, 2), {ROW}),
         ((331, 16), 1, {ROW}),
         ((7, 331, 1), (0, 1), {ROW}),
         ((11, 3, 20), (0, 2), {ROW}),
@@ -240,6 +242,7 @@ def test_several_reductions_and_what_follows_in_one_kernel(axis, emitter):
     [
         ((33, 132), (1,), ROW),
         ((33, 131), (1,), ROW),
+        ((5, 1027), (1,), ROW),
         ((9, 3, 40), (0, 2), ROW),
         ((50, 304), (0,), COLUMN),
         ((511, 3), (0,), COLUMN),

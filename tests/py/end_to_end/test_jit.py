@@ -1,12 +1,15 @@
 """``xgpu.jit`` under JAX's transformations and ways of calling: the same results as ``jax.jit``, by our kernels."""
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import xgpu
 from xgpu import jitting
@@ -121,6 +124,62 @@ def test_trees_defaults_and_static_arguments() -> None:
     a, b = jnp.arange(3.0), jnp.ones((2, 2))
     assert jax.tree.map(jnp.shape, function({"a": a, "b": b})) == ((3,), {"b": [(2, 2)]})
     np.testing.assert_array_equal(function({"a": a, "b": b}, 2.0, power=3)[0], a**3 * 2)
+
+
+def test_methods() -> None:
+    class Scaling:
+        factor = 3.0
+
+        @xgpu.jit(static_argnums=0)
+        def scaled(self, x: jax.Array) -> jax.Array:
+            return x * self.factor
+
+    x, _ = arguments()
+    np.testing.assert_array_equal(Scaling().scaled(x), x * 3)
+
+
+def test_copies() -> None:
+    x, y = arguments()
+    function = copy.deepcopy(copy.copy(xgpu.jit(loss)))
+    np.testing.assert_array_equal(function(x, y), xgpu.jit(loss)(x, y))
+
+
+def test_exported() -> None:
+    launch = "__gpu$xla.gpu.ptx"
+    # JAX wants to be told of calls whose meaning may change with its version.
+    checks = [jax.export.DisabledSafetyCheck.custom_call(launch)]
+    exported = jax.export.export(xgpu.jit(loss), platforms=("cuda",), disabled_checks=checks)(*arguments())
+    assert launch in str(exported.mlir_module())
+
+
+def test_in_a_shard_map_over_some_axes_it_is_left_to_xla(compiled: list[str]) -> None:
+    x, y = arguments()
+    mesh = jax.make_mesh((1, 1), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    for axes in ({"a", "b"}, {"a"}):
+        compiled.clear()
+        function = jax.shard_map(
+            xgpu.jit(loss), mesh=mesh, in_specs=P("a"), out_specs=P(), axis_names=axes, check_vma=False
+        )
+        np.testing.assert_allclose(jax.jit(function)(x, y), loss(x, y), rtol=1e-6)
+        assert len(compiled) == (len(axes) == 2)
+
+
+def test_one_inside_a_compiled_program_is_a_part_of_it() -> None:
+    x, y = arguments()
+    program = xgpu.compile(lambda x, y: xgpu.jit(jnp.tanh)(x) * y, x, y)
+    assert len(program.kernels) == 1
+    np.testing.assert_allclose(program.run(x, y)[0], np.tanh(x) * y, rtol=1e-6)
+
+
+def test_explained_with_static_arguments() -> None:
+    def function(x: jax.Array, times: int, mode: str = "add") -> Any:
+        return [x * i for i in range(times)] if mode == "scale" else x + times
+
+    x, _ = arguments()
+    for static in ({"static_argnames": ("times", "mode")}, {"static_argnums": (1, 2)}, {"static_argnums": (-1, 1)}):
+        assert len(xgpu.jit(function, **static).explain(x, 2, "scale").kernels) == 1
+    by_name = xgpu.jit(function, static_argnums=None, static_argnames="mode")
+    assert len(by_name.explain(x, 2, mode="add").kernels) == 1
 
 
 def test_options_belong_to_the_function() -> None:

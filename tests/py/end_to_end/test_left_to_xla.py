@@ -54,6 +54,27 @@ def _written_in_loop(x: Any, w: Any) -> Any:
     return jax.lax.fori_loop(0, x.shape[0], lambda i, a: a.at[i].set(jnp.cos(a[i - 1]) @ w), x)
 
 
+def _computed_after_a_cond(x: Any, w: Any) -> Any:
+    y = jax.lax.cond(x[0, 0] > 0, lambda: x * 2, lambda: x - 1)
+    return jax.lax.fori_loop(0, 2, lambda i, a: (a + y) * 2, x)
+
+
+def _counters_read_by_a_cond(x: Any, w: Any) -> Any:
+    def step(carried: Any) -> Any:
+        i, j, a = carried
+        next_i = i + 1
+        next_j = next_i * 2 - j
+        return next_i, next_j, jax.lax.cond(a[0, 0] > 0, lambda b: b + next_i, lambda b: b - next_i, a)
+
+    return jax.lax.while_loop(lambda carried: carried[0] < 5, step, (0, 0, x))
+
+
+def _scattered_what_is_sorted_too(x: Any, w: Any) -> Any:
+    y = x[0] * 2
+    more = y + 1
+    return jnp.sort(y), x[0].at[jnp.argsort(x[1])].add(more)
+
+
 PROGRAMS: dict[str, Callable[..., Any]] = {
     "layer": _layer,
     "gradient-of-layer": jax.grad(lambda x, w: jnp.sum(_layer(x, w) ** 2), argnums=(0, 1)),
@@ -68,6 +89,10 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "written-in-loop": _written_in_loop,
     "product-of-transposed": lambda x, w: (x.T + 1) @ (w * 2).T[: x.shape[0]],
     "convolution": lambda x, w: jax.lax.conv(x[None, None], w[None, None, :9, :9], (1, 1), "SAME") + 1,
+    "product-of-views-of-views": lambda x, w: (x + 1).reshape(96, 128, 1).transpose(1, 2, 0).reshape(128, 96) @ x,
+    "computed-after-a-cond": _computed_after_a_cond,
+    "counters-read-by-a-cond": _counters_read_by_a_cond,
+    "scattered-what-is-sorted-too": _scattered_what_is_sorted_too,
     "result-is-an-argument": lambda x, w: (x, w @ w),
 }
 
@@ -104,6 +129,17 @@ def test_the_counter_of_a_loop_is_left_to_xla() -> None:
     text = _planned(_nested_loops, "f32[96,128]", "f32[128,128]")
     assert "call @" in text[text.index("func.func @main") :]
     assert "-> tensor<i32> attributes" not in text
+
+
+def test_counters_that_are_used_often_are_followed_once() -> None:
+    def step(i: Any, carried: Any) -> Any:
+        x, scalar = carried
+        for _ in range(40):
+            scalar = scalar * scalar + scalar
+        return x + scalar, scalar
+
+    text = _planned(lambda x: jax.lax.fori_loop(0, 3, step, (x, 0.1)), "f32[8]")
+    assert text[text.index("func.func @main") :].count("stablehlo.multiply") == 40
 
 
 def test_small_products_are_loops() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import xgpu
 from xgpu.dtypes import dtype_named
 from xgpu.frontend import from_jax
 from xgpu.frontend.xla_form import xla_form
@@ -65,12 +66,25 @@ def test_xla_takes_them_as_jax_makes_them(dtype: str) -> None:
     module = from_jax(function, [f"{dtype}[4]", f"{dtype}[4]"]).module
     form = xla_form(module)
     assert "xgpu.bessel_i0e" in str(module) and "xgpu.bessel_i0e" not in str(form)
-    assert str(form).count("func.func private") == 2
     x, y = np.arange(8.0).reshape(2, 4).astype(dtype_named(dtype).numpy)
     with jax.enable_x64(True):
         expected = [np.asarray(value) for value in jax.jit(function)(x, y)]
     for got, value in zip(Reference(module)([x, y]), expected, strict=True):
         np.testing.assert_allclose(got.astype(np.float64), value.astype(np.float64), rtol=2.0**-7)
+
+
+def test_in_programs_of_which_parts_are_left_to_xla() -> None:
+    """Beside a sort and in a loop's condition."""
+
+    def function(x: Any) -> Any:
+        keys = lax.bessel_i0e(x)
+        ordered = lax.sort_key_val(keys, x * 2)[1]
+        steps = lax.while_loop(lambda n: lax.bessel_i0e(n) > 0.25, lambda n: n + 1, jnp.float32(0))
+        return ordered + lax.bessel_i0e(x), steps
+
+    x = np.linspace(-2, 3, 16, dtype=np.float32)
+    for got, expected in zip(jax.jit(xgpu.jit(function))(x), jax.jit(function)(x), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_what_has_none_of_them_stays_itself() -> None:

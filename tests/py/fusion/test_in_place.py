@@ -38,6 +38,18 @@ def test_updates_that_depend_on_the_operand_are_stored_first() -> None:
     assert found == [("loop", (0, 1), (-1,)), ("scatter", (0, 1, 2), (0,))]
 
 
+def test_updates_are_stored_first_though_what_they_depend_on_is_stored_as_well() -> None:
+    def function(x: Any, i: Any) -> Any:
+        y = x[i] * 2
+        updates = y + 1
+        return jnp.sort(y), x.at[i].add(updates)
+
+    for kernel in xgpu.compile(function, X, ROWS).kernels:
+        updated = [kernel.inputs[alias] for alias in kernel.aliases if alias >= 0]
+        assert all(kernel.inputs.count(value) == 1 for value in updated)
+        assert kernel.emitter == "loop" or len(kernel.inputs) == 3
+
+
 def test_an_operand_that_is_its_own_update_is_copied() -> None:
     found = plan(lambda x: x.at[jnp.arange(40)[::-1]].add(x), X)
     assert [emitter for emitter, _, _ in found] == ["loop", "scatter"]

@@ -6,7 +6,6 @@ Each test of a rule tries thousands of cases: ``@thousands``.
 import os
 import random
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,15 +21,12 @@ thousands = settings(max_examples=30_000 if os.environ.get("XGPU_HYPOTHESIS") ==
 
 DIVISORS = [1, 2, 3, 4, 5, 6, 8, 12, 16]
 
-small = st.integers(-12, 12)
-divisors = st.sampled_from(DIVISORS)
-
 
 class Decisions(random.Random):
     """Random numbers that are read from a string of bytes, all zero after its end.
 
     A case that is made of one of these costs Hypothesis one draw; drawn one by one, the decisions behind an expression
-    take ten times as long as testing it. Failing cases still shrink: less of the string is not zero.
+    take ten times as long as testing it. Failing cases still shrink: ever more of the string is zero.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -55,28 +51,14 @@ class Decisions(random.Random):
 decisions = st.binary(min_size=96, max_size=96).map(Decisions)
 
 
-def intervals(low: int = -12, high: int = 12, longest: int = 14) -> st.SearchStrategy[Interval]:
-    """An interval with at least one member."""
-    return st.builds(lambda lower, more: Interval(lower, lower + more), st.integers(low, high), st.integers(0, longest))
+def make_interval(rng: random.Random, low: int = -12, high: int = 12, longest: int = 14) -> Interval:
+    """Return an interval with at least one member."""
+    lower = rng.randint(low, high)
+    return Interval(lower, lower + rng.randint(0, longest))
 
 
-def exprs(depth: int = 4) -> st.SearchStrategy[AffineExpr]:
-    """Any expression of two dimensions and a symbol: sums, products, quotients and remainders."""
-    return decisions.map(partial(make_expr, depth=depth))
-
-
-def boxes() -> st.SearchStrategy[Box]:
-    """Ranges of two dimensions and a symbol."""
-    return decisions.map(make_box)
-
-
-def maps(results: int = 2, depth: int = 3) -> st.SearchStrategy[IndexingMap]:
-    """A map with two dimensions, one symbol, and up to three constraints of which some say much, some little."""
-    return decisions.map(partial(make_map, results=results, depth=depth))
-
-
-def make_expr(rng: random.Random, depth: int) -> AffineExpr:
-    """Return an expression of at most so many levels of operators."""
+def make_expr(rng: random.Random, depth: int = 4) -> AffineExpr:
+    """Return any expression of two dimensions and a symbol, with at most so many levels of operators."""
     if not depth or rng.randrange(6) == 0:
         return rng.choice([dim(0), dim(1), symbol(0), constant(rng.randint(-12, 12))])
     operand = make_expr(rng, depth - 1)
@@ -93,13 +75,12 @@ def make_expr(rng: random.Random, depth: int) -> AffineExpr:
 
 def make_box(rng: random.Random) -> Box:
     """Return ranges of two dimensions and a symbol."""
-    lower = [rng.randint(-6, 6) for _ in range(3)]
-    first, second, third = (Interval(low, low + rng.randint(0, 9)) for low in lower)
+    first, second, third = (make_interval(rng, -6, 6, 9) for _ in range(3))
     return (first, second), (third,)
 
 
-def make_map(rng: random.Random, results: int, depth: int) -> IndexingMap:
-    """Return a map of two dimensions and a symbol."""
+def make_map(rng: random.Random, results: int = 2, depth: int = 3) -> IndexingMap:
+    """Return a map of two dimensions and a symbol; of up to three constraints some say much, some little."""
     box = make_box(rng)
     constraints = []
     for _ in range(rng.randint(0, 3)):

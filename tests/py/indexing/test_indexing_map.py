@@ -6,19 +6,17 @@ import random
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.py.indexing.indexing_strategies import (
-    Box,
     assert_same_map,
-    boxes,
     decisions,
     grid,
     has_division,
     holds,
     in_domain,
-    intervals,
-    maps,
+    make_box,
+    make_interval,
+    make_map,
     thousands,
 )
 from xgpu.indexing import IndexingMap, Interval, constant, delinearize, dim, linearize, symbol
@@ -31,23 +29,26 @@ def parse(text: str) -> IndexingMap:
 
 
 @thousands
-@given(maps())
-def test_simplified_maps_are_the_same_maps(indexing_map: IndexingMap) -> None:
+@given(decisions)
+def test_simplified_maps_are_the_same_maps(rng: random.Random) -> None:
+    indexing_map = make_map(rng)
     simplified = indexing_map.simplify()
     assert_same_map(simplified, indexing_map)
 
 
 @thousands
-@given(maps())
-def test_simplification_is_at_a_fixpoint(indexing_map: IndexingMap) -> None:
+@given(decisions)
+def test_simplification_is_at_a_fixpoint(rng: random.Random) -> None:
+    indexing_map = make_map(rng)
     once = indexing_map.simplify()
     twice = once.simplify()
     assert (twice.dims, twice.symbols, len(twice.constraints)) == (once.dims, once.symbols, len(once.constraints))
 
 
 @thousands
-@given(maps())
-def test_known_empty_domains_are_empty_and_canonical(indexing_map: IndexingMap) -> None:
+@given(decisions)
+def test_known_empty_domains_are_empty_and_canonical(rng: random.Random) -> None:
+    indexing_map = make_map(rng)
     has_points = in_domain(indexing_map, indexing_map.dims, indexing_map.symbols).any()
     simplified = indexing_map.simplify()
     assert not (has_points and (indexing_map.is_empty() or simplified.is_empty()))
@@ -106,23 +107,21 @@ def test_remainder_that_decides_nothing_leaves_a_constraint(rng: random.Random) 
     assert result.is_empty() or not result.constraints
 
 
-coefficients = st.integers(-9, 9)
-
-
 @thousands
-@given(coefficients, coefficients, coefficients, st.integers(2, 9), intervals(), boxes())
-def test_constrained_quotients_constrain_the_dividend(
-    a: int, b: int, c: int, k: int, bounds: Interval, box: Box
-) -> None:
-    original = IndexingMap(*box, (d0,), (((d0 * a + d1 * b + s0 * c) // k, bounds),))
+@given(decisions)
+def test_constrained_quotients_constrain_the_dividend(rng: random.Random) -> None:
+    a, b, c = (rng.randint(-9, 9) for _ in range(3))
+    quotient = (d0 * a + d1 * b + s0 * c) // rng.randint(2, 9)
+    original = IndexingMap(*make_box(rng), (d0,), ((quotient, make_interval(rng)),))
     result = original.simplify()
     assert_same_map(result, original)
     assert not any(has_division(expr) for expr, _ in result.constraints)
 
 
 @thousands
-@given(st.integers(2, 9), intervals(), intervals())
-def test_constrained_remainders_narrow_to_the_hull(k: int, own: Interval, bounds: Interval) -> None:
+@given(decisions)
+def test_constrained_remainders_narrow_to_the_hull(rng: random.Random) -> None:
+    k, own, bounds = rng.randint(2, 9), make_interval(rng), make_interval(rng)
     original = IndexingMap((own,), (), (d0,), ((d0 % k, bounds),))
     result = original.simplify()
     assert_same_map(result, original)
@@ -138,9 +137,7 @@ def test_constrained_remainders_narrow_to_the_hull(k: int, own: Interval, bounds
 def test_constraints_on_the_same_form_become_one(rng: random.Random) -> None:
     box = (Interval(-9, 9), Interval(-9, 9))
     exprs = [rng.choice([d0 + d1, d0 * 3 - d1, -d0 - d1]) + rng.randint(-9, 9) for _ in range(rng.randint(0, 5))]
-    lower = [rng.randint(-12, 12) for _ in exprs]
-    bounds = [Interval(low, low + rng.randint(0, 14)) for low in lower]
-    original = IndexingMap(box, (), (d0,), tuple(zip(exprs, bounds, strict=True)))
+    original = IndexingMap(box, (), (d0,), tuple((expr, make_interval(rng)) for expr in exprs))
     result = original.simplify()
     assert_same_map(result, original)
     assert result.is_empty() or len(result.constraints) <= 2
@@ -163,8 +160,9 @@ def test_bounds_that_chase_each_other_end() -> None:
 
 
 @thousands
-@given(maps(), maps())
-def test_composition(consumer: IndexingMap, producer: IndexingMap) -> None:
+@given(decisions)
+def test_composition(rng: random.Random) -> None:
+    consumer, producer = make_map(rng), make_map(rng)
     composed = consumer.compose(producer)
     assert composed.dims == consumer.dims and composed.symbols == consumer.symbols + producer.symbols
     box = composed.dims, composed.symbols
@@ -208,8 +206,9 @@ def test_points_contains_and_evaluate() -> None:
 
 
 @thousands
-@given(maps())
-def test_unused_variables_are_removed(indexing_map: IndexingMap) -> None:
+@given(decisions)
+def test_unused_variables_are_removed(rng: random.Random) -> None:
+    indexing_map = make_map(rng)
     if indexing_map.simplify().is_empty():
         return
     for remove, position in ((IndexingMap.remove_unused_dims, 0), (IndexingMap.remove_unused_symbols, 1)):
@@ -233,8 +232,9 @@ def test_what_is_unused() -> None:
 
 
 @thousands
-@given(maps())
-def test_domain_checks_decide_membership(indexing_map: IndexingMap) -> None:
+@given(decisions)
+def test_domain_checks_decide_membership(rng: random.Random) -> None:
+    indexing_map = make_map(rng)
     simplified = indexing_map.simplify()
     checks = simplified.domain_checks(indexing_map.dims, indexing_map.symbols)
     box = indexing_map.dims, indexing_map.symbols

@@ -1,10 +1,11 @@
 """Interval arithmetic gives exact hulls: checked against all members."""
 
+import random
+
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.py.indexing.indexing_strategies import divisors, intervals, thousands
+from tests.py.indexing.indexing_strategies import DIVISORS, decisions, make_interval, thousands
 from xgpu.indexing import Interval
 
 
@@ -24,8 +25,9 @@ def test_properties() -> None:
 
 
 @thousands
-@given(intervals(), intervals())
-def test_binary_operations_are_hulls_of_members(a: Interval, b: Interval) -> None:
+@given(decisions)
+def test_binary_operations_are_hulls_of_members(rng: random.Random) -> None:
+    a, b = make_interval(rng), make_interval(rng)
     pairs = [(x, y) for x in members(a) for y in members(b)]
     assert a + b == hull([x + y for x, y in pairs])
     assert a - b == hull([x - y for x, y in pairs])
@@ -36,8 +38,9 @@ def test_binary_operations_are_hulls_of_members(a: Interval, b: Interval) -> Non
 
 
 @thousands
-@given(intervals(), st.integers(-9, 9))
-def test_operations_with_an_integer(a: Interval, k: int) -> None:
+@given(decisions)
+def test_operations_with_an_integer(rng: random.Random) -> None:
+    a, k = make_interval(rng), rng.randint(-9, 9)
     assert a + k == k + a == a + Interval(k, k)
     assert a - k == a + -k
     assert k - a == hull([k - x for x in members(a)])
@@ -48,15 +51,17 @@ def test_operations_with_an_integer(a: Interval, k: int) -> None:
 
 
 @thousands
-@given(intervals(), divisors)
-def test_division_by_a_constant(a: Interval, k: int) -> None:
+@given(decisions)
+def test_division_by_a_constant(rng: random.Random) -> None:
+    a, k = make_interval(rng, -40, 40, 40), rng.choice(DIVISORS)
     assert a.floordiv(k) == hull([x // k for x in members(a)])
     assert a.mod(k) == hull([x % k for x in members(a)])
 
 
 @thousands
-@given(intervals(), intervals())
-def test_set_operations(a: Interval, b: Interval) -> None:
+@given(decisions)
+def test_set_operations(rng: random.Random) -> None:
+    a, b = make_interval(rng), make_interval(rng)
     both = set(members(a)) & set(members(b))
     assert set(members(a.intersect(b))) == both
     assert a.contains_interval(b) == (both == set(members(b)))

@@ -4,18 +4,17 @@ import math
 import random
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import given
 
 from tests.py.indexing.indexing_strategies import (
     Box,
     assert_same_values,
-    boxes,
     brute_force,
     decisions,
-    exprs,
     has_division,
-    intervals,
+    make_box,
+    make_expr,
+    make_interval,
     thousands,
 )
 from xgpu.indexing import AffineExpr, Interval, constant, delinearize, dim, linearize, simplify_expr, symbol
@@ -25,9 +24,6 @@ from xgpu.indexing.simplify import Simplifier
 d0, d1, s0 = dim(0), dim(1), symbol(0)
 
 Ranges = dict[str, tuple[int, int]]
-
-factors = st.integers(2, 7)
-small = st.integers(-9, 9)
 
 
 def simplify(expr: AffineExpr, **ranges: tuple[int, int]) -> AffineExpr:
@@ -40,8 +36,9 @@ def simplify(expr: AffineExpr, **ranges: tuple[int, int]) -> AffineExpr:
 
 
 @thousands
-@given(exprs(depth=5), boxes())
-def test_any_expression_keeps_its_values(expr: AffineExpr, box: Box) -> None:
+@given(decisions)
+def test_any_expression_keeps_its_values(rng: random.Random) -> None:
+    expr, box = make_expr(rng, depth=5), make_box(rng)
     result = simplify_expr(expr, *box)
     assert_same_values(result, expr, *box)
     values = brute_force(expr, *box)
@@ -99,8 +96,9 @@ def test_examples(expr: AffineExpr, ranges: Ranges, expected: str) -> None:
 
 
 @thousands
-@given(small, exprs(depth=2))
-def test_point_ranges_become_constants(value: int, expr: AffineExpr) -> None:
+@given(decisions)
+def test_point_ranges_become_constants(rng: random.Random) -> None:
+    value, expr = rng.randint(-9, 9), make_expr(rng, depth=2)
     point = Interval(value, value)
     assert simplify_expr(expr, (point, point), (point,)) == constant(expr.evaluate((value, value), (value,)))
 
@@ -117,14 +115,16 @@ def test_mod_without_wrap(rng: random.Random) -> None:
 
 
 @thousands
-@given(factors, small, small)
-def test_multiples_of_the_divisor_leave_mod(k: int, a: int, b: int) -> None:
+@given(decisions)
+def test_multiples_of_the_divisor_leave_mod(rng: random.Random) -> None:
+    k, a, b = rng.randint(2, 12), rng.randint(-9, 9), rng.randint(-9, 9)
     assert simplify((d0 * (a * k) + d1 + b * k) % k) == simplify(d1 % k)
 
 
 @thousands
-@given(factors, factors, factors)
-def test_common_factor_leaves_mod_and_div(g: int, a: int, k: int) -> None:
+@given(decisions)
+def test_common_factor_leaves_mod_and_div(rng: random.Random) -> None:
+    g, a, k = (rng.randint(2, 12) for _ in range(3))
     assert simplify((d0 * (g * a)) % (g * k)) == simplify((d0 * a) % k * g)
     assert simplify((d0 * (g * a)) // (g * k)) == simplify((d0 * a) // k)
 
@@ -139,9 +139,10 @@ def make_sum_of_digits(rng: random.Random) -> AffineExpr:
 
 
 @thousands
-@given(decisions.map(make_sum_of_digits), st.integers(-50, 1280), st.integers(0, 3))
-def test_sums_of_digits_keep_their_values(expr: AffineExpr, start: int, last: int) -> None:
-    simplify(expr, d0=(start, start + 999), d1=(0, last))
+@given(decisions)
+def test_sums_of_digits_keep_their_values(rng: random.Random) -> None:
+    expr, start = make_sum_of_digits(rng), rng.randint(-50, 1280)
+    simplify(expr, d0=(start, start + 999), d1=(0, rng.randint(0, 3)))
 
 
 @thousands
@@ -158,29 +159,33 @@ def test_low_digit_leaves_mod_and_div(rng: random.Random) -> None:
 
 
 @thousands
-@given(factors, factors, small)
-def test_nested_divisions_merge(a: int, b: int, c: int) -> None:
+@given(decisions)
+def test_nested_divisions_merge(rng: random.Random) -> None:
+    a, b, c = rng.randint(2, 12), rng.randint(2, 12), rng.randint(-9, 9)
     assert simplify((d0 // a) // b) == simplify(d0 // (a * b))
     assert simplify((d0 // a + d1 * c) // b) == simplify((d0 + d1 * (a * c)) // (a * b))
 
 
 @thousands
-@given(factors, factors)
-def test_division_of_a_remainder(a: int, b: int) -> None:
+@given(decisions)
+def test_division_of_a_remainder(rng: random.Random) -> None:
+    a, b = rng.randint(2, 40), rng.randint(2, 40)
     result = simplify((d0 % (a * b)) // a)
     assert result == simplify((d0 // a) % b)
     assert str(result) == f"(d0 floordiv {a}) mod {b}"
 
 
 @thousands
-@given(factors, small, small)
-def test_multiples_leave_div(k: int, a: int, b: int) -> None:
+@given(decisions)
+def test_multiples_leave_div(rng: random.Random) -> None:
+    k, a, b = rng.randint(2, 12), rng.randint(-9, 9), rng.randint(-9, 9)
     assert simplify((d0 * (a * k) + d1 + b * k) // k) == simplify(d0 * a + d1 // k + b)
 
 
 @thousands
-@given(factors, st.integers(-40, 40), small, intervals())
-def test_large_coefficients_shrink(k: int, c: int, b: int, interval: Interval) -> None:
+@given(decisions)
+def test_large_coefficients_shrink(rng: random.Random) -> None:
+    k, c, b, interval = rng.randint(2, 12), rng.randint(-40, 40), rng.randint(-9, 9), make_interval(rng)
     result = simplify((d0 * c + b) // k, d0=(interval.lower, interval.upper))
     for atom, _ in result.terms:
         assert not isinstance(atom, Division) or all(abs(inner) < atom.divisor for _, inner in atom.expr.terms)
@@ -198,21 +203,24 @@ def test_small_remainder_leaves_div(rng: random.Random) -> None:
 
 
 @thousands
-@given(st.integers(2, 40), small.filter(bool))
-def test_digits_join(c: int, d: int) -> None:
+@given(decisions)
+def test_digits_join(rng: random.Random) -> None:
+    c, d = rng.randint(2, 60), rng.choice([-1, 1]) * rng.randint(1, 40)
     assert simplify((d0 % c) * d + (d0 // c) * (c * d)) == d0 * d
     assert simplify(d0 - (d0 // c) * c) == simplify(d0 % c)
 
 
 @thousands
-@given(factors, factors)
-def test_digits_of_a_quotient_join(a: int, b: int) -> None:
+@given(decisions)
+def test_digits_of_a_quotient_join(rng: random.Random) -> None:
+    a, b = rng.randint(2, 40), rng.randint(2, 40)
     assert simplify((d0 // (a * b)) * b + (d0 // a) % b) == simplify(d0 // a)
 
 
 @thousands
-@given(exprs(depth=2), st.integers(2, 12), st.integers(2, 12), boxes())
-def test_digits_of_any_expression_join(x: AffineExpr, a: int, b: int, box: Box) -> None:
+@given(decisions)
+def test_digits_of_any_expression_join(rng: random.Random) -> None:
+    x, a, b, box = make_expr(rng, depth=2), rng.randint(2, 12), rng.randint(2, 12), make_box(rng)
     simplifier = Simplifier(*box)
     whole = simplifier.expand(x)
     assert simplifier.expand(x // a * a + x % a) == whole
@@ -222,8 +230,9 @@ def test_digits_of_any_expression_join(x: AffineExpr, a: int, b: int, box: Box) 
 
 
 @thousands
-@given(st.integers(1, 60), factors, st.integers(0, 3))
-def test_reversed_indices_divide_like_forward_ones(size: int, k: int, extra: int) -> None:
+@given(decisions)
+def test_reversed_indices_divide_like_forward_ones(rng: random.Random) -> None:
+    size, k, extra = rng.randint(1, 60), rng.randint(2, 12), rng.randint(0, 3)
     n = size * k
     last = (0, n - 1)
     assert simplify((n - 1 - d0) // k, d0=last) == simplify(size - 1 - d0 // k, d0=last)
@@ -232,15 +241,17 @@ def test_reversed_indices_divide_like_forward_ones(size: int, k: int, extra: int
 
 
 @thousands
-@given(factors, factors, factors)
-def test_remainder_of_a_remainder(k: int, a: int, b: int) -> None:
+@given(decisions)
+def test_remainder_of_a_remainder(rng: random.Random) -> None:
+    k, a, b = (rng.randint(2, 12) for _ in range(3))
     assert simplify((d0 % (k * a) + d1 * b) % k) == simplify((d0 + d1 * b) % k)
 
 
 @thousands
-@given(st.integers(2, 32), st.integers(0, 9))
-def test_padded_stride_divides_like_a_digit(n: int, padding: int) -> None:
-    stride = n + padding
+@given(decisions)
+def test_padded_stride_divides_like_a_digit(rng: random.Random) -> None:
+    n = rng.randint(2, 60)
+    stride = n + rng.randint(0, 40)
     position = (d0 // n) * stride + d0 % n
     assert simplify(position // stride) == simplify(d0 // n)
     assert simplify(position % stride) == simplify(d0 % n)
@@ -256,31 +267,31 @@ def factorizations(n: int, rng: random.Random) -> list[int]:
     return shape
 
 
-def make_position(rng: random.Random) -> tuple[AffineExpr, Box, int, random.Random]:
-    """Return a position in an array as threads or a transposed array give it; its ranges; the array's size; ``rng``."""
+def make_position(rng: random.Random) -> tuple[AffineExpr, Box, int]:
+    """Return a position in an array as threads or a transposed array give it, its ranges, and the array's size."""
     n = math.prod(rng.choice([2, 3, 4, 5, 7]) for _ in range(rng.randint(2, 6)))
     shape = factorizations(n, rng)
     kind = rng.choice(["linear", "threads", "reversed", "transposed"])
     if kind == "threads":
         vector = rng.choice([1, 2, 4])
         threads = (Interval(0, 127), Interval(0, (n - 1) // (128 * vector)))
-        return d0 * vector + d1 * 128 * vector + s0, (threads, (Interval(0, vector - 1),)), n, rng
+        return d0 * vector + d1 * 128 * vector + s0, (threads, (Interval(0, vector - 1),)), n
     dims = tuple(Interval(0, size - 1) for size in shape)
     if kind == "transposed":
         order = rng.sample(range(len(shape)), len(shape))
         found = delinearize(d0, [shape[i] for i in order])
         indices = [found[order.index(i)] for i in range(len(shape))]
-        return linearize(indices, shape), ((Interval(0, n - 1),), ()), n, rng
+        return linearize(indices, shape), ((Interval(0, n - 1),), ()), n
     indices = [dim(i) for i in range(len(shape))]
     if kind == "reversed":
         indices = [size - 1 - i if rng.random() < 0.5 else i for i, size in zip(indices, shape, strict=True)]
-    return linearize(indices, shape), (dims, ()), n, rng
+    return linearize(indices, shape), (dims, ()), n
 
 
 @thousands
-@given(decisions.map(make_position))
-def test_reshapes_of_reshapes_give_back_the_position(case: tuple[AffineExpr, Box, int, random.Random]) -> None:
-    position, box, n, rng = case
+@given(decisions)
+def test_reshapes_of_reshapes_give_back_the_position(rng: random.Random) -> None:
+    position, box, n = make_position(rng)
     current = original = simplify_expr(position, *box)
     for _ in range(4):
         shape = factorizations(n, rng)
@@ -290,18 +301,18 @@ def test_reshapes_of_reshapes_give_back_the_position(case: tuple[AffineExpr, Box
 
 
 @thousands
-@given(decisions.map(make_position))
-def test_simplified_positions_are_simple(case: tuple[AffineExpr, Box, int, random.Random]) -> None:
-    position, box, n, rng = case
+@given(decisions)
+def test_simplified_positions_are_simple(rng: random.Random) -> None:
+    position, box, n = make_position(rng)
     for index in delinearize(position, factorizations(n, rng)):
         once = simplify_expr(index, *box)
         assert simplify_expr(once, *box) == once
 
 
 @thousands
-@given(st.integers(1, 4), st.lists(st.integers(1, 6), min_size=1, max_size=4))
-def test_compatible_reshapes_have_no_divisions(groups: int, inner: list[int]) -> None:
-    split = (groups, *inner)
+@given(decisions)
+def test_compatible_reshapes_have_no_divisions(rng: random.Random) -> None:
+    split = [rng.randint(1, 6) for _ in range(rng.randint(2, 5))]
     dims = tuple(Interval(0, size - 1) for size in split)
     indices = [dim(i) for i in range(len(split))]
     merged = simplify_expr(linearize(indices, split), dims)
@@ -312,11 +323,10 @@ def test_compatible_reshapes_have_no_divisions(groups: int, inner: list[int]) ->
 
 
 @thousands
-@given(intervals(), st.integers(2, 9))
-def test_facts_bound_expressions(fact: Interval, k: int) -> None:
-    form = d0 + d1 * 4
-    dims = (Interval(0, 9), Interval(-3, 9))
-    assume(fact.contains_interval(form.interval(dims)) is False)
+@given(decisions)
+def test_facts_bound_expressions(rng: random.Random) -> None:
+    form, dims = d0 + d1 * 4, (Interval(0, 9), Interval(-3, 9))
+    fact, k = make_interval(rng, -14, 45, 30), rng.randint(2, 9)
     simplifier = Simplifier(dims, (), {form.terms: fact})
     for expr in (form // k, (form * 3 + 1) % k, (form * -2) // k):
         known = brute_force(form, dims)

@@ -26,7 +26,7 @@ class GpuArithmetic(MathBuilder):
     def __init__(self, size: int, grade: int, helpers: Helpers):
         self.target, self.bits, self.grade = "nvvm", 32, grade
         self.layout = LAYOUTS[32]
-        self.call = lambda name, operands: list(helpers[name](self, *operands))  # type: ignore[assignment]
+        self.call = lambda name, operands: list(helpers[name](self, *operands))
         self._size = size
         self._generator = np.random.default_rng(0)
 

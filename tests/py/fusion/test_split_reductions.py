@@ -1,0 +1,71 @@
+"""How reductions are split: parts that make up what is reduced, and how many kernels that takes."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import xgpu
+from xgpu.device import device
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.split_reductions import ALIGNMENT, cut
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from([1, 2, 3, 7, 16, 100, 331, 4096, 100003, 1 << 24]), min_size=1, max_size=4),
+    st.integers(0, 15),
+    st.integers(1, 2000),
+    st.sampled_from([1, 16, 128]),
+)
+def test_parts_make_up_the_whole(sizes: list[int], mask: int, count: int, folded: int) -> None:
+    dimensions = tuple(i for i in range(len(sizes)) if mask >> i & 1)
+    shape = ReductionShape(tuple(sizes), dimensions)
+    if shape.per_result == 1:
+        return
+    parts = cut(shape, count, 1 if shape.is_rows else folded)
+    assert set(parts) == set(dimensions)
+    for i, part in parts.items():
+        assert part.size == sizes[i]
+        assert part.outer * part.middle * part.inner + part.rest == sizes[i]
+        assert min(part.outer, part.middle, part.inner) >= 1
+        assert part.rest < max(2, part.outer * part.inner * ALIGNMENT)
+    assert sum(part.rest > 0 for part in parts.values()) <= 1
+    assert math.prod(part.outer for part in parts.values()) <= 4 * count
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "kernels"),
+    [
+        ((16384, 16384), (1,), 1),
+        ((16384, 16384), (0,), 1),
+        ((16384, 16384), (0, 1), 2),
+        ((4096, 4096), (0,), 1),
+        ((1 << 20, 256), (0,), 2),
+        ((1 << 24, 16), (0,), 2),
+        ((60000,), (0,), 1),
+        ((16, 1 << 22), (1,), 2),
+        ((128, 1 << 22), (1,), 1),
+        ((64, 56, 56, 256), (0, 1, 2), 2),
+        ((64, 256, 56, 56), (0, 2, 3), 1),
+    ],
+    ids=str,
+)
+def test_a_second_kernel_only_where_it_pays(shape: tuple[int, ...], axes: tuple[int, ...], kernels: int) -> None:
+    assert device("sm_90a").sm_count == 132
+    text = _sum_over(shape, axes)
+    assert len(xgpu.compile(text, target="sm_90a").kernels) == kernels
+
+
+def _sum_over(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
+    operand = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    kept = "".join(f"{size}x" for i, size in enumerate(shape) if i not in axes)
+    return f"""
+    func.func @main(%x: {operand}) -> tensor<{kept}f32> {{
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = {list(axes)}
+        : ({operand}, tensor<f32>) -> tensor<{kept}f32>
+      return %0 : tensor<{kept}f32>
+    }}
+    """
