@@ -73,8 +73,7 @@ def explain(program: Compiled) -> Explanation:
     if program.planned is None:
         raise InvalidInput("the program was given at a later level than 'fusions', which says what it is made of")
     fusions = {
-        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation
-        for op in program.planned.body.operations
+        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in program.planned.body.operations
     }
     kernels = tuple(_kernel(program, kernel, fusions[kernel.name]) for kernel in program.kernels)
     left = tuple(
@@ -97,9 +96,7 @@ def _kernel(program: Compiled, kernel: Kernel, fusion: ir.Operation) -> KernelRe
     *operations, end = (op.operation for op in fusion.regions[0].blocks[0].operations)
     root = next((op for op in reversed(operations) if op.results[0] in end.operands), end)
     named = root.name.removeprefix("stablehlo.")
-    return KernelReport(
-        kernel.name, kernel.emitter, named, source_of(root), kernel.grid, kernel.block, moved, seconds
-    )
+    return KernelReport(kernel.name, kernel.emitter, named, source_of(root), kernel.grid, kernel.block, moved, seconds)
 
 
 def _bytes(program: Compiled, number: int) -> int:

@@ -1,8 +1,8 @@
 """Programs over several devices: partitioned here by Shardy's passes, so that kernels see the arrays of one device.
 
 XLA partitions a program after it has been handed over, when a kernel is a call of code that it knows nothing of. So
-what it would do is done before: shardings are propagated, arrays that are needed otherwise get explicit collectives, and
-shapes become those of one device's part.
+what it would do is done before: shardings are propagated, arrays that are needed otherwise get explicit collectives,
+and shapes become those of one device's part.
 """
 
 import io
@@ -98,7 +98,9 @@ def _is_understood(module: ir.Module) -> bool:
     def visit(op: ir.Operation) -> ir.WalkResult:
         nonlocal understood
         if op.name == "func.func" and "arg_attrs" in op.attributes:
-            for argument, described in zip(op.regions[0].blocks[0].arguments, ir.ArrayAttr(op.attributes["arg_attrs"]), strict=True):
+            for argument, described in zip(
+                op.regions[0].blocks[0].arguments, ir.ArrayAttr(op.attributes["arg_attrs"]), strict=True
+            ):
                 if _names_an_axis(str(described)):
                     spread.add(argument)
         is_spread = _SHARDING_ATTRIBUTE in op.attributes and _names_an_axis(str(op.attributes[_SHARDING_ATTRIBUTE]))
@@ -120,7 +122,9 @@ def _names_an_axis(text: str) -> bool:
 
 def _specs(text: str) -> tuple[PartitionSpec, ...]:
     return tuple(
-        PartitionSpec(*(tuple(re.findall(r'"(\w+)"', dimension)) or None for dimension in _DIMENSION.findall(sharding)))
+        PartitionSpec(  # type: ignore[no-untyped-call]
+            *(tuple(re.findall(r'"(\w+)"', dimension)) or None for dimension in _DIMENSION.findall(sharding))
+        )
         for sharding in _SHARDING.findall(text)
     )
 

@@ -231,7 +231,7 @@ class Grouping:
         return True
 
     def _store_computed(self, value: ir.Value) -> None:
-        """Have ``value`` stored, which is read many times over, unless it is a matter of indices to read it elsewhere."""
+        """Have ``value`` stored, which is read many times over, unless reading it elsewhere is a matter of indices."""
         while not self.is_given(value) and value not in self._stored:
             op = maker(value)
             if op.name not in _MOVES:

@@ -19,7 +19,7 @@ CONTRACTIONS = frozenset(("stablehlo.dot_general", "stablehlo.convolution"))
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a launch of a library's kernel costs more than plain loops."""
 _SHORT_SUM = 128
-"""Products of a sum up to which that is so: a thread of a loop waits some 600 cycles for the operands of every eight."""
+"""Products of a sum up to which that is so: a thread waits some 600 cycles for the operands of every eight."""
 
 
 def nothing_to_compile(planned: ir.Module) -> Unsupported:

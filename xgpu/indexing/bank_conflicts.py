@@ -21,7 +21,8 @@ def bank_conflicts(addresses: IndexingMap, element_bytes: int, width: int = 1) -
 
     ``addresses`` maps (thread, ...)[symbols] to one element's address in the tile, counted in elements of
     ``element_bytes``. A thread accesses ``width`` elements at once: those along the last symbol, which the map must
-    keep together. All dimensions but the thread's are taken at their lowest value, and threads outside the domain count too.
+    keep together. All dimensions but the thread's are taken at their lowest value, and threads outside the domain count
+    too.
     """
     (thread, *others), symbols = addresses.dims, addresses.symbols
     steps = symbols[:-1] if width > 1 else symbols

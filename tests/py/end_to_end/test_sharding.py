@@ -89,7 +89,8 @@ for function in (
 
 def test_trees_and_arrays_on_one_device() -> None:
     run("""
-got = agree(xgpu.jit(lambda tree, scale: {"sum": tree["x"] * scale + tree["b"]}), {"x": x, "b": np.ones(32, np.float32)}, 2.0)
+tree = {"x": x, "b": np.ones(32, np.float32)}
+got = agree(xgpu.jit(lambda tree, scale: {"sum": tree["x"] * scale + tree["b"]}), tree, 2.0)
 assert set(got) == {"sum"}
 agree(xgpu.jit(lambda a: a * 2), jnp.ones((4, 4)))
 """)
