@@ -231,15 +231,15 @@ class Grouping:
         return True
 
     def _store_computed(self, value: ir.Value) -> None:
-        """Have ``value`` stored, which is read many times over, unless reading it elsewhere is a matter of indices."""
-        while not self.is_given(value) and value not in self._stored:
-            op = maker(value)
-            if op.name not in _MOVES:
-                self._store(value)
-            elif op.operands:
-                value = op.operands[0]
-                continue
+        """Have ``value`` stored, which is read many times over, unless to read it takes no more than other indices."""
+        if self.is_given(value) or value in self._stored:
             return
+        op = maker(value)
+        if op.name not in _MOVES:
+            self._store(value)
+        elif op.operands:
+            self._store_computed(op.operands[0])
+            self._levels[value] = max(self._level(operand) for operand in op.operands)
 
     def _store(self, value: ir.Value) -> None:
         """Have a kernel store ``value``: that of its hero, or a loop over its shape."""

@@ -1,8 +1,8 @@
 """Compiled kernels kept on disk and in memory, by everything that they were made from.
 
 The folder is ``$XGPU_CACHE_DIR``, else ``xgpu`` in the user's cache folder; ``XGPU_CACHE=off`` keeps nothing on disk.
-Each kernel is one file of JSON whose name is its key and which says its own checksum: what cannot be read is made anew. A
-file appears whole or not at all, so processes may share the folder.
+Each kernel is one file of JSON whose name is its key and which says its own checksum: what cannot be read is made anew.
+A file appears whole or not at all, so processes may share the folder.
 """
 
 import contextlib

@@ -64,9 +64,6 @@ def _only_cuts_edges_off(op: ir.Operation) -> bool:
         for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
         if name in op.attributes
     }
-    padding = (
-        [int(number) for number in ir.DenseIntElementsAttr(op.attributes["padding"])]
-        if "padding" in op.attributes
-        else [0]
-    )
+    given = ir.DenseIntElementsAttr(op.attributes["padding"]) if "padding" in op.attributes else ()
+    padding = [int(given[number]) for number in range(len(given))] or [0]
     return all(set(each) == {1} for each in numbers.values()) and max(padding) <= 0 > min(padding)
