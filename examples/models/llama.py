@@ -91,7 +91,7 @@ def rotate(x: jax.Array, positions: jax.Array, base: float) -> jax.Array:
 def attention(
     config: Config, layer: Tree, cache: Tree, x: jax.Array, start: jax.Array
 ) -> tuple[jax.Array, Tree]:
-    """Return causal attention of ``x``, at positions from ``start`` on, over the cache, and the cache with ``x`` in it."""
+    """Return causal attention of ``x``, at positions from ``start`` on, over the cache, and the cache with it."""
     batch, count, _ = x.shape
     positions = start + jnp.arange(count)
     query = rotate((x @ layer["query"]).reshape(batch, count, config.heads, config.head), positions, config.base)
@@ -129,7 +129,7 @@ def forward(
 
 
 def examples(size: str, dtype: Any = jnp.bfloat16) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """Return programs by name, each with arguments, of size ``"tiny"`` or ``"full"``: a prompt, and a token after it."""
+    """Return programs by name, with arguments, of size ``"tiny"`` or ``"full"``: a prompt, and a token after it."""
     config = replace(TINY if size == "tiny" else Config(), dtype=dtype)
     parameters, cache = initialize(config, jax.random.key(0)), initialize_cache(config)
     prompt = jax.random.normal(jax.random.key(1), (config.batch, config.prompt, config.width), jnp.float32)
