@@ -15,7 +15,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     kernels = kernel_cache()
     if kernels.folder is None:
-        print("nothing is kept on disk: XGPU_CACHE=off")
+        print("nothing is kept: XGPU_CACHE=off")
     elif arguments.clear:
         print(f"{kernels.folder}: {kernels.clear()} kernels removed")
     else:

@@ -1,6 +1,7 @@
 """``xgpu compile``: a program to any of its levels, as text."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ def _run(arguments: argparse.Namespace) -> int:
     for spec in arguments.arg:
         as_usage(parse_spec, spec)
     doing(f"compiling {arguments.source}")
+    # What this command is for is to see the compiler work.
+    os.environ["XGPU_CACHE"] = "off"
     # JAX takes a second to import; wrong usage is told before that.
     from xgpu import compile
 

@@ -1,6 +1,6 @@
 """Compiled kernels kept on disk and in memory, by everything that they were made from.
 
-The folder is ``$XGPU_CACHE_DIR``, else ``xgpu`` in the user's cache folder; ``XGPU_CACHE=off`` keeps nothing on disk.
+The folder is ``$XGPU_CACHE_DIR``, else ``xgpu`` in the user's cache folder; ``XGPU_CACHE=off`` keeps nothing.
 Each kernel is one file of JSON whose name is its key and which says its own checksum: what cannot be read is made anew.
 A file appears whole or not at all, so processes may share the folder.
 """
@@ -52,7 +52,7 @@ def _compiler() -> str:
 
 
 class KernelCache:
-    """The kernels in a folder, or in memory only if there is none."""
+    """The kernels in a folder, of which those used by this process are in memory too; without a folder, none."""
 
     def __init__(self, folder: Path | None):
         self.folder = folder
@@ -66,9 +66,9 @@ class KernelCache:
 
     def put(self, key: str, kernel: CachedKernel) -> None:
         """Keep a kernel. A folder that cannot be written to is no error: the kernel is then kept in memory alone."""
-        self._loaded[key] = kernel
         if self.folder is None:
             return
+        self._loaded[key] = kernel
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             _write(self._path(key), kernel)
