@@ -6,6 +6,7 @@ code only: times depend on the machine, and on what else it does.
 """
 
 import argparse
+import os
 import statistics
 import sys
 import time
@@ -89,6 +90,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("words", nargs="*", help="measure only programs whose name contains one of these")
     parser.add_argument("--repeats", type=int, default=5, help="compilations of each; 5 if left out")
     options = parser.parse_args(argv)
+    # Kernels that were kept would not be compiled.
+    os.environ["XGPU_CACHE"] = "off"
     print(f"{'':20}{''.join(f'{level:>9}' for level in LEVELS)}{'ms':>9}")
     for program in programs():
         if not options.words or any(word in program.name for word in options.words):

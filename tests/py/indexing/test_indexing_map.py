@@ -17,6 +17,7 @@ from tests.py.indexing.indexing_strategies import (
     make_box,
     make_interval,
     make_map,
+    more_decisions,
     thousands,
 )
 from xgpu.indexing import IndexingMap, Interval, constant, delinearize, dim, linearize, symbol
@@ -160,7 +161,7 @@ def test_bounds_that_chase_each_other_end() -> None:
 
 
 @thousands
-@given(decisions)
+@given(more_decisions)
 def test_composition(rng: random.Random) -> None:
     consumer, producer = make_map(rng), make_map(rng)
     composed = consumer.compose(producer)

@@ -1,0 +1,98 @@
+"""Stores values that several kernels would compute again.
+
+Grouping stores what must be stored; everything else is computed wherever it is read. Where kernels of several levels
+need the same value, the first of them may store it for the others. That leaves all levels as they are: kernels of a
+higher level then read it, those of the same level still compute it.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, byte_size, cost_of, elements, launch_bytes
+from xgpu.fusion.groups import Group, Grouping
+from xgpu.fusion.heroes import HeroKind
+from xgpu.fusion.left import VIEWS
+from xgpu.fusion.regions import captured
+from xgpu.indexing.access import shape_of
+
+type _Choice = Mapping[ir.Value, int]
+"""Values to store, each with the level of the kernel that does."""
+
+_ROUNDS = 3
+"""What is stored tells what other values cost, and these what else is worth storing; two rounds are mostly enough."""
+
+
+def store_shared_values(operations: Sequence[ir.Operation], grouping: Grouping, target: Device) -> None:
+    """Have values of a block whose operations are ``operations`` stored where that saves time on ``target``."""
+    choice: _Choice = {}
+    for _ in range(_ROUNDS):
+        before, choice = choice, _Round(grouping, target, choice).choose(operations)
+        if choice == before:
+            break
+    for value, level in reversed(choice.items()):
+        grouping.store_at(value, level)
+
+
+class _Round:
+    """Goes through the program backwards, so that what needs a value is known when it is looked at.
+
+    These are the kernels that store it, and those that compute what is not stored for them. What a value is computed
+    from is not yet decided then; that is assumed to be as it was ``before``.
+    """
+
+    def __init__(self, grouping: Grouping, target: Device, before: _Choice):
+        self._grouping = grouping
+        self._launch = launch_bytes(target)
+        self._before = before
+        self._choice: dict[ir.Value, int] = {}
+
+    def choose(self, operations: Sequence[ir.Operation]) -> _Choice:
+        """Return the values to store, last ones first."""
+        grouping = self._grouping
+        users: dict[ir.Value, dict[Group, None]] = {}
+        for group in grouping.groups:
+            for root in group.roots:
+                users.setdefault(root, {})[group] = None
+        for op in reversed(operations):
+            is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.is_left(op)
+            computing: dict[Group, None] = {}
+            for value in op.results:
+                needed = users.pop(value, {})
+                if needed and is_candidate and elements(value) and not grouping.is_stored(value):
+                    self._consider(value, needed)
+                stored = self._choice.get(value)
+                for group in needed:
+                    if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
+                        computing[group] = None
+            for operand in dict.fromkeys((*op.operands, *captured(op))) if computing else ():
+                if not grouping.is_given(operand):
+                    users.setdefault(operand, {}).update(computing)
+        return self._choice
+
+    def _consider(self, value: ir.Value, needed: dict[Group, None]) -> None:
+        """Choose ``value``, which the kernels ``needed`` compute, if storing it saves time."""
+        first = level = min(group.level for group in needed)
+        is_extra = not any(_can_store(group, value) for group in needed if group.level == first)
+        if is_extra:
+            level = self._grouping.level(value)
+        later = sum(group.level > level for group in needed)
+        if not later:
+            return
+        cost = cost_of(value, lambda each: self._is_stored(each, level + 1))
+        size, again = byte_size(value), cost.bytes + BYTES_PER_INSTRUCTION * cost.instructions * elements(value)
+        if later * (again - size) > size + (self._launch + again if is_extra else 0):
+            self._choice[value] = level
+            if is_extra:
+                needed[Group(HeroKind("loop", shape_of(value)), level)] = None
+
+    def _is_stored(self, value: ir.Value, level: int) -> bool:
+        """Whether kernels of ``level`` can read ``value``."""
+        return self._grouping.stored_before(value, level) or self._before.get(value, level) < level
+
+
+def _can_store(group: Group, value: ir.Value) -> bool:
+    """Whether the kernel of ``group``, which computes ``value``, computes it at its own indices and can store it."""
+    if group.kind.name == "reduce":
+        return shape_of(group.heroes[0].operands[0]) == shape_of(value)
+    return group.kind == HeroKind("loop", shape_of(value))
