@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 type Tree = Any
 
@@ -45,20 +46,19 @@ class Adam:
     weight_decay: float = 0.1
 
 
-def initialize(config: Config, key: jax.Array) -> Tree:
+def initialize(config: Config, seed: int = 0) -> Tree:
     """Return random parameters: normal with deviation 0.02, smaller where a layer adds to the residual stream."""
-    width = config.width
-    keys = iter(jax.random.split(key, 2 + 4 * config.layers))
+    width, random = config.width, np.random.default_rng(seed)
     residual = 0.02 / math.sqrt(2 * config.layers)
 
-    def matrix(rows: int, columns: int, deviation: float = 0.02) -> jax.Array:
-        return deviation * jax.random.normal(next(keys), (rows, columns), jnp.float32)
+    def matrix(rows: int, columns: int, deviation: float = 0.02) -> np.ndarray:
+        return np.float32(deviation) * random.standard_normal((rows, columns), np.float32)
 
     def linear(rows: int, columns: int, deviation: float = 0.02) -> Tree:
-        return {"weight": matrix(rows, columns, deviation), "bias": jnp.zeros(columns)}
+        return {"weight": matrix(rows, columns, deviation), "bias": np.zeros(columns, np.float32)}
 
     def norm() -> Tree:
-        return {"scale": jnp.ones(width), "bias": jnp.zeros(width)}
+        return {"scale": np.ones(width, np.float32), "bias": np.zeros(width, np.float32)}
 
     def layer() -> Tree:
         return {
@@ -125,9 +125,8 @@ def loss(config: Config, parameters: Tree, tokens: jax.Array) -> jax.Array:
     return jnp.mean(jax.nn.logsumexp(logits, -1) - chosen)
 
 
-def initialize_training(config: Config, key: jax.Array) -> Tree:
-    """Return the state of a training: parameters, both moments of Adam, and the number of steps done."""
-    parameters = initialize(config, key)
+def initialize_training(parameters: Tree) -> Tree:
+    """Return the state of a training that starts: parameters, both moments of Adam, and the number of steps done."""
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     return {"parameters": parameters, "first": zeros, "second": zeros, "steps": jnp.int32(0)}
 
@@ -152,9 +151,10 @@ def train_step(config: Config, adam: Adam, state: Tree, tokens: jax.Array) -> tu
 def examples(size: str, dtype: Any = jnp.bfloat16) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Return programs by name, each with arguments, of size ``"tiny"`` or ``"full"``."""
     config = replace(TINY if size == "tiny" else Config(), dtype=dtype)
-    tokens = jax.random.randint(jax.random.key(1), (config.batch, config.positions + 1), 0, config.vocabulary)
-    state = initialize_training(config, jax.random.key(0))
+    random = np.random.default_rng(1)
+    tokens = random.integers(config.vocabulary, size=(config.batch, config.positions + 1), dtype=np.int32)
+    parameters, before, whole = jax.device_put((initialize(config), tokens[:, :-1], tokens))
     return {
-        "forward": (functools.partial(forward, config), (state["parameters"], tokens[:, :-1])),
-        "train": (functools.partial(train_step, config, Adam()), (state, tokens)),
+        "forward": (functools.partial(forward, config), (parameters, before)),
+        "train": (functools.partial(train_step, config, Adam()), (initialize_training(parameters), whole)),
     }

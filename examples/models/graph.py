@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 type Tree = Any
 
@@ -23,20 +24,20 @@ class Config:
     edges: int = 1 << 18
     width: int = 128
     rounds: int = 3
-    rate: float = 1e-3
+    rate: float = 0.01
     dtype: Any = jnp.float32
 
 
 TINY = Config(nodes=37, edges=151, width=16, rounds=2)
 
 
-def initialize(config: Config, key: jax.Array) -> Tree:
+def initialize(config: Config, seed: int = 0) -> Tree:
     """Return random parameters of the rounds, and of the readout of one number."""
-    width, keys = config.width, iter(jax.random.split(key, 4 * config.rounds + 1))
+    width, random = config.width, np.random.default_rng(seed)
 
     def linear(rows: int, columns: int) -> Tree:
-        drawn = jax.random.normal(next(keys), (rows, columns), jnp.float32)
-        return {"weight": (drawn / math.sqrt(rows)).astype(config.dtype), "bias": jnp.zeros(columns, config.dtype)}
+        weight = random.standard_normal((rows, columns), np.float32) / np.float32(math.sqrt(rows))
+        return {"weight": weight.astype(config.dtype), "bias": np.zeros(columns, config.dtype)}
 
     def perceptron() -> list[Tree]:
         return [linear(2 * width, width), linear(width, width)]
@@ -84,14 +85,12 @@ def train_step(
 def examples(size: str, dtype: Any = jnp.float32) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Return programs by name, each with arguments, of size ``"tiny"`` or ``"full"``."""
     config = replace(TINY if size == "tiny" else Config(), dtype=dtype)
-    keys = jax.random.split(jax.random.key(1), 4)
-    nodes = jax.random.normal(keys[0], (config.nodes, config.width), jnp.float32).astype(dtype)
-    senders = jax.random.randint(keys[1], (config.edges,), 0, config.nodes)
-    receivers = jnp.sort(jax.random.randint(keys[2], (config.edges,), 0, config.nodes))
-    wanted = jax.random.normal(keys[3], (config.nodes,), jnp.float32).astype(dtype)
-    parameters = initialize(config, jax.random.key(0))
-    graph = (parameters, nodes, senders, receivers)
+    random = np.random.default_rng(1)
+    nodes = random.standard_normal((config.nodes, config.width), np.float32).astype(dtype)
+    senders, receivers = random.integers(config.nodes, size=(2, config.edges), dtype=np.int32)
+    wanted = random.random(config.nodes, np.float32).astype(dtype)
+    graph = jax.device_put((initialize(config), nodes, senders, np.sort(receivers)))
     return {
         "forward": (functools.partial(forward, config), graph),
-        "train": (functools.partial(train_step, config), (*graph, wanted)),
+        "train": (functools.partial(train_step, config), (*graph, jax.device_put(wanted))),
     }

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 type Tree = Any
 
@@ -43,22 +44,21 @@ class Config:
 TINY = Config(layers=2, width=32, heads=4, groups=2, hidden=56, context=24, prompt=11, batch=2)
 
 
-def initialize(config: Config, key: jax.Array) -> Tree:
+def initialize(config: Config, seed: int = 0) -> Tree:
     """Return random parameters, those of all layers stacked along the first dimension."""
-    keys = iter(jax.random.split(key, 7))
-    shared = config.groups * config.head
+    shared, random = config.groups * config.head, np.random.default_rng(seed)
 
-    def matrix(rows: int, columns: int) -> jax.Array:
-        drawn = jax.random.normal(next(keys), (config.layers, rows, columns), jnp.float32)
-        return (drawn / math.sqrt(rows)).astype(config.dtype)
+    def matrix(rows: int, columns: int) -> np.ndarray:
+        drawn = random.standard_normal((config.layers, rows, columns), np.float32)
+        return (drawn / np.float32(math.sqrt(rows))).astype(config.dtype)
 
     return {
-        "norm1": jnp.ones((config.layers, config.width), config.dtype),
+        "norm1": np.ones((config.layers, config.width), config.dtype),
         "query": matrix(config.width, config.width),
         "key": matrix(config.width, shared),
         "value": matrix(config.width, shared),
         "project": matrix(config.width, config.width),
-        "norm2": jnp.ones((config.layers, config.width), config.dtype),
+        "norm2": np.ones((config.layers, config.width), config.dtype),
         "gate": matrix(config.width, config.hidden),
         "up": matrix(config.width, config.hidden),
         "down": matrix(config.hidden, config.width),
@@ -68,7 +68,7 @@ def initialize(config: Config, key: jax.Array) -> Tree:
 def initialize_cache(config: Config) -> Tree:
     """Return an empty cache: keys and values of [layers, batch, context, groups, head]."""
     shape = (config.layers, config.batch, config.context, config.groups, config.head)
-    return {"key": jnp.zeros(shape, config.dtype), "value": jnp.zeros(shape, config.dtype)}
+    return {"key": np.zeros(shape, config.dtype), "value": np.zeros(shape, config.dtype)}
 
 
 def rms_norm(scale: jax.Array, x: jax.Array) -> jax.Array:
@@ -88,9 +88,7 @@ def rotate(x: jax.Array, positions: jax.Array, base: float) -> jax.Array:
     return jnp.concatenate([left * cosine - right * sine, right * cosine + left * sine], -1).astype(x.dtype)
 
 
-def attention(
-    config: Config, layer: Tree, cache: Tree, x: jax.Array, start: jax.Array
-) -> tuple[jax.Array, Tree]:
+def attention(config: Config, layer: Tree, cache: Tree, x: jax.Array, start: jax.Array) -> tuple[jax.Array, Tree]:
     """Return causal attention of ``x``, at positions from ``start`` on, over the cache, and the cache with it."""
     batch, count, _ = x.shape
     positions = start + jnp.arange(count)
@@ -114,9 +112,7 @@ def feed_forward(layer: Tree, x: jax.Array) -> jax.Array:
     return (jax.nn.silu(x @ layer["gate"]) * (x @ layer["up"])) @ layer["down"]
 
 
-def forward(
-    config: Config, parameters: Tree, cache: Tree, x: jax.Array, start: jax.Array
-) -> tuple[jax.Array, Tree]:
+def forward(config: Config, parameters: Tree, cache: Tree, x: jax.Array, start: jax.Array) -> tuple[jax.Array, Tree]:
     """Return what the layers make of ``x``, [batch, positions, width] at positions from ``start`` on, and the cache."""
 
     def step(x: jax.Array, layer_and_cache: tuple[Tree, Tree]) -> tuple[jax.Array, Tree]:
@@ -131,11 +127,12 @@ def forward(
 def examples(size: str, dtype: Any = jnp.bfloat16) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Return programs by name, with arguments, of size ``"tiny"`` or ``"full"``: a prompt, and a token after it."""
     config = replace(TINY if size == "tiny" else Config(), dtype=dtype)
-    parameters, cache = initialize(config, jax.random.key(0)), initialize_cache(config)
-    prompt = jax.random.normal(jax.random.key(1), (config.batch, config.prompt, config.width), jnp.float32)
-    prompt = prompt.astype(dtype)
+    random = np.random.default_rng(1)
+    prompt = random.standard_normal((config.batch, config.prompt, config.width), np.float32).astype(dtype)
+    start = jax.device_put((initialize(config), initialize_cache(config), prompt))
+    token = jax.device_put(prompt[:, :1])
     run = functools.partial(forward, config)
     return {
-        "prefill": (run, (parameters, cache, prompt, jnp.int32(0))),
-        "decode": (run, (parameters, cache, prompt[:, :1], jnp.int32(config.prompt))),
+        "prefill": (run, (*start, jnp.int32(0))),
+        "decode": (run, (*start[:2], token, jnp.int32(config.prompt))),
     }

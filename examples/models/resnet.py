@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 type Tree = Any
 
@@ -34,24 +35,22 @@ class Config:
 TINY = Config(batch=3, size=10, channels=8, inner=4, outer=16)
 
 
-def initialize(config: Config, key: jax.Array) -> tuple[Tree, Tree]:
+def initialize(config: Config, seed: int = 0) -> tuple[Tree, Tree]:
     """Return random parameters and the running statistics to start with."""
+    random = np.random.default_rng(seed)
     shapes = {
         "reduce": (1, config.channels, config.inner),
         "spatial": (3, config.inner, config.inner),
         "expand": (1, config.inner, config.outer),
         "shortcut": (1, config.channels, config.outer),
     }
-    keys = jax.random.split(key, len(shapes))
     parameters, statistics = {}, {}
-    for (name, (side, inputs, outputs)), each in zip(shapes.items(), keys, strict=True):
-        drawn = jax.random.normal(each, (side, side, inputs, outputs), jnp.float32)
-        parameters[name] = {
-            "kernel": drawn * math.sqrt(2 / (side * side * inputs)),
-            "scale": jnp.ones(outputs),
-            "bias": jnp.zeros(outputs),
-        }
-        statistics[name] = {"mean": jnp.zeros(outputs), "variance": jnp.ones(outputs)}
+    for name, (side, inputs, outputs) in shapes.items():
+        drawn = random.standard_normal((side, side, inputs, outputs), np.float32)
+        zeros, ones = np.zeros(outputs, np.float32), np.ones(outputs, np.float32)
+        kernel = drawn * np.float32(math.sqrt(2 / (side * side * inputs)))
+        parameters[name] = {"kernel": kernel, "scale": ones, "bias": zeros}
+        statistics[name] = {"mean": zeros, "variance": ones}
     return parameters, statistics
 
 
@@ -108,11 +107,12 @@ def train_step(
 def examples(size: str, dtype: Any = jnp.bfloat16) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """Return programs by name, each with arguments, of size ``"tiny"`` or ``"full"``."""
     config = replace(TINY if size == "tiny" else Config(), dtype=dtype)
-    parameters, statistics = initialize(config, jax.random.key(0))
+    random = np.random.default_rng(1)
     shape = (config.batch, config.size, config.size, config.channels)
-    x = jax.random.normal(jax.random.key(1), shape, jnp.float32).astype(dtype)
-    labels = jax.random.randint(jax.random.key(2), (config.batch,), 0, config.outer)
+    x = random.standard_normal(shape, np.float32).astype(dtype)
+    labels = random.integers(config.outer, size=config.batch, dtype=np.int32)
+    start = jax.device_put((*initialize(config), x))
     return {
-        "forward": (functools.partial(block, config), (parameters, statistics, x)),
-        "train": (functools.partial(train_step, config), (parameters, statistics, x, labels)),
+        "forward": (functools.partial(block, config), start),
+        "train": (functools.partial(train_step, config), (*start, jax.device_put(labels))),
     }

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 type Tree = Any
 
@@ -36,18 +37,17 @@ TINY = Config(batch=2, size=8, widths=(8, 16), heads=2, groups=4)
 class _Initializer:
     """Draws parameters; matrices and kernels are scaled to keep the variance."""
 
-    def __init__(self, config: Config, key: jax.Array):
-        self._config, self._key = config, key
+    def __init__(self, config: Config, seed: int):
+        self._config, self._random = config, np.random.default_rng(seed)
 
     def linear(self, *shape: int) -> Tree:
         """Parameters of a product with a matrix, or a convolution's kernel: inputs and outputs come last."""
-        self._key, key = jax.random.split(self._key)
-        drawn = jax.random.normal(key, shape, jnp.float32) / math.sqrt(math.prod(shape[:-1]))
-        return {"weight": drawn.astype(self._config.dtype), "bias": jnp.zeros(shape[-1], self._config.dtype)}
+        weight = self._random.standard_normal(shape, np.float32) / np.float32(math.sqrt(math.prod(shape[:-1])))
+        return {"weight": weight.astype(self._config.dtype), "bias": np.zeros(shape[-1], self._config.dtype)}
 
     def norm(self, width: int) -> Tree:
         """Parameters of a group norm."""
-        return {"scale": jnp.ones(width), "bias": jnp.zeros(width)}
+        return {"scale": np.ones(width, np.float32), "bias": np.zeros(width, np.float32)}
 
     def residual(self, inputs: int, outputs: int) -> Tree:
         """Parameters of a residual block."""
@@ -61,9 +61,9 @@ class _Initializer:
         }
 
 
-def initialize(config: Config, key: jax.Array) -> Tree:
+def initialize(config: Config, seed: int = 0) -> Tree:
     """Return random parameters."""
-    make, widths = _Initializer(config, key), config.widths
+    make, widths = _Initializer(config, seed), config.widths
     deepest = widths[-1]
     return {
         "time": [make.linear(widths[0], 4 * widths[0]), make.linear(4 * widths[0], 4 * widths[0])],
@@ -180,7 +180,7 @@ def examples(size: str, dtype: Any = jnp.bfloat16) -> dict[str, tuple[Callable[.
     """Return programs by name, each with arguments, of size ``"tiny"`` or ``"full"``."""
     config = replace(TINY if size == "tiny" else Config(), dtype=dtype)
     shape = (config.batch, config.size, config.size, config.image)
-    image = jax.random.normal(jax.random.key(1), shape, jnp.float32).astype(dtype)
-    times = jax.random.randint(jax.random.key(2), (config.batch,), 1, config.steps)
-    parameters = initialize(config, jax.random.key(0))
-    return {"denoise": (functools.partial(denoise, config), (parameters, image, times))}
+    random = np.random.default_rng(1)
+    image = random.standard_normal(shape, np.float32).astype(dtype)
+    times = random.integers(1, config.steps, config.batch, np.int32)
+    return {"denoise": (functools.partial(denoise, config), jax.device_put((initialize(config), image, times)))}

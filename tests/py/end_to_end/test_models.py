@@ -111,9 +111,14 @@ def test_same_results_in_f32(model: str, program: str, compiled: Any) -> None:
 @pytest.mark.parametrize(("model", "program"), NARROW)
 @pytest.mark.filterwarnings("error")
 def test_as_accurate_in_bf16(model: str, program: str, compiled: Any) -> None:
-    """What bf16 costs in accuracy, of the f32 results, is at most twice what it costs XLA, or half an ULP."""
+    """What bf16 costs in accuracy, of the f32 results, is at most twice what it costs XLA, or half an ULP.
+
+    XLA has to round where the program does, as kernels do: it may else keep f32 between operations, which gives sums
+    of thousands of numbers that cancel, such as the gradient of a bias, ten times smaller errors.
+    """
     function, arguments = _example(model, program, jnp.bfloat16)
-    got, theirs = (_results(jitted, arguments) for jitted in (compiled(function, arguments), jax.jit(function)))
+    rounding = jax.jit(function, compiler_options={"xla_allow_excess_precision": False})
+    got, theirs = (_results(jitted, arguments) for jitted in (compiled(function, arguments), rounding))
     wide = jax.tree.map(lambda x: x.astype(jnp.float32) if x.dtype == jnp.bfloat16 else x, arguments)
     exact = _results(jax.jit(_example(model, program, jnp.float32)[0]), wide)
     assert got.keys() == exact.keys()
