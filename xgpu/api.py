@@ -81,7 +81,8 @@ class Compiled:
             return str(self.planned)
         if level == "fusions":
             raise InvalidInput("the program was given at a later level than 'fusions'")
-        return "\n// -----\n".join(kernel.text(level) for kernel in self.kernels)
+        several = {id(kernel.modules): kernel for kernel in self.kernels}
+        return "\n// -----\n".join(kernel.text(level) for kernel in several.values())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arrays given as to the original function, on the device that JAX uses; returns what it returns."""

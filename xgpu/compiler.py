@@ -42,7 +42,8 @@ def timed(times: Times, name: str) -> Iterator[None]:
 class Kernel:
     """One kernel at all its levels. Later levels are made when they are first asked for.
 
-    ``inputs`` and ``outputs`` are the numbers of the program's values that the kernel reads and writes.
+    ``inputs`` and ``outputs`` are the numbers of the program's values that the kernel reads and writes. A fusion that
+    is called several times is as many kernels of one name, which share their ``modules``.
     """
 
     name: str
@@ -135,13 +136,18 @@ class Kernel:
 
         ``label`` puts the text of operations at that level into their locations, for messages.
         """
+        if not label and _HOST in self.modules:
+            return self.modules[_HOST]
         lowered = self.module("lowered")
         if label:
             lowered = _clone(lowered)
             label_operations(lowered)
         with lowered.context, ir.Location.unknown():
             steps = pipeline.to_llvm("host", self.device)
-        return self._run(lowered, steps)
+        module = self._run(lowered, steps)
+        if not label:
+            self.modules[_HOST] = module
+        return module
 
     @cached_property
     def llvmir(self) -> str:
@@ -194,6 +200,8 @@ class Kernel:
         return texts[level]() if level in texts else str(self.module(level))
 
 
+_HOST = "host"
+"""Where the module of level ``llvm`` for the host is kept among the others."""
 _ANY_NAME = "xgpu_kernel"
 """What a kernel is called where it is kept: no fusion has this name."""
 
@@ -247,6 +255,7 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
     specs = [_value_spec(value, number) for number, value in enumerate(main.arguments)]
     is_whole = all(_is_of_kernels(op.operation) for op in main.operations)
     kernels = []
+    emitted: dict[str, dict[str, ir.Module]] = {}
     for op in walk(named["main"], "func.call"):
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if name not in named:
@@ -258,9 +267,10 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
                 numbers[value] = len(specs)
                 specs.append(_value_spec(value, len(specs)))
         inputs, outputs = ((tuple(numbers[value] for value in values)) for values in (op.operands, op.results))
-        with timed(times, "emit"):
-            module = _emit_fusion(name, named[name], device, options)
-        kernels.append(Kernel(name, device, options, inputs, outputs, times, {"emitted": module}))
+        if name not in emitted:
+            with timed(times, "emit"):
+                emitted[name] = {"emitted": _emit_fusion(name, named[name], device, options)}
+        kernels.append(Kernel(name, device, options, inputs, outputs, times, emitted[name]))
     results = tuple(numbers.get(value) for value in list(main.operations)[-1].operation.operands)
     return Program(tuple(kernels), tuple(specs), results, None if is_whole else planned)
 

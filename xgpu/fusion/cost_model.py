@@ -19,7 +19,8 @@ LAUNCH_SECONDS = 2.5e-6
 BYTES_PER_INSTRUCTION = 0.07
 """Bytes of traffic that take as long as an instruction of a thread.
 
-An H200 moves 4.2 TB/s and issues 28.7 tera-instructions a second, 0.15 bytes for each; half of them hide behind traffic.
+An H200 moves 4.2 TB/s and issues 28.7 tera-instructions a second: 0.15 bytes for each. Half of them hide behind
+traffic.
 """
 _LONG = {
     **dict.fromkeys(("divide", "rsqrt", "sqrt", "gather", "cbrt", "remainder"), 10),

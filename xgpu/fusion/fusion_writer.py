@@ -1,14 +1,20 @@
 """Writes a kernel's fusion: a function over StableHLO with everything that the kernel computes."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects import attributes
+from xgpu.frontend.source_location import source_of
 from xgpu.fusion.choice import choose
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.heroes import HERO
 from xgpu.fusion.regions import captured, maker, nested
+from xgpu.indexing.access import shape_of
+
+_LARGE = 1 << 12
+"""Elements of a constant from which on it takes too long to compare its text."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +26,36 @@ class Call:
     outputs: tuple[ir.Value, ...]
 
 
-class FusionWriter:
-    """Writes the functions of the fusions of one block, at the current insertion point, with the names it is given."""
+class FusionNames:
+    """Names the fusions of a program, and has one function for all that are equal.
 
-    def __init__(self, block: ir.Block, grouping: Grouping, names: Iterator[str]):
+    The layers of a network are such: each kernel is compiled once, however many there are. Functions that come from
+    different lines of the user's code are told apart, so that a kernel says where it is from.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[Hashable, str] = {}
+
+    def settle(self, function: ir.func.FuncOp) -> str:
+        """Name ``function``, or erase it if there is an equal one; return the name."""
+        *operations, _ = (op.operation for op in function.entry_block.operations)
+        key: Hashable = object()
+        if not any(is_constant(op.results[0]) and math.prod(shape_of(op.results[0])) > _LARGE for op in operations):
+            # Local scope: values are numbered from 0 in every function.
+            text = function.operation.get_asm(use_local_scope=True, assume_verified=True)
+            key = text, *map(source_of, operations[-1:])
+        if key in self._names:
+            function.operation.erase()
+        else:
+            self._names[key] = f"fusion_{len(self._names)}"
+            function.operation.attributes["sym_name"] = ir.StringAttr.get(self._names[key])
+        return self._names[key]
+
+
+class FusionWriter:
+    """Writes the functions of the fusions of one block, at the current insertion point."""
+
+    def __init__(self, block: ir.Block, grouping: Grouping, names: FusionNames):
         self._grouping = grouping
         self._position = {op.operation: number for number, op in enumerate(block.operations)}
         self._argument: dict[ir.Value, int] = {argument: number for number, argument in enumerate(block.arguments)}
@@ -43,9 +75,8 @@ class FusionWriter:
         aliased: Sequence[ir.Value | None],
     ) -> Call:
         operations, inputs = self._needed(group, roots, {value for value in aliased if value is not None})
-        name = next(self._names)
         type_ = ir.FunctionType.get([value.type for value in inputs], [value.type for value in roots])
-        function = ir.func.FuncOp(name, type_, visibility="private")  # type: ignore[call-arg]
+        function = ir.func.FuncOp("fusion", type_, visibility="private")  # type: ignore[call-arg]
         function.operation.attributes[attributes.EMITTER] = ir.StringAttr.get(emitter)
         if any(value is not None for value in aliased):
             positions = tuple(-1 if value is None else inputs.index(value) for value in aliased)
@@ -57,7 +88,7 @@ class FusionWriter:
                 if op in heroes:
                     copy.attributes[HERO] = ir.UnitAttr.get()
             ir.func.return_([copies[value] for value in roots])
-        return Call(name, tuple(inputs), tuple(roots))
+        return Call(self._names.settle(function), tuple(inputs), tuple(roots))
 
     def _needed(
         self, group: Group, roots: Sequence[ir.Value], aliased: set[ir.Value]

@@ -86,6 +86,25 @@ class Grouping:
         """Whether ``value`` is there for a kernel of ``level`` to read: given, or stored by one of a lower level."""
         return self.is_given(value) or (value in self._stored and self._stored[value].level < level)
 
+    def is_stored(self, value: ir.Value) -> bool:
+        """Whether a kernel stores ``value``, or XLA makes it."""
+        return value in self._stored
+
+    def is_left(self, op: ir.Operation) -> bool:
+        """Whether ``op`` is left to XLA."""
+        return op in self._left
+
+    def level(self, value: ir.Value) -> int:
+        """Return the least level of a kernel that can compute ``value``, or read it if it is stored."""
+        return self._level(value)
+
+    def store_at(self, value: ir.Value, level: int) -> Group:
+        """Have a kernel of ``level`` that loops over its shape store ``value`` for later ones too; return its group."""
+        group = self._group(HeroKind("loop", shape_of(value)), level)
+        group.roots.append(value)
+        self._stored[value] = group
+        return group
+
     def _level(self, value: ir.Value) -> int:
         return self._levels.get(value, 0)
 

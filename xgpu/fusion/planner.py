@@ -5,18 +5,18 @@ and from what was stored before. What is left to XLA stays in ``@main`` between 
 are planned like ``@main`` itself. Results without elements need no kernel.
 """
 
-import itertools
 import math
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
-from xgpu.fusion.fusion_writer import Call, FusionWriter, copy_operation
+from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter, copy_operation
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.input_slices import merge_slices
 from xgpu.fusion.prepare import prepare
 from xgpu.fusion.regions import CONTROL_FLOW, captured
+from xgpu.fusion.shared_values import store_shared_values
 from xgpu.fusion.side_outputs import merge_side_outputs
 from xgpu.options import Options
 
@@ -26,14 +26,15 @@ MAIN = "main"
 def plan(module: ir.Module, target: Device | None = None, options: Options | None = None) -> ir.Module:
     """Return a module of level ``fusions`` for a normalised program: ``@main`` calls one function per fusion."""
     with module.context, ir.Location.unknown():
-        module = prepare(module, MAIN, target or device(DEFAULT_DEVICE), options or Options())
+        target = target or device(DEFAULT_DEVICE)
+        module = prepare(module, MAIN, target, options or Options())
         main = _function(module, MAIN)
         planned = ir.Module.create()
         planned.operation.attributes[attributes.LEVEL] = ir.StringAttr.get("fusions")
         with ir.InsertionPoint(planned.body):
             copy = ir.func.FuncOp(MAIN, main.type)
         values = dict(zip(main.entry_block.arguments, copy.add_entry_block().arguments, strict=True))
-        _Planner(copy.operation).write_block(main.entry_block, copy.entry_block, values)
+        _Planner(copy.operation, target).write_block(main.entry_block, copy.entry_block, values)
     return planned
 
 
@@ -51,9 +52,10 @@ def _function(module: ir.Module, name: str) -> ir.func.FuncOp:
 class _Planner:
     """Writes the calls of a program, block by block, and its fusions before the function ``main``."""
 
-    def __init__(self, main: ir.Operation):
+    def __init__(self, main: ir.Operation, target: Device):
         self._main = main
-        self._names = (f"fusion_{number}" for number in itertools.count())
+        self._target = target
+        self._names = FusionNames()
 
     def write_block(self, source: ir.Block, target: ir.Block, values: dict[ir.Value, ir.Value]) -> None:
         """Fill ``target`` with what ``source`` does; ``values`` maps what is known around it, and its arguments."""
@@ -61,6 +63,7 @@ class _Planner:
         results = list(terminator.operands)
         is_main = target.owner == self._main
         grouping = Grouping(operations, [value for value in results if _has_elements(value)], leave_scalars=not is_main)
+        store_shared_values(operations, grouping, self._target)
         writer = FusionWriter(source, grouping, self._names)
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.left]
         groups = merge_side_outputs(grouping.groups, grouping.stored_before)

@@ -5,7 +5,7 @@ need the same value, the first of them may store it for the others. That leaves 
 higher level then read it, those of the same level still compute it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.device import Device
@@ -16,7 +16,7 @@ from xgpu.fusion.left import VIEWS
 from xgpu.fusion.regions import captured
 from xgpu.indexing.access import shape_of
 
-type _Choice = Mapping[ir.Value, int]
+type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
 
 _ROUNDS = 3

@@ -9,6 +9,7 @@ from dataclasses import replace
 from xgpu import ir
 from xgpu.fusion.groups import MOST_ROOTS, Group
 from xgpu.fusion.heroes import is_packed
+from xgpu.fusion.left import VIEWS
 from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
@@ -45,14 +46,20 @@ def _before(level: int, stored_before: Callable[[ir.Value, int], bool]) -> Store
 
 
 def _can_be_side_outputs(roots: Sequence[ir.Value], reduction: Group, stored: Stored) -> bool:
-    """Whether all ``roots`` can be stored by the kernel of ``reduction``, which reads some of their inputs anyway."""
+    """Whether all ``roots`` can be stored by the kernel of ``reduction``, which reads some of their inputs anyway.
+
+    These are arrays that both read at the same indices, or elements that both gather from the same places.
+    """
     if any(is_packed(root) for root in roots):
         return False
     ops = list(at_root_indices(roots, stored))
     if any(op.name in _MOVING for op in ops):
         return False
     read = [value for hero in reduction.heroes for value in list(hero.operands)[: len(hero.results)]]
-    return bool(_inputs(roots, ops, stored) & _inputs(read, list(at_root_indices(read, stored)), stored))
+    others = list(at_root_indices(read, stored))
+    if any(access_kind(op) == "indexing" and op.name not in VIEWS for op in {*ops} & {*others}):
+        return True
+    return bool(_inputs(roots, ops, stored) & _inputs(read, others, stored))
 
 
 def _inputs(roots: Sequence[ir.Value], ops: Sequence[ir.Operation], stored: Stored) -> set[ir.Value]:
