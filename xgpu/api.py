@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from xgpu import ir, pipeline
-from xgpu.compiler import Kernel, Program, Times, emit_program, timed
+from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, timed
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_numpy
@@ -40,6 +40,7 @@ class Compiled:
     def __init__(self, source: Source, planned: ir.Module | None, program: Program, times: Times):
         self.source = source
         self.kernels: tuple[Kernel, ...] = program.kernels
+        self.launches: tuple[Launch, ...] = program.launches
         self.values = program.values
         self.result_values = program.results
         self.main = program.main
@@ -81,8 +82,7 @@ class Compiled:
             return str(self.planned)
         if level == "fusions":
             raise InvalidInput("the program was given at a later level than 'fusions'")
-        several = {id(kernel.modules): kernel for kernel in self.kernels}
-        return "\n// -----\n".join(kernel.text(level) for kernel in several.values())
+        return "\n// -----\n".join(kernel.text(level) for kernel in self.kernels)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run on arrays given as to the original function, on the device that JAX uses; returns what it returns."""

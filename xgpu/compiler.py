@@ -38,19 +38,13 @@ def timed(times: Times, name: str) -> Iterator[None]:
     times.append((name, time.perf_counter() - start))
 
 
-@dataclass
+@dataclass(eq=False)
 class Kernel:
-    """One kernel at all its levels. Later levels are made when they are first asked for.
-
-    ``inputs`` and ``outputs`` are the numbers of the program's values that the kernel reads and writes. A fusion that
-    is called several times is as many kernels of one name, which share their ``modules``.
-    """
+    """One kernel at all its levels. Later levels are made when they are first asked for."""
 
     name: str
     device: Device
     options: Options
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
     times: Times = field(repr=False)
     modules: dict[str, ir.Module] = field(repr=False)
 
@@ -81,9 +75,10 @@ class Kernel:
 
     @property
     def aliases(self) -> tuple[int, ...]:
-        """For each output, which of ``inputs`` it is an update in place of, counted from 0; -1 for none."""
+        """For each output, which of the inputs it is an update in place of, counted from 0; -1 for none."""
         if attributes.ALIASES not in self._entry.attributes:
-            return (-1,) * len(self.outputs)
+            parameters = len(self._entry.regions[0].blocks[0].arguments)
+            return (-1,) * (parameters - attributes.int_of(self._entry.attributes[attributes.INPUTS]))
         return attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
 
     def check(self) -> None:
@@ -136,18 +131,13 @@ class Kernel:
 
         ``label`` puts the text of operations at that level into their locations, for messages.
         """
-        if not label and _HOST in self.modules:
-            return self.modules[_HOST]
         lowered = self.module("lowered")
         if label:
             lowered = _clone(lowered)
             label_operations(lowered)
         with lowered.context, ir.Location.unknown():
             steps = pipeline.to_llvm("host", self.device)
-        module = self._run(lowered, steps)
-        if not label:
-            self.modules[_HOST] = module
-        return module
+        return self._run(lowered, steps)
 
     @cached_property
     def llvmir(self) -> str:
@@ -200,8 +190,6 @@ class Kernel:
         return texts[level]() if level in texts else str(self.module(level))
 
 
-_HOST = "host"
-"""Where the module of level ``llvm`` for the host is kept among the others."""
 _ANY_NAME = "xgpu_kernel"
 """What a kernel is called where it is kept: no fusion has this name."""
 
@@ -231,15 +219,25 @@ def _clone(module: ir.Module) -> ir.Module:
 
 
 @dataclass(frozen=True)
-class Program:
-    """Kernels in the order of their calls, and the values that they hand on.
+class Launch:
+    """One run of a kernel: the numbers of the program's values that it reads, and of those that it writes."""
 
-    Values are numbered: first the program's arguments, then what the kernels write, in order. ``results`` are the
+    kernel: Kernel
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Kernels, their launches in order, and the values that these hand on.
+
+    Values are numbered: first the program's arguments, then what the launches write, in order. ``results`` are the
     numbers of the program's results, None for one without elements. If parts of the program are left to XLA, ``main``
-    is the module of level ``fusions`` that calls the kernels by name, and values are numbered for each kernel alone.
+    is the module of level ``fusions`` that calls the kernels by name, and values are numbered for each launch alone.
     """
 
     kernels: tuple[Kernel, ...]
+    launches: tuple[Launch, ...]
     values: tuple[ArgumentSpec, ...]
     results: tuple[int | None, ...]
     main: ir.Module | None = None
@@ -254,8 +252,8 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
     numbers: dict[ir.Value | None, int] = {argument: number for number, argument in enumerate(main.arguments)}
     specs = [_value_spec(value, number) for number, value in enumerate(main.arguments)]
     is_whole = all(_is_of_kernels(op.operation) for op in main.operations)
-    kernels = []
-    emitted: dict[str, dict[str, ir.Module]] = {}
+    kernels: dict[str, Kernel] = {}
+    launches = []
     for op in walk(named["main"], "func.call"):
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if name not in named:
@@ -267,12 +265,13 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
                 numbers[value] = len(specs)
                 specs.append(_value_spec(value, len(specs)))
         inputs, outputs = ((tuple(numbers[value] for value in values)) for values in (op.operands, op.results))
-        if name not in emitted:
+        if name not in kernels:
             with timed(times, "emit"):
-                emitted[name] = {"emitted": _emit_fusion(name, named[name], device, options)}
-        kernels.append(Kernel(name, device, options, inputs, outputs, times, emitted[name]))
+                emitted = _emit_fusion(name, named[name], device, options)
+            kernels[name] = Kernel(name, device, options, times, {"emitted": emitted})
+        launches.append(Launch(kernels[name], inputs, outputs))
     results = tuple(numbers.get(value) for value in list(main.operations)[-1].operation.operands)
-    return Program(tuple(kernels), tuple(specs), results, None if is_whole else planned)
+    return Program(tuple(kernels.values()), tuple(launches), tuple(specs), results, None if is_whole else planned)
 
 
 def _is_of_kernels(op: ir.Operation) -> bool:

@@ -1,24 +1,27 @@
 """What a compiled program consists of: its kernels, what each moves and takes, and what is left to XLA and why."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.api import Compiled
-from xgpu.compiler import Kernel
+from xgpu.compiler import Kernel, Launch
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.source_location import source_of
+from xgpu.fusion.cost_model import LAUNCH_SECONDS
 from xgpu.fusion.left import VIEWS, reason_to_leave
 from xgpu.fusion.regions import CONTROL_FLOW, nested
 
 _AROUND = ("func.func", *CONTROL_FLOW)
-LAUNCH_SECONDS = 2e-6
-"""What the shortest kernel takes on an H200, start to end, when launches follow each other."""
 
 
 @dataclass(frozen=True)
 class KernelReport:
-    """A kernel: ``bytes`` is the size of all it reads and writes, ``seconds`` how long that takes at full bandwidth."""
+    """A kernel that the program launches ``launches`` times, in loops for each iteration.
+
+    ``bytes`` is the size of all that a launch reads and writes, ``seconds`` how long that takes at full bandwidth.
+    """
 
     name: str
     emitter: str
@@ -26,6 +29,7 @@ class KernelReport:
     source: SourceLocation | None
     grid: tuple[int, ...]
     block: tuple[int, ...]
+    launches: int
     bytes: int
     seconds: float
 
@@ -53,7 +57,7 @@ class Explanation:
             (
                 kernel.name,
                 kernel.emitter,
-                f"{math.prod(kernel.grid)} x {math.prod(kernel.block)}",
+                f"{math.prod(kernel.grid)} x {math.prod(kernel.block)}{_times(kernel.launches)}",
                 f"{kernel.bytes:,}",
                 f"{kernel.seconds * 1e6:.1f}",
                 f"{kernel.operation}{_at(kernel.source)}",
@@ -75,7 +79,10 @@ def explain(program: Compiled) -> Explanation:
     fusions = {
         ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in program.planned.body.operations
     }
-    kernels = tuple(_kernel(program, kernel, fusions[kernel.name]) for kernel in program.kernels)
+    launches: dict[Kernel, list[Launch]] = {}
+    for launch in program.launches:
+        launches.setdefault(launch.kernel, []).append(launch)
+    kernels = tuple(_kernel(program, each, fusions[kernel.name]) for kernel, each in launches.items())
     left = tuple(
         LeftReport(op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason)
         for op in nested(fusions["main"])
@@ -90,13 +97,19 @@ def _reason(op: ir.Operation) -> str | None:
     return None if is_part else reason_to_leave(op)
 
 
-def _kernel(program: Compiled, kernel: Kernel, fusion: ir.Operation) -> KernelReport:
-    moved = sum(_bytes(program, number) for number in (*kernel.inputs, *kernel.outputs))
+def _kernel(program: Compiled, launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
+    kernel = launches[0].kernel
+    moved = sum(_bytes(program, number) for number in (*launches[0].inputs, *launches[0].outputs))
     seconds = max(LAUNCH_SECONDS, moved / kernel.device.memory_bandwidth)
     *operations, end = (op.operation for op in fusion.regions[0].blocks[0].operations)
     root = next((op for op in reversed(operations) if op.results[0] in end.operands), end)
     named = root.name.removeprefix("stablehlo.")
-    return KernelReport(kernel.name, kernel.emitter, named, source_of(root), kernel.grid, kernel.block, moved, seconds)
+    shape = kernel.grid, kernel.block
+    return KernelReport(kernel.name, kernel.emitter, named, source_of(root), *shape, len(launches), moved, seconds)
+
+
+def _times(launches: int) -> str:
+    return f", {launches} times" if launches > 1 else ""
 
 
 def _bytes(program: Compiled, number: int) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from xgpu import ir, pipeline
-from xgpu.compiler import Kernel, Program, Times, emit_program
+from xgpu.compiler import Kernel, Launch, Program, Times, emit_program
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.limits import type_problems
@@ -73,7 +73,7 @@ def _restart_kernels(
         for entry, tensors in zip(entries, parameters, strict=True)
     ]
     total = sum(counts)
-    kernels = []
+    launches = []
     for module, entry, tensors, count in zip(modules, entries, parameters, counts, strict=True):
         first = (len(arguments), len(results))
         arguments += _specs("arg", tensors[:count], len(arguments))
@@ -81,9 +81,10 @@ def _restart_kernels(
         inputs = tuple(range(first[0], len(arguments)))
         outputs = tuple(range(total + first[1], total + len(results)))
         name = ir.StringAttr(entry.attributes["sym_name"]).value
-        kernels.append(Kernel(name, device, options, inputs, outputs, times, {level: module}))
+        launches.append(Launch(Kernel(name, device, options, times, {level: module}), inputs, outputs))
     numbers = tuple(range(total, total + len(results)))
-    program = Program(tuple(kernels), (*arguments, *results), numbers)
+    kernels = tuple(launch.kernel for launch in launches)
+    program = Program(kernels, tuple(launches), (*arguments, *results), numbers)
     return Source(modules[0], kernels[0].name, tuple(arguments), tuple(results)), None, program
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
+from xgpu.fusion.left import CONTRACTIONS
 from xgpu.fusion.regions import maker
 from xgpu.indexing.access import shape_of
 
@@ -37,15 +38,19 @@ _MOST_VISITED = 256
 
 @dataclass(frozen=True)
 class Cost:
-    """What computing a value once takes: bytes that are read in all, and instructions for each of its elements."""
+    """What computing a value once takes: bytes that are read in all, instructions for each element, and operations."""
 
     bytes: int
     instructions: int
+    operations: int
 
 
 def instructions(op: ir.Operation) -> int:
     """Return how many instructions an element of the result of ``op`` takes, about."""
     dialect, _, name = op.name.partition(".")
+    if op.name in CONTRACTIONS:
+        # The product of the operands' sizes has the dimensions that are summed over twice.
+        return max(1, math.isqrt(math.prod(map(elements, op.operands)) // max(1, elements(op.results[0]))))
     return _LONG.get(name, 1) if dialect == "stablehlo" else _OTHER_FUNCTION
 
 
@@ -65,21 +70,60 @@ def launch_bytes(target: Device) -> int:
     return round(LAUNCH_SECONDS * target.memory_bandwidth)
 
 
-def cost_of(value: ir.Value, is_stored: Callable[[ir.Value], bool]) -> Cost:
-    """Return what computing ``value`` takes from what is stored.
+class Costs:
+    """What the values of a block cost; facts about operations are found once."""
 
-    An array that is stored is read as often as the operation that reads it has elements, but at most once.
+    def __init__(self) -> None:
+        self._steps: dict[ir.Value, _Step] = {}
+
+    def of(self, value: ir.Value, is_stored: Callable[[ir.Value], bool]) -> Cost:
+        """Return what computing ``value`` takes from what is stored.
+
+        An array that is stored is read as often as the operation that reads it has elements, but at most once.
+        """
+        pending, read, seen = [value], dict[ir.Value, int](), {value}
+        total = 0
+        while pending and len(seen) < _MOST_VISITED:
+            step = self._step(pending.pop())
+            total += step.instructions
+            for operand, size in step.operands:
+                if is_stored(operand):
+                    read[operand] = max(read.get(operand, 0), min(size, step.elements))
+                elif operand not in seen:
+                    seen.add(operand)
+                    pending.append(operand)
+        return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen))
+
+    def _step(self, value: ir.Value) -> "_Step":
+        if value not in self._steps:
+            op = maker(value)
+            operands = [operand for operand in op.operands if not _is_immediate(operand)]
+            read = tuple((each, elements(each)) for each in operands)
+            step = _Step(instructions(op), _reads(op), read)
+            self._steps.update(dict.fromkeys(op.results, step))
+        return self._steps[value]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An operation: instructions for an element, elements that it reads of an operand at most, and the operands.
+
+    Each operand comes with the number of its elements.
     """
-    pending, read, seen = [value], dict[ir.Value, int](), {value}
-    total = 0
-    while pending and len(seen) < _MOST_VISITED:
-        op = maker(pending.pop())
-        total += instructions(op)
-        count = max(elements(result) for result in op.results)
-        for operand in op.operands:
-            if is_stored(operand):
-                read[operand] = max(read.get(operand, 0), min(elements(operand), count))
-            elif operand not in seen:
-                seen.add(operand)
-                pending.append(operand)
-    return Cost(sum(byte_size(each, count) for each, count in read.items()), total)
+
+    instructions: int
+    elements: int
+    operands: tuple[tuple[ir.Value, int], ...]
+
+
+def _reads(op: ir.Operation) -> int:
+    """Return how many elements ``op`` reads of an operand at most: one for each of its own, or all that it reduces."""
+    values = op.operands if op.name in CONTRACTIONS else op.results
+    return max(elements(value) for value in values)
+
+
+def _is_immediate(value: ir.Value) -> bool:
+    """Whether ``value`` is a constant, or one number in every element: no instruction and no memory is needed."""
+    while not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.broadcast_in_dim":
+        value = maker(value).operands[0]
+    return not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.constant"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.frontend.source_location import source_of
 from xgpu.fusion.choice import choose
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.heroes import HERO
@@ -29,8 +28,8 @@ class Call:
 class FusionNames:
     """Names the fusions of a program, and has one function for all that are equal.
 
-    The layers of a network are such: each kernel is compiled once, however many there are. Functions that come from
-    different lines of the user's code are told apart, so that a kernel says where it is from.
+    The layers of a network are such: each kernel is compiled once, however many there are. It says of the first where
+    in the program it is from: in text, every layer has lines of its own.
     """
 
     def __init__(self) -> None:
@@ -42,8 +41,7 @@ class FusionNames:
         key: Hashable = object()
         if not any(is_constant(op.results[0]) and math.prod(shape_of(op.results[0])) > _LARGE for op in operations):
             # Local scope: values are numbered from 0 in every function.
-            text = function.operation.get_asm(use_local_scope=True, assume_verified=True)
-            key = text, *map(source_of, operations[-1:])
+            key = function.operation.get_asm(use_local_scope=True, assume_verified=True)
         if key in self._names:
             function.operation.erase()
         else:
@@ -95,26 +93,26 @@ class FusionWriter:
     ) -> tuple[list[ir.Operation], list[ir.Value]]:
         """Return the operations that make ``roots``, in order, and the values that they start from, arguments first.
 
-        Constants are made anew, but for those that are stored to be updated: ``aliased``.
+        An operation comes right before the first that needs it, wherever it is in the program: equal layers, of which
+        the first makes the constants of all, have equal functions. Constants are made anew, but for those that are
+        stored to be updated: ``aliased``.
         """
-        found: set[ir.Operation] = set()
+        operations: dict[ir.Operation, None] = {}
         inputs: dict[ir.Value, None] = {}
-        pending = list(roots)
+        met: set[ir.Operation] = set()
+        pending: list[ir.Value | ir.Operation] = list(reversed(roots))
         while pending:
-            value = pending.pop()
-            if value in inputs:
-                continue
-            if is_constant(value) and value not in aliased:
-                found.add(maker(value))
-            elif self._grouping.stored_before(value, group.level):
-                inputs[value] = None
-            elif maker(value) not in found:
-                found.add(maker(value))
-                pending += maker(value).operands
-                pending += captured(maker(value))
-        # Constants from around the block come first.
-        operations = sorted(found, key=lambda op: self._position.get(op, -1))
-        return operations, sorted(inputs, key=self._order)
+            each = pending.pop()
+            if isinstance(each, ir.Operation):
+                operations[each] = None
+            elif self._grouping.stored_before(each, group.level) and (each in aliased or not is_constant(each)):
+                inputs[each] = None
+            elif maker(each) not in met:
+                op = maker(each)
+                met.add(op)
+                pending.append(op)
+                pending += reversed((*op.operands, *captured(op)))
+        return list(operations), sorted(inputs, key=self._order)
 
     def _order(self, value: ir.Value) -> tuple[int, int, int]:
         if value in self._argument:

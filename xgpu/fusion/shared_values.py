@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.device import Device
-from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, byte_size, cost_of, elements, launch_bytes
+from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, Costs, byte_size, elements, launch_bytes
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import VIEWS
@@ -21,13 +21,16 @@ type _Choice = dict[ir.Value, int]
 
 _ROUNDS = 3
 """What is stored tells what other values cost, and these what else is worth storing; two rounds are mostly enough."""
+_MOST_OPERATIONS = 64
+"""Operations that are written again for each kernel that needs a value; else programs could grow quadratically."""
 
 
 def store_shared_values(operations: Sequence[ir.Operation], grouping: Grouping, target: Device) -> None:
     """Have values of a block whose operations are ``operations`` stored where that saves time on ``target``."""
     choice: _Choice = {}
+    costs = Costs()
     for _ in range(_ROUNDS):
-        before, choice = choice, _Round(grouping, target, choice).choose(operations)
+        before, choice = choice, _Round(grouping, costs, target, choice).choose(operations)
         if choice == before:
             break
     for value, level in reversed(choice.items()):
@@ -41,8 +44,9 @@ class _Round:
     from is not yet decided then; that is assumed to be as it was ``before``.
     """
 
-    def __init__(self, grouping: Grouping, target: Device, before: _Choice):
+    def __init__(self, grouping: Grouping, costs: Costs, target: Device, before: _Choice):
         self._grouping = grouping
+        self._costs = costs
         self._launch = launch_bytes(target)
         self._before = before
         self._choice: dict[ir.Value, int] = {}
@@ -77,11 +81,13 @@ class _Round:
         if is_extra:
             level = self._grouping.level(value)
         later = sum(group.level > level for group in needed)
-        if not later:
+        if not later or (is_extra and later == 1):
             return
-        cost = cost_of(value, lambda each: self._is_stored(each, level + 1))
+        cost = self._costs.of(value, lambda each: self._is_stored(each, level + 1))
         size, again = byte_size(value), cost.bytes + BYTES_PER_INSTRUCTION * cost.instructions * elements(value)
-        if later * (again - size) > size + (self._launch + again if is_extra else 0):
+        if cost.operations >= _MOST_OPERATIONS or later * (again - size) > size + (
+            self._launch + again if is_extra else 0
+        ):
             self._choice[value] = level
             if is_extra:
                 needed[Group(HeroKind("loop", shape_of(value)), level)] = None

@@ -38,6 +38,20 @@ class HostLaunch:
         return [_array(buffer, spec) for buffer, (spec, _) in zip(written, self._outputs, strict=True)]
 
 
+class HostLaunches:
+    """Kernels that were compiled for the host, each once; ``sanitize`` makes them check what they do."""
+
+    def __init__(self, sanitize: bool = False):
+        self._compiled: dict[CompiledKernel, HostLaunch] = {}
+        self._sanitize = sanitize
+
+    def get(self, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> HostLaunch:
+        """Return ``kernel`` compiled for the host; ``outputs`` are what it writes."""
+        if kernel not in self._compiled:
+            self._compiled[kernel] = HostLaunch(kernel, outputs, self._sanitize)
+        return self._compiled[kernel]
+
+
 class HostProgram:
     """The kernels of a program, compiled for the host; calling it takes and returns NumPy arrays.
 
@@ -46,9 +60,10 @@ class HostProgram:
 
     def __init__(self, program: CompiledProgram, sanitize: bool = False):
         self._results = tuple(zip(program.result_values, program.results, strict=True))
+        compiled = HostLaunches(sanitize)
         self._launches = [
-            (HostLaunch(kernel, [program.values[i] for i in kernel.outputs], sanitize), kernel.inputs, kernel.outputs)
-            for kernel in program.kernels
+            (compiled.get(each.kernel, [program.values[i] for i in each.outputs]), each.inputs, each.outputs)
+            for each in program.launches
         ]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:

@@ -19,7 +19,7 @@ from xgpu import ir
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
-from xgpu.runtime.host_program import HostLaunch
+from xgpu.runtime.host_program import HostLaunches
 from xgpu.runtime.program import CompiledKernel, CompiledProgram
 
 _PTX_CALL = "__gpu$xla.gpu.ptx"
@@ -65,21 +65,26 @@ def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[Argu
     return written
 
 
-def _launch_on_host(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> Any:
-    launch = HostLaunch(kernel, outputs)
+def _launcher_on_host() -> Callable[..., Any]:
+    compiled = HostLaunches()
 
-    def run(*values: Any) -> list[np.ndarray[Any, Any]]:
-        return launch([np.asarray(value) for value in values])
+    def launch_on_host(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> Any:
+        launch = compiled.get(kernel, outputs)
 
-    return jax.pure_callback(run, [_struct(spec) for spec in outputs], *arrays, vmap_method="sequential")
+        def run(*values: Any) -> list[np.ndarray[Any, Any]]:
+            return launch([np.asarray(value) for value in values])
+
+        return jax.pure_callback(run, [_struct(spec) for spec in outputs], *arrays, vmap_method="sequential")
+
+    return launch_on_host
 
 
 def _call_on_cuda(*arrays: Any, program: CompiledProgram) -> list[Any]:
     values: dict[int | None, Any] = dict(enumerate(arrays))
-    for kernel in program.kernels:
-        outputs = [program.values[i] for i in kernel.outputs]
-        written = _launch_on_cuda(*(values[i] for i in kernel.inputs), kernel=kernel, outputs=outputs)
-        values.update(zip(kernel.outputs, written, strict=True))
+    for launch in program.launches:
+        outputs = [program.values[i] for i in launch.outputs]
+        written = _launch_on_cuda(*(values[i] for i in launch.inputs), kernel=launch.kernel, outputs=outputs)
+        values.update(zip(launch.outputs, written, strict=True))
     return [
         jax.numpy.zeros(spec.shape, spec.dtype.numpy) if number is None else values[number]
         for number, spec in zip(program.result_values, program.results, strict=True)
@@ -94,7 +99,10 @@ def _call_on_host(*arrays: Any, program: CompiledProgram) -> Any:
 
 
 _CALLS: dict[str, Callable[..., list[Any]]] = {"cuda": _call_on_cuda, "cpu": _call_on_host}
-_LAUNCHES: dict[str, Callable[..., list[Any]]] = {"cuda": _launch_on_cuda, "cpu": _launch_on_host}
+_LAUNCHERS: dict[str, Callable[[], Callable[..., list[Any]]]] = {
+    "cuda": lambda: _launch_on_cuda,
+    "cpu": _launcher_on_host,
+}
 
 
 def lower_program(context: Any, program: CompiledProgram, operands: Sequence[Any], platform: str) -> list[Any]:
@@ -129,9 +137,9 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     xla_form(program.main).operation.write_bytecode(stream)
     target = context.module_context
     module = ir.Module.parse(stream.getvalue(), target.context)
-    kernels = {kernel.name: kernel for kernel in program.kernels}
+    names = {kernel.name for kernel in program.kernels}
     for op in list(module.body.operations):
-        if ir.StringAttr(op.operation.attributes["sym_name"]).value in kernels:
+        if ir.StringAttr(op.operation.attributes["sym_name"]).value in names:
             op.operation.erase()
     calls: list[Any] = []
 
@@ -141,12 +149,12 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    for call in calls:
-        kernel = kernels[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
-        inputs, outputs = ([program.values[i] for i in numbers] for numbers in (kernel.inputs, kernel.outputs))
-        launch = functools.partial(_LAUNCHES[platform], kernel=kernel, outputs=outputs)
+    launcher = _LAUNCHERS[platform]()
+    for call, launch in zip(calls, program.launches, strict=True):
+        inputs, outputs = ([program.values[i] for i in numbers] for numbers in (launch.inputs, launch.outputs))
+        run = functools.partial(launcher, kernel=launch.kernel, outputs=outputs)
         with ir.InsertionPoint(call), call.location:
-            written = _lower(context, launch, inputs, outputs, list(call.operands))
+            written = _lower(context, run, inputs, outputs, list(call.operands))
         for old, new in zip(call.results, written, strict=True):
             old.replace_all_uses_with(new)
         call.erase()

@@ -12,14 +12,11 @@ from xgpu.frontend.signature import ArgumentSpec
 class CompiledKernel(Protocol):
     """A kernel that can be launched on a GPU, from its PTX, or on the host, from its module.
 
-    ``inputs`` and ``outputs`` are the numbers of the program's values that it reads and writes; ``grid`` and ``block``
-    are its launch, as (x, y, z); ``shared_bytes`` is its dynamic shared memory. ``aliases`` has an entry for each
-    output: the position in ``inputs`` of what it updates in place, or -1.
+    ``grid`` and ``block`` are its launch, as (x, y, z); ``shared_bytes`` is its dynamic shared memory. ``aliases`` has
+    an entry for each output: the position among the inputs of what it updates in place, or -1.
     """
 
     name: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
 
     @property
     def ptx(self) -> str:
@@ -48,10 +45,26 @@ class CompiledKernel(Protocol):
         """
 
 
-class CompiledProgram(Protocol):
-    """A program of kernels, one after the other; compared by identity.
+class KernelLaunch(Protocol):
+    """One run of a kernel: the numbers of the program's values that it reads, and of those that it writes."""
 
-    Its values are numbered: the arguments, then what the kernels write. ``result_values`` are the numbers of its
+    @property
+    def kernel(self) -> CompiledKernel:
+        """The kernel, which other launches may share."""
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Values that are read."""
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Values that are written."""
+
+
+class CompiledProgram(Protocol):
+    """A program of kernels, launched one after the other; compared by identity.
+
+    Its values are numbered: the arguments, then what the launches write. ``result_values`` are the numbers of its
     results, None for one without elements. ``main`` is None if kernels make all of the program, else a module whose
     ``@main`` calls them by name and is run by XLA.
     """
@@ -59,6 +72,7 @@ class CompiledProgram(Protocol):
     main: ir.Module | None
 
     kernels: tuple[Any, ...]
+    launches: tuple[Any, ...]
     values: tuple[ArgumentSpec, ...]
     result_values: tuple[int | None, ...]
 

@@ -16,7 +16,7 @@ X, Y, ROWS = S((40, 6), jnp.float32), S((9, 6), jnp.float32), S((9,), jnp.int32)
 def plan(function: Any, *specs: Any) -> list[tuple[str, tuple[int, ...], tuple[int, ...]]]:
     """Return of each kernel its emitter, the numbers of the values it reads, and which of those it updates."""
     compiled = xgpu.compile(function, *specs)
-    return [(kernel.emitter, kernel.inputs, kernel.aliases) for kernel in compiled.kernels]
+    return [(each.kernel.emitter, each.inputs, each.kernel.aliases) for each in compiled.launches]
 
 
 def test_an_argument_is_updated_in_its_memory() -> None:
@@ -44,10 +44,10 @@ def test_updates_are_stored_first_though_what_they_depend_on_is_stored_as_well()
         updates = y + 1
         return jnp.sort(y), x.at[i].add(updates)
 
-    for kernel in xgpu.compile(function, X, ROWS).kernels:
-        updated = [kernel.inputs[alias] for alias in kernel.aliases if alias >= 0]
-        assert all(kernel.inputs.count(value) == 1 for value in updated)
-        assert kernel.emitter == "loop" or len(kernel.inputs) == 3
+    for launch in xgpu.compile(function, X, ROWS).launches:
+        updated = [launch.inputs[alias] for alias in launch.kernel.aliases if alias >= 0]
+        assert all(launch.inputs.count(value) == 1 for value in updated)
+        assert launch.kernel.emitter == "loop" or len(launch.inputs) == 3
 
 
 def test_an_operand_that_is_its_own_update_is_copied() -> None:

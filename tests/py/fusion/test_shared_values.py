@@ -1,0 +1,107 @@
+"""Values that several kernels need: stored once where that is cheaper, computed again where it is not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xgpu
+
+
+def _updates(steps: int):
+    """A chain of which every value is added to an array in place: each of the updates waits for the one before it."""
+
+    def function(x, y, i):
+        for _ in range(steps):
+            y = jnp.sin(y) + 1
+            x = x.at[i].add(y)
+        return x
+
+    return function
+
+
+def _sines(steps: int, elements: int) -> int:
+    arguments = f"f32[{elements}]", f"f32[{elements}]", f"s32[{elements}]"
+    return xgpu.compile(_updates(steps), *arguments).ir("fusions").count("stablehlo.sine")
+
+
+@pytest.mark.parametrize("steps", [4, 16])
+def test_what_takes_long_is_computed_once(steps):
+    assert _sines(steps, 1 << 22) <= steps + 2
+
+
+def test_what_is_done_sooner_than_a_kernel_starts_is_computed_again():
+    assert _sines(4, 1000) == 4 + 3 + 2 + 1
+
+
+def test_programs_grow_with_their_operations_alone():
+    """However cheap the values of a long chain are, no kernel computes more than a part of it."""
+    assert _sines(64, 1000) <= 64 * 10
+    assert _sines(128, 1000) <= 128 * 10
+
+
+def test_stored_values_are_right():
+    compiled = xgpu.compile(_updates(40), "f32[64]", "f32[50]", "s32[50]")
+    inputs = compiled.random_inputs(1)
+    # Sums of 40 numbers of up to 2, in the order of the updates in both.
+    np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=1e-6, atol=1e-5)
+
+
+def test_a_cheap_value_of_two_reductions_is_computed_in_both():
+    """The exponent of a softmax: reading it would take as long as reading what it is computed from."""
+    text = xgpu.compile(lambda x: jax.nn.softmax(x), "f32[4096,4096]").ir("fusions")
+    assert text.count("stablehlo.exponential") == 2
+
+
+def test_a_long_function_is_stored_by_the_kernel_that_reduces_it():
+    def function(x):
+        y = jax.lax.erf_inv(x)
+        return (y - y.max(1, keepdims=True)) * 2
+
+    compiled = xgpu.compile(function, "f32[4096,4096]")
+    assert [launch.kernel.emitter for launch in compiled.launches] == ["reduce_row", "loop"]
+    assert len(compiled.launches[0].outputs) == 2
+    assert compiled.ir("fusions").count("chlo.erf_inv") == 1
+
+
+def _layer(x, scale):
+    return jnp.tanh(x * scale + 1).sum(1, keepdims=True) + scale
+
+
+@pytest.mark.parametrize("left", [False, True], ids=["whole", "left to XLA"])
+def test_equal_layers_are_the_same_kernels(left):
+    def function(x, scales):
+        for scale in scales:
+            x = _layer(x, scale)
+            x = jnp.sort(x, 0) if left else x
+        return x
+
+    def compiled(layers):
+        return xgpu.compile(function, "f32[8,40]", [jax.ShapeDtypeStruct((40,), np.float32)] * layers)
+
+    few, many = compiled(3), compiled(6)
+    assert len(few.kernels) == len(many.kernels)
+    assert len(few.launches) >= 3
+    assert len(many.launches) >= 6
+    assert len({kernel.name for kernel in many.kernels}) == len(many.kernels)
+    inputs = many.random_inputs(2)
+    # Sums of 40 f32 numbers in another order, six times one after the other.
+    np.testing.assert_allclose(many.run(*inputs)[0], many.reference(*inputs)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_kernels_that_differ_in_a_constant_alone_are_not_the_same():
+    compiled = xgpu.compile(lambda x: jnp.sort(x + 1) * 2 + jnp.sort(x + 3) * 2, "f32[40]")
+    inputs = compiled.random_inputs(3)
+    assert len(compiled.kernels) == len(compiled.launches)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+def test_the_report_counts_launches():
+    def function(x, w):
+        for _ in range(4):
+            x = jnp.tanh(x) @ w
+        return x
+
+    report = xgpu.jit(function).explain(np.ones((512, 512), np.float32), np.ones((512, 512), np.float32))
+    assert [kernel.launches for kernel in report.kernels] == [4]
+    assert "4 times" in str(report)
