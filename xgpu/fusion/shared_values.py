@@ -85,9 +85,8 @@ class _Round:
             return
         cost = self._costs.of(value, lambda each: self._is_stored(each, level + 1))
         size, again = byte_size(value), cost.bytes + BYTES_PER_INSTRUCTION * cost.instructions * elements(value)
-        if cost.operations >= _MOST_OPERATIONS or later * (again - size) > size + (
-            self._launch + again if is_extra else 0
-        ):
+        extra = self._launch + again if is_extra else 0
+        if cost.operations >= _MOST_OPERATIONS or later * (again - size) > size + extra:
             self._choice[value] = level
             if is_extra:
                 needed[Group(HeroKind("loop", shape_of(value)), level)] = None
