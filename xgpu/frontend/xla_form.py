@@ -1,4 +1,8 @@
-"""Programs of the ``stablehlo`` level as XLA takes them: without the operations that only xgpu knows."""
+"""Programs of the ``stablehlo`` level as XLA takes them.
+
+They are without the operations that only xgpu knows, and without those of which XLA's compiler for the CPU aborts:
+concatenations of numbers that share a byte.
+"""
 
 import io
 
@@ -9,10 +13,13 @@ from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.chlo import BESSEL_I0E
 from xgpu.frontend.mhlo import replace
+from xgpu.frontend.stablehlo_builder import element_of, hlo, shape_of, tensor
+
+_CONCATENATE = "stablehlo.concatenate"
 
 
 def xla_form(module: ir.Module) -> ir.Module:
-    """Return the program with bessel_i0e written as JAX lowers it.
+    """Return the program with bessel_i0e written as JAX lowers it, and packed numbers concatenated as wider ones.
 
     The module itself is returned if it has no such operation, else a copy. Works at the ``fusions`` level too.
     """
@@ -22,6 +29,9 @@ def xla_form(module: ir.Module) -> ir.Module:
     lowered: dict[ir.Type, ir.Module] = {}
     for op in _operations(copy):
         type_ = op.results[0].type
+        if op.name == _CONCATENATE:
+            replace(op, [_concatenated(op)])
+            continue
         if type_ not in lowered:
             lowered[type_] = _lowered(type_)
         replace(op, _copied(lowered[type_], op))
@@ -32,12 +42,26 @@ def _operations(module: ir.Module) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def collect(op: ir.Operation) -> ir.WalkResult:
-        if op.name == BESSEL_I0E:
+        if op.name == BESSEL_I0E or (op.name == _CONCATENATE and dtype_of_element(element_of(op.results[0])).is_packed):
             found.append(op.operation)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(collect)
     return found
+
+
+def _concatenated(op: ir.Operation) -> ir.Value:
+    """Write a concatenation of packed numbers as one of bytes, or of bf16, which hold all of them."""
+    dtype = dtype_of_element(element_of(op.results[0]))
+    with ir.InsertionPoint(op), op.location:
+        if dtype.is_float:
+            wide: ir.Type = ir.BF16Type.get()
+        else:
+            wide = ir.IntegerType.get_signless(8) if dtype.is_signed else ir.IntegerType.get_unsigned(8)
+        operands = [hlo.convert(tensor(shape_of(operand), wide), operand) for operand in op.operands]
+        joined = hlo.concatenate(operands, op.attributes["dimension"])
+        result: ir.Value = hlo.convert(op.results[0].type, joined)
+        return result
 
 
 def _lowered(type_: ir.Type) -> ir.Module:

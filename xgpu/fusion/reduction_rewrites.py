@@ -1,11 +1,11 @@
 """Rewrites reductions so that kernels can share their elements among threads as they like."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
+from xgpu.frontend.constants import is_number
 from xgpu.frontend.narrow_floats import Widening
 from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
 from xgpu.fusion.combiners import combiners
@@ -75,7 +75,7 @@ def _start_from_identity(op: ir.Operation) -> None:
     count = len(op.results)
     for number, each in enumerate(combiners(op)):
         start = op.operands[count + number]
-        if not each.alone or each.function not in _IDENTITIES or _is_number(start, _IDENTITIES[each.function]):
+        if not each.alone or each.function not in _IDENTITIES or is_number(start, _IDENTITIES[each.function]):
             continue
         if each.function != "xor" and str(element_of(start)) == "i1":
             # They are "or" and "and".
@@ -87,24 +87,6 @@ def _start_from_identity(op: ir.Operation) -> None:
         with ir.InsertionPoint.after(op):
             combined = combine(broadcast(start, shape_of(result)), result)
         result.replace_all_uses_except(combined, combined.owner.operation)
-
-
-def _is_number(value: Value, number: int) -> bool:
-    """Tell whether a scalar is known to be ``number``, 0 or 1; a negative zero is as good as zero."""
-    if isinstance(value.owner, ir.Block):
-        return False
-    op = value.owner.operation
-    if op.name == "stablehlo.convert":
-        return _is_number(op.operands[0], number)
-    if op.name == "stablehlo.complex":
-        return _is_number(op.operands[0], number) and _is_number(op.operands[1], 0)
-    if op.name != "stablehlo.constant":
-        return False
-    found = ir.DenseElementsAttr(op.attributes["value"])
-    if not found.is_splat:
-        return False
-    splat_value: Any = found.get_splat_value()
-    return bool(splat_value.value == number)
 
 
 def _scalar(number: int, element: ir.Type) -> Value:
@@ -131,7 +113,7 @@ def _order_by_position(op: ir.Operation, direction: str) -> None:
                 keeps = end.operation.operands[number].owner.operation.operands[0]
                 end.operation.operands[number] = hlo.select(hlo.select(both, is_before, keeps), left, right)
     op.attributes[COMMUTATIVE] = ir.UnitAttr.get()
-    if _is_number(op.operands[3], 0):
+    if is_number(op.operands[3], 0):
         op.attributes[FIRST_EXTREME] = ir.StringAttr.get(direction)
 
 

@@ -1,5 +1,7 @@
 """What XLA cannot compile is said in an error, also what would end the process."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from jax import lax
@@ -9,13 +11,24 @@ from xgpu.errors import ToolError
 
 
 @pytest.mark.parametrize("dtype", ["s4", "u2", "f4e2m1fn"])
-def test_packed_arrays_cannot_be_concatenated_by_xla(dtype: str) -> None:
+def test_packed_arrays_are_concatenated_as_wider_ones(dtype: str) -> None:
     program = xgpu.compile(lambda x: lax.concatenate([x, x], 0), f"{dtype}[3]")
     array = np.array([1, 0, 1]).astype(program.arguments[0].dtype.numpy)
-    (result,) = program.run(array, on="host")
-    np.testing.assert_array_equal(result.astype(np.float32), [1, 0, 1, 1, 0, 1])
-    with pytest.raises(ToolError, match=f"on the CPU it does not concatenate arrays of {dtype}"):
-        program.reference(array)
+    for (result,) in (program.run(array, on="host"), program.reference(array)):
+        assert result.dtype == array.dtype
+        np.testing.assert_array_equal(result.astype(np.float32), [1, 0, 1, 1, 0, 1])
+
+
+@pytest.mark.parametrize("element", ["f32", "u32", "s8"])
+@pytest.mark.parametrize("combine", [lax.add, lax.mul])
+def test_an_initial_value_counts_once(combine: Any, element: str) -> None:
+    """XLA's compiler for the CPU sums long arrays in parts, and would start each part from it."""
+    program = xgpu.compile(lambda x, start: lax.reduce(x, start, combine, (0,)), f"{element}[5000]", f"{element}[]")
+    dtype = program.arguments[0].dtype.numpy
+    array, start = np.ones(5000, dtype), np.array(3, dtype)
+    expected = start if combine is lax.mul else np.int64(5000 + 3).astype(dtype)
+    for (result,) in (program.run(array, start, on="host"), program.reference(array, start)):
+        assert result == expected
 
 
 @pytest.mark.parametrize("padding", [(0, -1), (-2, 0), (-1, -1)])
