@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from xgpu.errors import InvalidInput, SourceLocation, ToolError
+from xgpu.errors import InvalidInput, SourceLocation, ToolError, Unsupported
 from xgpu.frontend import hlo_import_worker
 from xgpu.frontend.mlir_text import check_text, parse_module
 from xgpu.frontend.signature import Source, make_source, module_name
@@ -16,6 +16,8 @@ TIMEOUT_SECONDS = 300
 
 _ENTRY = re.compile(r"^\s*ENTRY\b", re.MULTILINE)
 _HAD_ENTRY = re.compile(r"^\s*HloModule\b.*\bentry_computation_layout=", re.MULTILINE)
+_UNKNOWN = re.compile(r'"mhlo\.unknown"\(.*loc\((#\w+|"[^"]*")\)')
+"""What XLA's importer writes for an instruction that it knows no form of, and the location that has its name."""
 _PARSE_ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
 _CHECK_FAILURE = re.compile(r"^F\d+ [^\]\n]*\] (.*)$", re.MULTILINE)
 
@@ -25,7 +27,13 @@ def from_hlo_text(text: str, filename: str = "<text>", name: str = "program") ->
 
     Raises InvalidInput with file, line and column where XLA's parser gives them, and what ``normalize`` raises.
     """
-    module = parse_module(_import_hlo(text, filename), filename)
+    imported = _import_hlo(text, filename)
+    if (unknown := _UNKNOWN.search(imported)) is not None:
+        instruction = _instruction(text, imported, unknown.group(1))
+        raise Unsupported(
+            f"the HLO instruction {instruction} is not supported: it has no form in StableHLO", SourceLocation(filename)
+        )
+    module = parse_module(imported, filename)
     return make_source(module, module_name(module, name), filename)
 
 
@@ -60,6 +68,17 @@ def _import_hlo(text: str, filename: str) -> str:
         reason = failure.group(1).strip() if failure else f"it ended with signal {-done.returncode}"
         raise InvalidInput(f"XLA cannot import this HLO module: {reason}", place)
     raise ToolError(f"XLA's HLO importer failed: {done.stderr.decode(errors='replace').strip()}")
+
+
+def _instruction(text: str, imported: str, location: str) -> str:
+    """Return opcode and name of the instruction of HLO text whose location in the imported text is ``location``."""
+    if location.startswith("#"):
+        defined = re.search(rf'^{location} = loc\("([^"]*)"', imported, re.MULTILINE)
+        name = defined.group(1) if defined else ""
+    else:
+        name = location.strip('"')
+    opcode = re.search(rf"(?:^|\s)%?{re.escape(name)}\s*=\s.*?\s([a-z][a-z-]*)\(", text)
+    return f"'{opcode.group(1)}' ('{name}')" if opcode else f"'{name}'"
 
 
 def _parse_error(message: str, place: SourceLocation) -> InvalidInput:

@@ -1,5 +1,6 @@
 """Brings any imported module to the ``stablehlo`` level: one function ``@main`` of StableHLO operations."""
 
+import re
 from collections.abc import Callable, Mapping
 from math import prod
 
@@ -26,6 +27,7 @@ _DROPPED_ATTRIBUTES = frozenset(
     ("mhlo.sharding", "mhlo.frontend_attributes", "sdy.sharding", "xla_shape", "result_layout", "source_layout")
 )
 # Operations that have a form of known sizes, which takes the place of those whose sizes are constants.
+_NOT_LEGALIZED = re.compile(r"failed to legalize operation '([^']*)'")
 _SIZED_BY_OPERANDS = tuple(
     f"stablehlo.{name}"
     for name in (
@@ -126,7 +128,11 @@ def _run(rewrite: Callable[[ir.Module], None], module: ir.Module) -> None:
         if not diagnostics:
             raise Unsupported(str(error)) from None
         first = diagnostics[0]
-        raise Unsupported(first.message.split("\n")[0], source_of(first.location)) from None
+        message = first.message.split("\n")[0]
+        if (refused := _NOT_LEGALIZED.match(message)) is not None:
+            name = name_of(first.location)
+            message = f"{refused.group(1)}{f" ('{name}')" if name else ''}: operation not supported"
+        raise Unsupported(message, source_of(first.location)) from None
 
 
 def _operations(module: ir.Module) -> list[ir.Operation]:

@@ -81,7 +81,8 @@ def compare(actual: Array, expected: Array) -> Comparison:
         raise CompilerError(f"expected an output of type {format_spec(dtype, expected.shape)}, got {got}")
     if dtype.kind == "complex":
         part = np.float32 if dtype.hlo == "c64" else np.float64
-        whole = compare(_flat(actual).view(part), _flat(expected).view(part))
+        found, wanted = (_flat(each).view(part) for each in (actual, expected))
+        whole = _combine(dtype_of_numpy(np.dtype(part)), found, wanted, parts=2)
         first = None if whole.first_disagreement is None else _index(whole.first_disagreement[0] // 2, actual.shape)
         errors = whole.absolute_error, whole.relative_error, whole.ulps
         return Comparison(dtype, actual.shape, *errors, whole.disagreements, first, whole.excused)
@@ -134,11 +135,12 @@ class _Errors:
     excused: int = 0
 
 
-def _combine(dtype: DType, actual: Array, expected: Array) -> Comparison:
+def _combine(dtype: DType, actual: Array, expected: Array, parts: int = 1) -> Comparison:
+    """Compare floating-point numbers or integers, or complex numbers as their ``parts``, one after the other."""
     absolute = relative = 0.0
     ulps = 0.0 if dtype.is_float else None
     wrong, excused, first, start = 0, 0, None, 0
-    for errors in _chunks(dtype, _flat(actual), _flat(expected)):
+    for errors in _chunks(dtype, _flat(actual), _flat(expected), parts):
         absolute = max(absolute, float(errors.absolute.max()))
         relative = max(relative, float(errors.relative.max()))
         if errors.ulps is not None and ulps is not None:
@@ -152,12 +154,15 @@ def _combine(dtype: DType, actual: Array, expected: Array) -> Comparison:
     return Comparison(dtype, actual.shape, absolute, relative, ulps, wrong, index, excused)
 
 
-def _chunks(dtype: DType, actual: Array, expected: Array) -> Iterator[_Errors]:
+def _chunks(dtype: DType, actual: Array, expected: Array, parts: int) -> Iterator[_Errors]:
     pairs = ((actual[i : i + _CHUNK], expected[i : i + _CHUNK]) for i in range(0, actual.size, _CHUNK))
     if not dtype.is_float:
         return (_integer_errors(a, e) for a, e in pairs)
     cancelled = absolute_tolerance(dtype, expected)
-    return (_float_errors(dtype, a, e, cancelled) for a, e in pairs)
+    if parts == 1:
+        return (_float_errors(dtype, a, e, cancelled) for a, e in pairs)
+    own = ulp_tolerance(dtype) * _epsilon(dtype)
+    return (_float_errors(dtype, a, e, np.maximum(cancelled, own * _complex_magnitudes(e))) for a, e in pairs)
 
 
 def ulp_tolerance(dtype: DType) -> int:
@@ -171,9 +176,15 @@ def absolute_tolerance(dtype: DType, expected: Array) -> float:
     for start in range(0, expected.size, _CHUNK):
         magnitudes = np.abs(expected.reshape(-1)[start : start + _CHUNK].astype(np.float64))
         largest = max(largest, float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes))))
-    # An ULP of 1.0, for every type alike: np.finfo knows NumPy's own types only.
-    epsilon = float(_next_after_one(dtype)) - 1.0
-    return ulp_tolerance(dtype) * epsilon * max(min(largest, _CANCELLED_MAGNITUDE), _median_magnitude(expected))
+    magnitude = max(min(largest, _CANCELLED_MAGNITUDE), _median_magnitude(expected))
+    return ulp_tolerance(dtype) * _epsilon(dtype) * magnitude
+
+
+def _complex_magnitudes(parts: Array) -> Array:
+    """Return for each part the magnitude of its complex number, whose rounding errors both parts share."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        magnitudes = np.hypot(*(parts[start::2].astype(np.float64) for start in (0, 1)))
+    return np.repeat(np.where(np.isfinite(magnitudes), magnitudes, 0.0), 2)
 
 
 def _median_magnitude(expected: Array) -> float:
@@ -184,10 +195,11 @@ def _median_magnitude(expected: Array) -> float:
     return float(finite[(finite.size - 1) // 2]) if finite.size else 0.0
 
 
-def _next_after_one(dtype: DType) -> Any:
+def _epsilon(dtype: DType) -> float:
+    """Return an ULP of 1.0, for every type alike: np.finfo knows NumPy's own types only."""
     one = np.ones(1, dtype.numpy)
     bits = one.view(f"u{one.itemsize}")
-    return (bits + np.ones(1, bits.dtype)).view(dtype.numpy)[0]
+    return float((bits + np.ones(1, bits.dtype)).view(dtype.numpy)[0]) - 1.0
 
 
 def _integer_errors(actual: Array, expected: Array) -> _Errors:
@@ -204,7 +216,7 @@ def _as_wide_integers(array: Array) -> Array:
     return array if array.dtype == np.uint64 else array.astype(np.int64).view(np.uint64)
 
 
-def _float_errors(dtype: DType, actual: Array, expected: Array, cancelled: float) -> _Errors:
+def _float_errors(dtype: DType, actual: Array, expected: Array, cancelled: float | Array) -> _Errors:
     with np.errstate(invalid="ignore"):
         wide_actual, wide_expected = actual.astype(np.float64), expected.astype(np.float64)
     nan_actual, nan_expected = np.isnan(wide_actual), np.isnan(wide_expected)

@@ -84,6 +84,16 @@ METADATA = 'metadata={op_name="add" source_file="x.py" source_line=9}'
         (TEXT.partition("\n\n%fused")[0], "t.hlo: the HLO text has no ENTRY computation; is the file complete?"),
         (TEXT.replace("parameter(1)\n  ROOT", "parameter(7)\n  ROOT"), "t.hlo: XLA cannot import this HLO module: "),
         (TEXT.partition("ENTRY")[0], "t.hlo: the HLO text has no ENTRY computation"),
+        (
+            "HloModule m\nENTRY e { ROOT seed = u64[2] rng-get-and-update-state(), delta=4 }",
+            "t.hlo: mhlo.xla.rng_get_and_update_state ('seed'): operation not supported",
+        ),
+        (
+            "e { a = f8e4m3fn[8,32] parameter(0) b = f8e4m3fn[32,8] parameter(1) s = f8e8m0fnu[8,1] parameter(2) "
+            "t = f8e8m0fnu[1,8] parameter(3)\n ROOT product = f32[8,8] scaled-dot(a, b, s, t), "
+            "lhs_contracting_dims={1}, rhs_contracting_dims={0} }",
+            "t.hlo: the HLO instruction 'scaled-dot' ('product') is not supported",
+        ),
         ("", "t.hlo"),
         ("HloModule \0", "t.hlo:1: the text contains a null byte"),
     ],

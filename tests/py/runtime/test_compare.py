@@ -163,3 +163,13 @@ def test_arrays_that_are_not_contiguous() -> None:
 def test_types_must_be_equal(actual: Array) -> None:
     with pytest.raises(CompilerError, match=r"expected an output of type f32\[2\], got f(32\[3\]|64\[2\])"):
         compare(actual, np.zeros(2, np.float32))
+
+
+def test_parts_of_complex_numbers_are_as_accurate_as_their_magnitude():
+    """The small part of a product is a difference of terms of the size of the large part."""
+    expected = np.array([1000 + 1e-3j, 1e-3 - 1000j, 1000 + 1000j, 1e-3 + 1e-3j] * 8, np.complex64)
+    assert compare(expected + np.complex64(2e-4j), expected).disagreements == 8
+    error = np.tile(np.array([2e-4j, 2e-4, 0, 0], np.complex64), 8)
+    found = compare(expected + error, expected)
+    assert found.agrees
+    assert found.excused == 16
