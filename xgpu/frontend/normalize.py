@@ -48,7 +48,7 @@ def normalize(module: ir.Module) -> None:
 
     Afterwards the module holds one function, ``@main``, of StableHLO operations on arrays of known shape: calls and
     composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
-    expanded, tuples, sharding and optimisation barriers gone. Complex constants are made of real ones, and
+    expanded, tuples and sharding gone. Complex constants are made of real ones, and
     exponentials, logarithms and square roots of complex numbers of real functions. Arithmetic on floats of 8 and 4 bits
     is done in wider ones, and so are sums of f16 and bf16 by reductions.
 
@@ -190,7 +190,6 @@ def _erase(op: ir.Operation) -> None:
 
 
 _WRAPPERS: Mapping[str, Callable[[ir.Operation], None]] = {
-    "stablehlo.optimization_barrier": _forward,
     "stablehlo.custom_call": _forward_placement,
     "stablehlo.get_tuple_element": _forward_element,
     "sdy.sharding_constraint": _forward,

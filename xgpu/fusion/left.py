@@ -14,6 +14,7 @@ from xgpu.indexing.hlo_maps import accesses, explanation, handled_ops
 VIEWS = frozenset(f"stablehlo.{name}" for name in ("constant", "iota", "reshape", "transpose", "broadcast_in_dim"))
 """Operations that XLA folds into what reads them, such as a matrix multiplication."""
 
+BARRIER = "stablehlo.optimization_barrier"
 CONTRACTIONS = frozenset(("stablehlo.dot_general", "stablehlo.convolution"))
 """Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
@@ -34,6 +35,8 @@ def reason_to_leave(op: ir.Operation) -> str | None:
     """Return why ``op`` is left to XLA; None if kernels make it."""
     if op.name in CONTROL_FLOW:
         return "control flow; the blocks it runs are compiled"
+    if op.name == BARRIER:
+        return "a barrier: what is computed again after it must not be taken from before it"
     if op.name in CONTRACTIONS and not _is_small(op):
         return "matrix multiplication, for which XLA has libraries"
     if in_place_kind(op) is not None or hero_kind(op) is not None:

@@ -4,17 +4,21 @@ from collections.abc import Callable
 
 from xgpu import ir
 from xgpu.device import Device
+from xgpu.fusion.barriers import forward_barriers
 from xgpu.fusion.nested_concatenations import flatten_concatenations
 from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.split_reductions import split_reductions
+from xgpu.fusion.transposed_products import swap_transposed_products
 from xgpu.options import Options
 
 Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
 """Rewrites a function for a device and options."""
 
 REWRITES: tuple[Rewrite, ...] = (
+    forward_barriers,
+    swap_transposed_products,
     flatten_concatenations,
     rewrite_scatters,
     rewrite_reductions,

@@ -32,7 +32,8 @@ def main(body, result=TYPE, arguments=f"%a: {TYPE}"):
 
 def test_calls_composites_chlo_and_wrappers_are_gone():
     module = normalized((DATA / "calls.mlir").read_text())
-    assert op_names(module) == ["stablehlo.add", "stablehlo.multiply", "stablehlo.add", "func.return"]
+    names = ["add", "optimization_barrier", "multiply", "add"]
+    assert op_names(module) == [*(f"stablehlo.{name}" for name in names), "func.return"]
     assert "sharding" not in str(module)
     assert "num_partitions" not in str(module)
     source = from_stablehlo_text((DATA / "calls.mlir").read_text())
