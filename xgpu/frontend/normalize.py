@@ -1,7 +1,7 @@
 """Brings any imported module to the ``stablehlo`` level: one function ``@main`` of StableHLO operations."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
 
 from xgpu import ir
@@ -162,13 +162,47 @@ def _forward(op: ir.Operation) -> None:
     replace(op, list(op.operands))
 
 
-def _forward_placement(op: ir.Operation) -> None:
+def _rewrite_custom_call(op: ir.Operation) -> None:
+    """Forward what only says where an array is; have results that are a tuple returned one by one."""
     target = ir.StringAttr(op.attributes["call_target_name"]).value
-    if target not in _PLACEMENT_CALLS or len(op.operands) != 1 or len(op.results) != 1:
+    if len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType):
+        _flatten_result(op)
+    elif target not in _PLACEMENT_CALLS or len(op.operands) != 1 or len(op.results) != 1:
         return
-    if op.operands[0].type != op.results[0].type:
+    elif op.operands[0].type != op.results[0].type:
         raise unsupported(op, f"{target} splits an array over several devices; compile a one-device program")
-    _forward(op)
+    else:
+        _forward(op)
+
+
+def _flatten_result(op: ir.Operation) -> None:
+    """Replace a call that returns a tuple by one that returns its elements, and by a tuple of these."""
+    type_ = ir.TupleType(op.results[0].type)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    with ir.InsertionPoint(op), op.location:
+        flat = ir.Operation.create(op.name, list(_flat_types(type_)), list(op.operands), attributes)
+        elements: list[ir.Value] = list(flat.results)
+        if any(True for _ in op.results[0].uses):
+            op.results[0].replace_all_uses_with(_tuple_of(type_, elements))
+    op.erase()
+
+
+def _flat_types(type_: ir.TupleType) -> Iterator[ir.Type]:
+    for position in range(type_.num_types):
+        element = type_.get_type(position)
+        if isinstance(element, ir.TupleType):
+            yield from _flat_types(element)
+        else:
+            yield element
+
+
+def _tuple_of(type_: ir.TupleType, elements: list[ir.Value]) -> ir.Value:
+    """Make a tuple, of tuples perhaps, of the first of ``elements``, which are taken from the list."""
+    made = []
+    for position in range(type_.num_types):
+        element = type_.get_type(position)
+        made.append(_tuple_of(element, elements) if isinstance(element, ir.TupleType) else elements.pop(0))
+    return ir.Operation.create("stablehlo.tuple", [type_], made).results[0]
 
 
 def _forward_element(op: ir.Operation) -> None:
@@ -190,7 +224,7 @@ def _erase(op: ir.Operation) -> None:
 
 
 _WRAPPERS: Mapping[str, Callable[[ir.Operation], None]] = {
-    "stablehlo.custom_call": _forward_placement,
+    "stablehlo.custom_call": _rewrite_custom_call,
     "stablehlo.get_tuple_element": _forward_element,
     "sdy.sharding_constraint": _forward,
     "sdy.mesh": _erase,
