@@ -20,6 +20,7 @@ from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.fusion.left import nothing_to_compile
 from xgpu.fusion.planner import plan
 from xgpu.options import Options
+from xgpu.parallel import compile_kernels
 from xgpu.restart import restart, text_of_later_level
 from xgpu.runtime.host_program import HostProgram
 from xgpu.runtime.inputs import random_inputs
@@ -37,7 +38,9 @@ class Compiled:
     are asked for.
     """
 
-    def __init__(self, source: Source, planned: ir.Module | None, program: Program, times: Times):
+    def __init__(
+        self, source: Source, planned: ir.Module | None, program: Program, times: Times, level: str | None = "ptx"
+    ):
         self.source = source
         self.kernels: tuple[Kernel, ...] = program.kernels
         self.launches: tuple[Launch, ...] = program.launches
@@ -46,18 +49,20 @@ class Compiled:
         self.main = program.main
         self.timings = times
         self.planned = planned
-        for kernel in self.kernels:
-            kernel.check()
+        if level is not None:
+            compile_kernels(self.kernels, level)
 
     @classmethod
-    def from_source(cls, source: Source, target: Device, options: Options, times: Times) -> "Compiled":
-        """Compile a program of level ``stablehlo``."""
+    def from_source(
+        cls, source: Source, target: Device, options: Options, times: Times, level: str | None = "ptx"
+    ) -> "Compiled":
+        """Compile a program of level ``stablehlo``. Many kernels are compiled to ``level``, see `compile_kernels`."""
         with timed(times, "plan"):
             planned = plan(source.module, target, options)
         program = emit_program(planned, target, options, times)
         if not program.kernels and program.main is not None:
             raise nothing_to_compile(planned)
-        return cls(source, planned, program, times)
+        return cls(source, planned, program, times, level)
 
     @property
     def arguments(self) -> tuple[ArgumentSpec, ...]:
@@ -181,20 +186,31 @@ def compile(
     target: str = DEFAULT_TARGET,
     options: Options | None = None,
 ) -> Compiled:
-    """Compile a program for the GPU ``target``.
+    """Compile a program for the GPU ``target``. Kernels of large programs are compiled on all cores, `xgpu.parallel`.
 
     ``source`` is a JAX function, a path (``file.py:function``, ``file.hlo``, ``file.mlir``), or HLO or StableHLO text;
     MLIR text may be of any level up to ``llvm``, and compilation goes on from there. A function's arguments are arrays,
     ``jax.ShapeDtypeStruct`` or specifications such as ``"f32[128,1024]"``; text has its own. Raises `InvalidInput` for
     what is wrong in the input, `Unsupported` for what xgpu cannot compile.
     """
-    chosen, times = device(target), []  # type: ignore[var-annotated]
+    return compile_to("ptx", source, args_or_specs, device(target), options or Options())
+
+
+def compile_to(
+    level: str | None,
+    source: Callable[..., Any] | str | Path,
+    args_or_specs: Sequence[Any],
+    target: Device,
+    options: Options,
+) -> Compiled:
+    """Compile a program as `compile` does, but its kernels to ``level`` only: ``lowered``, ``ptx`` or not yet."""
+    times: Times = []
     later = text_of_later_level(source)
     if later is not None:
-        return Compiled(*restart(*later, chosen, options or Options(), times), times)
+        return Compiled(*restart(*later, target, options, times), times, level)
     with timed(times, "frontend"):
         program = load_source(source, args_or_specs)
-    return Compiled.from_source(program, chosen, options or Options(), times)
+    return Compiled.from_source(program, target, options, times, level)
 
 
 @functools.cache

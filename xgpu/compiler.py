@@ -1,5 +1,6 @@
 """From a normalised program to kernels at every level: the stages run in order, each level kept as it was."""
 
+import io
 import math
 import re
 import time
@@ -38,6 +39,15 @@ def timed(times: Times, name: str) -> Iterator[None]:
     times.append((name, time.perf_counter() - start))
 
 
+@dataclass(frozen=True)
+class Built:
+    """What another process made of a kernel: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
+
+    lowered: bytes
+    compiled: CachedKernel | None
+    times: Times
+
+
 @dataclass(eq=False)
 class Kernel:
     """One kernel at all its levels. Later levels are made when they are first asked for."""
@@ -47,6 +57,7 @@ class Kernel:
     options: Options
     times: Times = field(repr=False)
     modules: dict[str, ir.Module] = field(repr=False)
+    built: Built | None = field(default=None, repr=False)
 
     @cached_property
     def _entry(self) -> ir.Operation:
@@ -71,7 +82,7 @@ class Kernel:
     @property
     def shared_bytes(self) -> int:
         """Dynamic shared memory that a launch asks for, in bytes."""
-        return self._compiled.shared_bytes
+        return self.compiled.shared_bytes
 
     @property
     def aliases(self) -> tuple[int, ...]:
@@ -81,13 +92,34 @@ class Kernel:
             return (-1,) * (parameters - attributes.int_of(self._entry.attributes[attributes.INPUTS]))
         return attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
 
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing is left to find out about the kernel: it was compiled before, or comes from a later level."""
+        return "llvm" in self.modules or (self._key is not None and kernel_cache().get(self._key) is not None)
+
     def check(self) -> None:
         """Run the passes that every target shares, so that what they refuse is known before the kernel is used."""
-        if "llvm" not in self.modules and (self._key is None or kernel_cache().get(self._key) is None):
+        if not self.is_known:
             self.module("lowered")
+
+    def bytecode(self, level: str) -> bytes:
+        """Return the kernel's module at an MLIR level for another process."""
+        stream = io.BytesIO()
+        self.module(level).operation.write_bytecode(stream)
+        return stream.getvalue()
+
+    def accept(self, built: Built) -> None:
+        """Take over what another process made of the kernel."""
+        self.built = built
+        self.times += built.times
+        if built.compiled is not None:
+            self.compiled = built.compiled
+            self._keep(built.compiled)
 
     def module(self, level: str) -> ir.Module:
         """Return the kernel's module at an MLIR level, running the passes that lead to it if need be."""
+        if level not in self.modules and level == "lowered" and self.built is not None:
+            self.modules[level] = ir.Module.parse(self.built.lowered, self.modules["emitted"].context)
         if level not in self.modules:
             levels = pipeline.MLIR_LEVELS
             available = [name for name in levels[: levels.index(level)] if name in self.modules]
@@ -155,22 +187,26 @@ class Kernel:
         return key_of(text, self.device.name, repr(self.options))
 
     @cached_property
-    def _compiled(self) -> CachedKernel:
-        kernels = kernel_cache()
-        found = kernels.get(self._key) if self._key is not None else None
-        if found is None:
-            text = self.llvmir
-            with timed(self.times, "LLVM to PTX"):
-                ptx = compile_to_ptx(text, self.device.name, self.options.opt_level)
-            found = CachedKernel(_with_name(ptx, self.name, _ANY_NAME), _shared_bytes_of(self.module("llvm")))
-            if self._key is not None:
-                kernels.put(self._key, found)
-        return replace(found, ptx=_with_name(found.ptx, _ANY_NAME, self.name))
+    def compiled(self) -> CachedKernel:
+        """PTX for the kernel's device, and the dynamic shared memory of a launch."""
+        found = kernel_cache().get(self._key) if self._key is not None else None
+        if found is not None:
+            return replace(found, ptx=_with_name(found.ptx, _ANY_NAME, self.name))
+        text = self.llvmir
+        with timed(self.times, "LLVM to PTX"):
+            ptx = compile_to_ptx(text, self.device.name, self.options.opt_level)
+        made = CachedKernel(ptx, _shared_bytes_of(self.module("llvm")))
+        self._keep(made)
+        return made
+
+    def _keep(self, made: CachedKernel) -> None:
+        if self._key is not None:
+            kernel_cache().put(self._key, replace(made, ptx=_with_name(made.ptx, self.name, _ANY_NAME)))
 
     @property
     def ptx(self) -> str:
         """PTX text for the kernel's device."""
-        return self._compiled.ptx
+        return self.compiled.ptx
 
     @cached_property
     def assembled(self) -> cubin.AssembledKernel:

@@ -97,7 +97,7 @@ class Jitted:
         signature = fun_signature(self._function) or inspect.Signature()
         numbers, names = infer_argnums_and_argnames(signature, *given)
         source = from_jax(self._function, args, kwargs, static_argnums=numbers, static_argnames=names)
-        return explain(Compiled.from_source(source, default_device(), self._options, []))
+        return explain(Compiled.from_source(source, default_device(), self._options, [], "lowered"))
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """Return the function traced for these arguments, as a ``jax.stages.Traced``."""
@@ -136,7 +136,8 @@ class Jitted:
         target = default_device()
         try:
             source = make_source(partitioned.module, self.__name__)
-            program = Compiled.from_source(source, target, self._options, [])
+            level = "ptx" if mesh.devices.flat[0].platform == "gpu" else "lowered"
+            program = Compiled.from_source(source, target, self._options, [], level)
         except XgpuError:
             return None
         whole = over_mesh(mesh, partitioned, lambda *parts: tuple(call_program(program, parts)))
@@ -233,4 +234,4 @@ def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Com
     module = ir.Module.parse(bytecode, ir.make_context())
     source = make_source(module, name.rpartition("::")[2])
     target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
-    return Compiled.from_source(source, target, options, [])
+    return Compiled.from_source(source, target, options, [], "ptx" if platform == "cuda" else "lowered")

@@ -5,12 +5,17 @@ and other ones each time; one that fails is tried first by the next such run.
 """
 
 import os
+import signal
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 
 # Kernels kept from another run would hide what the code does now; tests of the cache have folders of their own.
 os.environ["XGPU_CACHE"] = "off"
+
+# What a shell runs in the background ignores interrupts, and so does all that it starts, which tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Programs take as long as they take: a slow machine must not fail a test, nor a strategy that draws large examples.
 COMMON: dict[str, Any] = {

@@ -9,8 +9,10 @@ from xgpu.cli.command import Command, add_program_arguments, as_usage, check_tar
 from xgpu.cli.process import DONE, doing, report
 from xgpu.cli.text import STDIN, write_bytes, write_text
 from xgpu.cli.timing import timing_table
+from xgpu.device import device
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
+from xgpu.options import Options
 from xgpu.pipeline import LEVELS
 
 if TYPE_CHECKING:
@@ -38,9 +40,11 @@ def _run(arguments: argparse.Namespace) -> int:
     # What this command is for is to see the compiler work.
     os.environ["XGPU_CACHE"] = "off"
     # JAX takes a second to import; wrong usage is told before that.
-    from xgpu import compile
+    from xgpu.api import compile_to
 
-    compiled = compile(arguments.source, *arguments.arg, target=target)
+    last = max(LEVELS.index(level) for level in levels)
+    passes = None if last <= LEVELS.index("emitted") else "ptx" if last >= LEVELS.index("ptx") else "lowered"
+    compiled = compile_to(passes, arguments.source, arguments.arg, device(target), Options())
     texts = {}
     for level in levels:
         doing(f"compiling {arguments.source} to level {level}")

@@ -1,6 +1,5 @@
 """The commands as processes: how they end by signals, closed pipes and crashes in native code, and how they start."""
 
-import functools
 import os
 import signal
 import subprocess
@@ -28,16 +27,7 @@ def execute(command: list[str], stdin: str = "") -> tuple[int, str, str]:
 
 def start(command: list[str]) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
-    return subprocess.Popen(
-        command,
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        start_new_session=True,
-        env=ENVIRONMENT,
-        # What a shell runs in the background ignores interrupts, and so does all that it starts.
-        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, env=ENVIRONMENT)
 
 
 def start_reading(command: list[str]) -> subprocess.Popen[bytes]:

@@ -183,3 +183,20 @@ def test_approximate_functions(name: str) -> None:
 def test_undefined_functions_are_refused(name: str) -> None:
     with pytest.raises(CompilerError, match=f"calls '{name}'"):
         compile_to_ptx(call_of(name, "float"))
+
+
+def test_ptx_does_not_depend_on_what_was_compiled_before():
+    """Calls are numbered from 0 in every kernel: the text is a part of the key by which JAX keeps programs."""
+    text = """
+    define internal float @f(float %x) noinline { %y = fadd float %x, 1.0 ret float %y }
+    define ptx_kernel void @k(ptr %p) {
+      %x = load float, ptr %p
+      %y = call float @f(float %x)
+      %z = call float @f(float %y)
+      store float %z, ptr %p
+      ret void
+    }"""
+    first, second = compile_to_ptx(text), compile_to_ptx(text)
+    assert first == second
+    assert "callseq 0" in first
+    assert "callseq 1" in first

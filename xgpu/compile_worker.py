@@ -1,0 +1,54 @@
+"""A process that compiles kernels for another one: `xgpu.parallel` starts it and talks to it by lines of JSON.
+
+A request has a kernel of level ``emitted`` as bytecode, the answer its level ``lowered``, and PTX if that was asked
+for, or the error. It ends when its input does.
+"""
+
+import base64
+import json
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from xgpu import ir
+from xgpu.compiler import Kernel
+from xgpu.device import device
+from xgpu.errors import InvalidInput, XgpuError
+from xgpu.options import Options
+
+
+def _build(request: dict[str, Any]) -> dict[str, Any]:
+    module = ir.Module.parse(base64.b64decode(request["emitted"]), ir.make_context())
+    options = Options(**request["options"])
+    kernel = Kernel(request["name"], device(request["device"]), options, [], {"emitted": module})
+    kernel.check()
+    compiled = asdict(kernel.compiled) if request["level"] == "ptx" else None
+    lowered = base64.b64encode(kernel.bytecode("lowered")).decode()
+    return {"lowered": lowered, "compiled": compiled, "times": kernel.times}
+
+
+def _described(error: Exception) -> dict[str, Any]:
+    """Return what it takes to raise an error again."""
+    if isinstance(error, InvalidInput):
+        location = asdict(error.location) if error.location else None
+        return {"type": type(error).__name__, "message": error.message, "location": location}
+    if isinstance(error, XgpuError):
+        return {"type": type(error).__name__, "message": str(error)}
+    return {"type": "CompilerError", "message": f"{type(error).__name__}: {error}"}
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    answers = sys.stdout
+    # What libraries print is not an answer.
+    sys.stdout = sys.stderr
+    for line in sys.stdin.buffer:
+        try:
+            answer = _build(json.loads(line))
+        except Exception as error:
+            answer = {"error": _described(error)}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
