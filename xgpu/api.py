@@ -59,10 +59,7 @@ class Compiled:
         """Compile a program of level ``stablehlo``. Many kernels are compiled to ``level``, see `compile_kernels`."""
         with timed(times, "plan"):
             planned = plan(source.module, target, options)
-        program = emit_program(planned, target, options, times)
-        if not program.kernels and program.main is not None:
-            raise nothing_to_compile(planned)
-        return cls(source, planned, program, times, level)
+        return cls(source, planned, emit_program(planned, target, options, times), times, level)
 
     @property
     def arguments(self) -> tuple[ArgumentSpec, ...]:
@@ -77,7 +74,8 @@ class Compiled:
     def ir(self, level: str) -> str:
         """Return the program's text at ``level``; kernels are separated by ``// -----`` lines.
 
-        Raises `InvalidInput` for an unknown level, `ToolError` if a level needs a tool that is not installed.
+        Raises `InvalidInput` for an unknown level, `Unsupported` if all of the program is left to XLA and the level is
+        one of kernels, `ToolError` if a level needs a tool that is not installed.
         """
         if level not in pipeline.LEVELS:
             raise InvalidInput(f"unknown level '{level}'; the levels are {', '.join(pipeline.LEVELS)}")
@@ -87,6 +85,8 @@ class Compiled:
             return str(self.planned)
         if level == "fusions":
             raise InvalidInput("the program was given at a later level than 'fusions'")
+        if self.planned is not None and self.main is not None and not self.kernels:
+            raise nothing_to_compile(self.planned)
         return "\n// -----\n".join(kernel.text(level) for kernel in self.kernels)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -28,6 +28,7 @@ from xgpu.explanation import Explanation, explain
 from xgpu.frontend import from_jax
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
+from xgpu.fusion.left import nothing_to_compile
 from xgpu.options import Options
 from xgpu.partitioning import mesh_of, over_mesh, partition_program
 from xgpu.runtime.jax_backend import call_program, lower_program
@@ -234,4 +235,7 @@ def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Com
     module = ir.Module.parse(bytecode, ir.make_context())
     source = make_source(module, name.rpartition("::")[2])
     target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
-    return Compiled.from_source(source, target, options, [], "ptx" if platform == "cuda" else "lowered")
+    program = Compiled.from_source(source, target, options, [], "ptx" if platform == "cuda" else "lowered")
+    if program.main is not None and not program.kernels:
+        raise nothing_to_compile(program.main)
+    return program

@@ -26,9 +26,10 @@ _SHORT_SUM = 128
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
     """Return the error for a program of level ``fusions`` without kernels: why the first operation was left to XLA."""
     for op in nested(planned.operation):
-        if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := reason_to_leave(op)) is not None:
+        is_work = op.name.startswith("stablehlo.") and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
+        if is_work and (reason := reason_to_leave(op)) is not None:
             return unsupported(op, reason)
-    return Unsupported("the program computes nothing")
+    return Unsupported("the program computes nothing that kernels make: it counts or hands on what it is given")
 
 
 def reason_to_leave(op: ir.Operation) -> str | None:

@@ -80,7 +80,7 @@ def test_machine_code_of_several_kernels_takes_a_file_each(
 ) -> None:
     kernels = [SimpleNamespace(name=name, text=lambda level, name=name: name.encode().hex()) for name in ("a", "b")]
     compiled = SimpleNamespace(kernels=kernels, ir=lambda level: "")
-    monkeypatch.setattr("xgpu.api.compile", lambda *arguments, **options: compiled)
+    monkeypatch.setattr("xgpu.api.compile_to", lambda *arguments, **options: compiled)
     assert xgpu("compile", f"{programs}:scale", "--emit", "cubin", "-o", "k.cubin") == (0, "", "")
     assert (Path("k.a.cubin").read_bytes(), Path("k.b.cubin").read_bytes()) == (b"a", b"b")
 

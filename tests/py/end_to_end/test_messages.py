@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from jax import lax
 
 import xgpu
 from xgpu.cli.main import main
+from xgpu.explanation import explain
 
 PROGRAM = """\
 import jax
@@ -36,7 +39,7 @@ def message(tmp_path: Path, expression: str, arguments: tuple[str, ...], helper:
     file = tmp_path / "program.py"
     file.write_text(PROGRAM.format(expression=expression, arguments=arguments, helper=helper))
     with pytest.raises(xgpu.Unsupported) as caught:
-        xgpu.compile(f"{file}:program")
+        xgpu.compile(f"{file}:program").ir("ptx")
     return str(caught.value).replace(str(file), "program.py")
 
 
@@ -118,8 +121,16 @@ def test_text_is_referred_to_by_its_lines_or_names(tmp_path: Path, name: str, te
 
 
 def test_a_program_of_which_all_is_left_to_xla_says_why(tmp_path: Path) -> None:
-    text = message(tmp_path, "lax.sort(x)", ("f32[8]",))
+    text = message(tmp_path, "lax.fori_loop(0, 3, lambda i, x: lax.sort(x), x)", ("f32[8]",))
     assert text.startswith(f"program.py:{CALL_LINE}:")
     assert text.endswith(
         "stablehlo.sort of type tensor<8xf32>: operation not supported: no element of its result can be computed alone"
     )
+
+
+def test_a_program_of_which_all_is_left_to_xla_runs_and_is_explained() -> None:
+    program = xgpu.compile(lambda x: lax.sort(x), "f32[8]")
+    assert program.kernels == ()
+    inputs = program.random_inputs(1)
+    np.testing.assert_array_equal(program.run(*inputs)[0], np.sort(inputs[0]))
+    assert [each.operation for each in explain(program).left] == ["stablehlo.sort"]
