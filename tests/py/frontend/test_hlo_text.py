@@ -69,6 +69,24 @@ def test_truncated_files(end):
 
 
 ROOT = "HloModule m\nENTRY e {\n a = f32[4] parameter(0)\n ROOT b = "
+FUSION = """add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT z = f32[] add(x, y) }
+
+fusion {
+  x = f32[4,8] parameter(0)
+  zero = f32[] constant(0)
+  sums = f32[4] reduce(x, zero), dimensions={1}, to_apply=add
+  ROOT both = (f32[4], f32[4,8]) tuple(sums, x)
+}
+"""
+
+
+@pytest.mark.parametrize("header", ["", "// a fusion\n", "HloModule m\n\n", "HloModule m, is_scheduled=true\n"])
+def test_a_fusion_alone_is_a_program(header):
+    source = from_hlo_text(header + FUSION)
+    assert [spec.shape for spec in source.arguments] == [(4, 8)]
+    assert [spec.shape for spec in source.results] == [(4,), (4, 8)]
+
+
 METADATA = 'metadata={op_name="add" source_file="x.py" source_line=9}'
 
 

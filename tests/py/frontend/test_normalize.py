@@ -69,6 +69,26 @@ def test_tuples_made_and_taken_apart_are_gone():
     assert op_names(normalized(main(body))) == ["stablehlo.abs", "stablehlo.add", "func.return"]
 
 
+def test_custom_calls_return_the_elements_of_tuples():
+    nested, whole = f"tuple<{TYPE}, tensor<i32>>", f"tuple<{TYPE}, tuple<{TYPE}, tensor<i32>>>"
+    alias = "<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>"
+    attributes = f"{{output_operand_aliases = [#stablehlo.output_operand_alias{alias}]}}"
+    body = f"""%t = stablehlo.custom_call @f(%a) {attributes} : ({TYPE}) -> {whole}
+      %unused = stablehlo.custom_call @g(%a) {{has_side_effect = true}} : ({TYPE}) -> {nested}
+      %0 = stablehlo.get_tuple_element %t[0] : ({whole}) -> {TYPE}
+      %1 = stablehlo.get_tuple_element %t[1] : ({whole}) -> {nested}
+      %2 = stablehlo.get_tuple_element %1[0] : ({nested}) -> {TYPE}
+      %3 = stablehlo.add %0, %2 : {TYPE}
+      return %3 : {TYPE}"""
+    module = normalized(main(body))
+    assert op_names(module) == ["stablehlo.custom_call", "stablehlo.custom_call", "stablehlo.add", "func.return"]
+    text = str(module)
+    assert f"-> ({TYPE}, {TYPE}, tensor<i32>)" in text
+    assert f"-> ({TYPE}, tensor<i32>)" in text
+    assert f"stablehlo.add %0#0, %0#1 : {TYPE}" in text
+    assert "output_tuple_indices = [0]" in text
+
+
 def test_custom_calls_stay():
     body = f"%0 = stablehlo.custom_call @f(%a) {{mhlo.backend_config = {{x = 1 : i32}}}} : ({TYPE}) -> {TYPE}"
     assert "mhlo.backend_config = {x = 1 : i32}" in str(normalized(main(f"{body} return %0 : {TYPE}")))
