@@ -1,6 +1,6 @@
 """The errors that xgpu raises: what the user wrote, what the compiler got wrong, what a tool reported."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 class XgpuError(Exception):
@@ -9,11 +9,15 @@ class XgpuError(Exception):
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A place in the user's source. ``line`` and ``column`` count from 1; 0 means unknown."""
+    """A place in the user's source. ``line`` and ``column`` count from 1; 0 means unknown.
+
+    ``function`` is the name of the function around it, empty if unknown.
+    """
 
     file: str
     line: int = 0
     column: int = 0
+    function: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         if not self.line:

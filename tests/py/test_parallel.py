@@ -97,20 +97,20 @@ def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
     request = parallel._request
 
     def broken(kernel, level):
-        return request(kernel, level) if kernel.name not in ("fusion_5", "fusion_11") else b"{}\n"
+        return request(kernel, level) if kernel.name not in ("function_fusion_5", "function_fusion_11") else b"{}\n"
 
     jobs(2)
     monkeypatch.setattr(parallel, "_request", broken)
     with pytest.raises(CompilerError, match="KeyError: 'emitted'"):
         compile_kernels(fresh, "ptx")
     done = [kernel.built is not None for kernel in fresh]
-    assert done == [kernel.name not in ("fusion_5", "fusion_11") for kernel in fresh]
+    assert done == [kernel.name not in ("function_fusion_5", "function_fusion_11") for kernel in fresh]
 
 
 def test_a_process_that_ends_is_an_error(jobs, monkeypatch):
     jobs(2)
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(CompilerError, match="kernel fusion_0: the process that compiled it ended: "):
+    with pytest.raises(CompilerError, match="kernel function_fusion_0: the process that compiled it ended: "):
         _compiled()
 
 

@@ -5,6 +5,7 @@ recursion. Only what an operation reads inside a region of its own (the branch o
 emitted recursively, and the partition bounds that nesting.
 """
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -274,8 +275,9 @@ def _split(node: Node, pieces: list[int]) -> tuple[list[int], list[int]]:
 def _test_of(node: Node, pieces: list[int]) -> IndexingMap:
     """Return a map without results whose constraints hold where one of ``pieces`` is read."""
     map_ = node.accesses[pieces[0]].map
-    first, last = _band(node.accesses[pieces[0]]), _band(node.accesses[pieces[-1]])
     constraints = map_.constraints
-    if len(pieces) > 1 and first is not None and last is not None:
-        constraints = ((first[0], first[1].union(last[1])),)
+    if len(pieces) > 1:
+        # The first or the last may be empty, so the union of these two is not that of all.
+        bands = [band for i in pieces if (band := _band(node.accesses[i])) is not None]
+        constraints = ((bands[0][0], functools.reduce(Interval.union, (interval for _, interval in bands))),)
     return IndexingMap(map_.dims, map_.symbols, (), constraints)

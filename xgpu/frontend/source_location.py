@@ -19,20 +19,21 @@ def source_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> 
     name location through its child. Frames inside xgpu itself are passed over.
     """
     # JAX names each frame and counts its columns from 0; the MLIR parser counts from 1 and names nothing.
-    pending = [(_location_of(where), False)]
+    pending = [(_location_of(where), "")]
     for _ in range(_MAX_LOCATIONS):
         if not pending:
             return None
-        location, from_jax = pending.pop()
+        location, name = pending.pop()
         if isinstance(location, ir.FileLineColLoc):
             if location.start_line and not location.filename.startswith(_OWN_FOLDER):
-                return SourceLocation(location.filename, location.start_line, location.start_col + from_jax)
+                column = location.start_col + bool(name)
+                return SourceLocation(location.filename, location.start_line, column, name)
         elif isinstance(location, ir.NameLoc):
-            pending.append((location.child_loc, True))
+            pending.append((location.child_loc, location.name_str))
         elif isinstance(location, ir.CallSiteLoc):
-            pending += ((location.caller, from_jax), (location.callee, from_jax))
+            pending += ((location.caller, name), (location.callee, name))
         elif isinstance(location, ir.FusedLoc):
-            pending += ((cast(ir.Location, child), from_jax) for child in reversed(location.locations))
+            pending += ((cast(ir.Location, child), name) for child in reversed(location.locations))
     return None
 
 

@@ -1,17 +1,20 @@
 """Writes a kernel's fusion: a function over StableHLO with everything that the kernel computes."""
 
 import math
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects import attributes
+from xgpu.frontend.source_location import source_of
 from xgpu.fusion.choice import choose
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.heroes import HERO
 from xgpu.fusion.regions import captured, maker, nested
 from xgpu.indexing.access import shape_of
 
+_LONGEST_NAME = 64
 _LARGE = 1 << 12
 """Elements of a constant from which on it takes too long to compare its text."""
 
@@ -45,9 +48,16 @@ class FusionNames:
         if key in self._names:
             function.operation.erase()
         else:
-            self._names[key] = f"fusion_{len(self._names)}"
+            self._names[key] = f"{_function_around(operations)}fusion_{len(self._names)}"
             function.operation.attributes["sym_name"] = ir.StringAttr.get(self._names[key])
         return self._names[key]
+
+
+def _function_around(operations: Sequence[ir.Operation]) -> str:
+    """Return the user's function that makes the last value, as the start of a name that profilers show."""
+    source = source_of(operations[-1]) if operations else None
+    name = re.sub(r"\W+", "_", source.function if source else "", flags=re.ASCII).strip("_")
+    return f"{name[:_LONGEST_NAME]}_" if name else ""
 
 
 class FusionWriter:

@@ -1,5 +1,7 @@
 """Concatenations walked operand by operand, under the checks of the host executor, against NumPy."""
 
+import itertools
+
 import numpy as np
 import pytest
 from jax import lax
@@ -134,3 +136,15 @@ def test_a_nested_concatenation_that_is_used_twice_stays():
     assert compiled.ir("fusions").count("stablehlo.concatenate") == 2
     arrays = [numbers(f"f32[{n}]", n) for n in (11, 7)]
     np.testing.assert_array_equal(compiled.run(*arrays)[0], np.concatenate([*arrays, *arrays]))
+
+
+@pytest.mark.parametrize("sizes", list(itertools.product((0, 2), repeat=6)), ids=str)
+def test_reads_of_pieces_of_any_size(sizes):
+    """Which piece an element is from is found by halves, of which the first and the last may be of nothing."""
+    total = sum(sizes)
+    arrays = [np.arange(size, dtype=np.uint32) + 10 * number for number, size in enumerate(sizes)]
+    compiled = xgpu.compile(
+        lambda *pieces: lax.rev(lax.concatenate(pieces, 0), [0]) + 1, *(f"u32[{size}]" for size in sizes)
+    )
+    assert not total or [kernel.emitter for kernel in compiled.kernels] == ["loop"]
+    np.testing.assert_array_equal(compiled.run(*arrays)[0], np.concatenate(arrays)[::-1] + 1)

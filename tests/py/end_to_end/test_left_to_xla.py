@@ -116,7 +116,7 @@ def test_what_is_left_stays_between_the_calls() -> None:
     text = _planned(_layer, "f32[96,128]", "f32[128,128]")
     main = text[text.index("func.func @main") :]
     assert main.count("stablehlo.") == main.count("stablehlo.dot_general") == 1
-    assert main.index("dot_general") < main.index("call @fusion_0")
+    assert main.index("dot_general") < main.index("call @layer_fusion_0")
 
 
 def test_views_of_arrays_are_left_with_the_product_that_reads_them() -> None:

@@ -27,7 +27,7 @@ def compiled(**options: object) -> xgpu.Compiled:
 
 
 def ran_llvm(program: xgpu.Compiled) -> bool:
-    assert ".entry fusion_0" in program.kernels[0].ptx
+    assert ".entry lambda_fusion_0" in program.kernels[0].ptx
     return "LLVM to PTX" in dict(program.timings)
 
 

@@ -96,7 +96,7 @@ def test_lowered_for_cuda_each_kernel_is_one_call_of_its_ptx() -> None:
     x, y = arrays()
     text = jax.jit(scaled).trace(x, y).lower(lowering_platforms=("cuda",)).as_text()
     assert text.count("stablehlo.custom_call @__gpu$xla.gpu.ptx") == 1
-    assert ".entry fusion_0" in text
+    assert ".entry scaled_fusion_0" in text
     assert "callback" not in text
 
 
