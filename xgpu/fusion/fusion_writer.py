@@ -56,7 +56,8 @@ class FusionNames:
 def _function_around(operations: Sequence[ir.Operation]) -> str:
     """Return the user's function that makes the last value, as the start of a name that profilers show."""
     source = source_of(operations[-1]) if operations else None
-    name = re.sub(r"\W+", "_", source.function if source else "", flags=re.ASCII).strip("_")
+    qualified = source.function if source else ""
+    name = re.sub(r"\W+", "_", qualified.rpartition("<locals>")[2], flags=re.ASCII).strip("_")
     return f"{name[:_LONGEST_NAME]}_" if name else ""
 
 

@@ -32,7 +32,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     kernels = lines[: lines.index("")]
     assert kernels
     for number, line in enumerate(kernels):
-        assert line.startswith(f"fusion_{number} ")
+        assert line.startswith(f"layer_fusion_{number} ")
         assert f"({file}:6)" in line
     left = lines[lines.index("") + 1 :]
     assert left[0] == "left to XLA:"
