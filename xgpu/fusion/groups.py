@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from xgpu import ir
 from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
 from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
-from xgpu.fusion.left import CONTRACTIONS, VIEWS, reason_to_leave
+from xgpu.fusion.left import CONTRACTIONS, FOLDED, VIEWS, reason_to_leave
 from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
 
@@ -135,7 +135,7 @@ class Grouping:
     def _leave(self, op: ir.Operation) -> None:
         """Leave ``op`` to XLA. What it reads is stored before it, what it makes is there for kernels of its level."""
         for operand in dict.fromkeys((*op.operands, *captured(op))):
-            self._provide(operand)
+            self._provide(operand, FOLDED.get(op.name, VIEWS))
         level = max((self._level(operand) for operand in (*op.operands, *captured(op))), default=0)
         self._left[op] = level
         before = Group(HeroKind("left", op.name), level - 1)
@@ -143,17 +143,22 @@ class Grouping:
             self._stored[value] = before
             self._levels[value] = level
 
-    def _provide(self, value: ir.Value) -> None:
-        """Have ``value`` there for what is left to XLA: views of what is in memory are left to it as well."""
+    def _provide(self, value: ir.Value, folded: frozenset[str]) -> None:
+        """Have ``value`` there for what is left to XLA.
+
+        Operations called ``folded`` that lead to it are left as well, and what scalars are computed from alone.
+        """
         pending = [value]
         views = []
         while pending:
             each = pending.pop()
             if self.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
                 continue
-            if maker(each).name in VIEWS:
+            if maker(each).name in folded:
                 views.append(maker(each))
                 pending += maker(each).operands
+            elif (scalars := self._scalars_of(each)) is not None:
+                views += scalars
             else:
                 self._store(each)
         for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):

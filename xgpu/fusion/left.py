@@ -14,6 +14,11 @@ from xgpu.indexing.hlo_maps import accesses, explanation, handled_ops
 VIEWS = frozenset(f"stablehlo.{name}" for name in ("constant", "iota", "reshape", "transpose", "broadcast_in_dim"))
 """Operations that XLA folds into what reads them, such as a matrix multiplication."""
 
+FOLDED = {"stablehlo.convolution": VIEWS | {"stablehlo.reverse", "stablehlo.pad"}}
+"""What XLA folds into an operation that is left to it, where that is more than `VIEWS`.
+
+A convolution whose kernel is reversed is the gradient by the images, for which cuDNN has kernels of its own.
+"""
 BARRIER = "stablehlo.optimization_barrier"
 CONTRACTIONS = frozenset(("stablehlo.dot_general", "stablehlo.convolution"))
 """Sums of products: each element of an operand is part of many results."""
