@@ -76,9 +76,7 @@ def explain(program: Compiled) -> Explanation:
     """Return what ``program`` consists of. Raises `InvalidInput` if it was given at a later level than ``fusions``."""
     if program.planned is None:
         raise InvalidInput("the program was given at a later level than 'fusions', which says what it is made of")
-    fusions = {
-        ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in program.planned.body.operations
-    }
+    fusions = _functions(program.planned)
     launches: dict[Kernel, list[Launch]] = {}
     for launch in program.launches:
         launches.setdefault(launch.kernel, []).append(launch)
@@ -89,6 +87,25 @@ def explain(program: Compiled) -> Explanation:
         if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := _reason(op)) is not None
     )
     return Explanation(kernels, left)
+
+
+def _functions(module: ir.Module) -> dict[str, ir.Operation]:
+    return {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
+
+
+def summary(program: Compiled) -> str:
+    """Return how many operations of a program how many kernels make, and how many are left to XLA."""
+    launches = f"{len(program.kernels)} kernels, launched {len(program.launches)} times"
+    if program.planned is None:
+        return launches
+    operations = _operations(program.source.module.operation)
+    left = _operations(_functions(program.planned)["main"])
+    return f"{operations} operations: {operations - left} in {launches}; {left} left to XLA"
+
+
+def _operations(op: ir.Operation) -> int:
+    """Return how many operations of StableHLO there are inside ``op``."""
+    return sum(inner.name.startswith("stablehlo.") and inner.name != "stablehlo.return" for inner in nested(op))
 
 
 def _reason(op: ir.Operation) -> str | None:

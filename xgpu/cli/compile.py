@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, levels_of
 from xgpu.cli.process import DONE, doing, report
 from xgpu.cli.text import STDIN, write_bytes, write_text
-from xgpu.cli.timing import timing_table
+from xgpu.cli.timing import summed, timing_table
 from xgpu.device import device
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
@@ -59,7 +59,9 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _write_folder(Path(arguments.output), texts, compiled)
     if arguments.timing:
-        report(timing_table(compiled.timings))
+        from xgpu.explanation import summary
+
+        report(f"{summary(compiled)}\n{timing_table(summed(compiled.timings))}")
     return DONE
 
 
