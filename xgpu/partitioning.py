@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jaxlib
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from xgpu import ir
@@ -36,7 +37,8 @@ _SPREADABLE = frozenset(
 It moves other elements than it should for some of the others (``reverse``), and ends the process for some
 (``reduce_window``): checked against XLA, Shardy of jaxlib 0.12.0.1. All others must find whole arrays on every device.
 """
-# Left by the last pass of the versions of Shardy that insert every collective; earlier ones leave some out.
+_OLDEST_VERSION = (0, 12)
+"""Of jaxlib: Shardy of earlier ones leaves collectives out, and ends the process at some programs."""
 _PARAMETERS, _RESULTS = "sdy.parameters_shardings", "sdy.output_shardings"
 _SHARDING_ATTRIBUTE = "sdy.sharding"
 _SHARDING = re.compile(r"<(?:@\w+|mesh<[^>]*>), \[([^\]]*)\]")
@@ -69,6 +71,8 @@ def mesh_of(arrays: Sequence[Any]) -> Mesh | None:
 
 def partition_program(lowered: Any) -> Partitioned | None:
     """Return what ``jax.jit(...).lower(...)`` of sharded arrays means for one device; None if that cannot be told."""
+    if tuple(map(int, jaxlib.__version__.split(".")[:2])) < _OLDEST_VERSION:
+        return None
     stream = io.BytesIO()
     lowered.compiler_ir("stablehlo").operation.write_bytecode(stream)
     try:

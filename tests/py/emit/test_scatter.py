@@ -173,4 +173,4 @@ def test_a_region_of_other_types_is_refused() -> None:
         return %0 : tensor<8xf64>
       }"""
     with pytest.raises(Unsupported, match="its region computes in other types than its operands'"):
-        xgpu.compile(text)
+        xgpu.compile(text).ir("ptx")
