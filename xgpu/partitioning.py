@@ -9,10 +9,10 @@ import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Any
 
 import jax
-import jaxlib
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from xgpu import ir
@@ -71,7 +71,7 @@ def mesh_of(arrays: Sequence[Any]) -> Mesh | None:
 
 def partition_program(lowered: Any) -> Partitioned | None:
     """Return what ``jax.jit(...).lower(...)`` of sharded arrays means for one device; None if that cannot be told."""
-    if tuple(map(int, jaxlib.__version__.split(".")[:2])) < _OLDEST_VERSION:
+    if tuple(map(int, version("jaxlib").split(".")[:2])) < _OLDEST_VERSION:
         return None
     stream = io.BytesIO()
     lowered.compiler_ir("stablehlo").operation.write_bytecode(stream)
