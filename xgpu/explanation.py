@@ -13,6 +13,7 @@ from xgpu.fusion.cost_model import LAUNCH_SECONDS
 from xgpu.fusion.left import VIEWS, reason_to_leave
 from xgpu.fusion.regions import CONTROL_FLOW, nested
 
+_NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)
 
 
@@ -94,18 +95,20 @@ def _functions(module: ir.Module) -> dict[str, ir.Operation]:
 
 
 def summary(program: Compiled) -> str:
-    """Return how many operations of a program how many kernels make, and how many are left to XLA."""
-    launches = f"{len(program.kernels)} kernels, launched {len(program.launches)} times"
+    """Return how many kernels of how many operations a program has, and how many operations are left to XLA."""
+    launches = f"launched {len(program.launches)} times"
     if program.planned is None:
-        return launches
-    operations = _operations(program.source.module.operation)
-    left = _operations(_functions(program.planned)["main"])
-    return f"{operations} operations: {operations - left} in {launches}; {left} left to XLA"
+        return f"{len(program.kernels)} kernels, {launches}"
+    functions = _functions(program.planned)
+    left = _operations(functions.pop("main"))
+    fused = sum(map(_operations, functions.values()))
+    return f"{len(program.kernels)} kernels of {fused} operations, {launches}; {left} operations left to XLA"
 
 
 def _operations(op: ir.Operation) -> int:
-    """Return how many operations of StableHLO there are inside ``op``."""
-    return sum(inner.name.startswith("stablehlo.") and inner.name != "stablehlo.return" for inner in nested(op))
+    """Return how many operations of StableHLO, but for constants, there are inside ``op``."""
+    names = [inner.name for inner in nested(op)]
+    return sum(name.startswith("stablehlo.") and name not in _NO_OPERATION for name in names)
 
 
 def _reason(op: ir.Operation) -> str | None:

@@ -44,13 +44,15 @@ def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
     that are done stay compiled, and nothing keeps running.
     """
     missing = [kernel for kernel in kernels if not kernel.is_known]
-    processes = min(_jobs(), len(missing) // _KERNELS_PER_PROCESS)
-    if processes < 2:
-        for kernel in missing:
+    # Kernels that were given at a later level have less to go.
+    whole = [kernel for kernel in missing if "emitted" in kernel.modules]
+    processes = min(_jobs(), len(whole) // _KERNELS_PER_PROCESS)
+    if processes > 1:
+        with _progress(len(whole)) as progress:
+            _compile(whole, level, processes, progress)
+    for kernel in missing:
+        if kernel.built is None:
             kernel.check()
-        return
-    with _progress(len(missing)) as progress:
-        _compile(missing, level, processes, progress)
 
 
 def _jobs() -> int:
@@ -68,11 +70,11 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
     done: _Done = queue.SimpleQueue()
     for number, kernel in enumerate(kernels):
         pending.put((number, kernel.name, _request(kernel, level)))
-    workers = [_Worker() for _ in range(processes)]
-    for worker in workers:
-        threading.Thread(target=worker.serve, args=(pending, done), daemon=True).start()
+    workers: list[_Worker] = []
     failed: dict[int, XgpuError] = {}
     try:
+        if not _start(workers, processes, pending, done):
+            return
         for count in range(len(kernels)):
             progress(count, len(kernels))
             number, answer = done.get()
@@ -81,10 +83,23 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
             else:
                 kernels[number].accept(_built(answer))
     finally:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                pending.get_nowait()
         for worker in workers:
             worker.end()
     if failed:
         raise failed[min(failed)]
+
+
+def _start(workers: "list[_Worker]", processes: int, pending: "_Pending", done: "_Done") -> bool:
+    """Start as many of the processes as the machine lets, and return whether there is one."""
+    with contextlib.suppress(OSError):
+        for _ in range(processes):
+            workers.append(_Worker())
+    for worker in workers:
+        threading.Thread(target=worker.serve, args=(pending, done), daemon=True).start()
+    return bool(workers)
 
 
 class _Worker:
@@ -168,7 +183,7 @@ def _progress(total: int) -> Iterator[Progress]:
 
     def progress(count: int, total: int) -> None:
         nonlocal shown
-        if sys.stderr.isatty() and time.monotonic() - start > _SILENT_SECONDS:
+        if sys.stderr is not None and sys.stderr.isatty() and time.monotonic() - start > _SILENT_SECONDS:
             print(f"\rxgpu: compiled {count} of {total} kernels", end="", file=sys.stderr, flush=True)
             shown = True
 

@@ -177,3 +177,40 @@ def test_an_interrupt_leaves_no_process_behind(tmp_path):
     while any(map(_is_running, children)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(map(_is_running, children))
+
+
+def test_kernels_of_a_later_level_are_compiled_here(jobs):
+    jobs(1)
+    text = "\n// -----\n".join([_compiled().kernels[0].text("lowered")] * 20)
+    jobs(2)
+    assert ".entry" in xgpu.compile(text).kernels[19].ptx
+
+
+@pytest.mark.parametrize("executable", ["/nonexistent/python", "", None])
+def test_where_no_process_can_be_started_this_one_compiles(jobs, monkeypatch, executable):
+    jobs(2)
+    monkeypatch.setattr(sys, "executable", executable)
+    assert ".entry" in _compiled().kernels[3].ptx
+
+
+def test_programs_without_stderr(jobs, monkeypatch):
+    jobs(2)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert len(_compiled().kernels) == COUNT
+
+
+def test_an_error_while_processes_start_leaves_none(jobs, monkeypatch):
+    jobs(2)
+    started = []
+
+    class Worker(parallel._Worker):
+        def __init__(self):
+            if started:
+                raise KeyboardInterrupt
+            super().__init__()
+            started.append(self)
+
+    monkeypatch.setattr(parallel, "_Worker", Worker)
+    with pytest.raises(KeyboardInterrupt):
+        _compiled()
+    assert started[0]._process.returncode is not None

@@ -1,7 +1,7 @@
 """Brings any imported module to the ``stablehlo`` level: one function ``@main`` of StableHLO operations."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 from xgpu import ir
@@ -27,6 +27,8 @@ _DROPPED_ATTRIBUTES = frozenset(
     ("mhlo.sharding", "mhlo.frontend_attributes", "sdy.sharding", "xla_shape", "result_layout", "source_layout")
 )
 # Operations that have a form of known sizes, which takes the place of those whose sizes are constants.
+_ALIASES = "output_operand_aliases"
+_TUPLE_INDICES = re.compile(r"output_tuple_indices = \[([^\]]*)\]")
 _NOT_LEGALIZED = re.compile(r"failed to legalize operation '([^']*)'")
 _SIZED_BY_OPERANDS = tuple(
     f"stablehlo.{name}"
@@ -156,6 +158,9 @@ def _remove_wrappers(module: ir.Module) -> None:
         rewrite = _WRAPPERS.get(op.name)
         if rewrite is not None:
             rewrite(op)
+    for op in reversed(_operations(module)):
+        if op.name == "stablehlo.tuple" and not any(True for _ in op.results[0].uses):
+            op.erase()
 
 
 def _forward(op: ir.Operation) -> None:
@@ -165,7 +170,8 @@ def _forward(op: ir.Operation) -> None:
 def _rewrite_custom_call(op: ir.Operation) -> None:
     """Forward what only says where an array is; have results that are a tuple returned one by one."""
     target = ir.StringAttr(op.attributes["call_target_name"]).value
-    if len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType):
+    is_tuple = len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType)
+    if is_tuple and not (target in _PLACEMENT_CALLS and [each.type for each in op.operands] == [op.results[0].type]):
         _flatten_result(op)
     elif target not in _PLACEMENT_CALLS or len(op.operands) != 1 or len(op.results) != 1:
         return
@@ -178,27 +184,37 @@ def _rewrite_custom_call(op: ir.Operation) -> None:
 def _flatten_result(op: ir.Operation) -> None:
     """Replace a call that returns a tuple by one that returns its elements, and by a tuple of these."""
     type_ = ir.TupleType(op.results[0].type)
+    elements = dict(_flat_elements(type_))
     attributes = {name: op.attributes[name] for name in op.attributes}
     with ir.InsertionPoint(op), op.location:
-        flat = ir.Operation.create(op.name, list(_flat_types(type_)), list(op.operands), attributes)
-        elements: list[ir.Value] = list(flat.results)
-        if any(True for _ in op.results[0].uses):
-            op.results[0].replace_all_uses_with(_tuple_of(type_, elements))
+        if _ALIASES in attributes:
+            attributes[_ALIASES] = ir.Attribute.parse(
+                _TUPLE_INDICES.sub(lambda found: _flat_index(found[1], list(elements)), str(attributes[_ALIASES]))
+            )
+        flat = ir.Operation.create(op.name, list(elements.values()), list(op.operands), attributes)
+        op.results[0].replace_all_uses_with(_tuple_of(type_, list(flat.results)))
     op.erase()
 
 
-def _flat_types(type_: ir.TupleType) -> Iterator[ir.Type]:
+def _flat_index(indices: str, positions: Sequence[tuple[int, ...]]) -> str:
+    """Return where the element of a tuple at ``indices`` is among results, as aliases say it: nothing for the only."""
+    position = positions.index(tuple(int(index) for index in indices.split(",") if index.strip()))
+    return f"output_tuple_indices = [{position if len(positions) > 1 else ''}]"
+
+
+def _flat_elements(type_: ir.TupleType, outer: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], ir.Type]]:
+    """Yield the positions, outer tuple's first, and types of what is in a tuple and is none."""
     for position in range(type_.num_types):
         element = type_.get_type(position)
         if isinstance(element, ir.TupleType):
-            yield from _flat_types(element)
+            yield from _flat_elements(element, (*outer, position))
         else:
-            yield element
+            yield (*outer, position), element
 
 
-def _tuple_of(type_: ir.TupleType, elements: list[ir.Value]) -> ir.Value:
+def _tuple_of(type_: ir.TupleType, elements: list[ir.OpResult]) -> ir.Value:
     """Make a tuple, of tuples perhaps, of the first of ``elements``, which are taken from the list."""
-    made = []
+    made: list[ir.Value] = []
     for position in range(type_.num_types):
         element = type_.get_type(position)
         made.append(_tuple_of(element, elements) if isinstance(element, ir.TupleType) else elements.pop(0))
@@ -215,15 +231,21 @@ def _forward_element(op: ir.Operation) -> None:
         raise unsupported(producer, reason)
     tuple_op = producer.operation
     replace(op, [tuple_op.operands[ir.IntegerAttr(op.attributes["index"]).value]])
-    if not any(True for _ in tuple_op.results[0].uses):
-        tuple_op.erase()
+
+
+def _forward_inner_barrier(op: ir.Operation) -> None:
+    """Replace a barrier between scalars, as in what a reduction combines elements by: there is nothing to keep."""
+    if op.parent is not None and op.parent.name not in _WITH_BARRIERS:
+        _forward(op)
 
 
 def _erase(op: ir.Operation) -> None:
     op.erase()
 
 
+_WITH_BARRIERS = frozenset(("func.func", "stablehlo.while", "stablehlo.case", "stablehlo.if"))
 _WRAPPERS: Mapping[str, Callable[[ir.Operation], None]] = {
+    "stablehlo.optimization_barrier": _forward_inner_barrier,
     "stablehlo.custom_call": _rewrite_custom_call,
     "stablehlo.get_tuple_element": _forward_element,
     "sdy.sharding_constraint": _forward,

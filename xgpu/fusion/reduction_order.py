@@ -7,6 +7,7 @@ from xgpu.device import Device
 from xgpu.errors import Unsupported
 from xgpu.frontend.stablehlo_builder import element_of, hlo, tensor
 from xgpu.fusion.heroes import hero_kind, is_reduction
+from xgpu.fusion.left import reason_to_leave
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_rewrites import reductions
 from xgpu.fusion.reduction_shape import ReductionShape
@@ -43,7 +44,7 @@ def arrays_read(value: ir.Value) -> Iterator[tuple[ir.Value, IndexingMap]]:
     seen = set(pending)
     while pending:
         value, map_ = pending.pop()
-        if isinstance(value.owner, ir.Block) or hero_kind(value.owner.operation) is not None:
+        if isinstance(value.owner, ir.Block) or _is_stored(value.owner.operation):
             yield value, map_
             continue
         op = value.owner.operation
@@ -59,6 +60,11 @@ def arrays_read(value: ir.Value) -> Iterator[tuple[ir.Value, IndexingMap]]:
                 found = (op.operands[read.operand], composed)
                 pending += [] if found in seen else [found]
                 seen.add(found)
+
+
+def _is_stored(op: ir.Operation) -> bool:
+    """Whether the results of ``op`` are in memory whoever reads them: those of heroes, and of what is left to XLA."""
+    return hero_kind(op) is not None or reason_to_leave(op) is not None
 
 
 def _order_in_memory(op: ir.Operation) -> tuple[int, ...] | None:

@@ -110,9 +110,8 @@ def test_a_compilation_goes_on_from_text(xgpu: Callable[..., Any], opt: Callable
 def test_compile_tells_the_time_of_stages_and_passes(xgpu: Callable[..., Any], programs: str) -> None:
     outcome = xgpu("compile", f"{programs}:scale", "--timing")
     assert outcome.code == 0
-    counts = re.match(r"(\d+) operations: (\d+) in 1 kernels, launched 1 times; 0 left to XLA\n", outcome.err)
-    assert counts is not None
-    assert int(counts[1]) == int(counts[2]) > 0
+    pattern = r"1 kernels of [1-9]\d* operations, launched 1 times; 0 operations left to XLA\n"
+    assert re.match(pattern, outcome.err) is not None
     names = re.findall(r"^ +[\d.]+ \( *[\d.]+%\)  (.*)$", outcome.err, re.MULTILINE)
     assert names[0] == "frontend"
     assert names[-1] == "Total"

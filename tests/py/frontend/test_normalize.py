@@ -89,6 +89,33 @@ def test_custom_calls_return_the_elements_of_tuples():
     assert "output_tuple_indices = [0]" in text
 
 
+def test_tuples_nobody_takes_apart_are_gone_and_aliases_are_flat():
+    whole = f"tuple<tuple<{TYPE}, tensor<i32>>, {TYPE}>"
+    alias = "<output_tuple_indices = [0, 0], operand_index = 0, operand_tuple_indices = []>"
+    attributes = f"{{output_operand_aliases = [#stablehlo.output_operand_alias{alias}]}}"
+    body = f"""%t = stablehlo.custom_call @f(%a) {attributes} : ({TYPE}) -> {whole}
+      %0 = stablehlo.get_tuple_element %t[1] : ({whole}) -> {TYPE}
+      return %0 : {TYPE}"""
+    text = str(normalized(main(body)))
+    assert "stablehlo.tuple" not in text
+    assert "output_tuple_indices = [0]" in text
+    alias = "<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>"
+    attributes = f"{{output_operand_aliases = [#stablehlo.output_operand_alias{alias}]}}"
+    body = f"""%t = stablehlo.custom_call @f(%a) {attributes} : ({TYPE}) -> tuple<{TYPE}>
+      %0 = stablehlo.get_tuple_element %t[0] : (tuple<{TYPE}>) -> {TYPE}
+      return %0 : {TYPE}"""
+    assert "output_tuple_indices = []" in str(normalized(main(body)))
+
+
+def test_shardings_of_tuples_are_gone():
+    pair = f"tuple<{TYPE}, {TYPE}>"
+    body = f"""%t = stablehlo.tuple %a, %a : {pair}
+      %o = stablehlo.custom_call @Sharding(%t) : ({pair}) -> {pair}
+      %0 = stablehlo.get_tuple_element %o[1] : ({pair}) -> {TYPE}
+      return %0 : {TYPE}"""
+    assert op_names(normalized(main(body))) == ["func.return"]
+
+
 def test_custom_calls_stay():
     body = f"%0 = stablehlo.custom_call @f(%a) {{mhlo.backend_config = {{x = 1 : i32}}}} : ({TYPE}) -> {TYPE}"
     assert "mhlo.backend_config = {x = 1 : i32}" in str(normalized(main(f"{body} return %0 : {TYPE}")))

@@ -40,6 +40,26 @@ def test_barriers_in_loops():
     np.testing.assert_allclose(xgpu.jit(function)(x), jax.jit(function)(x), rtol=1e-6)
 
 
+def test_barriers_between_scalars_are_gone():
+    text = """
+      func.func @main(%x: tensor<64x8xf32>) -> tensor<64xf32> {
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %0 = stablehlo.reduce(%x init: %zero) across dimensions = [1]
+          : (tensor<64x8xf32>, tensor<f32>) -> tensor<64xf32>
+          reducer(%a: tensor<f32>, %b: tensor<f32>)  {
+            %1 = stablehlo.optimization_barrier %a : tensor<f32>
+            %2 = stablehlo.add %1, %b : tensor<f32>
+            stablehlo.return %2 : tensor<f32>
+          }
+        return %0 : tensor<64xf32>
+      }"""
+    compiled = xgpu.compile(text)
+    assert compiled.main is None
+    assert len(compiled.kernels) == 1
+    x = np.ones((64, 8), np.float32)
+    np.testing.assert_array_equal(compiled.run(x)[0], np.full(64, 8, np.float32))
+
+
 def test_a_program_of_kernels_alone_stays_one():
     compiled = xgpu.compile(lambda x, y: sum(jax.lax.optimization_barrier((x * 2, y))), "f32[64]", "f32[64]")
     assert compiled.main is None

@@ -49,6 +49,28 @@ def test_other_transposes_stay(function):
     assert "stablehlo.transpose" in xgpu.compile(function, "f32[12,16,128]", W).ir("fusions")
 
 
+def test_a_product_stays_outside_a_loop():
+    text = """
+      func.func @main(%a: tensor<192x256xf32>, %b: tensor<256x128xf32>, %n: tensor<i32>) -> tensor<128x192xf32> {
+        %p = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+          : (tensor<192x256xf32>, tensor<256x128xf32>) -> tensor<192x128xf32>
+        %zero = stablehlo.constant dense<0> : tensor<i32>
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %start = stablehlo.constant dense<0.0> : tensor<128x192xf32>
+        %r:2 = stablehlo.while(%i = %zero, %x = %start) : tensor<i32>, tensor<128x192xf32>
+          cond { %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                 stablehlo.return %c : tensor<i1> }
+          do { %t = stablehlo.transpose %p, dims = [1, 0] : (tensor<192x128xf32>) -> tensor<128x192xf32>
+               %y = stablehlo.add %x, %t : tensor<128x192xf32>
+               %j = stablehlo.add %i, %one : tensor<i32>
+               stablehlo.return %j, %y : tensor<i32>, tensor<128x192xf32> }
+        return %r#1 : tensor<128x192xf32>
+      }"""
+    fusions = xgpu.compile(text).ir("fusions")
+    main = fusions[fusions.index("func.func @main") :]
+    assert main.index("dot_general") < main.index("stablehlo.while")
+
+
 def test_the_gradient_by_weights_takes_no_kernel():
     def loss(w, x):
         return (jnp.tanh(x @ w) ** 2).sum()
