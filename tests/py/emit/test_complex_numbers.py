@@ -126,8 +126,9 @@ def program(dtype: str) -> xgpu.Compiled:
 def test_compilation_goes_on_from_every_level(dtype: str) -> None:
     direct = program(dtype)
     for level in MLIR_LEVELS:
-        restarted = xgpu.compile(direct.ir(level))
-        assert [kernel.ptx for kernel in restarted.kernels] == [kernel.ptx for kernel in direct.kernels]
+        for again, kernel in zip(xgpu.compile(direct.ir(level)).kernels, direct.kernels, strict=True):
+            # The text of level stablehlo does not say the user's function, which the kernel is named after.
+            assert again.ptx.replace(again.name, kernel.name) == kernel.ptx
 
 
 @pytest.mark.parametrize("dtype", ["c64", "c128"])
