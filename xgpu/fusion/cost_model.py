@@ -16,12 +16,12 @@ from xgpu.fusion.regions import maker
 from xgpu.indexing.access import shape_of
 
 LAUNCH_SECONDS = 2.5e-6
-"""What one more kernel takes where others run before and after it; measured on an H200."""
+"""What one more kernel takes where others run before and after it: an estimate for an H200, start to end."""
 BYTES_PER_INSTRUCTION = 0.07
 """Bytes of traffic that take as long as an instruction of a thread.
 
-An H200 moves 4.2 TB/s and issues 28.7 tera-instructions a second: 0.15 bytes for each. Half of them hide behind
-traffic.
+An H200 moves 4.2 TB/s and issues 28.7 tera-instructions a second: 0.15 bytes for each. Half of them are taken to hide
+behind traffic.
 """
 _LONG = {
     **dict.fromkeys(("divide", "rsqrt", "sqrt", "gather", "cbrt", "remainder"), 10),
