@@ -127,3 +127,25 @@ def test_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     assert all(ran_llvm(compiled()) for _ in range(2))
     assert main(["cache"]) == 0
     assert capsys.readouterr().out == "nothing is kept: XGPU_CACHE=off\n"
+
+
+_LOWERED = """
+import sys
+import jax, jax.numpy as jnp, xgpu
+for name in sys.argv[1:]:
+    xgpu.jit(getattr(jnp, name)).trace(jnp.ones(40)).lower(lowering_platforms=("cuda",))
+@xgpu.jit
+def function(x):
+    return jnp.sort(jnp.sin(x) @ x.T).sum(1), jnp.tan(x)
+print(function.trace(jnp.ones((300, 400))).lower(lowering_platforms=("cuda",)).as_text())
+"""
+
+
+def test_programs_are_the_same_text_in_every_process() -> None:
+    """JAX keeps executables by the text of programs, PTX and all, whatever was compiled before."""
+    texts = [
+        subprocess.run([sys.executable, "-c", _LOWERED, *names], capture_output=True, text=True, check=True).stdout
+        for names in ((), ("cos", "tan"))
+    ]
+    assert texts[0] == texts[1]
+    assert texts[0].count("__gpu$xla.gpu.ptx") == 2
