@@ -21,7 +21,7 @@
 // SM80:          %[[INSIDE:.*]] = arith.andi %[[ADDRESS]],
 // SM80:          %[[BACK:.*]] = arith.subi %{{.*}}, %[[INSIDE]]
 // SM80-NEXT:     %[[WORD:.*]] = llvm.getelementptr %[[P]][%[[BACK]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
-// SM80:          %[[FIRST:.*]] = llvm.load %[[WORD]] atomic syncscope("device") monotonic <alignment = 4>
+// SM80:          %[[FIRST:.*]] = llvm.load %[[WORD]] atomic syncscope("device") monotonic {{[<{]alignment = 4( : i64)?[>}]}}
 // SM80-NEXT:     scf.while (%[[OLD:.*]] = %[[FIRST]]) : (i32) -> i32 {
 // SM80:            %[[PART:.*]] = arith.bitcast %{{.*}} : i16 to bf16
 // SM80-NEXT:       arith.addf %[[PART]], %[[X]] : bf16
@@ -37,10 +37,10 @@
 // SM80:              scf.yield %[[OLD]], %{{.*}}
 // SM80-NEXT:       }
 // SM80-NEXT:       scf.condition(%[[R]]#1) %[[R]]#0
-// HOST:          llvm.load %{{.*}} atomic monotonic <alignment = 4>
+// HOST:          llvm.load %{{.*}} atomic monotonic {{[<{]alignment = 4( : i64)?[>}]}}
 // HOST:          llvm.cmpxchg %{{.*}} monotonic monotonic
 func.func @bf16(%p: !llvm.ptr<1>, %x: bf16) {
-  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 2> : !llvm.ptr<1>, bf16
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, bf16) -> bf16
   return
 }
 
@@ -51,7 +51,7 @@ func.func @bf16(%p: !llvm.ptr<1>, %x: bf16) {
 // SM80:          llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.noftz.f16x2 [$0], $1;"
 // HOST:          arith.addf %{{.*}} : f16
 func.func @f16(%p: !llvm.ptr<1>, %x: f16) {
-  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 2> : !llvm.ptr<1>, f16
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, f16) -> f16
   return
 }
 
@@ -65,8 +65,8 @@ func.func @f16(%p: !llvm.ptr<1>, %x: f16) {
 // HOST-NEXT:     llvm.atomicrmw fadd %arg0, %arg1 monotonic
 // HOST-NEXT:     llvm.atomicrmw max %arg0, %arg2 monotonic
 func.func @everywhere(%p: !llvm.ptr<1>, %x: f32, %i: i64) {
-  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 4> : !llvm.ptr<1>, f32
-  %1 = llvm.atomicrmw max %p, %i syncscope("device") monotonic <alignment = 8> : !llvm.ptr<1>, i64
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 4 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, f32) -> f32
+  %1 = "llvm.atomicrmw"(%p, %i) <{alignment = 8 : i64, bin_op = 7 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, i64) -> i64
   return
 }
 
@@ -77,7 +77,7 @@ func.func @everywhere(%p: !llvm.ptr<1>, %x: f32, %i: i64) {
 // SM80:          llvm.cmpxchg
 // HOST:          llvm.cmpxchg
 func.func @in_shared_memory(%p: !llvm.ptr<3>, %x: bf16) {
-  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 2> : !llvm.ptr<3>, bf16
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<3>, bf16) -> bf16
   return
 }
 
@@ -87,14 +87,14 @@ func.func @in_shared_memory(%p: !llvm.ptr<3>, %x: bf16) {
 // CHECK-SAME:    (%[[P:.*]]: !llvm.ptr<1>, %[[X:.*]]: vector<4xf32>)
 // SM90-NEXT:     %[[E:.*]]:4 = vector.to_elements %[[X]]
 // SM90-NEXT:     llvm.inline_asm has_side_effects "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f,~{memory}" %[[P]], %[[E]]#0, %[[E]]#1, %[[E]]#2, %[[E]]#3
-// SM80:          llvm.atomicrmw fadd %[[P]], %{{.*}} syncscope("device") monotonic <alignment = 4> : !llvm.ptr<1>, f32
+// SM80:          llvm.atomicrmw fadd %[[P]], %{{.*}} syncscope("device") monotonic {{[<{]alignment = 4( : i64)?[>}]}} : !llvm.ptr<1>, f32
 // SM80:          %[[SECOND:.*]] = llvm.getelementptr %[[P]][1]
 // SM80:          llvm.atomicrmw fadd %[[SECOND]],
 // SM80:          %[[LAST:.*]] = llvm.getelementptr %[[P]][3]
 // SM80:          llvm.atomicrmw fadd %[[LAST]],
-// HOST-COUNT-4:  llvm.atomicrmw fadd %{{.*}} monotonic <alignment = 4> : !llvm.ptr<1>, f32
+// HOST-COUNT-4:  llvm.atomicrmw fadd %{{.*}} monotonic {{[<{]alignment = 4( : i64)?[>}]}} : !llvm.ptr<1>, f32
 func.func @vector_of_f32(%p: !llvm.ptr<1>, %x: vector<4xf32>) {
-  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 16> : !llvm.ptr<1>, vector<4xf32>
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 16 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, vector<4xf32>) -> vector<4xf32>
   return
 }
 
@@ -108,7 +108,7 @@ func.func @vector_of_f32(%p: !llvm.ptr<1>, %x: vector<4xf32>) {
 // SM90:          "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};", "l,f,f,f,f,~{memory}" %[[NEXT]],
 // SM80-COUNT-8:  llvm.atomicrmw fadd
 func.func @long_vector(%p: !llvm.ptr<1>, %x: vector<8xf32>) {
-  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 16> : !llvm.ptr<1>, vector<8xf32>
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 16 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, vector<8xf32>) -> vector<8xf32>
   return
 }
 
@@ -123,8 +123,8 @@ func.func @long_vector(%p: !llvm.ptr<1>, %x: vector<8xf32>) {
 // SM80-COUNT-2:  "red.relaxed.gpu.global.add.noftz.f16x2 [$0], $1;"
 // HOST-COUNT-6:  llvm.cmpxchg
 func.func @vectors_of_small_floats(%p: !llvm.ptr<1>, %x: vector<8xbf16>, %y: vector<4xf16>) {
-  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 16> : !llvm.ptr<1>, vector<8xbf16>
-  %1 = llvm.atomicrmw fadd %p, %y syncscope("device") monotonic <alignment = 8> : !llvm.ptr<1>, vector<4xf16>
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 16 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, vector<8xbf16>) -> vector<8xbf16>
+  %1 = "llvm.atomicrmw"(%p, %y) <{alignment = 8 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, vector<4xf16>) -> vector<4xf16>
   return
 }
 
@@ -137,7 +137,7 @@ func.func @vectors_of_small_floats(%p: !llvm.ptr<1>, %x: vector<8xbf16>, %y: vec
 // SM90-COUNT-4:  llvm.atomicrmw fadd %{{.*}} : !llvm.ptr<3>, f32
 // SM90-NEXT:     return
 func.func @no_vectors(%p: !llvm.ptr<1>, %x: vector<2xf64>, %q: !llvm.ptr<3>, %y: vector<4xf32>) {
-  %0 = llvm.atomicrmw fadd %p, %x syncscope("device") monotonic <alignment = 16> : !llvm.ptr<1>, vector<2xf64>
-  %1 = llvm.atomicrmw fadd %q, %y syncscope("device") monotonic <alignment = 16> : !llvm.ptr<3>, vector<4xf32>
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 16 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, vector<2xf64>) -> vector<2xf64>
+  %1 = "llvm.atomicrmw"(%q, %y) <{alignment = 16 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<3>, vector<4xf32>) -> vector<4xf32>
   return
 }

@@ -4,11 +4,11 @@
 
 // CHECK-LABEL: func.func @sums
 // CHECK:         %[[Y:.*]] = arith.mulf %{{.*}}, %{{.*}} : f32
-// CHECK:         llvm.atomicrmw fadd %{{.*}}, %[[Y]] syncscope("device") monotonic <alignment = 4> : !llvm.ptr<1>, f32
+// CHECK:         llvm.atomicrmw fadd %{{.*}}, %[[Y]] syncscope("device") monotonic {{[<{]alignment = 4( : i64)?[>}]}} : !llvm.ptr<1>, f32
 // CHECK:         %[[N:.*]] = arith.subi %{{.*}}, %{{.*}} : i64
-// CHECK:         llvm.atomicrmw add %{{.*}}, %[[N]] syncscope("device") monotonic <alignment = 8> : !llvm.ptr<1>, i64
+// CHECK:         llvm.atomicrmw add %{{.*}}, %[[N]] syncscope("device") monotonic {{[<{]alignment = 8( : i64)?[>}]}} : !llvm.ptr<1>, i64
 // CHECK:         %[[H:.*]] = arith.negf %{{.*}} : bf16
-// CHECK:         llvm.atomicrmw fadd %{{.*}}, %[[H]] syncscope("device") monotonic <alignment = 2> : !llvm.ptr<1>, bf16
+// CHECK:         llvm.atomicrmw fadd %{{.*}}, %[[H]] syncscope("device") monotonic {{[<{]alignment = 2( : i64)?[>}]}} : !llvm.ptr<1>, bf16
 func.func @sums(%a: tensor<8xf32>, %b: tensor<8xi64>, %c: tensor<8xbf16>, %i: index, %x: f32, %n: i64, %h: bf16)
     -> (tensor<8xf32>, tensor<8xi64>, tensor<8xbf16>) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %0 = "xgpu.atomic_rmw"(%a, %i) ({
@@ -36,14 +36,14 @@ func.func @sums(%a: tensor<8xf32>, %b: tensor<8xi64>, %c: tensor<8xbf16>, %i: in
 
 // CHECK-LABEL: func.func @reverse_difference
 // CHECK:         %[[P:.*]] = llvm.getelementptr
-// CHECK:         %[[FIRST:.*]] = llvm.load %[[P]] atomic syncscope("device") monotonic <alignment = 4> : !llvm.ptr<1> -> i32
+// CHECK:         %[[FIRST:.*]] = llvm.load %[[P]] atomic syncscope("device") monotonic {{[<{]alignment = 4( : i64)?[>}]}} : !llvm.ptr<1> -> i32
 // CHECK-NEXT:    scf.while (%[[OLD:.*]] = %[[FIRST]]) : (i32) -> i32 {
 // CHECK-NEXT:      %[[F:.*]] = arith.bitcast %[[OLD]] : i32 to f32
 // CHECK-NEXT:      %[[D:.*]] = arith.subf %{{.*}}, %[[F]] : f32
 // CHECK-NEXT:      %[[NEW:.*]] = arith.bitcast %[[D]] : f32 to i32
 // CHECK-NEXT:      %[[CHANGED:.*]] = arith.cmpi ne, %[[NEW]], %[[OLD]] : i32
 // CHECK-NEXT:      %[[R:.*]]:2 = scf.if %[[CHANGED]] -> (i32, i1) {
-// CHECK-NEXT:        %[[PAIR:.*]] = llvm.cmpxchg %[[P]], %[[OLD]], %[[NEW]] syncscope("device") monotonic monotonic <alignment = 4>
+// CHECK-NEXT:        %[[PAIR:.*]] = llvm.cmpxchg %[[P]], %[[OLD]], %[[NEW]] syncscope("device") monotonic monotonic {{[<{]alignment = 4( : i64)?[>}]}}
 // CHECK:           scf.condition(%[[R]]#1) %[[R]]#0 : i32
 func.func @reverse_difference(%a: tensor<8xf32>, %i: index, %x: f32) -> tensor<8xf32> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %0 = "xgpu.atomic_rmw"(%a, %i) ({
@@ -85,9 +85,9 @@ func.func @integers(%a: tensor<8xi32>, %i: index, %x: i32) -> tensor<8xi32> attr
 
 // CHECK-LABEL: func.func @overwriting
 // CHECK:         %[[X:.*]] = arith.bitcast %{{.*}} : f16 to i16
-// CHECK:         llvm.store %[[X]], %{{.*}} atomic syncscope("device") monotonic <alignment = 2> : i16, !llvm.ptr<1>
+// CHECK:         llvm.store %[[X]], %{{.*}} atomic syncscope("device") monotonic {{[<{]alignment = 2( : i64)?[>}]}} : i16, !llvm.ptr<1>
 // CHECK:         %[[C:.*]] = arith.extui %{{.*}} : i1 to i8
-// CHECK:         llvm.store %[[C]], %{{.*}} atomic syncscope("device") monotonic <alignment = 1> : i8, !llvm.ptr<1>
+// CHECK:         llvm.store %[[C]], %{{.*}} atomic syncscope("device") monotonic {{[<{]alignment = 1( : i64)?[>}]}} : i8, !llvm.ptr<1>
 func.func @overwriting(%a: tensor<8xf16>, %b: tensor<8xi1>, %i: index, %x: f16, %c: i1) -> (tensor<8xf16>, tensor<8xi1>)
     attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %0 = "xgpu.atomic_rmw"(%a, %i) ({
@@ -114,7 +114,7 @@ func.func @overwriting(%a: tensor<8xf16>, %b: tensor<8xi1>, %i: index, %x: f16, 
 // CHECK:         %[[MASK:.*]] = arith.shli %c255_i32, %[[SHIFT]] : i32
 // CHECK:         %[[REST:.*]] = arith.xori %[[MASK]], %c-1_i32 : i32
 // CHECK:         %[[OPERAND:.*]] = arith.ori %[[PLACED]], %[[REST]] : i32
-// CHECK:         llvm.atomicrmw _and %[[WORD]], %[[OPERAND]] syncscope("device") monotonic <alignment = 4> : !llvm.ptr<1>, i32
+// CHECK:         llvm.atomicrmw _and %[[WORD]], %[[OPERAND]] syncscope("device") monotonic {{[<{]alignment = 4( : i64)?[>}]}} : !llvm.ptr<1>, i32
 // CHECK:         %[[Y:.*]] = arith.extui %{{.*}} : i1 to i32
 // CHECK:         %[[P:.*]] = arith.shli %[[Y]], %{{.*}} : i32
 // CHECK:         llvm.atomicrmw _or %{{.*}}, %[[P]] syncscope("device")
@@ -210,7 +210,7 @@ func.func @maximum_among_others(%a: tensor<8xf32>, %i: index, %x: f32) -> tensor
 
 // CHECK-LABEL: func.func @complex
 // CHECK:         %[[PAIR:.*]] = vector.from_elements %{{.*}}, %{{.*}} : vector<2xf32>
-// CHECK:         llvm.atomicrmw fadd %{{.*}}, %[[PAIR]] syncscope("device") monotonic <alignment = 8> : !llvm.ptr<1>, vector<2xf32>
+// CHECK:         llvm.atomicrmw fadd %{{.*}}, %[[PAIR]] syncscope("device") monotonic {{[<{]alignment = 8( : i64)?[>}]}} : !llvm.ptr<1>, vector<2xf32>
 func.func @complex(%a: tensor<8xi64>, %i: index, %x: f32, %y: f32) -> tensor<8xi64> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %0 = "xgpu.atomic_rmw"(%a, %i) ({
   ^bb0(%old: i64):
@@ -274,7 +274,7 @@ func.func @in_a_tile(%i: index, %x: i32, %limit: i32) attributes {xgpu.kernel, x
 // -----
 
 // CHECK-LABEL: func.func @vector
-// CHECK:         llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") monotonic <alignment = 16> : !llvm.ptr<1>, vector<4xf32>
+// CHECK:         llvm.atomicrmw fadd %{{.*}}, %{{.*}} syncscope("device") monotonic {{[<{]alignment = 16( : i64)?[>}]}} : !llvm.ptr<1>, vector<4xf32>
 func.func @vector(%a: tensor<8xf32>, %i: index, %x: vector<4xf32>) -> tensor<8xf32> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %0 = "xgpu.atomic_add"(%x, %a, %i) : (vector<4xf32>, tensor<8xf32>, index) -> tensor<8xf32>
   return %0 : tensor<8xf32>

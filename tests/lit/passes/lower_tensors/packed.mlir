@@ -8,7 +8,7 @@
 // CHECK-SAME:    %arg0: !llvm.ptr<1> {llvm.align = 16 : i64, llvm.dereferenceable = 32 : i64
 // CHECK-DAG:     %[[BYTE:.*]] = arith.shrui {{.*}}, %c1_i32 : i32
 // CHECK:         %[[FROM:.*]] = llvm.getelementptr %arg0[%[[BYTE]]] {{.*}} -> !llvm.ptr<1>, i8
-// CHECK:         %[[WORD:.*]] = llvm.load %[[FROM]] invariant <alignment = 2> : !llvm.ptr<1> -> i16
+// CHECK:         %[[WORD:.*]] = llvm.load %[[FROM]] invariant {{[<{]alignment = 2( : i64)?[>}]}} : !llvm.ptr<1> -> i16
 // CHECK:         %[[X0:.*]] = arith.trunci %[[WORD]] : i16 to i4
 // CHECK:         %[[W1:.*]] = arith.shrui %[[WORD]], %c4_i16 : i16
 // CHECK:         %[[X1:.*]] = arith.trunci %[[W1]] : i16 to i4
@@ -18,7 +18,7 @@
 // CHECK:         %[[Y1:.*]] = arith.extui %[[Y]]#1 : i4 to i16
 // CHECK:         %[[S1:.*]] = arith.shli %[[Y1]], %c4_i16 : i16
 // CHECK:         %[[O1:.*]] = arith.ori %[[Y0]], %[[S1]] : i16
-// CHECK:         llvm.store {{.*}}, {{.*}} <alignment = 2> : i16, !llvm.ptr<1>
+// CHECK:         llvm.store {{.*}}, {{.*}} {{[<{]alignment = 2( : i64)?[>}]}} : i16, !llvm.ptr<1>
 func.func @vectors(%a: tensor<64xi4>, %b: tensor<64xi4>, %i: index) -> tensor<64xi4>
     attributes {xgpu.kernel, xgpu.inputs = 1 : i64, xgpu.index_bits = 32 : i64} {
   %zero = arith.constant 0 : i4
@@ -36,7 +36,7 @@ func.func @vectors(%a: tensor<64xi4>, %b: tensor<64xi4>, %i: index) -> tensor<64
 // CHECK-SAME:    llvm.dereferenceable = 3 : i64
 // CHECK:         %[[BYTE:.*]] = arith.shrui %[[I:.*]], %c2_i32 : i32
 // CHECK:         %[[FROM:.*]] = llvm.getelementptr %arg0[%[[BYTE]]]
-// CHECK:         %[[READ:.*]] = llvm.load %[[FROM]] invariant <alignment = 1> : !llvm.ptr<1> -> i8
+// CHECK:         %[[READ:.*]] = llvm.load %[[FROM]] invariant {{[<{]alignment = 1( : i64)?[>}]}} : !llvm.ptr<1> -> i8
 // CHECK:         %[[PLACE:.*]] = arith.andi %[[I]], %c3_i32 : i32
 // CHECK:         %[[PLACE8:.*]] = arith.trunci %[[PLACE]] : i32 to i8
 // CHECK:         %[[SHIFT:.*]] = arith.shli %[[PLACE8]], %c1_i8 : i8
@@ -44,13 +44,13 @@ func.func @vectors(%a: tensor<64xi4>, %b: tensor<64xi4>, %i: index) -> tensor<64
 // CHECK:         %[[X:.*]] = arith.trunci %[[DOWN]] : i8 to i2
 // CHECK:         %[[TO:.*]] = llvm.getelementptr %arg1[%[[BYTE]]]
 // CHECK:         %[[MASK:.*]] = arith.shli %c3_i8, %[[SHIFT]] : i8
-// CHECK:         %[[OLD:.*]] = llvm.load %[[TO]] <alignment = 1> : !llvm.ptr<1> -> i8
+// CHECK:         %[[OLD:.*]] = llvm.load %[[TO]] {{[<{]alignment = 1( : i64)?[>}]}} : !llvm.ptr<1> -> i8
 // CHECK:         %[[OTHERS:.*]] = arith.xori %[[MASK]], %c-1_i8 : i8
 // CHECK:         %[[KEPT:.*]] = arith.andi %[[OLD]], %[[OTHERS]] : i8
 // CHECK:         %[[WIDE:.*]] = arith.extui %[[X]] : i2 to i8
 // CHECK:         %[[UP:.*]] = arith.shli %[[WIDE]], %[[SHIFT]] : i8
 // CHECK:         %[[NEW:.*]] = arith.ori %[[KEPT]], %[[UP]] : i8
-// CHECK:         llvm.store %[[NEW]], %[[TO]] <alignment = 1> : i8, !llvm.ptr<1>
+// CHECK:         llvm.store %[[NEW]], %[[TO]] {{[<{]alignment = 1( : i64)?[>}]}} : i8, !llvm.ptr<1>
 func.func @elements(%a: tensor<9xi2>, %b: tensor<9xi2>, %i: index) -> tensor<9xi2>
     attributes {xgpu.kernel, xgpu.inputs = 1 : i64, xgpu.index_bits = 32 : i64} {
   %x = tensor.extract %a[%i] : tensor<9xi2>

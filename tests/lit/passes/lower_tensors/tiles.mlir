@@ -7,10 +7,10 @@
 // CHECK-NEXT:    %[[X:.*]] = llvm.mlir.addressof @k__tile_0 : !llvm.ptr<3>
 // CHECK:         %[[V:.*]] = llvm.load %{{.*}} invariant
 // CHECK:         %[[P:.*]] = llvm.getelementptr %[[X]][%{{.*}}] {xgpu.flags = "inbounds"} : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, f32
-// CHECK-NEXT:    llvm.store %[[V]], %[[P]] <alignment = 4> : f32, !llvm.ptr<3>
+// CHECK-NEXT:    llvm.store %[[V]], %[[P]] {{[<{]alignment = 4( : i64)?[>}]}} : f32, !llvm.ptr<3>
 // CHECK-NEXT:    gpu.barrier
 // CHECK:         %[[Q:.*]] = llvm.getelementptr %[[X]][%{{.*}}]
-// CHECK-NEXT:    %[[W:.*]] = llvm.load %[[Q]] <alignment = 4> : !llvm.ptr<3> -> f32
+// CHECK-NEXT:    %[[W:.*]] = llvm.load %[[Q]] {{[<{]alignment = 4( : i64)?[>}]}} : !llvm.ptr<3> -> f32
 // CHECK:         llvm.store %[[W]], %{{.*}} : f32, !llvm.ptr<1>
 func.func @k(%a: tensor<8xf32>, %b: tensor<8xf32>, %i: index, %j: index) -> tensor<8xf32>
     attributes {xgpu.kernel, xgpu.inputs = 1 : i64} {
@@ -31,11 +31,11 @@ func.func @k(%a: tensor<8xf32>, %b: tensor<8xf32>, %i: index, %j: index) -> tens
 // CHECK:         %[[T:.*]] = llvm.mlir.addressof @loop__tile_0 : !llvm.ptr<3>
 // CHECK:         scf.for
 // CHECK-NEXT:      scf.if
-// CHECK:             llvm.store %{{.*}}, %{{.*}} <alignment = 16> : vector<4xf32>, !llvm.ptr<3>
+// CHECK:             llvm.store %{{.*}}, %{{.*}} {{[<{]alignment = 16( : i64)?[>}]}} : vector<4xf32>, !llvm.ptr<3>
 // CHECK-NEXT:      }
 // CHECK:           gpu.barrier
 // CHECK-NEXT:    }
-// CHECK:         llvm.load %{{.*}} <alignment = 16> : !llvm.ptr<3> -> vector<4xf32>
+// CHECK:         llvm.load %{{.*}} {{[<{]alignment = 16( : i64)?[>}]}} : !llvm.ptr<3> -> vector<4xf32>
 func.func @loop(%b: tensor<8xf32>, %n: index, %c: i1, %v: vector<4xf32>) -> tensor<8xf32>
     attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %t = "xgpu.allocate_shared"() : () -> tensor<64xf32>
@@ -63,16 +63,16 @@ func.func @loop(%b: tensor<8xf32>, %n: index, %c: i1, %v: vector<4xf32>) -> tens
 // CHECK-NEXT:  llvm.mlir.global internal @small__tile_1() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<8 x i8>
 // CHECK-NEXT:  llvm.mlir.global internal @small__tile_2() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<8 x i8>
 // CHECK:         %[[X:.*]] = arith.extui %{{.*}} : i4 to i8
-// CHECK:         llvm.store %[[X]], %{{.*}} <alignment = 1> : i8, !llvm.ptr<3>
+// CHECK:         llvm.store %[[X]], %{{.*}} {{[<{]alignment = 1( : i64)?[>}]}} : i8, !llvm.ptr<3>
 // CHECK:         %[[F:.*]] = arith.bitcast %{{.*}} : f4E2M1FN to i4
 // CHECK-NEXT:    %[[G:.*]] = arith.extui %[[F]] : i4 to i8
-// CHECK:         llvm.store %[[G]], %{{.*}} <alignment = 1> : i8, !llvm.ptr<3>
+// CHECK:         llvm.store %[[G]], %{{.*}} {{[<{]alignment = 1( : i64)?[>}]}} : i8, !llvm.ptr<3>
 // CHECK:         %[[B:.*]] = arith.extui %{{.*}} : i1 to i8
-// CHECK:         llvm.store %[[B]], %{{.*}} <alignment = 1> : i8, !llvm.ptr<3>
+// CHECK:         llvm.store %[[B]], %{{.*}} {{[<{]alignment = 1( : i64)?[>}]}} : i8, !llvm.ptr<3>
 // CHECK:         gpu.barrier
-// CHECK:         %[[Y:.*]] = llvm.load %{{.*}} <alignment = 1> : !llvm.ptr<3> -> i8
+// CHECK:         %[[Y:.*]] = llvm.load %{{.*}} {{[<{]alignment = 1( : i64)?[>}]}} : !llvm.ptr<3> -> i8
 // CHECK-NEXT:    %[[I4:.*]] = arith.trunci %[[Y]] : i8 to i4
-// CHECK:         %[[Z:.*]] = llvm.load %{{.*}} <alignment = 1> : !llvm.ptr<3> -> i8
+// CHECK:         %[[Z:.*]] = llvm.load %{{.*}} {{[<{]alignment = 1( : i64)?[>}]}} : !llvm.ptr<3> -> i8
 // CHECK-NEXT:    %[[T:.*]] = arith.trunci %[[Z]] : i8 to i4
 // CHECK-NEXT:    %[[F4:.*]] = arith.bitcast %[[T]] : i4 to f4E2M1FN
 // CHECK:         return %[[I4]], %[[F4]]
