@@ -26,10 +26,10 @@ _PLACEMENT_CALLS = frozenset(
 _DROPPED_ATTRIBUTES = frozenset(
     ("mhlo.sharding", "mhlo.frontend_attributes", "sdy.sharding", "xla_shape", "result_layout", "source_layout")
 )
-# Operations that have a form of known sizes, which takes the place of those whose sizes are constants.
 _ALIASES = "output_operand_aliases"
 _TUPLE_INDICES = re.compile(r"output_tuple_indices = \[([^\]]*)\]")
 _NOT_LEGALIZED = re.compile(r"failed to legalize operation '([^']*)'")
+# Operations that have a form of known sizes, which takes the place of those whose sizes are constants.
 _SIZED_BY_OPERANDS = tuple(
     f"stablehlo.{name}"
     for name in (
@@ -50,9 +50,9 @@ def normalize(module: ir.Module) -> None:
 
     Afterwards the module holds one function, ``@main``, of StableHLO operations on arrays of known shape: calls and
     composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
-    expanded, tuples and sharding gone. Complex constants are made of real ones, and
-    exponentials, logarithms and square roots of complex numbers of real functions. Arithmetic on floats of 8 and 4 bits
-    is done in wider ones, and so are sums of f16 and bf16 by reductions.
+    expanded, tuples and sharding gone. Complex constants are made of real ones, and exponentials, logarithms and square
+    roots of complex numbers of real functions. Arithmetic on floats of 8 and 4 bits is done in wider ones, and so are
+    sums of f16 and bf16 by reductions.
 
     Raises InvalidInput if there is no entry function, and Unsupported, with the operation, its type and the user's
     source line, for what xgpu cannot represent: dynamic shapes, tokens, unknown operations, and recursion. Arrays that
@@ -170,15 +170,12 @@ def _forward(op: ir.Operation) -> None:
 def _rewrite_custom_call(op: ir.Operation) -> None:
     """Forward what only says where an array is; have results that are a tuple returned one by one."""
     target = ir.StringAttr(op.attributes["call_target_name"]).value
-    is_tuple = len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType)
-    if is_tuple and not (target in _PLACEMENT_CALLS and [each.type for each in op.operands] == [op.results[0].type]):
-        _flatten_result(op)
-    elif target not in _PLACEMENT_CALLS or len(op.operands) != 1 or len(op.results) != 1:
-        return
-    elif op.operands[0].type != op.results[0].type:
-        raise unsupported(op, f"{target} splits an array over several devices; compile a one-device program")
-    else:
+    if target in _PLACEMENT_CALLS and len(op.operands) == len(op.results) == 1:
+        if op.operands[0].type != op.results[0].type:
+            raise unsupported(op, f"{target} splits an array over several devices; compile a one-device program")
         _forward(op)
+    elif len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType):
+        _flatten_result(op)
 
 
 def _flatten_result(op: ir.Operation) -> None:
@@ -189,16 +186,19 @@ def _flatten_result(op: ir.Operation) -> None:
     with ir.InsertionPoint(op), op.location:
         if _ALIASES in attributes:
             attributes[_ALIASES] = ir.Attribute.parse(
-                _TUPLE_INDICES.sub(lambda found: _flat_index(found[1], list(elements)), str(attributes[_ALIASES]))
+                _TUPLE_INDICES.sub(lambda found: _flat_index(op, found[1], list(elements)), str(attributes[_ALIASES]))
             )
         flat = ir.Operation.create(op.name, list(elements.values()), list(op.operands), attributes)
-        op.results[0].replace_all_uses_with(_tuple_of(type_, list(flat.results)))
+        op.results[0].replace_all_uses_with(_tuple_of(type_, iter(flat.results)))
     op.erase()
 
 
-def _flat_index(indices: str, positions: Sequence[tuple[int, ...]]) -> str:
+def _flat_index(op: ir.Operation, indices: str, positions: Sequence[tuple[int, ...]]) -> str:
     """Return where the element of a tuple at ``indices`` is among results, as aliases say it: nothing for the only."""
-    position = positions.index(tuple(int(index) for index in indices.split(",") if index.strip()))
+    path = tuple(int(index) for index in indices.split(",") if index.strip())
+    if path not in positions:
+        raise unsupported(op, f"no array is at {list(path)} of its result, as {_ALIASES} says")
+    position = positions.index(path)
     return f"output_tuple_indices = [{position if len(positions) > 1 else ''}]"
 
 
@@ -212,12 +212,12 @@ def _flat_elements(type_: ir.TupleType, outer: tuple[int, ...] = ()) -> Iterator
             yield (*outer, position), element
 
 
-def _tuple_of(type_: ir.TupleType, elements: list[ir.OpResult]) -> ir.Value:
-    """Make a tuple, of tuples perhaps, of the first of ``elements``, which are taken from the list."""
+def _tuple_of(type_: ir.TupleType, elements: Iterator[ir.OpResult]) -> ir.Value:
+    """Make a tuple, of tuples perhaps, of the next of ``elements``."""
     made: list[ir.Value] = []
     for position in range(type_.num_types):
         element = type_.get_type(position)
-        made.append(_tuple_of(element, elements) if isinstance(element, ir.TupleType) else elements.pop(0))
+        made.append(_tuple_of(element, elements) if isinstance(element, ir.TupleType) else next(elements))
     return ir.Operation.create("stablehlo.tuple", [type_], made).results[0]
 
 

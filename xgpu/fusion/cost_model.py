@@ -29,7 +29,7 @@ _LONG = {
     **dict.fromkeys(("sine", "cosine", "atan2", "tan"), 40),
     **dict.fromkeys(("power", "rng_bit_generator"), 100),
 }
-"""Instructions for an element of the operations of StableHLO that take more than a few, f32 on an H200."""
+"""Instructions for an element of the operations of StableHLO that take more than a few: estimates for f32."""
 _OTHER_FUNCTION = 60
 """Instructions of functions that are not StableHLO's own, such as the error function."""
 _MOST_VISITED = 256

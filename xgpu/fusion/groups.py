@@ -96,7 +96,7 @@ class Grouping:
 
     def level(self, value: ir.Value) -> int:
         """Return the least level of a kernel that can compute ``value``, or read it if it is stored."""
-        return self._level(value)
+        return self._levels.get(value, 0)
 
     def store_at(self, value: ir.Value, level: int) -> Group:
         """Have a kernel of ``level`` that loops over its shape store ``value`` for later ones too; return its group."""
@@ -104,9 +104,6 @@ class Grouping:
         group.roots.append(value)
         self._stored[value] = group
         return group
-
-    def _level(self, value: ir.Value) -> int:
-        return self._levels.get(value, 0)
 
     def _place(self, op: ir.Operation) -> None:
         if reason_to_leave(op) is not None:
@@ -123,7 +120,7 @@ class Grouping:
                 self._store(operand)
             if op.name in CONTRACTIONS:
                 self._store_computed(operand)
-        level = max((self._level(operand) for operand in op.operands), default=0)
+        level = max((self.level(operand) for operand in op.operands), default=0)
         self._levels.update(dict.fromkeys(op.results, level))
         if kind is not None:
             group = self._group(kind, level)
@@ -136,7 +133,7 @@ class Grouping:
         """Leave ``op`` to XLA. What it reads is stored before it, what it makes is there for kernels of its level."""
         for operand in dict.fromkeys((*op.operands, *captured(op))):
             self._provide(operand, FOLDED.get(op.name, VIEWS))
-        level = max((self._level(operand) for operand in (*op.operands, *captured(op))), default=0)
+        level = max((self.level(operand) for operand in (*op.operands, *captured(op))), default=0)
         self._left[op] = level
         before = Group(HeroKind("left", op.name), level - 1)
         for value in op.results:
@@ -170,7 +167,7 @@ class Grouping:
         Its level is found anew: what it reads may have been stored after ``op`` was placed.
         """
         if op not in self._left:
-            self._left[op] = max((self._level(operand) for operand in op.operands), default=0)
+            self._left[op] = max((self.level(operand) for operand in op.operands), default=0)
             self._levels.update(dict.fromkeys(op.results, self._left[op]))
 
     def _scalars_of(self, value: ir.Value) -> list[ir.Operation] | None:
@@ -180,7 +177,7 @@ class Grouping:
             each = pending.pop()
             if shape_of(each):
                 return None
-            if self.is_given(each) or each in self._stored or maker(each) in found:
+            if self.is_given(each) or each in self._stored or maker(each) in found or maker(each) in self._left:
                 continue
             if len(maker(each).regions):
                 return None
@@ -201,11 +198,11 @@ class Grouping:
     def _update_in_place(self, op: ir.Operation, kind: HeroKind) -> None:
         """Have a kernel make ``op`` in the memory of what it updates, which the kernel reads for nothing else."""
         targets = updated_operands(op)
-        level = max(self._level(operand) for operand in op.operands)
+        level = max(self.level(operand) for operand in op.operands)
         for operand in dict.fromkeys(op.operands):
             if not self.is_given(operand) and (operand in self._open or self._reads(operand, targets, level)):
                 self._store(operand)
-        level = max(self._level(operand) for operand in op.operands)
+        level = max(self.level(operand) for operand in op.operands)
         group = self._group(kind, level)
         if any(self._interfere(op, hero, level) for hero in group.heroes):
             group = self._latest[kind, level] = Group(kind, level)
@@ -241,7 +238,7 @@ class Grouping:
             return False
         (group,) = groups
         others = [operand for operand in op.operands if operand not in group.forms]
-        if any(self._level(operand) > group.level for operand in others):
+        if any(self.level(operand) > group.level for operand in others):
             return False
         form = follow(op, [group.forms.get(operand) for operand in op.operands])
         if form is None:
@@ -263,7 +260,7 @@ class Grouping:
             self._store(value)
         elif op.operands:
             self._store_computed(op.operands[0])
-            self._levels[value] = max(self._level(operand) for operand in op.operands)
+            self._levels[value] = max(self.level(operand) for operand in op.operands)
 
     def _store(self, value: ir.Value) -> None:
         """Have a kernel store ``value``: that of its hero, or a loop over its shape."""
@@ -271,7 +268,7 @@ class Grouping:
             return
         group = self._open.get(value)
         if group is None:
-            group = self._group(HeroKind("loop", shape_of(value)), self._level(value))
+            group = self._group(HeroKind("loop", shape_of(value)), self.level(value))
         group.roots.append(value)
         self._stored[value] = group
         self._levels[value] = group.level + 1

@@ -45,26 +45,11 @@ class CompiledKernel(Protocol):
         """
 
 
-class KernelLaunch(Protocol):
-    """One run of a kernel: the numbers of the program's values that it reads, and of those that it writes."""
-
-    @property
-    def kernel(self) -> CompiledKernel:
-        """The kernel, which other launches may share."""
-
-    @property
-    def inputs(self) -> tuple[int, ...]:
-        """Values that are read."""
-
-    @property
-    def outputs(self) -> tuple[int, ...]:
-        """Values that are written."""
-
-
 class CompiledProgram(Protocol):
     """A program of kernels, launched one after the other; compared by identity.
 
-    Its values are numbered: the arguments, then what the launches write. ``result_values`` are the numbers of its
+    Its values are numbered: the arguments, then what the launches write. A launch has its ``kernel``, which others may
+    share, and the numbers of its ``inputs`` and ``outputs``. ``result_values`` are the numbers of its
     results, None for one without elements. ``main`` is None if kernels make all of the program, else a module whose
     ``@main`` calls them by name and is run by XLA.
     """

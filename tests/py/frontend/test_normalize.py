@@ -107,6 +107,18 @@ def test_tuples_nobody_takes_apart_are_gone_and_aliases_are_flat():
     assert "output_tuple_indices = []" in str(normalized(main(body)))
 
 
+@pytest.mark.parametrize("path", ["", "1", "0, 1, 0", "7"])
+def test_aliases_of_what_is_no_array_are_refused_or_invalid(path):
+    whole = f"tuple<{TYPE}, tuple<{TYPE}, {TYPE}>>"
+    alias = f"<output_tuple_indices = [{path}], operand_index = 0, operand_tuple_indices = []>"
+    attributes = f"{{output_operand_aliases = [#stablehlo.output_operand_alias{alias}]}}"
+    body = f"""%t = stablehlo.custom_call @f(%a) {attributes} : ({TYPE}) -> {whole}
+      %0 = stablehlo.get_tuple_element %t[0] : ({whole}) -> {TYPE}
+      return %0 : {TYPE}"""
+    with pytest.raises(InvalidInput):
+        normalized(main(body))
+
+
 def test_shardings_of_tuples_are_gone():
     pair = f"tuple<{TYPE}, {TYPE}>"
     body = f"""%t = stablehlo.tuple %a, %a : {pair}
