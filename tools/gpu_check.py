@@ -1,6 +1,8 @@
 """Runs every test program on the GPU and compares with XLA on the CPU."""
 
 import argparse
+import itertools
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -19,7 +21,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("words", nargs="*", help="run only programs whose name contains one of these")
     parser.add_argument("--on", choices=("gpu", "host"), default="gpu", help="where the programs run; gpu if left out")
     parser.add_argument("--sanitize", action="store_true", help="on the host: check every access of the kernels")
+    parser.add_argument("--part", default="1/1", metavar="I/N", help="run only every Nth program, from the Ith on")
     arguments = parser.parse_args(argv)
+    if not (part := re.fullmatch(r"(\d+)/(\d+)", arguments.part)) or not 1 <= int(part[1]) <= int(part[2]):
+        parser.error(f"--part: expected I/N with I from 1 to N, got {arguments.part!r}")
     if arguments.sanitize and arguments.on != "host":
         parser.error("--sanitize goes with --on host")
     try:
@@ -28,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"gpu_check: error: {error}", file=sys.stderr)
         return 1
     start, failures, count = time.perf_counter(), 0, 0
-    for group, program in all_programs():
+    for group, program in itertools.islice(all_programs(), int(part[1]) - 1, None, int(part[2])):
         name = f"{group}/{program}"
         if arguments.words and not any(word in name for word in arguments.words):
             continue
