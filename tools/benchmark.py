@@ -55,6 +55,8 @@ def _benchmarks() -> list[Benchmark]:
         Benchmark("pad f32", lambda x: jnp.pad(x, ((1, 1), (4, 4))), ((square, f32),)),
         Benchmark("bf16 to f32", lambda x: x.astype(f32), ((square, bf16),)),
         *[benchmark for dtype in (f32, bf16) for benchmark in _reductions(dtype)],
+        *[benchmark for dtype in (f32, bf16) for benchmark in _rows(dtype)],
+        *[benchmark for dtype in (f32, bf16) for benchmark in _transposes(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _joins(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _scatters(dtype)],
     ]
@@ -108,6 +110,61 @@ def _reductions(dtype: Any) -> list[Benchmark]:
         ("sum of a transposed array", lambda x: jnp.sum(x.T, 0), square),
     ]
     return [Benchmark(f"{what} {name}", function, ((shape, dtype),)) for what, function, shape in cases]
+
+
+def _rows(dtype: Any) -> list[Benchmark]:
+    """Softmax and norms, computed in f32, and the gradient of softmax."""
+    name = "f32" if dtype == jnp.float32 else "bf16"
+
+    def softmax(x: jax.Array) -> jax.Array:
+        return jax.nn.softmax(x.astype(jnp.float32)).astype(x.dtype)
+
+    def causal(x: jax.Array) -> jax.Array:
+        is_past = jnp.tri(x.shape[1], x.shape[2], dtype=bool)
+        return softmax(jnp.where(is_past, x, -jnp.inf))
+
+    def gradient(x: jax.Array, y: jax.Array) -> jax.Array:
+        return jax.vjp(softmax, x)[1](y)[0]
+
+    def layer_norm(x: jax.Array, scale: jax.Array, bias: jax.Array) -> jax.Array:
+        wide = x.astype(jnp.float32)
+        centred = wide - jnp.mean(wide, -1, keepdims=True)
+        variance = jnp.mean(centred * centred, -1, keepdims=True)
+        return (centred * jax.lax.rsqrt(variance + 1e-5) * scale + bias).astype(x.dtype)
+
+    def rms_norm(x: jax.Array, scale: jax.Array) -> jax.Array:
+        wide = x.astype(jnp.float32)
+        return (wide * jax.lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-5) * scale).astype(x.dtype)
+
+    wide, weights = ((65536, 4096), dtype), ((4096,), dtype)
+    return [
+        *[
+            Benchmark(f"softmax, {width} {name}", softmax, ((((1 << 28) // width, width), dtype),))
+            for width in (128, 1024, 4096, 16384)
+        ],
+        Benchmark(f"softmax, 1000 {name}", softmax, (((1 << 18, 1000), dtype),)),
+        Benchmark(f"causal softmax {name}", causal, (((256, 1024, 1024), dtype),)),
+        Benchmark(f"gradient of softmax {name}", gradient, (((1 << 17, 1024), dtype),) * 2),
+        Benchmark(f"layer norm {name}", layer_norm, (wide, weights, weights)),
+        Benchmark(f"layer norm, 768 {name}", layer_norm, (((1 << 18, 768), dtype), ((768,), dtype), ((768,), dtype))),
+        Benchmark(f"RMS norm {name}", rms_norm, (wide, weights)),
+    ]
+
+
+def _transposes(dtype: Any) -> list[Benchmark]:
+    """Dimensions exchanged: both, the minor two, and the major two."""
+    name = "f32" if dtype == jnp.float32 else "bf16"
+
+    def transpose(*order: int) -> Callable[[jax.Array], jax.Array]:
+        return lambda x: jnp.transpose(x, order)
+
+    cubic = (64, 512, 8192)
+    return [
+        Benchmark(f"transpose 10 {name}", transpose(1, 0), (((16384, 16384), dtype),)),
+        Benchmark(f"transpose 021 {name}", transpose(0, 2, 1), ((cubic, dtype),)),
+        Benchmark(f"transpose 102 {name}", transpose(1, 0, 2), ((cubic, dtype),)),
+        Benchmark(f"transpose 210 {name}", transpose(2, 1, 0), ((cubic, dtype),)),
+    ]
 
 
 def _joins(dtype: Any) -> list[Benchmark]:

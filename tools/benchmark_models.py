@@ -72,7 +72,9 @@ def _first_call(function: Callable[..., Any], arguments: Sequence[Any]) -> float
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("benchmark_models", description=__doc__)
     parser.add_argument("words", nargs="*", help="run only programs whose name contains one of these")
-    parser.add_argument("--models", type=Path, default=Path("examples/models"), metavar="FOLDER", help="examples/models")
+    parser.add_argument(
+        "--models", type=Path, default=Path("examples/models"), metavar="FOLDER", help="examples/models"
+    )
     parser.add_argument("--size", choices=("tiny", "full"), default="full", help="full if left out")
     parser.add_argument("--type", choices=tuple(_TYPES), default="bf16", help="of the activations; bf16 if left out")
     parser.add_argument("--repeats", type=int, default=5, metavar="N", help="measurements of each; 5")

@@ -251,6 +251,7 @@ class ColumnReductionEmitter:
                 outputs[number] = value
             ir.func.return_(outputs)
         self.reductions.emit_functions()
+        self.reductions.emit_epilogues()
 
     def _emit_reads(self, position: Values, inputs: Values, outputs: Values) -> list[Values]:
         """Emit the loops over what a thread reads; put the side outputs in ``outputs``, return accumulators by column.

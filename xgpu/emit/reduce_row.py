@@ -43,6 +43,15 @@ LARGEST_SHARED_GROUP = 512
 """Threads that share a row for that reason; for want of rows as many as a block can have."""
 
 
+HELD_BYTES = 64
+"""What a thread holds of an array of the rows' size: 32 elements of 16 bits, 16 of 32 bits."""
+
+
+def held_elements(widths: Sequence[int]) -> int:
+    """Return how many elements of a row a thread holds, given the widths of the arrays of that size."""
+    return HELD_BYTES * 8 // max(widths, default=32)
+
+
 @dataclass(frozen=True)
 class RowTiling:
     """Which thread reads what: ``lanes`` along the row, ``outer_lanes`` over the reduced dimensions further out.
@@ -95,6 +104,25 @@ class RowTiling:
         outer_unroll = steps_unrolled(outer_steps, step * steps) if unroll == steps else 1
         groups = groups_per_block(lanes * outer_lanes, rows, target)
         return cls(shape, vector, start, lanes, outer_lanes, groups, unroll, outer_unroll, in_order)
+
+    @classmethod
+    def of_held_rows(
+        cls, shape: ReductionShape, widths: Sequence[int], starts: Sequence[AffineExpr], target: Device, limit: int
+    ) -> "RowTiling":
+        """Choose the numbers for threads that hold what they read of a row, if it is short enough for that."""
+        plain = cls.of(shape, widths, starts, target, limit, in_order=False)
+        minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths)
+        vector = plain.vector if plain.start is None else alignment(starts)
+        vectors = -(-minor // vector)
+        lanes = best_lanes(vectors)
+        while 2 * lanes <= target.max_threads_per_block and (
+            minor > lanes * held or (2 * lanes <= vectors and 2 * rows * lanes <= threads_of(target))
+        ):
+            lanes *= 2
+        steps = -(-vectors // lanes)
+        unroll = steps if minor <= lanes * held else plain.unroll
+        groups = groups_per_block(lanes, rows, target)
+        return cls(shape, vector, None, lanes, 1, groups, unroll, 1, in_order=False)
 
     @property
     def threads(self) -> Groups:
@@ -218,48 +246,66 @@ class RowReductionEmitter:
         inputs, outputs = arguments[: len(self.fusion.parameter_types)], arguments[len(self.fusion.parameter_types) :]
         with ir.InsertionPoint(block):
             position = thread_and_block(self.launch_dimensions())
-            accumulators = self._emit_reads(position, inputs, outputs)
-            accumulators = self.reductions.emit_shuffles(
-                accumulators, distances(1, min(self.tiling.threads.size, WARP))
-            )
-            if self.tiling.threads.warps > 1:
-                accumulators = self._emit_exchange(position, accumulators)
-            numbers = self.reductions.epilogue_outputs
-            loop = LoopOp.build(self.tiling.writing(), position, [outputs[i] for i in numbers])
-            with ir.InsertionPoint(loop.body):
-                stored = self.reductions.emit_stores(
-                    inputs, loop.result_arguments, accumulators, loop.carried_arguments
-                )
-                YieldOp.build(stored)
-            for number, value in zip(numbers, loop.operation.results, strict=True):
-                outputs[number] = value
+            accumulators = emit_stage(self.reductions, self.tiling, position, inputs, outputs)
+            emit_row_results(self.reductions, self.tiling, position, inputs, accumulators, outputs)
             ir.func.return_(outputs)
         self.reductions.emit_functions()
+        self.reductions.emit_epilogues()
 
-    def _emit_reads(self, position: Values, inputs: Values, outputs: Values) -> Values:
-        """Emit the loops over what a thread reads; put the side outputs in ``outputs``, return the accumulators."""
-        start = self.reductions.emit_start(inputs)
-        count, sides = len(start), self.reductions.side_outputs
 
-        def body(indices: Values, carried: Values) -> Values:
-            accumulators, stored = self.reductions.emit_step(inputs, indices, carried[:count], carried[count:])
-            return [*accumulators, *stored]
+def emit_stage(
+    stage: Reductions, tiling: RowTiling, position: Values, inputs: Values, outputs: Values, given: Values = ()
+) -> Values:
+    """Read the rows and return what they are reduced to, which all threads of a row have if its heroes commute.
 
-        carried = [*start, *(outputs[i] for i in sides)]
-        results = emit_nest(self.tiling.reading(), self.tiling.depths, position, carried, body)
-        for number, value in zip(sides, results[count:], strict=True):
-            outputs[number] = value
-        return results[:count]
+    Puts the stage's side outputs in ``outputs``. ``given`` are the scalars that earlier stages end as.
+    """
+    accumulators = _emit_reads(stage, tiling, position, inputs, outputs, given)
+    accumulators = stage.emit_shuffles(accumulators, distances(1, min(tiling.threads.size, WARP)))
+    if tiling.threads.warps > 1 and accumulators:
+        accumulators = _emit_exchange(stage, tiling, position, accumulators)
+    return accumulators
 
-    def _emit_exchange(self, position: Values, accumulators: Values) -> Values:
-        """Combine what the warps of a row have; the row's first thread has the whole."""
-        threads = self.tiling.threads.threads
-        tiles = [AllocateSharedOp.build([threads // WARP], type_) for type_ in self.reductions.accumulator_types]
-        loop = LoopOp.build(self.tiling.tile_writing(), position, tiles)
-        with ir.InsertionPoint(loop.body):
-            filled = zip(accumulators, loop.carried_arguments, strict=True)
-            YieldOp.build([insert(value, tile, loop.result_arguments) for value, tile in filled])
-        tiles = SyncThreadsOp.build(list(loop.operation.results))
-        address = apply_map(self.tiling.tile_reading(), position)
-        values = [extract(tile, address) for tile in tiles]
-        return self.reductions.emit_shuffles(values, distances(1, self.tiling.threads.warps))
+
+def emit_row_results(
+    reductions: Reductions, tiling: RowTiling, position: Values, inputs: Values, accumulators: Values, outputs: Values
+) -> None:
+    """Have the first thread of each row store what the epilogues make of ``accumulators``, in ``outputs``."""
+    numbers = reductions.epilogue_outputs
+    loop = LoopOp.build(tiling.writing(), position, [outputs[i] for i in numbers])
+    with ir.InsertionPoint(loop.body):
+        YieldOp.build(reductions.emit_stores(inputs, loop.result_arguments, accumulators, loop.carried_arguments))
+    for number, value in zip(numbers, loop.operation.results, strict=True):
+        outputs[number] = value
+
+
+def _emit_reads(
+    stage: Reductions, tiling: RowTiling, position: Values, inputs: Values, outputs: Values, given: Values
+) -> Values:
+    """Emit the loops over what a thread reads; put the side outputs in ``outputs``, return the accumulators."""
+    start = stage.emit_start(inputs)
+    count, sides = len(start), stage.side_outputs
+
+    def body(indices: Values, carried: Values) -> Values:
+        accumulators, stored = stage.emit_step(inputs, indices, carried[:count], carried[count:], given)
+        return [*accumulators, *stored]
+
+    carried = [*start, *(outputs[i] for i in sides)]
+    results = emit_nest(tiling.reading(), tiling.depths, position, carried, body)
+    for number, value in zip(sides, results[count:], strict=True):
+        outputs[number] = value
+    return results[:count]
+
+
+def _emit_exchange(stage: Reductions, tiling: RowTiling, position: Values, accumulators: Values) -> Values:
+    """Combine what the warps of a row have; the row's first thread has the whole."""
+    threads = tiling.threads.threads
+    tiles = [AllocateSharedOp.build([threads // WARP], type_) for type_ in stage.accumulator_types]
+    loop = LoopOp.build(tiling.tile_writing(), position, tiles)
+    with ir.InsertionPoint(loop.body):
+        filled = zip(accumulators, loop.carried_arguments, strict=True)
+        YieldOp.build([insert(value, tile, loop.result_arguments) for value, tile in filled])
+    tiles = SyncThreadsOp.build(list(loop.operation.results))
+    address = apply_map(tiling.tile_reading(), position)
+    values = [extract(tile, address) for tile in tiles]
+    return stage.emit_shuffles(values, distances(1, tiling.threads.warps))

@@ -2,11 +2,13 @@
 
 The heroes are reductions of one shape over the same dimensions. Their *accumulators* are the scalars of their results,
 hero after hero. The prologue computes what they read, and results of the operands' shape; the epilogue makes of what
-they end as the other results.
+they end as the other results. Where reductions need what others of the kernel end as, they are of a later *stage*,
+whose prologue is given that.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 
@@ -21,7 +23,7 @@ from xgpu.emit.reduction_tiling import MOST_ELEMENTS, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.fusion.heroes import forms_of
+from xgpu.fusion.heroes import HERO, forms_of
 from xgpu.fusion.reduction_order import arrays_read
 from xgpu.fusion.reduction_regions import FIRST_EXTREME, is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
@@ -41,17 +43,40 @@ class Reductions:
         self.fusion = fusion
         self.heroes = fusion.heroes
         self.shape = ReductionShape.of(self.heroes[0])
+        self.given: dict[ir.Value, IndexingMap] = {}
         followers = forms_of(fusion.body, self.heroes)
         numbers = range(len(fusion.results))
         self.side_outputs = [i for i in numbers if fusion.results[i] not in followers]
         self.epilogue_outputs = [i for i in numbers if fusion.results[i] in followers]
+        self._suffix = ""
 
-    @cached_property
+    @classmethod
+    def stages(cls, fusion: Fusion) -> "list[Reductions]":
+        """Return the stages of a fusion, each of the heroes that need only what those before it end as.
+
+        A stage stores the results of the operands' shape that need no later one; after the last reductions there is one
+        without heroes for all others. ``given`` are the results of the stages before, at the indices of an element.
+        """
+        whole = cls(fusion)
+        depths = _depths(fusion)
+        found = []
+        given: dict[ir.Value, IndexingMap] = {}
+        for number in range(max(depths.values()) + 1):
+            stage = copy(whole)
+            stage.heroes = [hero for hero in whole.heroes if depths[hero.results[0]] == number + 1]
+            stage.side_outputs = [i for i in whole.side_outputs if depths.get(fusion.results[i], 0) == number]
+            stage.given = dict(given)
+            stage._suffix = f"_{number}" if number else ""
+            given |= dict.fromkeys(stage.results, whole.shape.row_map)
+            found += [stage] if stage.heroes or stage.side_outputs else []
+        return found
+
+    @property
     def results(self) -> list[ir.Value]:
         """The heroes' results, one for each accumulator."""
         return [value for hero in self.heroes for value in hero.results]
 
-    @cached_property
+    @property
     def accumulator_types(self) -> list[ir.Type]:
         """The scalar types of the accumulators."""
         return [scalar_type(element_dtype(value.type)) for value in self.results]
@@ -101,19 +126,28 @@ class Reductions:
 
     @cached_property
     def _prologue(self) -> SubgraphFunctions:
-        return self._functions("prologue", [*self._read, *(self.fusion.results[i] for i in self.side_outputs)])
+        roots = [*self._read, *(self.fusion.results[i] for i in self.side_outputs)]
+        return self._functions("prologue", roots, self.given)
 
     @cached_property
     def _initial(self) -> SubgraphFunctions:
         return self._functions("initial", [value for hero in self.heroes for value in _initial_values(hero)])
 
-    def _functions(self, what: str, roots: Sequence[ir.Value]) -> SubgraphFunctions:
-        parts = partition(self.fusion.body, roots)
-        return SubgraphFunctions(f"{self.fusion.name}__{what}", parts, list(self.fusion.body.arguments))
+    def _functions(
+        self, what: str, roots: Sequence[ir.Value], given: Mapping[ir.Value, IndexingMap] | None = None
+    ) -> SubgraphFunctions:
+        parts = partition(self.fusion.body, roots, given)
+        name = f"{self.fusion.name}__{what}{self._suffix}"
+        return SubgraphFunctions(name, parts, list(self.fusion.body.arguments))
+
+    def emit_epilogues(self) -> None:
+        """Write the functions of the results that follow the heroes."""
+        for each in self.epilogues:
+            each.functions.emit()
 
     def emit_functions(self) -> None:
-        """Write the functions that the entry function calls."""
-        for functions in (self._initial, self._prologue, *(each.functions for each in self.epilogues)):
+        """Write the functions that the entry function calls to reduce."""
+        for functions in (self._initial, self._prologue) if self.heroes else (self._prologue,):
             functions.emit()
         for number, hero in enumerate(self.heroes):
             types = [scalar_type(element_dtype(value.type)) for value in hero.results]
@@ -124,15 +158,20 @@ class Reductions:
                 ir.func.return_(emit_combiner(_region(hero), list(block.arguments)))
 
     def _combiner(self, number: int) -> str:
-        return f"{self.fusion.name}__combiner{f'_{number}' if number else ''}"
+        return f"{self.fusion.name}__combiner{self._suffix}{f'_{number}' if number else ''}"
 
     def emit_start(self, inputs: Values) -> Values:
         """Return the accumulators' initial values."""
-        return _call(self._initial, inputs)
+        return _call(self._initial, inputs) if self.heroes else []
 
-    def emit_step(self, inputs: Values, indices: Values, accumulators: Values, sides: Values) -> tuple[Values, Values]:
-        """Take in the element at ``indices``: return the accumulators and the tensors of the side outputs."""
-        values = _call(self._prologue, [*inputs, *indices])
+    def emit_step(
+        self, inputs: Values, indices: Values, accumulators: Values, sides: Values, given: Values = ()
+    ) -> tuple[Values, Values]:
+        """Take in the element at ``indices``: return the accumulators and the tensors of the side outputs.
+
+        ``given`` are the scalars that earlier stages end as.
+        """
+        values = _call(self._prologue, [*inputs, *indices, *given])
         elements = dict(zip(self._read, values, strict=False))
         stored = zip(values[len(self._read) :], sides, strict=True)
         outputs = [insert(value, tensor, indices) for value, tensor in stored]
@@ -226,6 +265,16 @@ def _start(extents: IndexingMap, array: ir.Value, map_: IndexingMap) -> AffineEx
     (position,) = replace(read, results=(linearize(read.results, shape_of(array)),)).simplify().results
     start = position - dim(len(extents.dims) - 1)
     return None if len(extents.dims) - 1 in start.variables()[0] else start
+
+
+def _depths(fusion: Fusion) -> dict[ir.Value, int]:
+    """Return how many heroes lie one after the other on the way to each value of a fusion's body."""
+    depths: dict[ir.Value, int] = {}
+    for op in fusion.body.operations:
+        operation = op.operation
+        depth = max((depths.get(operand, 0) for operand in operation.operands), default=0)
+        depths |= dict.fromkeys(operation.results, depth + (HERO in operation.attributes))
+    return depths
 
 
 def _shape(type_: ir.Type) -> list[int]:

@@ -9,6 +9,7 @@ from xgpu.emit.input_slices import InputSlicesEmitter
 from xgpu.emit.loop import LoopEmitter
 from xgpu.emit.reduce_column import ColumnReductionEmitter
 from xgpu.emit.reduce_row import RowReductionEmitter
+from xgpu.emit.rows import RowsEmitter
 from xgpu.emit.scatter import OrderedScatterEmitter, ScatterEmitter
 from xgpu.emit.scatter_sorted import SortedScatterEmitter
 from xgpu.emit.transpose import TransposeEmitter
@@ -28,6 +29,7 @@ EMITTERS: dict[str, type[Emitter]] = {
         OrderedScatterEmitter,
         UpdateSliceEmitter,
         RowReductionEmitter,
+        RowsEmitter,
         ColumnReductionEmitter,
     )
 }

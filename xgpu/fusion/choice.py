@@ -11,6 +11,7 @@ from xgpu.fusion.in_place import updated_operands
 from xgpu.fusion.input_slices import INPUT_SLICES
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.root_indices import Stored, at_root_indices
+from xgpu.fusion.rows import ROWS
 from xgpu.fusion.transposes import Transpose, needs_tile, transpose_of
 from xgpu.indexing.access import shape_of
 
@@ -38,8 +39,8 @@ def choose(group: Group, stored: Stored) -> list[Choice]:
     if group.kind.name in _IN_PLACE:
         aliased = [value for hero in group.heroes for value in updated_operands(hero)]
         return [Choice(group.kind.name, tuple(group.heroes), tuple(group.roots), tuple(aliased))]
-    if group.kind.name == INPUT_SLICES:
-        return [_choice(INPUT_SLICES, group.heroes, group.roots)]
+    if group.kind.name in (INPUT_SLICES, ROWS):
+        return [_choice(group.kind.name, group.heroes, group.roots)]
     if group.kind.name == "reduce":
         shape = ReductionShape.of(group.heroes[0])
         return [_choice("reduce_row" if shape.is_rows else "reduce_column", group.heroes, group.roots)]

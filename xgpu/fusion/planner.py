@@ -16,6 +16,7 @@ from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.input_slices import merge_slices
 from xgpu.fusion.prepare import prepare
 from xgpu.fusion.regions import CONTROL_FLOW, captured
+from xgpu.fusion.rows import merge_rows
 from xgpu.fusion.shared_values import store_shared_values
 from xgpu.fusion.side_outputs import merge_side_outputs
 from xgpu.options import Options
@@ -67,6 +68,7 @@ class _Planner:
         writer = FusionWriter(source, grouping, self._names)
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.left]
         groups = merge_side_outputs(grouping.groups, grouping.stored_before)
+        groups = merge_rows(groups, grouping, results)
         steps += [(group.level, 1, group) for group in merge_slices(groups, grouping.stored_before)]
         with ir.InsertionPoint(target):
             for _, _, step in sorted(steps, key=lambda each: each[:2]):

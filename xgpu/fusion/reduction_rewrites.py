@@ -1,16 +1,17 @@
 """Rewrites reductions so that kernels can share their elements among threads as they like."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.constants import is_number
 from xgpu.frontend.narrow_floats import Widening
-from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
+from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, reshape, shape_of, splat, tensor
 from xgpu.fusion.combiners import combiners
 from xgpu.fusion.heroes import is_packed, is_reduction
 from xgpu.fusion.reduction_regions import COMMUTATIVE, FIRST_EXTREME, first_extreme, region_names
+from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import planned_blocks
 from xgpu.options import Options
 
@@ -18,6 +19,12 @@ _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply a
 _ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())
 _NO_COMPUTATION = frozenset(("stablehlo.constant", "stablehlo.return"))
 
+_ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
+    "add": hlo.add,
+    "multiply": hlo.multiply,
+    "minimum": hlo.minimum,
+    "maximum": hlo.maximum,
+}
 _IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
 """What an operation changes nothing with, for those where an initial value taken in twice is not as good as once."""
 
@@ -25,12 +32,16 @@ _IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
 def rewrite_reductions(main: ir.func.FuncOp, target: Device, options: Options) -> None:
     """Widen packed integers, let reductions start from identities, and make their order not matter where it can.
 
+    - What reduces dimensions of one element only becomes elementwise operations, which fuse with others.
     - Integers of 2 and 4 bits are reduced as 8-bit ones: results that share a byte cannot be written by two threads.
     - A sum of ``x`` from an initial value other than zero is that from zero, and the value is added at the end, so that
       every thread can start from it. Regions of several operations are taken to start from their identity, which is
       what StableHLO asks for; so their initial values may count more than once.
     - The position of the first extreme, as JAX's argmax computes it, is made independent of the order of NaNs.
     """
+    for op in reductions(main):
+        with op.location:
+            _make_elementwise(op)
     for op in reductions(main):
         if (wider := _widening(op)) is not None:
             with op.location:
@@ -68,6 +79,21 @@ def _byte(type_: ir.Type) -> ir.Type | None:
 def _single(type_: ir.Type) -> ir.Type | None:
     """Numbers of 16 bits are compared in f32, where extending each once costs less than at each comparison."""
     return ir.F32Type.get(type_.context) if isinstance(type_, ir.F16Type | ir.BF16Type) else None
+
+
+def _make_elementwise(op: ir.Operation) -> None:
+    """Replace a reduction of single elements by what its region does with the initial values and them."""
+    count, found = len(op.results), combiners(op)
+    is_known = all(each.alone and each.function in _ELEMENTWISE for each in found)
+    if ReductionShape.of(op).per_result != 1 or not is_known:
+        return
+    with ir.InsertionPoint(op):
+        for number, each in enumerate(found):
+            element, start = op.operands[number], op.operands[count + number]
+            shape = shape_of(op.results[number])
+            combined = _ELEMENTWISE[each.function](broadcast(start, shape), reshape(element, shape))
+            op.results[number].replace_all_uses_with(combined)
+    op.erase()
 
 
 def _start_from_identity(op: ir.Operation) -> None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.indexing.access import integers, shape_of
-from xgpu.indexing.affine import AffineExpr, constant, delinearize
+from xgpu.indexing.access import integers, ranges, shape_of
+from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
+from xgpu.indexing.indexing_map import IndexingMap
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,12 @@ class ReductionShape:
     def result_shape(self) -> tuple[int, ...]:
         """The shape of the result."""
         return tuple(size for i, size in enumerate(self.shape) if i not in self.dimensions)
+
+    @cached_property
+    def row_map(self) -> IndexingMap:
+        """The map from the indices of an element to those of the result that it is reduced into."""
+        indices = tuple(dim(i) for i in range(len(self.shape)) if i not in self.dimensions)
+        return IndexingMap(ranges(self.shape), (), indices).simplify()
 
     def indices(self, kept: Sequence[AffineExpr], reduced: Sequence[AffineExpr]) -> tuple[AffineExpr, ...]:
         """Return the array's indices, given one for each kept and for each reduced extent."""

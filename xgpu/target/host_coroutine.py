@@ -154,9 +154,10 @@ class _Coroutine:
             for op in [op.operation for op in block.operations]:
                 if current != block:
                     current.append(op)
-                if op in numbers:
+                # Forgotten before it is erased: another operation may then have its place in memory, and its hash.
+                if number := numbers.pop(op, 0):
                     with op.location:
-                        current = self._wait(sites[numbers[op] - 1], numbers[op])
+                        current = self._wait(sites[number - 1], number)
         resumptions = {block: successor for block, successor in self._suspensions if block != self._start}
         keep_values(body, resumptions, self._context)
         self._set_attributes()

@@ -1,0 +1,259 @@
+"""Row programs: reductions of the same rows that need each other's results, and what follows, made by one kernel.
+
+Softmax reduces its rows twice and then walks them once more; the threads that have a row can hold it all along. A
+program starts as the kernel of a reduction of rows, and takes in the kernels that read what it makes: further reductions
+of the same shape, and loops over the same elements, if each element needs the reductions of its own row only.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from xgpu import ir
+from xgpu.fusion.groups import MOST_ROOTS, Group, Grouping
+from xgpu.fusion.heroes import Form, HeroKind, follow, is_packed
+from xgpu.fusion.reduction_regions import is_commutative
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.regions import captured, maker
+from xgpu.indexing.access import identity_map, shape_of
+from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.indexing_map import IndexingMap
+
+ROWS = "rows"
+"""The emitter of row programs, and the kind of their groups."""
+LONGEST_ROW = 1 << 14
+"""Elements of a row that the threads of a block can hold: 16 for each of 1024."""
+_MOVING = ("stablehlo.transpose", "stablehlo.concatenate")
+"""What has kernels of its own, which read and write better than others."""
+
+
+def merge_rows(groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]) -> list[Group]:
+    """Return ``groups`` with those that make row programs merged; ``results`` are those of the block."""
+    found = _Rows(groups, grouping, results)
+    for group in sorted(groups, key=lambda each: each.level):
+        if group not in found.merged and _may_start(group):
+            found.grow(group)
+    return found.groups()
+
+
+@dataclass
+class _Program:
+    """A row program that grows: its first group, and all that it has taken in, that one first."""
+
+    first: Group
+    members: list[Group] = field(default_factory=list)
+
+    @property
+    def shape(self) -> ReductionShape:
+        return ReductionShape.of(self.first.heroes[0])
+
+    @property
+    def heroes(self) -> list[ir.Operation]:
+        return [hero for member in self.members for hero in member.heroes]
+
+    @property
+    def roots(self) -> list[ir.Value]:
+        return [root for member in self.members for root in member.roots]
+
+
+class _Rows:
+    """What the groups of a block read of each other, and the programs made of them."""
+
+    def __init__(self, groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]):
+        self._groups = list(groups)
+        self._grouping = grouping
+        self._needed = set(results) | {value for _, op in grouping.left for value in (*op.operands, *captured(op))}
+        self._heroes = {hero for group in groups for hero in group.heroes}
+        self._readers: dict[ir.Value, list[Group]] = {}
+        for group in groups:
+            for value in self._read(group):
+                self._readers.setdefault(value, []).append(group)
+        self._programs: list[_Program] = []
+        self.merged: set[Group] = set()
+
+    def groups(self) -> list[Group]:
+        """Return the groups that there are now, without what no other reads any more."""
+        if not self._programs:
+            return self._groups
+        merged = {program.first: program for program in self._programs}
+        found = [_merged(merged[group]) if group in merged else group for group in self._groups if self._stays(group)]
+        needed, kept = set(self._needed), []
+        for group in sorted(found, key=lambda each: -each.level):
+            if roots := [root for root in group.roots if root in needed]:
+                kept.append(group if len(roots) == len(group.roots) else replace(group, roots=roots))
+                needed |= self._read(kept[-1])
+        return sorted(kept, key=lambda each: each.level)
+
+    def _stays(self, group: Group) -> bool:
+        return group not in self.merged or any(program.first is group for program in self._programs)
+
+    def grow(self, first: Group) -> None:
+        """Make a program of ``first`` and of what can follow it, if anything can."""
+        program = _Program(first, [first])
+        pending, seen = list(self._readers_of(first)), {first}
+        while pending:
+            group = min(pending, key=lambda each: each.level)
+            pending.remove(group)
+            if group in seen:
+                continue
+            seen.add(group)
+            if group not in self.merged and self._can_follow(group, program):
+                program.members.append(group)
+                pending += self._readers_of(group)
+        if len(program.members) > 1:
+            self._programs.append(program)
+            self.merged |= set(program.members)
+
+    def _readers_of(self, group: Group) -> list[Group]:
+        return [reader for root in group.roots for reader in self._readers.get(root, ())]
+
+    def _read(self, group: Group) -> set[ir.Value]:
+        """Return the stored values that the kernel of a group reads."""
+        pending, seen = list(group.roots), set(group.roots)
+        found = set()
+        while pending:
+            value = pending.pop()
+            if self._grouping.stored_before(value, group.level):
+                found.add(value)
+                continue
+            op = maker(value)
+            operands = {*op.operands, *captured(op)} - seen
+            seen |= operands
+            pending += operands
+        return found
+
+    def _can_follow(self, group: Group, program: _Program) -> bool:
+        if len(program.heroes) + len(group.heroes) > MOST_ROOTS or len(program.roots) + len(group.roots) > MOST_ROOTS:
+            return False
+        if group.kind.name == "reduce":
+            if group.kind != program.first.kind or not all(map(is_commutative, group.heroes)):
+                return False
+            read = [value for hero in group.heroes for value in hero.operands]
+            whole = [value for value in read if shape_of(value) == program.shape.shape]
+            single = [value for value in read if shape_of(value) != program.shape.shape]
+        elif group.kind.name == "loop" and not group.heroes:
+            whole, single = list(group.roots), []
+        else:
+            return False
+        whole += [root for root in group.roots if group.heroes and root not in group.forms]
+        if any(shape_of(value) != program.shape.shape or is_packed(value) for value in whole):
+            return False
+        trial = _Program(program.first, [*program.members, group])
+        trace = _Trace(self._grouping, program, self._heroes.difference(trial.heroes))
+        return (
+            all(root in _forms(trial) for root in group.roots if root in group.forms)
+            and trace.reads_own_rows(whole)
+            and trace.reads_nothing(single)
+        )
+
+
+class _Trace:
+    """What of a program, were a group part of it, an element needs."""
+
+    def __init__(self, grouping: Grouping, program: _Program, others: set[ir.Operation]):
+        self._grouping = grouping
+        self._level = program.first.level
+        self._shape = program.shape
+        self._made = {value for hero in program.heroes for value in hero.results}
+        self._others = others
+        self._dependent: dict[ir.Value, bool] = {}
+
+    def reads_nothing(self, values: Sequence[ir.Value]) -> bool:
+        """Whether ``values`` can be computed before the program, which they do not depend on."""
+        return self._can_compute(values) and not any(self._dependent[value] for value in values)
+
+    def reads_own_rows(self, values: Sequence[ir.Value]) -> bool:
+        """Whether an element of ``values`` needs of the program's reductions only those of its row, each once."""
+        if not self._can_compute(values):
+            return False
+        same = identity_map(self._shape.shape)
+        pending: list[tuple[ir.Value, IndexingMap | None]] = [(value, same) for value in values]
+        at: dict[ir.Value, IndexingMap | None] = {}
+        while pending:
+            value, map_ = pending.pop()
+            if not self._dependent[value]:
+                continue
+            if value in at:
+                if map_ is None or at[value] != map_:
+                    return False
+                continue
+            at[value] = map_
+            if value in self._made:
+                if map_ != self._shape.row_map:
+                    return False
+                continue
+            pending += _operands_at(maker(value), map_)
+        return True
+
+    def _can_compute(self, values: Sequence[ir.Value]) -> bool:
+        """Whether ``values`` need only what is there before the program, and its reductions; notes what needs these."""
+        pending = list(values)
+        while pending:
+            value = pending[-1]
+            if value in self._dependent:
+                pending.pop()
+                continue
+            if self._is_leaf(value):
+                self._dependent[value] = value in self._made
+                continue
+            op = maker(value)
+            if self._grouping.is_left(op) or op.name in _MOVING or op in self._others:
+                return False
+            operands = [*op.operands, *captured(op)]
+            unknown = [operand for operand in operands if operand not in self._dependent]
+            if unknown:
+                pending += unknown
+                continue
+            self._dependent[value] = any(self._dependent[operand] for operand in operands)
+        return True
+
+    def _is_leaf(self, value: ir.Value) -> bool:
+        return value in self._made or self._grouping.stored_before(value, self._level)
+
+
+def _operands_at(op: ir.Operation, map_: IndexingMap | None) -> list[tuple[ir.Value, IndexingMap | None]]:
+    """Return what an operation reads if it is computed at the indices of ``map_``, each with the indices.
+
+    None where they are not the same on every way to them.
+    """
+    if map_ is None or access_kind(op) not in ("elementwise", "indexing"):
+        return [(operand, None) for operand in (*op.operands, *captured(op))]
+    found: list[tuple[ir.Value, IndexingMap | None]] = []
+    same = identity_map(shape_of(op.results[0]))
+    for access in accesses(op):
+        operand = op.operands[access.operand]
+        if access.runtime:
+            found.append((operand, None))
+        else:
+            found.append((operand, map_ if access.map == same else map_.compose(access.map).simplify()))
+    return found
+
+
+def _may_start(group: Group) -> bool:
+    if group.kind.name != "reduce" or not group.roots:
+        return False
+    shape = ReductionShape.of(group.heroes[0])
+    return (
+        shape.is_rows
+        and len(shape.reduced) == 1
+        and shape.per_result <= LONGEST_ROW
+        and all(map(is_commutative, group.heroes))
+        and not any(is_packed(root) for root in group.roots)
+    )
+
+
+def _merged(program: _Program) -> Group:
+    kind = HeroKind(ROWS, program.shape)
+    return Group(kind, program.first.level, program.heroes, program.roots, _forms(program))
+
+
+def _forms(program: _Program) -> dict[ir.Value, Form]:
+    """Return the forms of the values that follow the heroes of a program, whichever of them each needs."""
+    forms: dict[ir.Value, Form] = {}
+    for member in program.members:
+        for value in member.forms:
+            op = maker(value)
+            if op in member.heroes:
+                forms[value] = Form.of_hero(value)
+            elif (form := follow(op, [forms.get(operand) for operand in op.operands])) is not None:
+                forms[value] = form
+    return forms
