@@ -1,5 +1,6 @@
 """The pass expand-math."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -75,9 +76,13 @@ _OWN = {
     LgammaOp.OPERATION_NAME: Expansion(math_gamma.lgamma, is_large=True),
     LogisticOp.OPERATION_NAME: Expansion(math_exponential.logistic),
 }
-EXPANSIONS = _OWN | {
-    f"math.{name}": each for name, each in (_EXPONENTIAL | _LOGARITHM | _TRIGONOMETRY | _SPECIAL).items()
-}
+_ROUNDED_LATER = {"arith.divf": Expansion(MathBuilder.div, short=math_short.quotient)}
+"""What the targets compute themselves, but not as fast as results that are then rounded to bf16 can be."""
+EXPANSIONS = (
+    _OWN
+    | _ROUNDED_LATER
+    | {f"math.{name}": each for name, each in (_EXPONENTIAL | _LOGARITHM | _TRIGONOMETRY | _SPECIAL).items()}
+)
 """Every function that is written out, by operation name; other operations of the math dialect stay."""
 
 HELPERS: dict[str, Callable[..., Sequence[ir.Value]]] = {
@@ -136,7 +141,17 @@ class ExpandMath(Pass):
 
 
 def _is_expanded(op: ir.Operation) -> bool:
+    if op.name in _ROUNDED_LATER and (GRADE not in op.attributes or _is_power_of_two(op.operands[1])):
+        return False
     return isinstance(op.results[0].type, ir.F32Type | ir.F64Type)
+
+
+def _is_power_of_two(value: ir.Value) -> bool:
+    """Whether a value is a constant that LLVM multiplies by the inverse of."""
+    op = value.owner
+    if isinstance(op, ir.Block) or op.operation.name != "arith.constant":
+        return False
+    return abs(math.frexp(ir.FloatAttr(op.operation.attributes["value"]).value)[0]) == 0.5
 
 
 class _Helpers:

@@ -45,6 +45,8 @@ LEAST_BYTES = 64
 """The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
 MOST_ACCUMULATORS = 32
 """Accumulators of a thread, for all columns and heroes."""
+OTHER_REGISTERS = 40
+"""Registers of a thread for what it reads at once, and where."""
 MOST_TILE_BYTES = 32 * KIB
 """Shared memory of a block."""
 
@@ -77,10 +79,12 @@ class ColumnTiling:
         target: Device,
         limit: int,
         in_order: bool,
+        held: int = 0,
     ) -> "ColumnTiling":
         """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each.
 
-        ``starts`` are where stretches of columns start in memory, ``limit`` bounds the vector.
+        ``starts`` are where stretches of columns start in memory, ``limit`` bounds the vector, and ``held`` is how many
+        bytes a thread holds for each of its columns beside the accumulators, from the first row to the last.
         """
         columns, rows = shape.kept[-1], shape.per_result
         vector = min(vector_length(widths), limit, power_of_two_below(MOST_ACCUMULATORS // len(accumulators)))
@@ -94,9 +98,11 @@ class ColumnTiling:
                 lanes //= 2
         units, row_lanes = around * -(-vectors // lanes), 1
         tile = lanes * vector * sum(accumulators)
+        registers = OTHER_REGISTERS + vector * (sum(accumulators) + held) // 4
+        most_threads = min(target.max_threads_per_block, target.registers_per_sm // registers)
         while (
             2 * row_lanes <= rows
-            and 2 * lanes * row_lanes <= target.max_threads_per_block
+            and 2 * lanes * row_lanes <= most_threads
             and 2 * units * lanes * row_lanes <= threads_of(target)
             and 2 * lanes * row_lanes // WARP * tile <= MOST_TILE_BYTES
         ):
@@ -216,6 +222,7 @@ class ColumnReductionEmitter:
             fusion.device,
             self.reductions.longest_vector,
             not self.reductions.is_commutative,
+            self.reductions.held_bytes,
         )
 
     def launch_dimensions(self) -> LaunchDimensions:

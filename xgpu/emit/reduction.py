@@ -99,6 +99,13 @@ class Reductions:
         return [element_dtype(type_).storage_bits for type_ in (*parameters, *outputs)]
 
     @property
+    def held_bytes(self) -> int:
+        """The bytes of an element of all parameters with one for each column, which are the same in every row."""
+        columns, shape = self.shape.kept[-1] if self.shape.kept else 1, self.shape
+        parameters = [t for t in self.fusion.parameter_types if columns <= math.prod(_shape(t)) < shape.elements]
+        return sum(-(-element_dtype(type_).storage_bits // 8) for type_ in parameters)
+
+    @property
     def longest_vector(self) -> int:
         """The bound of the options on neighbouring elements that a thread reads at once, a power of two."""
         return power_of_two_below(min(MOST_ELEMENTS, self.fusion.options.max_elements_per_thread or MOST_ELEMENTS))

@@ -96,6 +96,8 @@ class FusionWriter:
                 copy = copy_operation(op, copies)
                 if op in heroes:
                     copy.attributes[HERO] = ir.UnitAttr.get()
+                if _is_only_rounded(op):
+                    copy.attributes[attributes.GRADE] = attributes.int_attribute(16)
             ir.func.return_([copies[value] for value in roots])
         return Call(self._names.settle(function), tuple(inputs), tuple(roots))
 
@@ -133,6 +135,20 @@ class FusionWriter:
             # Of a block around this one; the order in which such values were met is that of the program.
             return 1, 0, 0
         return 2, self._position[owner.operation], ir.OpResult(value).result_number
+
+
+def _is_only_rounded(op: ir.Operation) -> bool:
+    """Whether all that a program does with a quotient of f32 is to round it to bf16."""
+    if op.name != "stablehlo.divide" or not isinstance(_element(op.results[0]), ir.F32Type):
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    return all(
+        user.name == "stablehlo.convert" and isinstance(_element(user.results[0]), ir.BF16Type) for user in users
+    )
+
+
+def _element(value: ir.Value) -> ir.Type:
+    return ir.RankedTensorType(value.type).element_type
 
 
 def is_constant(value: ir.Value) -> bool:

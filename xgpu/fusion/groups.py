@@ -232,13 +232,15 @@ class Grouping:
         return False
 
     def _join(self, op: ir.Operation) -> bool:
-        """Add ``op`` to the epilogue of the one group that it depends on, if it can be part of it."""
+        """Add ``op`` to the epilogue of the latest group that it depends on, if it can be part of it."""
         groups = {self._open[operand] for operand in op.operands if operand in self._open}
-        if len(groups) != 1:
+        if not groups:
             return False
-        (group,) = groups
+        group = max(groups, key=lambda each: each.level)
         others = [operand for operand in op.operands if operand not in group.forms]
-        if any(self.level(operand) > group.level for operand in others):
+        if any(each.level == group.level for each in groups - {group}):
+            return False
+        if any(operand not in self._open and self.level(operand) > group.level for operand in others):
             return False
         form = follow(op, [group.forms.get(operand) for operand in op.operands])
         if form is None:
@@ -247,6 +249,9 @@ class Grouping:
         if group.kind.name == "reduce" and is_packed(result):
             # Threads that make neighbouring results would write parts of one byte.
             return False
+        for operand in others:
+            if operand in self._open:
+                self._store(operand)
         group.forms[result] = form
         self._open[result] = group
         return True

@@ -1,8 +1,8 @@
 """Row programs: reductions of the same rows that need each other's results, and what follows, made by one kernel.
 
-Softmax reduces its rows twice and then walks them once more; the threads that have a row can hold it all along. A
-program starts as the kernel of a reduction of rows, and takes in the kernels that read what it makes: further reductions
-of the same shape, and loops over the same elements, if each element needs the reductions of its own row only.
+Softmax reduces its rows twice and walks them once more; the threads that have a row can hold it all along. A program
+starts as the kernel of a reduction of rows, and takes in kernels that read what it makes: more reductions of the same
+shape, and loops over the same elements, if each element needs the reductions of its own row only.
 """
 
 from collections.abc import Iterable, Sequence

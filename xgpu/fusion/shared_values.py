@@ -5,20 +5,24 @@ need the same value, the first of them may store it for the others. That leaves 
 higher level then read it, those of the same level still compute it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, Costs, byte_size, elements, launch_bytes
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.heroes import HeroKind
-from xgpu.fusion.left import VIEWS
+from xgpu.fusion.left import CONTRACTIONS, VIEWS
 from xgpu.fusion.regions import captured
-from xgpu.indexing.access import shape_of
+from xgpu.indexing.access import integers, shape_of
 
+type _Users = dict[ir.Value, dict[Group, int]]
+"""The kernels that need a value, and how many elements of it each computes, some of them several times over."""
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
 
+_RUN = 8
+"""Neighbouring elements of a result for which a thread computes what is the same for all of them once."""
 _ROUNDS = 3
 """What is stored tells what other values cost, and these what else is worth storing; two rounds are mostly enough."""
 _MOST_OPERATIONS = 64
@@ -54,46 +58,64 @@ class _Round:
     def choose(self, operations: Sequence[ir.Operation]) -> _Choice:
         """Return the values to store, last ones first."""
         grouping = self._grouping
-        users: dict[ir.Value, dict[Group, None]] = {}
+        users: _Users = {}
         for group in grouping.groups:
             for root in group.roots:
-                users.setdefault(root, {})[group] = None
+                users.setdefault(root, {})[group] = elements(root)
         for op in reversed(operations):
             is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.is_left(op)
-            computing: dict[Group, None] = {}
+            computing: dict[Group, int] = {}
             for value in op.results:
                 needed = users.pop(value, {})
                 if needed and is_candidate and elements(value) and not grouping.is_stored(value):
                     self._consider(value, needed)
                 stored = self._choice.get(value)
-                for group in needed:
+                for group, times in needed.items():
                     if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
-                        computing[group] = None
+                        computing[group] = max(times, computing.get(group, 0))
             for operand in dict.fromkeys((*op.operands, *captured(op))) if computing else ():
                 if not grouping.is_given(operand):
-                    users.setdefault(operand, {}).update(computing)
+                    _add(users.setdefault(operand, {}), op, operand, computing)
         return self._choice
 
-    def _consider(self, value: ir.Value, needed: dict[Group, None]) -> None:
-        """Choose ``value``, which the kernels ``needed`` compute, if storing it saves time."""
+    def _consider(self, value: ir.Value, needed: dict[Group, int]) -> None:
+        """Choose ``value``, which the kernels ``needed`` compute so many times, if storing it saves time."""
         first = level = min(group.level for group in needed)
         is_extra = not any(_can_store(group, value) for group in needed if group.level == first)
         if is_extra:
             level = self._grouping.level(value)
-        later = sum(group.level > level for group in needed)
-        if not later or (is_extra and later == 1):
+        later = [times for group, times in needed.items() if group.level > level]
+        if not later:
             return
         cost = self._costs.of(value, lambda each: self._is_stored(each, level + 1))
-        size, again = byte_size(value), cost.bytes + BYTES_PER_INSTRUCTION * cost.instructions * elements(value)
-        extra = self._launch + again if is_extra else 0
-        if cost.operations >= _MOST_OPERATIONS or later * (again - size) > size + extra:
+        size, once = byte_size(value), cost.bytes + BYTES_PER_INSTRUCTION * cost.instructions * elements(value)
+        again = sum(cost.bytes + BYTES_PER_INSTRUCTION * (cost.instructions - 1) * times for times in later)
+        extra = self._launch + once if is_extra else 0
+        if (cost.operations >= _MOST_OPERATIONS and len(later) > is_extra) or again - len(later) * size > size + extra:
             self._choice[value] = level
             if is_extra:
-                needed[Group(HeroKind("loop", shape_of(value)), level)] = None
+                needed[Group(HeroKind("loop", shape_of(value)), level)] = elements(value)
 
     def _is_stored(self, value: ir.Value, level: int) -> bool:
         """Whether kernels of ``level`` can read ``value``."""
         return self._grouping.stored_before(value, level) or self._before.get(value, level) < level
+
+
+def _add(users: dict[Group, int], op: ir.Operation, operand: ir.Value, computing: Mapping[Group, int]) -> None:
+    """Note that kernels which compute ``op`` so many times compute ``operand``, and how often."""
+    size = elements(operand)
+    for group, times in computing.items():
+        if op.name in CONTRACTIONS or op.name == "stablehlo.reduce":
+            times = max(times, size)
+        elif op.name == "stablehlo.broadcast_in_dim" and not _varies_along_rows(op):
+            times = max(size, times // _RUN)
+        users[group] = max(times, users.get(group, 0))
+
+
+def _varies_along_rows(op: ir.Operation) -> bool:
+    """Whether neighbours in the result of a ``broadcast_in_dim`` are of different elements of its operand."""
+    (*_, minor), shape = (-1, *integers(op, "broadcast_dimensions")), shape_of(op.results[0])
+    return minor == len(shape) - 1 and shape_of(op.operands[0])[-1] > 1
 
 
 def _can_store(group: Group, value: ir.Value) -> bool:

@@ -8,6 +8,7 @@ is NaN. On pred, addition is or and multiplication is and.
 from collections.abc import Callable
 
 from xgpu import ir
+from xgpu.dialects.attributes import GRADE
 from xgpu.emit.scalar.op import Builder, ScalarOp, compare_floats, compare_integers, constant
 
 Binary = Callable[[ir.Value, ir.Value], ir.Value]
@@ -72,7 +73,17 @@ def _remainder_unsigned(left: ir.Value, right: ir.Value) -> ir.Value:
     return _arith.select(is_zero, left, _arith.remui(left, divisor))
 
 
-divide = _by_kind(_arith.divf, _divide_signed, _divide_unsigned, _divide_unsigned)
+_divide = _by_kind(_arith.divf, _divide_signed, _divide_unsigned, _divide_unsigned)
+
+
+def divide(op: ScalarOp) -> ir.Value:
+    """Divide, less exactly where the planner says that the result is only rounded to a narrower type."""
+    value = _divide(op)
+    if GRADE in op.op.attributes:
+        value.owner.attributes[GRADE] = op.op.attributes[GRADE]
+    return value
+
+
 remainder = _by_kind(_arith.remf, _remainder_signed, _remainder_unsigned, _remainder_unsigned)
 
 
