@@ -10,7 +10,7 @@ from xgpu.dialects.attributes import GRADE
 from xgpu.dialects.xgpu import FUNCTIONS
 from xgpu.passes import arith_builder as b
 from xgpu.passes.base import Pass, functions, walk
-from xgpu.passes.expand_math import EXPANSIONS
+from xgpu.passes.expand_math import EXPANSIONS, SHORT
 from xgpu.passes.float_formats import (
     FloatFormat,
     add_to_odd,
@@ -162,7 +162,7 @@ class _Expander:
             values = [self._remainders.call(*operands)]
         else:
             attributes = dict(op.attributes.items())
-            if op.name in EXPANSIONS and str(op.results[0].type) == "bf16":
+            if (op.name in EXPANSIONS or op.name in SHORT) and str(op.results[0].type) == "bf16":
                 attributes[GRADE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 16)
             made = ir.Operation.create(op.name, results=types, operands=operands, attributes=attributes)
             values = list(made.results)

@@ -76,14 +76,12 @@ _OWN = {
     LgammaOp.OPERATION_NAME: Expansion(math_gamma.lgamma, is_large=True),
     LogisticOp.OPERATION_NAME: Expansion(math_exponential.logistic),
 }
-_ROUNDED_LATER = {"arith.divf": Expansion(MathBuilder.div, short=math_short.quotient)}
-"""What the targets compute themselves, but not as fast as results that are then rounded to bf16 can be."""
-EXPANSIONS = (
-    _OWN
-    | _ROUNDED_LATER
-    | {f"math.{name}": each for name, each in (_EXPONENTIAL | _LOGARITHM | _TRIGONOMETRY | _SPECIAL).items()}
-)
+EXPANSIONS = _OWN | {
+    f"math.{name}": each for name, each in (_EXPONENTIAL | _LOGARITHM | _TRIGONOMETRY | _SPECIAL).items()
+}
 """Every function that is written out, by operation name; other operations of the math dialect stay."""
+SHORT = {"arith.divf": Expansion(MathBuilder.div, short=math_short.quotient)}
+"""What the targets compute themselves, but not as fast as results can be computed that are then rounded to bf16."""
 
 HELPERS: dict[str, Callable[..., Sequence[ir.Value]]] = {
     math_gamma.FAR_LGAMMA: math_gamma.far_lgamma,
@@ -121,7 +119,7 @@ class ExpandMath(Pass):
     def apply(self, module: ir.Module) -> None:
         helpers = _Helpers(self.target, module)
         for function in functions(module):
-            operations = [op for op in walk(function.operation) if op.name in EXPANSIONS and _is_expanded(op)]
+            operations = [op for op in walk(function.operation) if _is_expanded(op)]
             constants = Constants(function.operation.regions[0].blocks[0])
             for op in operations:
                 with ir.InsertionPoint(op), op.location:
@@ -130,7 +128,7 @@ class ExpandMath(Pass):
                 op.erase()
 
     def _expand(self, op: ir.Operation, constants: Constants, helpers: "_Helpers") -> ir.Value:
-        expansion = EXPANSIONS[op.name]
+        expansion = EXPANSIONS.get(op.name) or SHORT[op.name]
         operands = list(op.operands)
         grade = ir.IntegerAttr(op.attributes[GRADE]).value if GRADE in op.attributes else None
         build = expansion.short if expansion.short and grade == 16 else expansion.build
@@ -141,9 +139,9 @@ class ExpandMath(Pass):
 
 
 def _is_expanded(op: ir.Operation) -> bool:
-    if op.name in _ROUNDED_LATER and (GRADE not in op.attributes or _is_power_of_two(op.operands[1])):
-        return False
-    return isinstance(op.results[0].type, ir.F32Type | ir.F64Type)
+    if op.name in SHORT:
+        return GRADE in op.attributes and not _is_power_of_two(op.operands[1])
+    return op.name in EXPANSIONS and isinstance(op.results[0].type, ir.F32Type | ir.F64Type)
 
 
 def _is_power_of_two(value: ir.Value) -> bool:

@@ -20,6 +20,10 @@ from xgpu.indexing.interval import Interval
 from xgpu.partition.subgraphs import partition
 
 
+ROWS = 2
+"""Rows of which a thread takes the same columns, where it takes more than one."""
+
+
 def elements_per_thread(fusion: Fusion, elements: int) -> int:
     """Return how many consecutive elements a thread computes: a power of two.
 
@@ -57,6 +61,44 @@ def runs_over(shape: Shape, launch: LaunchDimensions, run: int) -> IndexingMap:
     )
 
 
+def rows_per_thread(fusion: Fusion, shape: Shape, run: int) -> int:
+    """Return in how many rows, one below the other, a thread takes the same columns.
+
+    Two where it reads more of arrays that are the same in every row, such as scales, than of all others: it then reads
+    them once for both.
+    """
+    elements = math.prod(shape)
+    if run == 1 or shape[-1] % run or elements // shape[-1] % ROWS:
+        return 1
+    sizes = [math.prod(ir.RankedTensorType(type_).shape) for type_ in fusion.parameter_types]
+    pairs = list(zip(fusion.parameter_types, sizes, strict=True))
+    whole = [type_ for type_, size in pairs if size >= elements]
+    columns = [t for t, size in pairs if size < elements and _columns_of(t) == shape[-1]]
+    moved = sum(map(_bytes_per_element, (*whole, *fusion.result_types)))
+    return ROWS if sum(map(_bytes_per_element, columns)) > 2 * moved else 1
+
+
+def _columns_of(type_: ir.Type) -> int:
+    sizes = list(ir.RankedTensorType(type_).shape)
+    return sizes[-1] if sizes else 1
+
+
+def rows_over(shape: Shape, launch: LaunchDimensions, run: int, rows: int) -> IndexingMap:
+    """Return (thread, block)[row, element of a run] -> indices: thread after thread takes ``run`` columns of ``rows``.
+
+    Rows are of ``shape[-1]`` elements, a multiple of ``run``, and a multiple of ``rows`` in number.
+    """
+    threads, blocks = launch.block[0], launch.grid[0]
+    runs, position = shape[-1] // run, dim(1) * launch.block[0] + dim(0)
+    row = position // runs * rows + symbol(0)
+    return IndexingMap(
+        (Interval(0, threads - 1), Interval(0, blocks - 1)),
+        (Interval(0, rows - 1), Interval(0, run - 1)),
+        (*delinearize(row, shape[:-1]), position % runs * run + symbol(1)),
+        ((position, Interval(0, math.prod(shape) // (rows * run) - 1)),),
+    )
+
+
 def _bytes_per_element(type_: ir.Type) -> int:
     return max(1, element_dtype(type_).storage_bits // 8)
 
@@ -71,14 +113,17 @@ class LoopEmitter:
         self.shape: tuple[int, ...] = tuple(ir.RankedTensorType(fusion.result_types[0]).shape)
         self.elements = math.prod(self.shape)
         self.run = elements_per_thread(fusion, self.elements)
+        self.rows = rows_per_thread(fusion, self.shape, self.run)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the result once."""
         threads = self.fusion.options.threads_per_block
-        return LaunchDimensions((math.ceil(self.elements / (threads * self.run)), 1, 1), (threads, 1, 1))
+        return LaunchDimensions((math.ceil(self.elements / (threads * self.run * self.rows)), 1, 1), (threads, 1, 1))
 
     def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[element of the run] -> indices, the same for every output."""
+        """Return (thread, block)[element of the run] -> indices, or [row, element of the run], the same for all."""
+        if self.rows > 1:
+            return rows_over(self.shape, self.launch_dimensions(), self.run, self.rows).simplify()
         return runs_over(self.shape, self.launch_dimensions(), self.run).simplify()
 
     def emit(self) -> None:

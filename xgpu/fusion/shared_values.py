@@ -114,8 +114,8 @@ def _add(users: dict[Group, int], op: ir.Operation, operand: ir.Value, computing
 
 def _varies_along_rows(op: ir.Operation) -> bool:
     """Whether neighbours in the result of a ``broadcast_in_dim`` are of different elements of its operand."""
-    (*_, minor), shape = (-1, *integers(op, "broadcast_dimensions")), shape_of(op.results[0])
-    return minor == len(shape) - 1 and shape_of(op.operands[0])[-1] > 1
+    dimensions, rank = integers(op, "broadcast_dimensions"), len(shape_of(op.results[0]))
+    return rank - 1 in dimensions and shape_of(op.operands[0])[dimensions.index(rank - 1)] > 1
 
 
 def _can_store(group: Group, value: ir.Value) -> bool:
