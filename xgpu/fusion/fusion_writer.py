@@ -11,7 +11,7 @@ from xgpu.frontend.source_location import source_of
 from xgpu.fusion.choice import choose
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.heroes import HERO
-from xgpu.fusion.regions import captured, maker, nested
+from xgpu.fusion.regions import captured, is_constant, maker, nested
 from xgpu.indexing.access import shape_of
 
 _LONGEST_NAME = 64
@@ -107,8 +107,8 @@ class FusionWriter:
         """Return the operations that make ``roots``, in order, and the values that they start from, arguments first.
 
         An operation comes right before the first that needs it, wherever it is in the program: equal layers, of which
-        the first makes the constants of all, have equal functions. Constants are made anew, but for those that are
-        stored to be updated: ``aliased``.
+        the first makes the constants of all, have equal functions. Every kernel makes constants for itself, but for
+        those that are stored to be updated: ``aliased``.
         """
         operations: dict[ir.Operation, None] = {}
         inputs: dict[ir.Value, None] = {}
@@ -149,11 +149,6 @@ def _is_only_rounded(op: ir.Operation) -> bool:
 
 def _element(value: ir.Value) -> ir.Type:
     return ir.RankedTensorType(value.type).element_type
-
-
-def is_constant(value: ir.Value) -> bool:
-    """Whether ``value`` is a constant, which every kernel makes for itself."""
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
 
 
 def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:

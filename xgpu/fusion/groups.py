@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xgpu import ir
+from xgpu.fusion.bitcasts import behind_bitcasts, bitcasts_behind
 from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
 from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
-from xgpu.fusion.left import CONTRACTIONS, FOLDED, VIEWS, reason_to_leave
+from xgpu.fusion.left import CONTRACTIONS, DYNAMIC_SLICE, FOLDED, VIEWS, is_address_for, reason_to_leave
 from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
 
@@ -55,10 +56,12 @@ class Grouping:
         self._made = {value for op in operations for value in op.results}
         self._left: dict[ir.Operation, int] = {}
         self._order = {op: number for number, op in enumerate(operations)}
+        self._views: dict[ir.Value, ir.Value] = {}
         for op in operations:
             self._place(op)
+        taken = set(results)
         for value in results:
-            if self.is_given(value):
+            if self.is_given(value) or self._show(value, taken):
                 continue
             if leave_scalars and (scalars := self._scalars_of(value)) is not None:
                 for op in scalars:
@@ -132,7 +135,7 @@ class Grouping:
     def _leave(self, op: ir.Operation) -> None:
         """Leave ``op`` to XLA. What it reads is stored before it, what it makes is there for kernels of its level."""
         for operand in dict.fromkeys((*op.operands, *captured(op))):
-            self._provide(operand, FOLDED.get(op.name, VIEWS))
+            self._provide(operand, op.name)
         level = max((self.level(operand) for operand in (*op.operands, *captured(op))), default=0)
         self._left[op] = level
         before = Group(HeroKind("left", op.name), level - 1)
@@ -140,20 +143,23 @@ class Grouping:
             self._stored[value] = before
             self._levels[value] = level
 
-    def _provide(self, value: ir.Value, folded: frozenset[str]) -> None:
-        """Have ``value`` there for what is left to XLA.
+    def _provide(self, value: ir.Value, reader: str) -> None:
+        """Have ``value`` there for an operation called ``reader`` that is left to XLA.
 
-        Operations called ``folded`` that lead to it are left as well, and what scalars are computed from alone.
+        Operations that XLA folds into it are left as well, and what scalars are computed from alone.
         """
+        folded = FOLDED.get(reader, VIEWS)
         pending = [value]
         views = []
         while pending:
             each = pending.pop()
             if self.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
                 continue
-            if maker(each).name in folded:
-                views.append(maker(each))
-                pending += maker(each).operands
+            op = maker(each)
+            is_address = is_address_for(op, reader) and self._is_in_memory(behind_bitcasts(op.operands[0]))
+            if op.name in folded or is_address:
+                views.append(op)
+                pending += op.operands
             elif (scalars := self._scalars_of(each)) is not None:
                 views += scalars
             else:
@@ -190,14 +196,38 @@ class Grouping:
         kind = in_place_kind(op)
         if kind is None or op.name != UPDATE_SLICE:
             return kind
-        operand = op.operands[0]
-        is_in_memory = operand in self._stored or self.is_given(operand)
-        is_wanted = op.results[0] in self._kept and self._kept[operand] == 1
-        return kind if is_wanted and is_in_memory else None
+        array = behind_bitcasts(op.operands[0])
+        is_wanted = op.results[0] in self._kept and self._kept[array] == 1
+        return kind if is_wanted and self._is_in_memory(array) else None
+
+    def _is_in_memory(self, value: ir.Value) -> bool:
+        """Whether ``value`` is given, or stored by what has been placed so far."""
+        return self.is_given(value) or value in self._stored
+
+    def _show(self, value: ir.Value, taken: set[ir.Value]) -> bool:
+        """Leave a result to XLA if it is a bitcast of what is stored; ``taken`` are the arrays that are results."""
+        array = behind_bitcasts(value)
+        if array not in self._stored or array in taken:
+            return False
+        for op in bitcasts_behind(value):
+            self._leave_too(op)
+        taken.add(array)
+        return True
+
+    def _view(self, value: ir.Value) -> None:
+        """Leave to XLA what makes ``value``, if it is a bitcast of what is in memory, so that kernels can update it."""
+        if self._is_in_memory(value) or not self._is_in_memory(array := behind_bitcasts(value)):
+            return
+        for op in bitcasts_behind(value):
+            self._leave_too(op)
+        self._stored[value] = Group(HeroKind("left", value), self.level(value) - 1)
+        self._views[value] = array
 
     def _update_in_place(self, op: ir.Operation, kind: HeroKind) -> None:
         """Have a kernel make ``op`` in the memory of what it updates, which the kernel reads for nothing else."""
         targets = updated_operands(op)
+        if op.name == UPDATE_SLICE:
+            self._view(op.operands[0])
         level = max(self.level(operand) for operand in op.operands)
         for operand in dict.fromkeys(op.operands):
             if not self.is_given(operand) and (operand in self._open or self._reads(operand, targets, level)):
@@ -219,11 +249,12 @@ class Grouping:
         return any(self._reads(operand, targets, level) for each, targets in pairs for operand in each.operands)
 
     def _reads(self, value: ir.Value, targets: Sequence[ir.Value], level: int) -> bool:
-        """Whether a kernel of ``level`` that computes ``value`` reads one of ``targets``."""
+        """Whether a kernel of ``level`` that computes ``value`` reads the memory of one of ``targets``."""
+        updated = {self._views.get(target, target) for target in targets}
         pending, seen = [value], {value}
         while pending:
             value = pending.pop()
-            if value in targets:
+            if self._views.get(value, value) in updated:
                 return True
             if not self.stored_before(value, level):
                 operands = set(maker(value).operands) - seen
@@ -261,7 +292,8 @@ class Grouping:
         if self.is_given(value) or value in self._stored:
             return
         op = maker(value)
-        if op.name not in _MOVES:
+        is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
+        if op.name not in _MOVES and not is_part:
             self._store(value)
         elif op.operands:
             self._store_computed(op.operands[0])
@@ -288,9 +320,12 @@ class Grouping:
 
 
 def _kept(operations: Sequence[ir.Operation], results: Sequence[ir.Value]) -> Counter[ir.Value]:
-    """Return the values that are in memory in the end, or for others to update, and how many operations do."""
-    kept = Counter(dict.fromkeys(results, 0))
+    """Return the values that are in memory in the end, or for others to update, and how many operations do.
+
+    It does not count as another value what is a bitcast of one.
+    """
+    kept = Counter(dict.fromkeys(map(behind_bitcasts, results), 0))
     for op in reversed(operations):
         if (op.name != UPDATE_SLICE or op.results[0] in kept) and in_place_kind(op) is not None:
-            kept.update(updated_operands(op))
+            kept.update(map(behind_bitcasts, updated_operands(op)))
     return kept

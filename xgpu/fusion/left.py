@@ -3,12 +3,13 @@
 import math
 
 from xgpu import ir
+from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.frontend.source_location import unsupported
 from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.in_place import in_place_kind
 from xgpu.fusion.regions import CONTROL_FLOW, nested
-from xgpu.indexing.access import shape_of
+from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses, explanation, handled_ops
 
 VIEWS = frozenset(f"stablehlo.{name}" for name in ("constant", "iota", "reshape", "transpose", "broadcast_in_dim"))
@@ -19,8 +20,13 @@ FOLDED = {"stablehlo.convolution": VIEWS | {"stablehlo.reverse", "stablehlo.pad"
 
 A convolution whose kernel is reversed is the gradient by the images, for which cuDNN has kernels of its own.
 """
+DYNAMIC_SLICE = "stablehlo.dynamic_slice"
+_SLICE = "stablehlo.slice"
+_DOT = "stablehlo.dot_general"
+_ALIGNMENT = 128
+"""Bytes of which XLA's GPU compiler wants the address of each buffer to be a multiple."""
 BARRIER = "stablehlo.optimization_barrier"
-CONTRACTIONS = frozenset(("stablehlo.dot_general", "stablehlo.convolution"))
+CONTRACTIONS = frozenset((_DOT, "stablehlo.convolution"))
 """Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a launch of a library's kernel costs more than plain loops."""
@@ -48,6 +54,23 @@ def reason_to_leave(op: ir.Operation) -> str | None:
     if in_place_kind(op) is not None or hero_kind(op) is not None:
         return None
     return None if op.name in handled_ops() else f"operation not supported{explanation(op)}"
+
+
+def is_address_for(op: ir.Operation, reader: str) -> bool:
+    """Whether XLA hands an operation called ``reader`` an address where ``op``, a slice of what is in memory, lies.
+
+    That is so for matrix products, of a slice that lies in one piece and begins where arrays may.
+    """
+    if reader != _DOT or op.name not in (DYNAMIC_SLICE, _SLICE):
+        return False
+    part, whole = shape_of(op.results[0]), shape_of(op.operands[0])
+    if not part or not math.prod(part):
+        return False
+    cut = max((i for i, (size, all_) in enumerate(zip(part, whole, strict=True)) if size != all_), default=0)
+    is_strided = op.name == _SLICE and part[cut] > 1 and integers(op, "strides")[cut] > 1
+    bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
+    step = math.prod(part[cut + 1 :]) * bits
+    return math.prod(part[:cut]) == 1 and not is_strided and step % (8 * _ALIGNMENT) == 0
 
 
 def _is_small(op: ir.Operation) -> bool:

@@ -11,12 +11,14 @@ from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.split_reductions import split_reductions
 from xgpu.fusion.transposed_products import swap_transposed_products
+from xgpu.fusion.whole_slices import simplify_whole_slices
 from xgpu.options import Options
 
 Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
 """Rewrites a function for a device and options."""
 
 REWRITES: tuple[Rewrite, ...] = (
+    simplify_whole_slices,
     forward_barriers,
     swap_transposed_products,
     flatten_concatenations,

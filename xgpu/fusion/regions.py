@@ -17,6 +17,11 @@ def maker(value: ir.Value) -> ir.Operation:
     return value.owner.operation
 
 
+def is_constant(value: ir.Value) -> bool:
+    """Whether ``value`` is a constant."""
+    return not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.constant"
+
+
 def nested(op: ir.Operation) -> Iterator[ir.Operation]:
     """Yield all operations inside ``op``, outer ones first."""
     pending = [op]

@@ -1,8 +1,11 @@
-"""What XLA folds into a convolution is left to it, where the array behind is in memory."""
+"""What XLA folds into a convolution or a matrix product is left to it, where the array behind is in memory."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax import lax
 
 import xgpu
@@ -40,3 +43,58 @@ def test_scalars_for_xla_take_no_kernel():
     inputs = looped.random_inputs(1)
     inputs[1] = np.int32(2)
     np.testing.assert_array_equal(looped.run(*inputs)[0], np.sort(inputs[0]))
+
+
+def _left_to_xla(function: Any, *specs: str) -> bool:
+    """Return whether XLA slices, and check the results, of sums of integers, if so."""
+    compiled = xgpu.compile(function, *specs)
+    text = compiled.ir("fusions")
+    inputs = [np.int32(2) if array.ndim == 0 else np.round(array) for array in compiled.random_inputs(1)]
+    for got, expected in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    return "slice" in text[text.index("func.func @main") :]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w, i: jnp.maximum(x, 0) @ lax.dynamic_index_in_dim(w, i, keepdims=False),
+        lambda x, w, i: jnp.maximum(x, 0) @ lax.dynamic_slice_in_dim(w.reshape(384, 128), i, 128),
+        lambda x, w, i: jnp.maximum(x, 0) @ w[1].T,
+        # A kernel that reads the slice too reads the array behind.
+        lambda x, w, i: jnp.maximum(x, 0) @ w[2] + w[2, 0] * 2,
+    ],
+    ids=["one layer", "rows", "static", "read by a kernel"],
+)
+def test_addresses_in_memory(function: Any) -> None:
+    assert _left_to_xla(function, "f32[128,128]", "f32[3,128,128]", "s32[]")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        # Columns, every other row, what does not begin where arrays may, and part of what a kernel computes.
+        lambda x, w, i: jnp.maximum(x, 0) @ lax.dynamic_slice_in_dim(w[0], i, 100, axis=1),
+        lambda x, w, i: jnp.maximum(x, 0)[:64] @ w.reshape(-1, 128)[:256:2][:128],
+        lambda x, w, i: lax.dynamic_slice_in_dim(w.reshape(-1, 12), i, 4000) @ jnp.maximum(x[:12], 0),
+        lambda x, w, i: jnp.maximum(x, 0) @ jnp.sin(w)[1],
+    ],
+    ids=["columns", "strided", "not aligned", "computed"],
+)
+def test_other_slices_are_kernels(function: Any) -> None:
+    compiled = xgpu.compile(function, "f32[128,128]", "f32[3,128,128]", "s32[]")
+    text = compiled.ir("fusions")
+    assert "slice" not in text[text.index("func.func @main") :]
+
+
+def test_layers_in_a_loop_are_not_copied() -> None:
+    compiled = xgpu.compile(
+        lambda x, w: lax.scan(lambda x, w: (jnp.maximum(x @ w, 0), None), x, w)[0], "f32[64,256]", "f32[3,256,256]"
+    )
+    assert [kernel.emitter for kernel in compiled.kernels] == ["loop"]
+    assert "slice" not in compiled.ir("fusions").partition("func.func @main")[0]
+
+
+def test_a_kernel_that_multiplies_reads_the_layer_in_place() -> None:
+    compiled = xgpu.compile(lambda x, w, i: x @ w[i], "f32[8,16]", "f32[3,16,16]", "s32[]")
+    assert [kernel.emitter for kernel in compiled.kernels] == ["loop"]

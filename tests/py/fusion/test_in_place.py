@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
@@ -125,6 +126,49 @@ def test_a_slice_that_depends_on_the_array_is_stored_first() -> None:
 )
 def test_slices_that_a_loop_updates(function: Any) -> None:
     assert {emitter for emitter, _, _ in plan(function, X, PART, ROWS)} == {"loop"}
+
+
+def test_a_bitcast_is_updated_in_its_memory() -> None:
+    def function(x: Any, y: Any, i: Any) -> Any:
+        return update(x[0], y, i)[None]
+
+    compiled = xgpu.compile(function, S((1, 40, 6), jnp.float32), PART, ROWS)
+    assert [kernel.emitter for kernel in compiled.kernels] == ["update_slice"]
+    inputs = [*compiled.random_inputs()[:2], jnp.arange(9, dtype=jnp.int32)]
+    assert jnp.array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+def test_a_slice_that_depends_on_what_is_updated_by_another_shape_is_stored_first() -> None:
+    def function(x: Any, i: Any) -> Any:
+        return update(x.reshape(40, 6), x.reshape(120, 2)[:9] + 1, i)
+
+    compiled = xgpu.compile(function, S((240,), jnp.float32), ROWS)
+    assert [kernel.emitter for kernel in compiled.kernels] == ["loop", "update_slice"]
+    x = np.arange(240, dtype=np.float32)
+    # Not XLA's result, whose compiler for the CPU reads elements that it has updated.
+    expected = x.reshape(40, 6).copy()
+    expected[3:12, 2:4] = x[:18].reshape(9, 2) + 1
+    np.testing.assert_array_equal(compiled.run(x, np.arange(3, -6, -1, dtype=np.int32))[0], expected)
+
+
+def test_two_updates_of_one_array_under_two_shapes_are_made_by_loops() -> None:
+    def function(x: Any, y: Any, i: Any) -> Any:
+        return update(x.reshape(40, 6), y, i), update(x.reshape(30, 8), y, i)
+
+    found = plan(function, S((240,), jnp.float32), PART, ROWS)
+    assert {emitter for emitter, _, _ in found} == {"loop"}
+
+
+def test_the_cache_of_one_layer_is_updated_in_a_loop() -> None:
+    def function(x: Any, cache: Any, start: Any) -> Any:
+        def step(x: Any, old: Any) -> Any:
+            new = lax.dynamic_update_slice(old, jnp.sin(x)[None], (start, 0))
+            return jnp.sort(new.sum(0)), new
+
+        return lax.scan(step, x, cache)
+
+    found = plan(function, S((6,), jnp.float32), S((1, 40, 6), jnp.float32), S((), jnp.int32))
+    assert [emitter for emitter, _, _ in found] == ["update_slice", "reduce_column"]
 
 
 def test_the_operand_of_a_constant() -> None:

@@ -1,0 +1,38 @@
+"""Bitcasts: operations that give an array another shape and leave its elements where they are in memory."""
+
+import math
+
+from xgpu import ir
+from xgpu.fusion.regions import maker
+from xgpu.fusion.transposes import transpose_of
+from xgpu.indexing.access import integers, shape_of
+
+
+def is_bitcast(op: ir.Operation) -> bool:
+    """Tell whether XLA makes ``op``, where it is left to it, a view of its operand's memory."""
+    if op.name == "stablehlo.reshape":
+        return True
+    if op.name == "stablehlo.transpose":
+        return transpose_of(op) is None
+    if op.name != "stablehlo.broadcast_in_dim":
+        return False
+    dimensions = integers(op, "broadcast_dimensions")
+    is_same_size = math.prod(shape_of(op.operands[0])) == math.prod(shape_of(op.results[0]))
+    return is_same_size and dimensions == sorted(dimensions)
+
+
+def bitcasts_behind(value: ir.Value) -> list[ir.Operation]:
+    """Return the bitcasts of one block, one of the other, that ``value`` is made by, in their order."""
+    found: list[ir.Operation] = []
+    while not isinstance(value.owner, ir.Block) and is_bitcast(maker(value)):
+        if found and maker(value).parent != found[0].parent:
+            break
+        found.append(maker(value))
+        value = maker(value).operands[0]
+    return found[::-1]
+
+
+def behind_bitcasts(value: ir.Value) -> ir.Value:
+    """Return the array that ``value`` is a bitcast of, through any number of them in a block; itself if it is none."""
+    found = bitcasts_behind(value)
+    return found[0].operands[0] if found else value
