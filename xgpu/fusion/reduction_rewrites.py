@@ -1,15 +1,13 @@
 """Rewrites reductions so that kernels can share their elements among threads as they like."""
 
-from collections.abc import Mapping
-
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.constants import is_number
 from xgpu.frontend.narrow_floats import Widening
-from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
-from xgpu.fusion.combiners import combiners
+from xgpu.frontend.stablehlo_builder import element_of, hlo
 from xgpu.fusion.heroes import is_packed, is_reduction
+from xgpu.fusion.initial_values import start_from_identity
 from xgpu.fusion.reduction_regions import COMMUTATIVE, FIRST_EXTREME, first_extreme, region_names
 from xgpu.fusion.regions import planned_blocks
 from xgpu.options import Options
@@ -17,9 +15,6 @@ from xgpu.options import Options
 _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply and or xor".split())
 _ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())
 _NO_COMPUTATION = frozenset(("stablehlo.constant", "stablehlo.return"))
-
-_IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
-"""What an operation changes nothing with, for those where an initial value taken in twice is not as good as once."""
 
 
 def rewrite_reductions(main: ir.func.FuncOp, target: Device, options: Options) -> None:
@@ -38,7 +33,7 @@ def rewrite_reductions(main: ir.func.FuncOp, target: Device, options: Options) -
     for op in reductions(main):
         if is_reduction(op):
             with op.location:
-                _start_from_identity(op)
+                start_from_identity(op)
                 if (direction := first_extreme(op)) is not None:
                     Widening(_single).widen(op)
                     _order_by_position(op, direction)
@@ -68,32 +63,6 @@ def _byte(type_: ir.Type) -> ir.Type | None:
 def _single(type_: ir.Type) -> ir.Type | None:
     """Numbers of 16 bits are compared in f32, where extending each once costs less than at each comparison."""
     return ir.F32Type.get(type_.context) if isinstance(type_, ir.F16Type | ir.BF16Type) else None
-
-
-def _start_from_identity(op: ir.Operation) -> None:
-    """Let the results that one operation makes alone start from its identity; combine what they started from later."""
-    count = len(op.results)
-    for number, each in enumerate(combiners(op)):
-        start = op.operands[count + number]
-        if not each.alone or each.function not in _IDENTITIES or is_number(start, _IDENTITIES[each.function]):
-            continue
-        if each.function != "xor" and str(element_of(start)) == "i1":
-            # They are "or" and "and".
-            continue
-        result = op.results[number]
-        combine = {"add": hlo.add, "multiply": hlo.multiply, "xor": hlo.xor}[each.function]
-        with ir.InsertionPoint(op):
-            op.operands[count + number] = _scalar(_IDENTITIES[each.function], element_of(start))
-        with ir.InsertionPoint.after(op):
-            combined = combine(broadcast(start, shape_of(result)), result)
-        result.replace_all_uses_except(combined, combined.owner.operation)
-
-
-def _scalar(number: int, element: ir.Type) -> Value:
-    if isinstance(element, ir.ComplexType):
-        parts = [splat(part, tensor([], element.element_type)) for part in (number, 0)]
-        return hlo.complex(*parts)
-    return splat(number, tensor([], element))
 
 
 def _order_by_position(op: ir.Operation, direction: str) -> None:
