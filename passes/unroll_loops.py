@@ -49,13 +49,11 @@ class UnrollLoops(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Unroll every loop of ``module`` that allows it, inner loops first."""
-        around_kept: set[ir.Operation] = set()
         for loop in walk(module.operation, "scf.for"):
             trips = _trips(loop)
-            if trips is not None and (len(trips) < 2 or (loop not in around_kept and self._allows(loop, trips))):
+            if trips is not None and (len(trips) < 2 or self._allows(loop, trips)):
                 _unroll(loop, trips)
                 continue
-            around_kept.update(_enclosing_loops(loop))
             if trips is not None and len(trips) <= self.max_trip and unroll_of(loop) is None and _vector_users(loop):
                 loop.attributes[UNROLL] = ir.StringAttr.get("full")
 
@@ -63,7 +61,8 @@ class UnrollLoops(Pass):
         if len(trips) > self.max_trip or unroll_of(loop) == "none":
             return False
         limit = self.max_ops // len(trips)
-        return count_ops(loop, limit) <= limit
+        # The walk finds the loop itself, and those inside it that stay.
+        return count_ops(loop, limit) <= limit and len(walk(loop, "scf.for")) == 1
 
 
 def _trips(loop: ir.Operation) -> range | None:
@@ -72,16 +71,6 @@ def _trips(loop: ir.Operation) -> range | None:
     if lower is None or upper is None or step is None or step <= 0 or "unsignedCmp" in loop.attributes:
         return None
     return range(lower, upper, step)
-
-
-def _enclosing_loops(op: ir.Operation) -> list[ir.Operation]:
-    found = []
-    parent = op.parent
-    while parent is not None and parent.name != "func.func":
-        if parent.name == "scf.for":
-            found.append(parent.operation)
-        parent = parent.operation.parent
-    return found
 
 
 def _vector_users(loop: ir.Operation) -> list[ir.Operation]:

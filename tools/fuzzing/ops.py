@@ -144,9 +144,6 @@ def _reduce(params: Params, operands: Sequence[TensorType]) -> list[TensorType]:
     count = len(operands) // 2
     inputs = operands[:count]
     _need(all(operand.shape == inputs[0].shape for operand in inputs), "inputs differ in shape")
-    # Of one element XLA leaves the reduction out, and with it an initial value that is not the identity.
-    several = prod(inputs[0].shape[i] for i in params["dims"]) != 1
-    _need(several or not params.get("several"), "one element is left to reduce")
     shape = tuple(size for i, size in enumerate(inputs[0].shape) if i not in params["dims"])
     return [TensorType(operand.dtype, shape) for operand in inputs]
 

@@ -1,6 +1,7 @@
-"""Random reductions whose result does not depend on the order, and whose initial value changes nothing.
+"""Random reductions whose result does not depend on the order: what a compiler makes of others is its own choice.
 
-What a compiler does with another initial value, or with a sum that rounds, is its own choice.
+StableHLO leaves it the number of times that the initial value is taken in, too. Both xgpu and its reference take it in
+once, so it may be anything where one operation combines two elements.
 """
 
 from dataclasses import replace
@@ -21,8 +22,7 @@ def reduce(builder: Builder, value: int) -> int | None:
         return None
     combiner, init, facts = part
     swapped = builder.random.random() < 0.3
-    params = {"dims": dims, "combiners": (combiner,), "swapped": swapped, "several": _count(shape, dims) != 1}
-    return builder.one("reduce", (value, init), facts, **params)
+    return builder.one("reduce", (value, init), facts, dims=dims, combiners=(combiner,), swapped=swapped)
 
 
 def reduce_several(builder: Builder, value: int) -> int | None:
@@ -38,7 +38,7 @@ def reduce_several(builder: Builder, value: int) -> int | None:
         return None
     operands = (*inputs, *(init for _, init, _ in parts))
     combiners, facts = tuple(name for name, _, _ in parts), [known for _, _, known in parts]
-    results = builder.add("reduce", operands, facts, dims=dims, combiners=combiners, several=_count(shape, dims) != 1)
+    results = builder.add("reduce", operands, facts, dims=dims, combiners=combiners)
     return results[-1] if results else None
 
 
@@ -68,29 +68,38 @@ def _combiner(builder: Builder, value: int, dims: Shape) -> tuple[str, int, Fact
     elif facts.exact and facts.grid is not None:
         names += ["add", "add", "add"]
     name = builder.random.choice(names)
-    if name == "add" and dtype.is_float:
-        assert facts.grid is not None
-        total = facts.magnitude * max(1, count)
-        result = on_grid(dtype, -total if facts.lo < 0 else 0, total, facts.grid)
-        return None if result is None else (name, _init(builder, dtype, 0.0), result)
     if name in ("maximum", "minimum"):
-        return _extremum(builder, dtype, facts, name, any_init=count != 1)
+        return _extremum(builder, dtype, facts, name)
+    if dtype.is_float:
+        return _sum(builder, dtype, facts, count)
     lowest, highest = integer_range(dtype)
     identity = {"add": 0, "multiply": 1, "and": -1 if dtype.is_signed else highest, "or": 0, "xor": 0}[name]
-    return name, _init(builder, dtype, identity), integers(dtype, lowest, highest)
+    return name, _any_or(builder, dtype, identity), integers(dtype, lowest, highest)
 
 
-def _extremum(builder: Builder, dtype: DType, facts: Facts, name: str, any_init: bool) -> tuple[str, int, Facts] | None:
-    """Any initial value will do, as taking it twice changes nothing; but XLA leaves out a reduction of one element."""
-    if any_init and builder.random.random() < 0.5:
-        init = builder.scalar(dtype, replace(builder.fresh_facts(dtype), special=False))
-    elif not dtype.is_float:
-        init = _init(builder, dtype, integer_range(dtype)[name == "minimum"])
-    elif any_init:
-        init = _init(builder, dtype, -64.0 if name == "maximum" else 64.0)
-    else:
-        return None
+def _extremum(builder: Builder, dtype: DType, facts: Facts, name: str) -> tuple[str, int, Facts]:
+    ends = (-64.0, 64.0) if dtype.is_float else integer_range(dtype)
+    init = _any_or(builder, dtype, ends[name == "minimum"])
     return name, init, computed(join(dtype, facts, builder.facts_of(init)))
+
+
+def _sum(builder: Builder, dtype: DType, facts: Facts, count: int) -> tuple[str, int, Facts] | None:
+    """A sum of floats, exact in every order and from every start."""
+    init = _any_or(builder, dtype, 0.0)
+    start = builder.facts_of(init)
+    if facts.grid is None or start.grid is None:
+        return None
+    total = facts.magnitude * max(1, count) + start.magnitude
+    lo = -total if min(facts.lo, start.lo) < 0 else 0
+    result = on_grid(dtype, lo, total, max(facts.grid, start.grid))
+    return None if result is None else ("add", init, result)
+
+
+def _any_or(builder: Builder, dtype: DType, number: float) -> int:
+    """Return what a reduction starts from: any scalar, or a number that changes nothing."""
+    if builder.random.random() < 0.4:
+        return builder.scalar(dtype, replace(builder.fresh_facts(dtype), special=False))
+    return _init(builder, dtype, number)
 
 
 def _init(builder: Builder, dtype: DType, number: float) -> int:

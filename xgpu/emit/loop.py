@@ -19,7 +19,6 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.partition.subgraphs import partition
 
-
 ROWS = 2
 """Rows of which a thread takes the same columns, where it takes more than one."""
 

@@ -1,15 +1,23 @@
 """Rewrites reductions so that kernels can share their elements among threads as they like."""
 
+<<<<<<< HEAD
 from collections.abc import Callable, Mapping
 
+=======
+>>>>>>> 9a412efc6f76f52d3f63db5ef9edf241e7303b60
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.constants import is_number
 from xgpu.frontend.narrow_floats import Widening
+<<<<<<< HEAD
 from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, reshape, shape_of, splat, tensor
 from xgpu.fusion.combiners import combiners
+=======
+from xgpu.frontend.stablehlo_builder import element_of, hlo
+>>>>>>> 9a412efc6f76f52d3f63db5ef9edf241e7303b60
 from xgpu.fusion.heroes import is_packed, is_reduction
+from xgpu.fusion.initial_values import start_from_identity
 from xgpu.fusion.reduction_regions import COMMUTATIVE, FIRST_EXTREME, first_extreme, region_names
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import planned_blocks
@@ -19,6 +27,7 @@ _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply a
 _ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())
 _NO_COMPUTATION = frozenset(("stablehlo.constant", "stablehlo.return"))
 
+<<<<<<< HEAD
 _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
     "add": hlo.add,
     "multiply": hlo.multiply,
@@ -28,6 +37,8 @@ _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
 _IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
 """What an operation changes nothing with, for those where an initial value taken in twice is not as good as once."""
 
+=======
+>>>>>>> 9a412efc6f76f52d3f63db5ef9edf241e7303b60
 
 def rewrite_reductions(main: ir.func.FuncOp, target: Device, options: Options) -> None:
     """Widen packed integers, let reductions start from identities, and make their order not matter where it can.
@@ -49,7 +60,7 @@ def rewrite_reductions(main: ir.func.FuncOp, target: Device, options: Options) -
     for op in reductions(main):
         if is_reduction(op):
             with op.location:
-                _start_from_identity(op)
+                start_from_identity(op)
                 if (direction := first_extreme(op)) is not None:
                     Widening(_single).widen(op)
                     _order_by_position(op, direction)
@@ -81,6 +92,7 @@ def _single(type_: ir.Type) -> ir.Type | None:
     return ir.F32Type.get(type_.context) if isinstance(type_, ir.F16Type | ir.BF16Type) else None
 
 
+<<<<<<< HEAD
 def _make_elementwise(op: ir.Operation) -> None:
     """Replace a reduction of single elements by what its region does with the initial values and them."""
     count, found = len(op.results), combiners(op)
@@ -122,6 +134,8 @@ def _scalar(number: int, element: ir.Type) -> Value:
     return splat(number, tensor([], element))
 
 
+=======
+>>>>>>> 9a412efc6f76f52d3f63db5ef9edf241e7303b60
 def _order_by_position(op: ir.Operation, direction: str) -> None:
     """Have the region that `first_extreme` knows prefer, of two NaNs, the one of the lower position.
 

@@ -18,11 +18,8 @@ def swap_transposed_products(main: ir.func.FuncOp, target: Device, options: Opti
     The gradient of a product by its weights is such a transpose.
     """
     for block in planned_blocks(main.entry_block):
-        operations = [view.operation for view in block.operations]
-        # A product from around a loop must not get into it.
-        products = {op for op in operations if op.name == _PRODUCT}
-        for op in operations:
-            if op.name == "stablehlo.transpose" and _is_swapped_product(op, products):
+        for op in [view.operation for view in block.operations]:
+            if op.name == "stablehlo.transpose" and _is_swapped_product(op):
                 product = maker(op.operands[0])
                 with ir.InsertionPoint(op), product.location:
                     op.results[0].replace_all_uses_with(_swapped(product, op.results[0].type))
@@ -30,12 +27,15 @@ def swap_transposed_products(main: ir.func.FuncOp, target: Device, options: Opti
                 product.erase()
 
 
-def _is_swapped_product(op: ir.Operation, products: set[ir.Operation]) -> bool:
-    """Whether a transpose exchanges the dimensions that one of ``products`` has from one operand and from the other."""
+def _is_swapped_product(op: ir.Operation) -> bool:
+    """Whether a transpose exchanges the dimensions that a product has from one operand and from the other."""
     operand = op.operands[0]
-    if isinstance(operand.owner, ir.Block) or maker(operand) not in products:
+    if isinstance(operand.owner, ir.Block):
         return False
     product = maker(operand)
+    # A product from around a loop must not get into it.
+    if product.name != _PRODUCT or product.block != op.block:
+        return False
     if _ALGORITHM in product.attributes or len(list(operand.uses)) != 1:
         return False
     dims = hlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])

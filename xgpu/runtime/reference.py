@@ -10,14 +10,11 @@ from jax._src.lib import xla_client  # type: ignore[attr-defined]
 
 from xgpu import ir
 from xgpu.errors import ToolError
-from xgpu.frontend.constants import is_number
 from xgpu.frontend.xla_form import xla_form
+from xgpu.fusion.initial_values import with_initial_values_once
 
 # Each operation rounds to its own type, as in a program run operation by operation and as xgpu's kernels do.
 _XLA_OPTIONS: dict[str, Any] = {"xla_allow_excess_precision": False}
-# It sums parts of an array first, which makes long sums accurate, but takes in the initial value once for each part.
-_SUMS_IN_PARTS = "tree_reduction_rewriter"
-_IDENTITIES = {"stablehlo.add": 0, "stablehlo.multiply": 1}
 
 
 class Reference:
@@ -27,11 +24,10 @@ class Reference:
         self._device = device or jax.devices("cpu")[0]
         if self._device.platform == "cpu":
             _refuse_what_ends_the_process(module)
-        chosen = _XLA_OPTIONS | ({"xla_disable_hlo_passes": _SUMS_IN_PARTS} if _has_initial_values(module) else {})
-        options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=chosen)
+        options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=_XLA_OPTIONS)
         devices = xla_client.DeviceList((self._device,))
         try:
-            program = xla_form(module)
+            program = xla_form(with_initial_values_once(module))
             self._executable = compiler.backend_compile_and_load(self._device.client, program, devices, options, [])
         except jax.errors.JaxRuntimeError as error:
             raise ToolError(f"XLA cannot compile the reference: {error}") from None
@@ -41,23 +37,6 @@ class Reference:
         with jax.enable_x64(True):
             buffers = [jax.device_put(array, self._device) for array in arrays]
         return [np.asarray(result) for result in self._executable.execute(buffers)]
-
-
-def _has_initial_values(module: ir.Module) -> bool:
-    """Whether a sum or product starts from anything but zero or one, which has to count once."""
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "stablehlo.reduce":
-            names = {each.operation.name for each in op.regions[0].blocks[0].operations}
-            identities = [number for name, number in _IDENTITIES.items() if name in names]
-            for start in list(op.operands)[len(op.results) :] if identities else ():
-                if not any(is_number(start, number) for number in identities):
-                    found.append(start)
-        return ir.WalkResult.ADVANCE
-
-    found: list[ir.Value] = []
-    module.operation.walk(visit)
-    return bool(found)
 
 
 def _refuse_what_ends_the_process(module: ir.Module) -> None:

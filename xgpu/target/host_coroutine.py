@@ -148,19 +148,27 @@ class _Coroutine:
             with ir.InsertionPoint(self._suspended):
                 ir.Operation.create("coro.end", operands=[handle])
                 ir.Operation.create("llvm.return", operands=[handle])
-        numbers = {site.calls[-1]: number for number, site in enumerate(sites, 1)}
-        for block in list(self._kernel.regions[0].blocks):
-            current = block
-            for op in [op.operation for op in block.operations]:
-                if current != block:
-                    current.append(op)
-                # Forgotten before it is erased: another operation may then have its place in memory, and its hash.
-                if number := numbers.pop(op, 0):
-                    with op.location:
-                        current = self._wait(sites[number - 1], number)
+        self._split(sites)
         resumptions = {block: successor for block, successor in self._suspensions if block != self._start}
         keep_values(body, resumptions, self._context)
         self._set_attributes()
+
+    def _split(self, sites: Sequence[Site]) -> None:
+        """Let each block end at the last call of each site in it, and go on in a new one."""
+        numbers = {site.calls[-1]: number for number, site in enumerate(sites, 1)}
+        # All are looked up before any is replaced: an operation's hash is one of its operands too.
+        numbered = [
+            (block, [(op.operation, numbers.get(op.operation)) for op in block.operations])
+            for block in self._kernel.regions[0].blocks
+        ]
+        for block, operations in numbered:
+            current = block
+            for op, number in operations:
+                if current != block:
+                    current.append(op)
+                if number is not None:
+                    with op.location:
+                        current = self._wait(sites[number - 1], number)
 
     def _begin(self, allocations: Sequence[ir.Operation]) -> ir.Value:
         """Fill the entry: a null frame asks for a frame's size, any other is where the coroutine begins."""

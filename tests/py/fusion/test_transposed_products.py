@@ -36,6 +36,13 @@ def test_swapped_products(product, permutation, x, w):
     np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], atol=1e-4)
 
 
+def test_a_product_of_a_swapped_product_is_swapped_too():
+    def function(x, w):
+        return jnp.sin(((x @ w).T @ jnp.sin(x)).T)
+
+    assert "stablehlo.transpose" not in xgpu.compile(function, X, W).ir("fusions")
+
+
 @pytest.mark.parametrize(
     "function",
     [

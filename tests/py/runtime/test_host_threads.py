@@ -71,6 +71,21 @@ def test_distances_may_differ_between_lanes_and_be_large() -> None:
     assert (out == np.repeat([0, 32], 32)).all()
 
 
+@pytest.mark.parametrize(("given", "expected"), [("tx", np.tile(np.arange(32) ^ 6, 2)), ("bx", np.repeat([0, 1], 32))])
+def test_what_a_shuffle_gives_is_shuffled_at_once(given: str, expected: Array) -> None:
+    """The operand of each call is replaced before the call itself: of the second, and of one of a block's number."""
+    body = f"""{constants(2, 4, 32)}
+{shuffle("x", given, "c2")}
+{shuffle("y", "x", "c4")}
+  %first = llvm.mul %bx, %c32 : i32
+  %t = llvm.add %first, %tx : i32
+{at("q", "out", "t", "i32")}
+  llvm.store %y, %q : i32, !llvm.ptr"""
+    out = np.zeros(64, np.int32)
+    HostKernel(kernel(body, inputs="", grid=(2, 1, 1))).launch([out])
+    assert (out == expected).all()
+
+
 @pytest.mark.parametrize("count", [1, 3, 8, 9, 20])
 def test_several_values_are_exchanged_together(count: int) -> None:
     """Independent shuffles are one step of up to eight; what lies between them is done before."""

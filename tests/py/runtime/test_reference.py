@@ -19,7 +19,7 @@ def test_packed_arrays_are_concatenated_as_wider_ones(dtype: str) -> None:
         np.testing.assert_array_equal(result.astype(np.float32), [1, 0, 1, 1, 0, 1])
 
 
-@pytest.mark.parametrize("element", ["f32", "u32", "s8"])
+@pytest.mark.parametrize("element", ["f32", "u32", "s8", "c64"])
 @pytest.mark.parametrize("combine", [lax.add, lax.mul])
 def test_an_initial_value_counts_once(combine: Any, element: str) -> None:
     """XLA's compiler for the CPU sums long arrays in parts, and would start each part from it."""
@@ -29,6 +29,44 @@ def test_an_initial_value_counts_once(combine: Any, element: str) -> None:
     expected = start if combine is lax.mul else np.int64(5000 + 3).astype(dtype)
     for (result,) in (program.run(array, start, on="host"), program.reference(array, start)):
         assert result == expected
+
+
+_REDUCTIONS: dict[str, tuple[Any, Any, str, int]] = {
+    "add": (lax.add, np.add, "s32", 5),
+    "multiply": (lax.mul, np.multiply, "f32", 5),
+    "minimum": (lax.min, np.minimum, "s32", -5),
+    "maximum": (lax.max, np.maximum, "bf16", 99),
+    "and": (lax.bitwise_and, np.bitwise_and, "u8", 5),
+    "or": (lax.bitwise_or, np.bitwise_or, "s32", 5),
+    "xor": (lax.bitwise_xor, np.bitwise_xor, "s32", 5),
+    "and of pred": (lax.bitwise_and, np.bitwise_and, "pred", 0),
+    "or of pred": (lax.bitwise_or, np.bitwise_or, "pred", 1),
+    "xor of pred": (lax.bitwise_xor, np.bitwise_xor, "pred", 1),
+}
+
+
+@pytest.mark.parametrize("rows", [(1,), (1, 1), (1, 2), (2, 3), (2, 0)], ids=str)
+@pytest.mark.parametrize("case", _REDUCTIONS.values(), ids=_REDUCTIONS.keys())
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_an_initial_value_counts_once_whatever_is_reduced(
+    rows: tuple[int, ...], case: tuple[Any, Any, str, int], is_constant: bool
+) -> None:
+    """XLA leaves reductions of one element out, and reduces each operand of a concatenation, from the start, alone."""
+    combine, expected, element, number = case
+    specs = [f"{element}[{count},3]" for count in rows]
+    dtype = xgpu.compile(lambda x: x, specs[0]).arguments[0].dtype.numpy
+    start = np.array(number).astype(dtype)
+
+    def function(*arrays: Any) -> Any:
+        *parts, first = arrays if not is_constant else (*arrays, start)
+        return lax.reduce(lax.concatenate(parts, 0) if len(parts) > 1 else parts[0], first, combine, (0,))
+
+    program = xgpu.compile(function, *specs, *([] if is_constant else [f"{element}[]"]))
+    arrays = [np.full((count, 3), 7).astype(dtype) for count in rows]
+    inputs = [*arrays, *([] if is_constant else [start])]
+    wanted = expected.reduce(np.concatenate(arrays), axis=0, initial=start)
+    for (result,) in (program.run(*inputs, on="host"), program.reference(*inputs)):
+        np.testing.assert_array_equal(result, wanted)
 
 
 @pytest.mark.parametrize("padding", [(0, -1), (-2, 0), (-1, -1)])
