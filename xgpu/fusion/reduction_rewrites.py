@@ -1,21 +1,14 @@
 """Rewrites reductions so that kernels can share their elements among threads as they like."""
 
-<<<<<<< HEAD
 from collections.abc import Callable, Mapping
 
-=======
->>>>>>> 9a412efc6f76f52d3f63db5ef9edf241e7303b60
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.constants import is_number
 from xgpu.frontend.narrow_floats import Widening
-<<<<<<< HEAD
-from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, reshape, shape_of, splat, tensor
+from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, reshape, shape_of
 from xgpu.fusion.combiners import combiners
-=======
-from xgpu.frontend.stablehlo_builder import element_of, hlo
->>>>>>> 9a412efc6f76f52d3f63db5ef9edf241e7303b60
 from xgpu.fusion.heroes import is_packed, is_reduction
 from xgpu.fusion.initial_values import start_from_identity
 from xgpu.fusion.reduction_regions import COMMUTATIVE, FIRST_EXTREME, first_extreme, region_names
@@ -27,18 +20,13 @@ _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply a
 _ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())
 _NO_COMPUTATION = frozenset(("stablehlo.constant", "stablehlo.return"))
 
-<<<<<<< HEAD
 _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
     "add": hlo.add,
     "multiply": hlo.multiply,
     "minimum": hlo.minimum,
     "maximum": hlo.maximum,
 }
-_IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
-"""What an operation changes nothing with, for those where an initial value taken in twice is not as good as once."""
 
-=======
->>>>>>> 9a412efc6f76f52d3f63db5ef9edf241e7303b60
 
 def rewrite_reductions(main: ir.func.FuncOp, target: Device, options: Options) -> None:
     """Widen packed integers, let reductions start from identities, and make their order not matter where it can.
@@ -92,7 +80,6 @@ def _single(type_: ir.Type) -> ir.Type | None:
     return ir.F32Type.get(type_.context) if isinstance(type_, ir.F16Type | ir.BF16Type) else None
 
 
-<<<<<<< HEAD
 def _make_elementwise(op: ir.Operation) -> None:
     """Replace a reduction of single elements by what its region does with the initial values and them."""
     count, found = len(op.results), combiners(op)
@@ -108,34 +95,6 @@ def _make_elementwise(op: ir.Operation) -> None:
     op.erase()
 
 
-def _start_from_identity(op: ir.Operation) -> None:
-    """Let the results that one operation makes alone start from its identity; combine what they started from later."""
-    count = len(op.results)
-    for number, each in enumerate(combiners(op)):
-        start = op.operands[count + number]
-        if not each.alone or each.function not in _IDENTITIES or is_number(start, _IDENTITIES[each.function]):
-            continue
-        if each.function != "xor" and str(element_of(start)) == "i1":
-            # They are "or" and "and".
-            continue
-        result = op.results[number]
-        combine = {"add": hlo.add, "multiply": hlo.multiply, "xor": hlo.xor}[each.function]
-        with ir.InsertionPoint(op):
-            op.operands[count + number] = _scalar(_IDENTITIES[each.function], element_of(start))
-        with ir.InsertionPoint.after(op):
-            combined = combine(broadcast(start, shape_of(result)), result)
-        result.replace_all_uses_except(combined, combined.owner.operation)
-
-
-def _scalar(number: int, element: ir.Type) -> Value:
-    if isinstance(element, ir.ComplexType):
-        parts = [splat(part, tensor([], element.element_type)) for part in (number, 0)]
-        return hlo.complex(*parts)
-    return splat(number, tensor([], element))
-
-
-=======
->>>>>>> 9a412efc6f76f52d3f63db5ef9edf241e7303b60
 def _order_by_position(op: ir.Operation, direction: str) -> None:
     """Have the region that `first_extreme` knows prefer, of two NaNs, the one of the lower position.
 
