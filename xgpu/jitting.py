@@ -119,9 +119,9 @@ class Jitted:
         return functools.partial(jit, options=self._options, **self._jit_options), (self._function,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, tree = jax.tree.flatten((args, kwargs))
-        if self._jit_options or (mesh := mesh_of(leaves)) is None:
+        if self._jit_options or (mesh := mesh_of(jax.tree.leaves((args, kwargs)))) is None:
             return self._jitted(*args, **kwargs)
+        leaves, tree = jax.tree.flatten((args, kwargs))
         key = (mesh, tree, tuple((jax.typeof(leaf), getattr(leaf, "sharding", None)) for leaf in leaves))
         if key not in self._partitioned:
             self._partitioned[key] = self._partition(mesh, args, kwargs)

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from xgpu import ir
 from xgpu.frontend.inline_calls import inline_calls
@@ -54,10 +54,16 @@ class Partitioned:
     outputs: tuple[PartitionSpec, ...]
 
 
+_OF_ONE_DEVICE = (SingleDeviceSharding, type(None))
+
+
 def mesh_of(arrays: Sequence[Any]) -> Mesh | None:
     """Return the mesh of those of ``arrays`` that lie on several devices; None if there is none, or no single one."""
     meshes = set()
     for array in arrays:
+        # First of all what nearly all are, as every call looks at every argument.
+        if type(getattr(array, "sharding", None)) in _OF_ONE_DEVICE:
+            continue
         if (
             isinstance(array, jax.Array)
             and not isinstance(array, jax.core.Tracer)

@@ -15,7 +15,7 @@ from xgpu import ir
 from xgpu.fusion.bitcasts import behind_bitcasts, bitcasts_behind
 from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
 from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
-from xgpu.fusion.left import CONTRACTIONS, DYNAMIC_SLICE, FOLDED, VIEWS, is_address_for, reason_to_leave
+from xgpu.fusion.left import CONTRACTIONS, DYNAMIC_SLICE, FOLDED, VIEWS, is_address_for, is_cast_for, reason_to_leave
 from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
 
@@ -156,8 +156,8 @@ class Grouping:
             if self.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
                 continue
             op = maker(each)
-            is_address = is_address_for(op, reader) and self._is_in_memory(behind_bitcasts(op.operands[0]))
-            if op.name in folded or is_address:
+            is_free = is_address_for(op, reader) or is_cast_for(op, reader)
+            if op.name in folded or (is_free and self._is_in_memory(behind_bitcasts(op.operands[0]))):
                 views.append(op)
                 pending += op.operands
             elif (scalars := self._scalars_of(each)) is not None:

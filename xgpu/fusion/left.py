@@ -15,7 +15,8 @@ from xgpu.indexing.hlo_maps import accesses, explanation, handled_ops
 VIEWS = frozenset(f"stablehlo.{name}" for name in ("constant", "iota", "reshape", "transpose", "broadcast_in_dim"))
 """Operations that XLA folds into what reads them, such as a matrix multiplication."""
 
-FOLDED = {"stablehlo.convolution": VIEWS | {"stablehlo.reverse", "stablehlo.pad"}}
+_CONVOLUTION = "stablehlo.convolution"
+FOLDED = {_CONVOLUTION: VIEWS | {"stablehlo.reverse", "stablehlo.pad"}}
 """What XLA folds into an operation that is left to it, where that is more than `VIEWS`.
 
 A convolution whose kernel is reversed is the gradient by the images, for which cuDNN has kernels of its own.
@@ -26,7 +27,7 @@ _DOT = "stablehlo.dot_general"
 _ALIGNMENT = 128
 """Bytes of which XLA's GPU compiler wants the address of each buffer to be a multiple."""
 BARRIER = "stablehlo.optimization_barrier"
-CONTRACTIONS = frozenset((_DOT, "stablehlo.convolution"))
+CONTRACTIONS = frozenset((_DOT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a launch of a library's kernel costs more than plain loops."""
@@ -71,6 +72,14 @@ def is_address_for(op: ir.Operation, reader: str) -> bool:
     bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
     step = math.prod(part[cut + 1 :]) * bits
     return math.prod(part[:cut]) == 1 and not is_strided and step % (8 * _ALIGNMENT) == 0
+
+
+def is_cast_for(op: ir.Operation, reader: str) -> bool:
+    """Whether XLA converts what is in memory where it arranges it anew for an operation called ``reader``.
+
+    That is so for convolutions, whose operands cuDNN has in layouts of its own.
+    """
+    return reader == _CONVOLUTION and op.name == "stablehlo.convert"
 
 
 def _is_small(op: ir.Operation) -> bool:

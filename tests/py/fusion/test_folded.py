@@ -32,6 +32,21 @@ def test_padding_and_reversed_kernels():
         np.testing.assert_allclose(got, expected, rtol=0, atol=1e-4)
 
 
+def test_conversions_of_what_is_in_memory():
+    """A convolution's weights are converted where cuDNN needs them in another layout; what a kernel makes is not."""
+
+    def function(x, w):
+        made, given = (jnp.maximum(x, 0).astype(jnp.bfloat16), w.astype(jnp.bfloat16))
+        return lax.conv_general_dilated(made, given, (1, 1), "VALID", dimension_numbers=LAYOUT)
+
+    random = np.random.default_rng(1)
+    x, w = random.integers(-2, 3, (4, 16, 16, 32)), random.integers(-2, 3, (3, 3, 32, 64))
+    arrays = [np.float32(each) for each in (x, w)]
+    report = xgpu.jit(function).explain(*arrays)
+    assert [kernel.operation for kernel in report.kernels] == ["convert"]
+    np.testing.assert_array_equal(xgpu.jit(function)(*arrays), jax.jit(function)(*arrays))
+
+
 def test_other_reverses_are_kernels():
     report = xgpu.jit(lambda x: jnp.sort(x[::-1])).explain(np.ones(100, np.float32))
     assert [kernel.operation for kernel in report.kernels] == ["reverse"]
