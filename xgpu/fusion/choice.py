@@ -5,15 +5,19 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
+from xgpu.fusion.bitcasts import is_bitcast
 from xgpu.fusion.concatenations import Concatenation, concatenation_of, walk_of
 from xgpu.fusion.groups import Group
+from xgpu.fusion.heroes import Form, follow
 from xgpu.fusion.in_place import updated_operands
 from xgpu.fusion.input_slices import INPUT_SLICES
 from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.regions import maker
 from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.fusion.rows import ROWS
-from xgpu.fusion.transposes import Transpose, needs_tile, transpose_of
+from xgpu.fusion.transposes import Transpose, moves_rows, needs_tile, transpose_of
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.hlo_maps import access_kind
 
 MOST_TILES = 4
 """Transposes that one kernel moves through tiles of their own; shared memory bounds how many blocks run at once."""
@@ -75,11 +79,46 @@ def _loop(roots: Sequence[ir.Value], stored: Stored) -> Choice:
     if len(found) == 1:
         (heroes,) = found.values()
         return _choice("transpose", heroes[:MOST_TILES], roots)
+    if not found and not joined:
+        joined = _joined_elsewhere(roots, stored)
     if not found and len(joined) == 1:
         (heroes,) = joined.values()
         emitter = walk_of(heroes, roots, stored)
         return _choice(emitter, heroes if emitter != "loop" else (), roots)
     return _choice("loop", (), roots)
+
+
+def _joined_elsewhere(roots: Sequence[ir.Value], stored: Stored) -> dict[Concatenation, list[ir.Operation]]:
+    """Return the concatenations of rows that all roots follow, rows being moved on the way; none if one does not."""
+    forms: dict[ir.Value, Form | None] = {}
+    joined: dict[Concatenation, list[ir.Operation]] = {}
+    pending = list(roots)
+    while pending:
+        value = pending[-1]
+        op = None if isinstance(value.owner, ir.Block) or stored(value) else maker(value)
+        if value in forms or op is None or not (_keeps_rows(op) or op.name == "stablehlo.concatenate"):
+            forms.setdefault(value, None)
+            pending.pop()
+        elif op.name == "stablehlo.concatenate":
+            layout = concatenation_of(op)
+            if layout.axis == len(layout.shape) - 1:
+                joined.setdefault(layout, []).append(op)
+                forms[value] = Form.of_hero(value)
+            else:
+                forms[value] = None
+        elif unknown := [operand for operand in op.operands if operand not in forms]:
+            pending += unknown
+        else:
+            forms[value] = follow(op, [forms[operand] for operand in op.operands])
+    return joined if all(forms[root] is not None for root in roots) else {}
+
+
+def _keeps_rows(op: ir.Operation) -> bool:
+    """Whether an operation is at one element of its operands for each, and rows of them stay together."""
+    if op.name == "stablehlo.transpose":
+        transpose = transpose_of(op)
+        return transpose is None or moves_rows(transpose, _bits(op.results[0]))
+    return access_kind(op) == "elementwise" or is_bitcast(op)
 
 
 def _bits(value: ir.Value) -> int:

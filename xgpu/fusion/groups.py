@@ -12,10 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xgpu import ir
-from xgpu.fusion.bitcasts import behind_bitcasts, bitcasts_behind
+from xgpu.fusion.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
 from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
 from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
-from xgpu.fusion.left import CONTRACTIONS, DYNAMIC_SLICE, FOLDED, VIEWS, is_address_for, is_cast_for, reason_to_leave
+from xgpu.fusion.left import (
+    CONTRACTIONS,
+    DYNAMIC_SLICE,
+    FOLDED,
+    PRODUCT,
+    VIEWS,
+    is_address_for,
+    is_cast_for,
+    reason_to_leave,
+)
 from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
 
@@ -156,8 +165,7 @@ class Grouping:
             if self.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
                 continue
             op = maker(each)
-            is_free = is_address_for(op, reader) or is_cast_for(op, reader)
-            if op.name in folded or (is_free and self._is_in_memory(behind_bitcasts(op.operands[0]))):
+            if (op.name in folded and not self._is_made_transposed(op, reader)) or self._is_free(op, reader):
                 views.append(op)
                 pending += op.operands
             elif (scalars := self._scalars_of(each)) is not None:
@@ -166,6 +174,18 @@ class Grouping:
                 self._store(each)
         for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
             self._leave_too(op)
+
+    def _is_free(self, op: ir.Operation, reader: str) -> bool:
+        """Whether XLA needs no kernel for ``op``, which takes what is in memory, before one called ``reader``."""
+        is_free = is_address_for(op, reader) or is_cast_for(op, reader)
+        return is_free and self._is_in_memory(behind_bitcasts(op.operands[0]))
+
+    def _is_made_transposed(self, op: ir.Operation, reader: str) -> bool:
+        """Whether a kernel stores what ``op`` transposes for a product: one that XLA folds is part of the product."""
+        if reader != PRODUCT or op.name != "stablehlo.transpose" or is_bitcast(op):
+            return False
+        made = behind_bitcasts(op.operands[0])
+        return not self._is_in_memory(made) and maker(made).name not in VIEWS
 
     def _leave_too(self, op: ir.Operation) -> None:
         """Leave ``op`` to XLA, though kernels may make it as well; what it reads is stored or left before.

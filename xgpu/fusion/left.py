@@ -23,11 +23,11 @@ A convolution whose kernel is reversed is the gradient by the images, for which 
 """
 DYNAMIC_SLICE = "stablehlo.dynamic_slice"
 _SLICE = "stablehlo.slice"
-_DOT = "stablehlo.dot_general"
+PRODUCT = "stablehlo.dot_general"
 _ALIGNMENT = 128
 """Bytes of which XLA's GPU compiler wants the address of each buffer to be a multiple."""
 BARRIER = "stablehlo.optimization_barrier"
-CONTRACTIONS = frozenset((_DOT, _CONVOLUTION))
+CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a launch of a library's kernel costs more than plain loops."""
@@ -62,7 +62,7 @@ def is_address_for(op: ir.Operation, reader: str) -> bool:
 
     That is so for matrix products, of a slice that lies in one piece and begins where arrays may.
     """
-    if reader != _DOT or op.name not in (DYNAMIC_SLICE, _SLICE):
+    if reader != PRODUCT or op.name not in (DYNAMIC_SLICE, _SLICE):
         return False
     part, whole = shape_of(op.results[0]), shape_of(op.operands[0])
     if not part or not math.prod(part):

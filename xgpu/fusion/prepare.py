@@ -6,11 +6,11 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.barriers import forward_barriers
 from xgpu.fusion.nested_concatenations import flatten_concatenations
+from xgpu.fusion.product_layouts import choose_product_layouts
 from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.split_reductions import split_reductions
-from xgpu.fusion.transposed_products import swap_transposed_products
 from xgpu.fusion.whole_slices import simplify_whole_slices
 from xgpu.options import Options
 
@@ -20,7 +20,7 @@ Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
 REWRITES: tuple[Rewrite, ...] = (
     simplify_whole_slices,
     forward_barriers,
-    swap_transposed_products,
+    choose_product_layouts,
     flatten_concatenations,
     rewrite_scatters,
     rewrite_reductions,

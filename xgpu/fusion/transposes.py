@@ -82,13 +82,18 @@ def access_width(transpose: Transpose, element_bytes: int) -> int:
     return math.gcd(_MOST_ACCESS_BYTES // element_bytes, rows, columns)
 
 
+def moves_rows(transpose: Transpose, element_bits: int) -> bool:
+    """Whether the elements that stay together are enough for plain loads and stores to use whole sectors of memory."""
+    return transpose.group * element_bits >= 8 * _MOST_GROUP_BYTES
+
+
 def needs_tile(transpose: Transpose, element_bits: int, stored_bits: int) -> bool:
     """Whether plain loads or stores would use a small part of what they move, and both dimensions fill a tile.
 
     ``stored_bits`` are those of the narrowest element that the kernel stores: a thread must write whole bytes.
     """
     rows, columns = transpose.shape[transpose.rows], transpose.shape[transpose.columns]
-    if transpose.rows == transpose.columns or transpose.group * element_bits >= 8 * _MOST_GROUP_BYTES:
+    if transpose.rows == transpose.columns or moves_rows(transpose, element_bits):
         return False
     if access_width(transpose, max(1, element_bits // 8)) * stored_bits % 8:
         return False

@@ -1,0 +1,197 @@
+"""Chooses in which order matrix products left to XLA have the dimensions of their operands and results.
+
+A product's result has the dimensions (batch, free ones of the first operand, free ones of the second). Libraries read
+an operand whose dimensions are (batch, free, contracted) or (batch, contracted, free) as it lies in memory; XLA
+transposes any other. JAX makes products of operands as they come, and transposes what they give. Of the products that
+give the same numbers the cheapest is taken: operands may be exchanged, and a kernel can store an operand that it makes
+in any order, which in turn orders the result. Transposes of operands become part of the product.
+"""
+
+import math
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.dtypes import dtype_of_element
+from xgpu.frontend.mhlo import replace
+from xgpu.frontend.stablehlo_builder import element_of, hlo, tensor
+from xgpu.fusion.bitcasts import is_bitcast
+from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE
+from xgpu.fusion.left import PRODUCT, VIEWS, is_address_for, reason_to_leave
+from xgpu.fusion.product_orders import Operand, Order, Product, best_order
+from xgpu.fusion.regions import maker, planned_blocks
+from xgpu.indexing.access import integers, shape_of
+from xgpu.options import Options
+
+_TRANSPOSE = "stablehlo.transpose"
+_ALGORITHM = "algorithm"
+_PRECISION = "precision_config"
+type _Transposed = dict[tuple[ir.Value, tuple[int, ...]], ir.Value]
+"""Transposes that were written, by what they transpose and how: equal ones are one."""
+
+
+def choose_product_layouts(main: ir.func.FuncOp, target: Device, options: Options) -> None:
+    """Write each matrix product that is left to XLA in the order of dimensions that takes least to transpose."""
+    for block in planned_blocks(main.entry_block):
+        transposed: _Transposed = {}
+        products = [view.operation for view in block.operations if view.operation.name == PRODUCT]
+        for op in products:
+            if _ALGORITHM not in op.attributes and reason_to_leave(op) is not None:
+                _rewrite(op, block, transposed)
+
+
+def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None:
+    """Replace a product by the best one, if that is another."""
+    uses = [use.owner.operation for use in op.results[0].uses]
+    wanted = tuple(range(len(shape_of(op.results[0]))))
+    permutations = {tuple(integers(use, "permutation")) for use in uses if use.name == _TRANSPOSE}
+    transposes = uses if len(permutations) == 1 and all(use.name == _TRANSPOSE for use in uses) else []
+    if transposes:
+        (wanted,) = permutations
+    values = [_behind_transposes(operand) for operand in op.operands]
+    product = _product(op, values, wanted, transposes, block)
+    order = best_order(product)
+    if order is None:
+        return
+    operands = []
+    with ir.InsertionPoint(op), op.location:
+        for value, operand, labels in zip(values, product.operands, order.operands, strict=True):
+            key = value, tuple(operand.memory.index(label) for label in labels)
+            if key not in transposed:
+                transposed[key] = _transpose(value, list(key[1]))
+            operands.append(transposed[key])
+        new = _write(op, product, order, operands)
+    unread = [each for operand in dict.fromkeys(op.operands) for each in _transposes_behind(operand)]
+    places = [order.result.index(label) for label in wanted]
+    for use in transposes or [op]:
+        with ir.InsertionPoint(use), use.location:
+            replace(use, [_transpose(new, places)])
+    if transposes:
+        op.erase()
+    # An operand may be what the other one transposes.
+    while dead := [each for each in dict.fromkeys(unread) if not list(each.results[0].uses)]:
+        unread = [each for each in unread if each not in dead]
+        for each in dead:
+            each.erase()
+
+
+def _product(
+    op: ir.Operation,
+    values: list[ir.Value],
+    wanted: tuple[int, ...],
+    transposes: list[ir.Operation],
+    block: ir.Block,
+) -> Product:
+    """Return a product whose dimensions are numbers: those of its result, and after them the contracted ones."""
+    numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    sides = [
+        (list(numbers.lhs_batching_dimensions), list(numbers.lhs_contracting_dimensions)),
+        (list(numbers.rhs_batching_dimensions), list(numbers.rhs_contracting_dimensions)),
+    ]
+    result = op.results[0]
+    sizes = list(shape_of(result))
+    contracted, free = len(sizes), len(sides[0][0])
+    sizes += [shape_of(op.operands[0])[dim] for dim in sides[0][1]]
+    operands = []
+    for operand, value, (batching, contracting) in zip(op.operands, values, sides, strict=True):
+        labels = []
+        for dim in range(len(shape_of(operand))):
+            if dim in batching:
+                labels.append(batching.index(dim))
+            elif dim in contracting:
+                labels.append(contracted + contracting.index(dim))
+            else:
+                labels.append(free)
+                free += 1
+        now = tuple(labels)
+        memory = tuple(now[i] for i in _inverse(_permutation_from(value, operand)))
+        operands.append(Operand(memory, now, _bytes(value), _is_made(value, block)))
+    read = all(_is_read_by_kernels(use) for use in transposes or [op])
+    return Product(tuple(sizes), len(sides[0][0]), (operands[0], operands[1]), wanted, _element_bits(result), read)
+
+
+def _transposes_behind(value: ir.Value) -> list[ir.Operation]:
+    """Return the transposes, one of the other, that ``value`` is made by, the last first."""
+    found: list[ir.Operation] = []
+    while not isinstance(value.owner, ir.Block) and maker(value).name == _TRANSPOSE:
+        found.append(maker(value))
+        value = found[-1].operands[0]
+    return found
+
+
+def _behind_transposes(value: ir.Value) -> ir.Value:
+    found = _transposes_behind(value)
+    return found[-1].operands[0] if found else value
+
+
+def _permutation_from(value: ir.Value, transposed: ir.Value) -> list[int]:
+    """Return the dimension of ``value`` for each of ``transposed``, which transposes make of it."""
+    if transposed == value:
+        return list(range(len(shape_of(value))))
+    before = _permutation_from(value, maker(transposed).operands[0])
+    return [before[i] for i in integers(maker(transposed), "permutation")]
+
+
+def _inverse(permutation: list[int]) -> list[int]:
+    return [permutation.index(i) for i in range(len(permutation))]
+
+
+def _element_bits(value: ir.Value) -> int:
+    return dtype_of_element(element_of(value)).storage_bits
+
+
+def _bytes(value: ir.Value) -> float:
+    return math.prod(shape_of(value)) * _element_bits(value) / 8
+
+
+def _is_made(value: ir.Value, block: ir.Block) -> bool:
+    """Whether a kernel computes ``value`` in ``block``, and so can store it in any order."""
+    while not isinstance(value.owner, ir.Block) and maker(value).parent == block.owner:
+        op = maker(value)
+        # A slice is an address if its operand is in memory.
+        if not (op.name == _TRANSPOSE or is_bitcast(op) or is_address_for(op, PRODUCT)):
+            return op.name not in (*VIEWS, SCATTER, UPDATE_SLICE) and reason_to_leave(op) is None
+        value = op.operands[0]
+    return False
+
+
+def _is_read_by_kernels(op: ir.Operation) -> bool:
+    """Whether kernels compute everything that reads the result of ``op``, so that they can read it in any order."""
+    users = [use.owner.operation for result in op.results for use in result.uses]
+    return all(
+        user.name.startswith("stablehlo.")
+        and user.name != "stablehlo.return"
+        and reason_to_leave(user) is None
+        and (user.name not in VIEWS or _is_read_by_kernels(user))
+        for user in users
+    )
+
+
+def _write(op: ir.Operation, product: Product, order: Order, operands: list[ir.Value]) -> ir.Value:
+    """Write a product of operands that are stored as ``order`` says."""
+    sides = [
+        ([labels.index(i) for i in order.batch], [labels.index(i) for i in order.contracted])
+        for labels in order.operands
+    ]
+    precision = list(ir.ArrayAttr(op.attributes[_PRECISION])) if _PRECISION in op.attributes else None
+    if order.swap:
+        operands, sides = operands[::-1], sides[::-1]
+        precision = precision and precision[::-1]
+    lhs, rhs = operands
+    (lhs_batching, lhs_contracting), (rhs_batching, rhs_contracting) = sides
+    numbers = hlo.DotDimensionNumbers.get(
+        lhs_batching_dimensions=lhs_batching,
+        rhs_batching_dimensions=rhs_batching,
+        lhs_contracting_dimensions=lhs_contracting,
+        rhs_contracting_dimensions=rhs_contracting,
+    )
+    type_ = tensor([product.sizes[label] for label in order.result], element_of(op.results[0]))
+    config = None if precision is None else ir.ArrayAttr.get(precision)
+    new: ir.Value = hlo.dot_general(type_, lhs, rhs, numbers, precision_config=config)
+    return new
+
+
+def _transpose(value: ir.Value, permutation: list[int]) -> ir.Value:
+    if permutation == sorted(permutation):
+        return value
+    transposed: ir.Value = hlo.transpose(value, permutation)
+    return transposed

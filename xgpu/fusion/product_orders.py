@@ -1,0 +1,165 @@
+"""Which order of the dimensions of a matrix product's operands and result takes least to transpose.
+
+Dimensions are numbers, *labels*: those of the result as the program has it, batch dimensions first, and after them the
+contracted ones.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product as combinations
+
+from xgpu.fusion.transposes import canonical, moves_rows
+
+type Labels = tuple[int, ...]
+
+_REORDERED = 0.1
+"""Cost, for each byte, of rows that a kernel reads or writes elsewhere than in their order."""
+_STORED_ACROSS = 1.0
+"""Cost, for each byte, of an array that a kernel stores across the rows that it computes or reads."""
+_COPIED = 2.0
+"""Cost, for each byte, of an array that takes a kernel of its own to transpose: it is read and written."""
+_READ_ACROSS = 4.0
+"""Cost, for each byte, of a result that kernels read across its rows. An estimate, like those above."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand behind the transposes that the product reads it through.
+
+    ``memory`` holds its labels as they lie in memory, ``now`` as the product reads them. ``is_made`` tells whether a
+    kernel makes it, which can store it in any order.
+    """
+
+    memory: Labels
+    now: Labels
+    bytes: float
+    is_made: bool
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product: ``sizes`` by label, the first ``batch`` of them batch dimensions.
+
+    The result is wanted in the order ``wanted``, by kernels alone or by something else as well.
+    """
+
+    sizes: tuple[int, ...]
+    batch: int
+    operands: tuple[Operand, Operand]
+    wanted: Labels
+    element_bits: int
+    is_read_by_kernels: bool
+
+    def free(self, labels: Labels) -> Labels:
+        """Return those of an operand's labels that are neither batch dimensions nor contracted."""
+        return tuple(label for label in labels if self.batch <= label < len(self.wanted))
+
+
+@dataclass(frozen=True)
+class Order:
+    """How a product is written: ``swap`` exchanges the operands, which are stored as ``operands`` says."""
+
+    batch: Labels
+    contracted: Labels
+    swap: bool
+    operands: tuple[Labels, Labels]
+    result: Labels
+
+
+def best_order(product: Product) -> Order | None:
+    """Return how to write a product; None if no way is better than the one that it is written in.
+
+    What reads an operand through transposes is not better than the same without them.
+    """
+    best, least = None, float("inf")
+    for order, cost in _orders(product):
+        if cost < least:
+            best, least = order, cost
+    now = _cost_now(product)
+    is_plain = all(each.now == each.memory for each in product.operands)
+    return None if least > now or (is_plain and least == now) else best
+
+
+def _cost_now(product: Product) -> float:
+    batch, result, contracted = _as_written(product)
+    cost = _result_cost(product, result)
+    for each in product.operands:
+        is_read = _is_read_in_place(product, each.memory, batch, product.free(each.now), contracted)
+        cost += 0 if is_read else _COPIED * each.bytes
+    return cost
+
+
+def _as_written(product: Product) -> tuple[Labels, Labels, Labels]:
+    rank = len(product.wanted)
+    return tuple(range(product.batch)), tuple(range(rank)), tuple(range(rank, len(product.sizes)))
+
+
+def _orders(product: Product) -> Iterator[tuple[Order, float]]:
+    """Yield the orders worth looking at, those that change least first, with their costs."""
+    batch, _, contracted = _as_written(product)
+    memories = [each.memory for each in product.operands]
+    batches = _arrangements(batch, [product.wanted, *memories])
+    sums = _arrangements(contracted, memories)
+    frees = [
+        _arrangements(product.free(each.memory), [product.wanted, each.now] if each.is_made else [])
+        for each in product.operands
+    ]
+    for batch, contracted, *free in combinations(batches, sums, *frees):
+        lhs, rhs = (
+            _stored(product, each, batch, own, contracted) for each, own in zip(product.operands, free, strict=True)
+        )
+        if lhs is None or rhs is None:
+            continue
+        for swap in (False, True):
+            result = (*batch, *free[swap], *free[not swap])
+            cost = _result_cost(product, result) + lhs[1] + rhs[1]
+            yield Order(batch, contracted, swap, (lhs[0], rhs[0]), result), cost
+
+
+def _arrangements(labels: Labels, orders: Sequence[Labels]) -> list[Labels]:
+    """Return ``labels`` as they are and as they are ordered in each of ``orders``, each arrangement once."""
+    found = [labels, *(tuple(label for label in order if label in labels) for order in orders)]
+    return list(dict.fromkeys(found))
+
+
+def _stored(
+    product: Product, operand: Operand, batch: Labels, free: Labels, contracted: Labels
+) -> tuple[Labels, float] | None:
+    """Return how an operand is stored for dimensions in these orders, and what that costs; None if it cannot be."""
+    memory = operand.memory
+    if free == product.free(memory) and _is_read_in_place(product, memory, batch, free, contracted):
+        return memory, 0
+    if not operand.is_made:
+        # XLA transposes it, and has the free dimensions in the order that they are in.
+        return (memory, _COPIED * operand.bytes) if free == product.free(memory) else None
+    forms = ((*batch, *free, *contracted), (*batch, *contracted, *free))
+    costs = [_move_cost(product, memory, form, _STORED_ACROSS) * operand.bytes for form in forms]
+    return min(zip(forms, costs, strict=True), key=lambda each: each[1])
+
+
+def _is_read_in_place(product: Product, memory: Labels, batch: Labels, free: Labels, contracted: Labels) -> bool:
+    """Whether libraries read an operand as it lies in memory; dimensions of size 1 lie anywhere."""
+    forms = ((*batch, *free, *contracted), (*batch, *contracted, *free))
+    return _long(product, memory) in [_long(product, form) for form in forms]
+
+
+def _long(product: Product, labels: Labels) -> Labels:
+    return tuple(label for label in labels if product.sizes[label] != 1)
+
+
+def _result_cost(product: Product, result: Labels) -> float:
+    """Return what it costs to read a result in the order that it is wanted in."""
+    bytes_ = math.prod(product.sizes[label] for label in result) * product.element_bits / 8
+    if product.is_read_by_kernels:
+        return bytes_ * _move_cost(product, result, product.wanted, _READ_ACROSS)
+    cost = _move_cost(product, result, product.wanted, _STORED_ACROSS)
+    return bytes_ * (cost and cost + _COPIED)
+
+
+def _move_cost(product: Product, source: Labels, target: Labels, across: float) -> float:
+    """Return the cost for each byte of a transpose: nothing, that of rows in another order, or ``across``."""
+    transpose = canonical([product.sizes[label] for label in source], [source.index(label) for label in target])
+    if transpose is None:
+        return 0
+    return _REORDERED if moves_rows(transpose, product.element_bits) else across
