@@ -165,7 +165,9 @@ class Reductions:
                 ir.func.return_(emit_combiner(_region(hero), list(block.arguments)))
 
     def _combiner(self, number: int) -> str:
-        return f"{self.fusion.name}__combiner{self._suffix}{f'_{number}' if number else ''}"
+        """Return the name of a hero's combiner, which has the hero's number among those of all stages."""
+        among_all = self.fusion.heroes.index(self.heroes[number])
+        return f"{self.fusion.name}__combiner{f'_{among_all}' if among_all else ''}"
 
     def emit_start(self, inputs: Values) -> Values:
         """Return the accumulators' initial values."""

@@ -1,7 +1,7 @@
 """The maps of the reduction emitters: what is read and written once, what is taken from the tile and was put there."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import pytest
 
 from xgpu.device import Device, device
 from xgpu.emit.reduce_column import ColumnTiling
-from xgpu.emit.reduce_row import RowTiling
+from xgpu.emit.reduce_row import RowTiling, held_elements
 from xgpu.emit.reduction_tiling import WARP
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr, dim, linearize
@@ -56,6 +56,11 @@ COLUMNS: list[Case] = [
 ]
 COLUMNS = [case for case in COLUMNS if not ReductionShape(*case).is_rows]
 WIDTHS = [[8], [32], [16, 64]]
+HELD: list[Case] = [
+    ((rows, minor), (1,))
+    for minor in (9, 31, 32, 33, 100, 128, 1000, 1001, 1023, 1024, 1025, 4096, 16384)
+    for rows in (1, 3, 1000)
+]
 
 
 def devices() -> Iterator[Device]:
@@ -98,6 +103,13 @@ def rows_of(case: Case, widths: list[int], in_order: bool) -> Iterator[RowTiling
             yield RowTiling.of(shape, widths, starts, target, 16, in_order)
 
 
+def held_rows_of(case: Case, widths: list[int]) -> Iterator[RowTiling]:
+    for target in devices():
+        shape = ReductionShape(*case)
+        for starts in ([own_start(shape)], [own_start(shape) + 3]):
+            yield RowTiling.of_held_rows(shape, widths, starts, target, 16)
+
+
 def columns_of(case: Case, widths: list[int], in_order: bool) -> Iterator[ColumnTiling]:
     for target in devices():
         for accumulators in ([4], [1, 16]):
@@ -114,6 +126,34 @@ def test_rows(case: Case, in_order: bool) -> None:
             assert tiling.threads.threads % WARP == 0
             assert is_exact(tiling.reading(), case[0]), tiling
             assert is_exact(tiling.writing(), tiling.shape.result_shape), tiling
+
+
+@pytest.mark.parametrize("widths", [[8], [16], [32], [64], [16, 32]], ids=str)
+@pytest.mark.parametrize("case", HELD, ids=str)
+def test_held_rows(case: Case, widths: list[int]) -> None:
+    for tiling in held_rows_of(case, widths):
+        threads, reading = tiling.threads, tiling.reading()
+        assert threads.threads % WARP == 0
+        assert threads.threads <= 1024
+        assert reading.is_bijection(case[0]) is True, tiling
+        assert is_exact(tiling.writing(), tiling.shape.result_shape), tiling
+        # All that a thread holds is unrolled, and it holds a whole row's part unless a block has too few threads.
+        unrolled = reading.symbols[-3].size == 1
+        assert unrolled == (case[0][1] <= tiling.lanes * held_elements(widths)), tiling
+        assert unrolled or tiling.lanes == 1024
+
+
+def test_a_row_is_held_by_as_few_threads_as_can() -> None:
+    """With rows enough, 16 elements of f32 or 32 of bf16 a thread; with few, more threads share a row."""
+
+    def lanes(rows: int, minor: int, width: int) -> int:
+        shape = ReductionShape((rows, minor), (1,))
+        return RowTiling.of_held_rows(shape, [width], [own_start(shape)], device("sm_90a"), 16).lanes
+
+    assert lanes(1 << 16, 1024, 16) == 32
+    assert lanes(1 << 16, 1024, 32) == 64
+    assert lanes(1 << 16, 16384, 32) == 1024
+    assert lanes(3, 1024, 16) == 128
 
 
 @pytest.mark.parametrize("in_order", [False, True])
@@ -162,7 +202,16 @@ def test_in_order(tiling: RowTiling | ColumnTiling, kept: tuple[int, ...]) -> No
 
 @pytest.mark.parametrize("case", [*ROWS, ((2, 16384), (1,)), ((3, 100, 2000), (0, 2))], ids=str)
 def test_rows_exchange_what_warps_have(case: Case) -> None:
-    for tiling in rows_of(case, [32], False):
+    exchanges_what_warps_have(rows_of(case, [32], False))
+
+
+@pytest.mark.parametrize("case", [case for case in HELD if case[0][0] == 3], ids=str)
+def test_held_rows_exchange_what_warps_have(case: Case) -> None:
+    exchanges_what_warps_have(held_rows_of(case, [16]))
+
+
+def exchanges_what_warps_have(tilings: Iterable[RowTiling]) -> None:
+    for tiling in tilings:
         threads = tiling.threads
         if threads.warps == 1:
             continue
