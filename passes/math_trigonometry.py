@@ -41,7 +41,7 @@ def tan(b: MathBuilder, x: ir.Value) -> ir.Value:
     r, q = _reduce(b, b.abs(x))
     sine, cosine = _sine(b, r), _cosine(b, r)
     is_odd = _is_odd(b, q)
-    value = b.quotient(b.select(is_odd, b.neg(cosine), sine), b.select(is_odd, sine, cosine))
+    value = b.ratio(b.select(is_odd, b.neg(cosine), sine), b.select(is_odd, sine, cosine))
     return b.flip_sign(value, x)
 
 

@@ -133,7 +133,7 @@ _ELEMENTARY = {
     "rsqrt": Function(lax.rsqrt, _rsqrt, (0, 4), (0.501, 0.501, 1.7, 1.5), (0.5, 0.5, 2.0, 1.5)),
     "sin": Function(lax.sin, np.sin, (-100, 100), (0.501, 0.501, 1, 1), (0.5, 1.0, 1.5, 2.5), is_angle=True),
     "sinh": Function(lax.sinh, np.sinh, (-90, 90), (0.501, 0.501, 3, 1.7), (0.5, 0.5, 3.0, 2.5)),
-    "tan": Function(lax.tan, np.tan, (-9, 9), (0.501, 0.501, 2.6, 2.4), (0.5, 1.0, 3.5, 2.5), is_angle=True),
+    "tan": Function(lax.tan, np.tan, (-9, 9), (0.501, 0.501, 3.2, 2.4), (0.5, 1.0, 3.5, 2.5), is_angle=True),
     "tanh": Function(lax.tanh, np.tanh, (-10, 10), (0.501, 0.501, 1.9, 1.1), (0.5, 0.5, 5.5, 3.5)),
 }
 """What `expand-math` writes of the functions that are common."""
