@@ -145,11 +145,14 @@ def _bytes(value: ir.Value) -> float:
 
 def _is_made(value: ir.Value, block: ir.Block) -> bool:
     """Whether a kernel computes ``value`` in ``block``, and so can store it in any order."""
+    is_updated = False
     while not isinstance(value.owner, ir.Block) and maker(value).parent == block.owner:
         op = maker(value)
-        # A slice is an address if its operand is in memory.
-        if not (op.name == _TRANSPOSE or is_bitcast(op) or is_address_for(op, PRODUCT)):
-            return op.name not in (*VIEWS, SCATTER, UPDATE_SLICE) and reason_to_leave(op) is None
+        # A slice of what is in memory is an address for the product, and an array in memory is updated there.
+        is_address = is_address_for(op, PRODUCT) and not is_updated
+        if not (op.name in (_TRANSPOSE, UPDATE_SLICE) or is_bitcast(op) or is_address):
+            return op.name not in (*VIEWS, SCATTER) and reason_to_leave(op) is None
+        is_updated |= op.name == UPDATE_SLICE
         value = op.operands[0]
     return False
 

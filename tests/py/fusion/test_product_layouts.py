@@ -154,6 +154,21 @@ def test_transposes_of_what_a_loop_updates_are_left_to_xla():
     _check(compiled)
 
 
+def test_a_layer_of_a_cache_is_stored_for_the_product_and_updated_in_its_stack():
+    def function(x, cache, i):
+        def step(x, layer):
+            layer = lax.dynamic_update_slice(layer, jnp.abs(x), (0, i, 0, 0))
+            scores = jnp.einsum("bqhd,bkhd->bhqk", x, layer)
+            return jnp.minimum(x, scores.max()), layer
+
+        return lax.scan(step, x, cache)
+
+    compiled, main = _main(function, "f32[2,64,4,32]", "f32[3,2,256,4,32]", "s32[]")
+    assert "-> tensor<2x4x256x32xf32>" in main
+    assert [kernel.emitter for kernel in compiled.kernels].count("update_slice") == 1
+    _check(compiled)
+
+
 def test_halves_are_joined_and_stored_in_another_order():
     def function(x, w, y):
         left, right = jnp.split((x @ w).reshape(2, 64, 4, 128), 2, -1)
