@@ -145,11 +145,13 @@ def _is_expanded(op: ir.Operation) -> bool:
 
 
 def _is_power_of_two(value: ir.Value) -> bool:
-    """Whether a value is a constant that LLVM multiplies by the inverse of."""
-    op = value.owner
-    if isinstance(op, ir.Block) or op.operation.name != "arith.constant":
+    """Whether a value is a constant that LLVM multiplies by the inverse of, be it extended from a narrower type."""
+    if isinstance(value.owner, ir.Block):
         return False
-    return abs(math.frexp(ir.FloatAttr(op.operation.attributes["value"]).value)[0]) == 0.5
+    op = value.owner.operation
+    if op.name == "arith.extf":
+        return _is_power_of_two(op.operands[0])
+    return op.name == "arith.constant" and abs(math.frexp(ir.FloatAttr(op.attributes["value"]).value)[0]) == 0.5
 
 
 class _Helpers:

@@ -56,7 +56,7 @@ def acosh(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 
 def quotient(b: MathBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """x / y by the instruction for inverses, within two units in the last place of f32, of any numbers.
+    """x / y by the instruction for inverses, within 2^-22 of it or one subnormal unit, of any numbers.
 
     The instruction takes and gives normal numbers only, so both are scaled where y is very large or small. Where one
     divides many, only two multiplications are left for each.

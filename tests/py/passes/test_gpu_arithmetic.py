@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from xgpu.passes import math_short
 from xgpu.passes.expand_math import EXPANSIONS, HELPERS
 from xgpu.tools.accuracy.formats import FORMATS, errors
 from xgpu.tools.accuracy.functions import FUNCTIONS
@@ -48,3 +49,59 @@ def test_errors(name: str, type_: str) -> None:
 
 def test_most_functions_are_measured() -> None:
     assert set(MEASURED.values()) - set(FUNCTIONS) == {"exp2", "log2"}
+
+
+def short_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return math_short.quotient(GpuArithmetic(x.size, 16, {}), x, y)
+
+
+def float_of(sign: np.ndarray, exponent: np.ndarray, fraction: np.ndarray) -> np.ndarray:
+    return (sign << 31 | exponent << 23 | fraction).astype(np.uint32).view(np.float32)
+
+
+def test_short_quotients_of_all_exponents() -> None:
+    """Within 2^-22 of the quotient, or one unit below the normal range; subnormal numbers are of exponent 0."""
+    generator = np.random.default_rng(0)
+    exponents = (each.ravel() for each in np.meshgrid(np.arange(255), np.arange(255)))
+    x, y = (
+        float_of(generator.integers(0, 2, each.size), each, generator.integers(1, 1 << 23, each.size))
+        for each in exponents
+    )
+    got = short_quotient(x, y)
+    exact = x.astype(np.float64) / y
+    largest = float(np.finfo(np.float32).max)
+    ends = np.abs(exact) >= largest * (1 - 2.0**-22)
+    error = np.abs(got.astype(np.float64) - exact)
+    assert (error <= np.abs(exact) * 2.0**-22 + 2.0**-149)[~ends].all()
+    # What is rounded to bf16 next is infinite in any case.
+    assert (np.abs(got[ends]) >= largest * (1 - 2.0**-21)).all()
+    assert (np.signbit(got) == np.signbit(x) ^ np.signbit(y)).all()
+    assert {np.inf, 0.0} <= set(np.abs(got).tolist())
+
+
+def test_short_quotients_of_special_values() -> None:
+    smallest, normal, largest = 2.0**-149, 2.0**-126, np.finfo(np.float32).max
+    positive = [0.0, smallest, normal, 1.0, 2.0**64, 2.0**65, 2.0**-64, 2.0**-65, largest, np.inf]
+    special = np.array([*positive, *(-each for each in positive), np.nan], np.float32)
+    x, y = (each.ravel() for each in np.meshgrid(special, special))
+    with np.errstate(all="ignore"):
+        exact = (x / y).astype(ml_dtypes.bfloat16).astype(np.float32)
+    got = short_quotient(x, y).astype(ml_dtypes.bfloat16).astype(np.float32)
+    np.testing.assert_array_equal(got, exact)
+    is_number = ~np.isnan(exact)
+    np.testing.assert_array_equal(np.signbit(got)[is_number], np.signbit(exact)[is_number])
+
+
+EXPONENTS = [(0, 0), (-60, 40), (60, -50), (-133, -133), (-100, -133), (119, 119), (-20, 100), (-40, -133)]
+
+
+@pytest.mark.parametrize(("first", "second"), EXPONENTS)
+def test_short_quotients_of_bf16_round_correctly(first: int, second: int) -> None:
+    """All pairs of significands, zero and those of subnormal numbers among them; the results are normal or extremes."""
+    significands = np.arange(256, dtype=np.float64)
+    x, y = (each.ravel() for each in np.meshgrid(significands * 2.0**first, significands * 2.0**second))
+    got = short_quotient(x.astype(np.float32), y.astype(np.float32)).astype(ml_dtypes.bfloat16)
+    with np.errstate(all="ignore"):
+        exact = (x / y).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(got.astype(np.float32), exact.astype(np.float32))
