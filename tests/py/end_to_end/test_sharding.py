@@ -1,4 +1,7 @@
-"""``xgpu.jit`` on arrays that are spread over eight devices, which are parts of the CPU: in a process of its own."""
+"""``xgpu.jit`` on arrays that are spread over eight devices, which are parts of the CPU: in a process of its own.
+
+With ``XGPU_TEST_PLATFORM=cuda`` they are the machine's GPUs, of which there must be two or another even number.
+"""
 
 import os
 import subprocess
@@ -12,7 +15,11 @@ import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 import xgpu, xgpu.jitting as jitting
 
-mesh = Mesh(np.array(jax.devices()).reshape(4, 2), ("a", "b"))
+jax.config.update("jax_default_matmul_precision", "highest")
+count = jax.device_count()
+assert count >= 2
+rows = max(2, count // 2)
+mesh = Mesh(np.array(jax.devices()).reshape(rows, count // rows), ("a", "b"))
 generator = np.random.default_rng(0)
 
 
@@ -35,7 +42,9 @@ x, y, w = spread((64, 32), "a", "b"), spread((64, 32), "a", None), spread((32, 4
 
 
 def run(body: str) -> None:
-    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    environment = os.environ | {"JAX_PLATFORMS": os.environ.get("XGPU_TEST_PLATFORM", "cpu")}
+    if environment["JAX_PLATFORMS"] == "cpu":
+        environment["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
     root = Path(__file__).resolve().parents[3]
     result = subprocess.run(
         [sys.executable, "-c", PRELUDE + body], env=environment, cwd=root, capture_output=True, text=True, timeout=300
@@ -60,7 +69,7 @@ result = agree(function, x, y)
 (call,) = function._partitioned.values()
 assert call is not None
 text = jax.jit(lambda *leaves: call(leaves)).lower(x, y).as_text()
-assert "tensor<16x16xf32>" in text
+assert f"tensor<{64 // rows}x{32 * rows // count}xf32>" in text
 assert result.sharding.is_equivalent_to(x.sharding, 2)
 """)
 
