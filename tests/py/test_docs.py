@@ -20,6 +20,7 @@ SUBSTITUTES = {
     "make demo": "python -m xgpu.tools.demo",
     # Without a GPU these say so and exit with 1; that they start is what can be tested anywhere.
     "python -m xgpu.tools.benchmark gelu": "python -m xgpu.tools.benchmark --help",
+    "python -m xgpu.tools.benchmark_models gpt2": "python -m xgpu.tools.benchmark_models --help",
 }
 """What is run in place of a command that installs things or needs a GPU."""
 
