@@ -21,6 +21,11 @@ def _rotary(x: Any, cos: Any, sin: Any) -> Any:
     return x * cos + jnp.concatenate([-right, left], -1) * sin
 
 
+def _batch_norm(x: Any, mean: Any, variance: Any, scale: Any, shift: Any, gain: Any, offset: Any) -> Any:
+    normal = (x.astype(jnp.float32) - mean) * lax.rsqrt(variance * variance + 1e-5) * scale + shift
+    return (normal * gain + offset).astype(x.dtype)
+
+
 def pad_slice_chain(links: int) -> Callable[[Any], Any]:
     """Return a function of ``links`` pads, slices and concatenations whose every value is used twice."""
 
@@ -51,6 +56,10 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "one-hot": (lambda i: jax.nn.one_hot(i, 1001), ("s32[301]",)),
     "causal-mask": (lambda x: jnp.where(jnp.tril(jnp.ones((511, 511), bool)), x, -jnp.inf), ("f32[3,511,511]",)),
     "int8-dequantize": (lambda q, s: q.astype(jnp.bfloat16) * s[:, None], ("s8[1027,512]", "bf16[1027]")),
+    # A thread takes the same columns of two rows, but for the others, which have an odd number of rows or of columns.
+    "batch-norm": (_batch_norm, ("bf16[8,130,272]", *["f32[272]"] * 6)),
+    "batch-norm-odd": (_batch_norm, ("bf16[1041,272]", *["f32[272]"] * 6)),
+    "batch-norm-odd-columns": (_batch_norm, ("bf16[1040,271]", *["f32[271]"] * 6)),
     # Its work doubles with every other link: each value is computed again for each of its two uses.
     "chain-of-26": (pad_slice_chain(26), ("f32[97]",)),
 }

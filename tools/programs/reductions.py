@@ -35,6 +35,7 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "of-a-computed-operand": (lambda x: jnp.sum(jnp.exp(x.T) * 2, 0), ("f32[33,17]",)),
     "then-broadcast": (lambda x: x - jnp.max(x, 1, keepdims=True), ("f32[9,130]",)),
     "softmax": (lambda x: jnp.exp(x) / jnp.sum(jnp.exp(x), 1, keepdims=True), ("f32[9,130]",)),
+    "then-functions": (lambda x: (lax.lgamma(jnp.max(x, 0) + 9), lax.erf_inv(jnp.mean(x, 1))), ("f32[33,65]",)),
     "mean-and-variance": (lambda x: (jnp.mean(x, 1), jnp.var(x, 1)), ("f32[9,130]",)),
     "of-a-reduction": (lambda x: jnp.max(jnp.sum(x, 2), 1), ("f32[5,6,7]",)),
     "rows-of-several-warps": (lambda x: jnp.sum(x, 1), ("f32[17,16384]",)),

@@ -30,6 +30,7 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "narrow": (_permuted(1, 0), ("f32[8,2000]",)),
     "rank-8": (_permuted(7, 0, 6, 1, 5, 2, 4, 3), ("f32[4,2,3,1,2,5,1,24]",)),
     "epilogue": (lambda x, y: jnp.tanh(x.T) * y + 1, ("f32[70,50]", "f32[50,70]")),
+    "epilogue-function": (lambda x: lax.bessel_i0e(x.T), ("f32[70,50]",)),
     "epilogue-reshape": (lambda x: (x.T * 2).reshape(25, 2, 70), ("f32[70,50]",)),
     "epilogue-to-bf16": (lambda x: x.T.astype(jnp.bfloat16), ("f32[72,56]",)),
     "prologue": (lambda x, y: (x * y + 1).T, ("bf16[70,50]", "bf16[70,50]")),

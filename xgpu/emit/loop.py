@@ -67,7 +67,7 @@ def rows_per_thread(fusion: Fusion, shape: Shape, run: int) -> int:
     them once for both.
     """
     elements = math.prod(shape)
-    if not shape or run == 1 or shape[-1] % run or elements // shape[-1] % ROWS:
+    if run == 1 or len(shape) < 2 or shape[-1] % run or elements // shape[-1] % ROWS:
         return 1
     sizes = [math.prod(ir.RankedTensorType(type_).shape) for type_ in fusion.parameter_types]
     pairs = list(zip(fusion.parameter_types, sizes, strict=True))

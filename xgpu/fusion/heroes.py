@@ -122,8 +122,7 @@ def forms_of(block: ir.Block, heroes: Sequence[ir.Operation]) -> dict[ir.Value, 
         operation = op.operation
         if operation in heroes or not any(operand in forms for operand in operation.operands):
             continue
-        if operation.name.startswith("stablehlo."):
-            form = follow(operation, [forms.get(operand) for operand in operation.operands])
-            if form is not None:
-                forms[operation.results[0]] = form
+        form = follow(operation, [forms.get(operand) for operand in operation.operands])
+        if form is not None:
+            forms[operation.results[0]] = form
     return forms

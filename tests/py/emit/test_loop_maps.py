@@ -66,6 +66,56 @@ def test_a_run_is_one_vector_store(element: str, run: int) -> None:
         assert emitter((1024, 1024), element, Options()).run == run
 
 
+def with_columns(shape: tuple[int, ...], element: str, vectors: int) -> LoopEmitter:
+    """Return the emitter of a fusion that also reads vectors of f32, one number for each column."""
+    sizes = "x".join([*map(str, shape), element])
+    columns = "".join(f", %c{number}: tensor<{shape[-1]}xf32>" for number in range(vectors))
+    text = f"func.func @main(%x: tensor<{sizes}>{columns}) -> tensor<{sizes}> {{ return %x : tensor<{sizes}> }}"
+    module = ir.Module.parse(text)
+    block = module.body.operations[0].operation.regions[0].blocks[0]
+    return LoopEmitter(Fusion("fusion_0", block, device("sm_90a"), Options()))
+
+
+@pytest.mark.parametrize("element", ["i8", "bf16", "f32"])
+@pytest.mark.parametrize(
+    "shape", [(4096, 1024), (2048, 272), (16, 130, 272), (2, 683, 272), (2, 1, 3, 1000, 64)], ids=str
+)
+def test_rows_with_the_same_columns(shape: tuple[int, ...], element: str) -> None:
+    with ir.make_context():
+        loop = with_columns(shape, element, 6)
+        map_ = loop.thread_to_output(0)
+        assert loop.rows == map_.symbols[0].size == 2
+        assert map_.is_bijection(shape) is True
+        (threads, _, _), (blocks, _, _) = loop.launch_dimensions().block, loop.launch_dimensions().grid
+        assert (blocks - 1) * threads * loop.run * 2 < loop.elements <= blocks * threads * loop.run * 2
+        # A thread's two rows are read in the same columns.
+        first, second = (map_.evaluate((5, 1), (row, 0)) for row in range(2))
+        assert first != second
+        assert first[-1] == second[-1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "element", "vectors"),
+    [
+        ((4095, 1024), "bf16", 6),
+        ((3, 683, 264), "bf16", 6),
+        ((4096, 1021), "bf16", 6),
+        ((4096, 1024), "bf16", 2),
+        ((4096, 1024), "f32", 4),
+        ((1 << 20,), "f32", 6),
+        ((64, 64), "f32", 6),
+        ((), "i4", 0),
+    ],
+    ids=str,
+)
+def test_one_row_a_thread(shape: tuple[int, ...], element: str, vectors: int) -> None:
+    """An odd number of rows, rows of no whole number of runs, few columns read, no rows, few elements."""
+    with ir.make_context():
+        loop = with_columns(shape, element, vectors)
+        assert loop.rows == 1
+        assert loop.thread_to_output(0).is_bijection(shape) is True
+
+
 def test_small_results_use_all_threads() -> None:
     with ir.make_context():
         assert emitter((1000,), "f32", Options()).run == 1
