@@ -125,10 +125,14 @@ def _behind_transposes(value: ir.Value) -> ir.Value:
 
 def _permutation_from(value: ir.Value, transposed: ir.Value) -> list[int]:
     """Return the dimension of ``value`` for each of ``transposed``, which transposes make of it."""
-    if transposed == value:
-        return list(range(len(shape_of(value))))
-    before = _permutation_from(value, maker(transposed).operands[0])
-    return [before[i] for i in integers(maker(transposed), "permutation")]
+    steps = []
+    while transposed != value:
+        steps.append(integers(maker(transposed), "permutation"))
+        transposed = maker(transposed).operands[0]
+    found = list(range(len(shape_of(value))))
+    for permutation in reversed(steps):
+        found = [found[i] for i in permutation]
+    return found
 
 
 def _inverse(permutation: list[int]) -> list[int]:
@@ -159,14 +163,17 @@ def _is_made(value: ir.Value, block: ir.Block) -> bool:
 
 def _is_read_by_kernels(op: ir.Operation) -> bool:
     """Whether kernels compute everything that reads the result of ``op``, so that they can read it in any order."""
-    users = [use.owner.operation for result in op.results for use in result.uses]
-    return all(
-        user.name.startswith("stablehlo.")
-        and user.name != "stablehlo.return"
-        and reason_to_leave(user) is None
-        and (user.name not in VIEWS or _is_read_by_kernels(user))
-        for user in users
-    )
+    pending = list(op.results)
+    seen = set(pending)
+    while pending:
+        for user in (use.owner.operation for use in pending.pop().uses):
+            is_known = user.name.startswith("stablehlo.") and user.name != "stablehlo.return"
+            if not is_known or reason_to_leave(user) is not None:
+                return False
+            if user.name in VIEWS:
+                pending += [result for result in user.results if result not in seen]
+                seen.update(user.results)
+    return True
 
 
 def _write(op: ir.Operation, product: Product, order: Order, operands: list[ir.Value]) -> ir.Value:

@@ -74,17 +74,15 @@ class _Rows:
         """Return the groups that there are now, without what no other reads any more."""
         if not self._programs:
             return self._groups
-        merged = {program.first: program for program in self._programs}
-        found = [_merged(merged[group]) if group in merged else group for group in self._groups if self._stays(group)]
+        first = {program.first: program for program in self._programs}
+        kept_apart = (group for group in self._groups if group in first or group not in self.merged)
+        found = [_merged(first[group]) if group in first else group for group in kept_apart]
         needed, kept = set(self._needed), []
         for group in sorted(found, key=lambda each: -each.level):
             if roots := [root for root in group.roots if root in needed]:
                 kept.append(group if len(roots) == len(group.roots) else replace(group, roots=roots))
                 needed |= self._read(kept[-1])
         return sorted(kept, key=lambda each: each.level)
-
-    def _stays(self, group: Group) -> bool:
-        return group not in self.merged or any(program.first is group for program in self._programs)
 
     def grow(self, first: Group) -> None:
         """Make a program of ``first`` and of what can follow it, if anything can."""
