@@ -105,3 +105,50 @@ def test_the_report_counts_launches():
     report = xgpu.jit(function).explain(np.ones((512, 512), np.float32), np.ones((512, 512), np.float32))
     assert [kernel.launches for kernel in report.kernels] == [4]
     assert "4 times" in str(report)
+
+
+def _scaled(axes: tuple[int, ...], images: str, function=jax.lax.digamma):
+    """Images of which a later kernel multiplies each element by a function of one number for each group of them."""
+
+    def scale(x, s):
+        return (x - x.max(0)) * jnp.expand_dims(function(s), axes)
+
+    return xgpu.compile(scale, images, "f32[128,256]")
+
+
+def _emitters(compiled):
+    return [launch.kernel.emitter for launch in compiled.launches]
+
+
+def test_a_value_before_a_broadcast_is_stored():
+    """A kernel more, but 32768 digammas in place of 784 times as many."""
+    compiled = _scaled((1, 2), "f32[128,28,28,256]")
+    maximum, scales, products = compiled.launches
+    assert _emitters(compiled) == ["reduce_column", "loop", "loop"]
+    assert compiled.ir("fusions").count("chlo.digamma") == 1
+    assert scales.inputs == (1,)
+    assert products.inputs == (0, *maximum.outputs, *scales.outputs)
+
+
+@pytest.mark.parametrize(
+    ("axes", "images", "function"),
+    [
+        # Few elements; what is soon done; what is the same for neighbours, for which a thread computes it once.
+        ((1, 2), "f32[128,2,2,256]", jax.lax.digamma),
+        ((1, 2), "f32[128,28,28,256]", jnp.square),
+        ((2, 3), "f32[128,256,28,28]", jax.lax.digamma),
+    ],
+    ids=["few", "cheap", "for neighbours"],
+)
+def test_a_value_before_a_broadcast_is_computed_again(axes, images, function):
+    assert _emitters(_scaled(axes, images, function)) == ["reduce_column", "loop"]
+
+
+def test_the_stored_values_before_a_broadcast_are_right():
+    def function(x, s):
+        return (x - x.max(0)) * jax.lax.lgamma(jnp.exp(s) + 2)
+
+    compiled = xgpu.compile(function, "f32[600000,8]", "f32[8]")
+    assert _emitters(compiled).count("loop") == 2
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=2e-5, atol=1e-6)
