@@ -83,17 +83,25 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print a line per program: milliseconds per call of both, XLA's time over ours, and the first calls' seconds."""
-    arguments = _parser().parse_args(argv)
+    """Print a line per program: milliseconds per call of both, XLA's time over ours, and the first calls' seconds.
+
+    Returns 1 without a GPU, and if there is no such program.
+    """
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if not any(arguments.models.glob("*.py")):
+        parser.error(f"--models: expected a folder of Python modules, got {str(arguments.models)!r}")
     try:
         print(f"device: {gpu_device().device_kind}, {arguments.type}")
     except XgpuError as error:
         print(f"benchmark_models: error: {error}", file=sys.stderr)
         return 1
     print(f"{'':20}{'xgpu ms':>10}{'XLA ms':>10}{'ratio':>8}{'first':>10}{'XLA first':>10}")
+    count = 0
     for name, function, given in models(arguments.models, arguments.size, _TYPES[arguments.type]):
         if arguments.words and not any(word in name for word in arguments.words):
             continue
+        count += 1
         ours, theirs = xgpu.jit(function), jax.jit(function)
         first = [_first_call(each, given) for each in (ours, theirs)]
         speeds = timing.compare(ours, theirs, given, arguments.repeats)
@@ -105,7 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.profile:
             for which, each in (("xgpu", ours), ("XLA", theirs)):
                 print(_profile(name, which, kernel_times(each, given), arguments.profile), flush=True)
-    return 0
+    return 0 if count else 1
 
 
 if __name__ == "__main__":

@@ -23,10 +23,10 @@
 // CHECK: d0 mod 32 in [0, 0]
 // CHECK-LABEL: func.func private @fusion_0__prologue__root
 // CHECK: arith.mulf
-// CHECK-LABEL: func.func private @fusion_0__epilogue__root
-// CHECK: math.sqrt
 // CHECK-LABEL: func.func private @fusion_0__combiner
 // CHECK: arith.addf
+// CHECK-LABEL: func.func private @fusion_0__epilogue__root
+// CHECK: math.sqrt
 func.func @main(%x: tensor<8192x128xf32>) -> tensor<8192xf32> {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %0 = stablehlo.multiply %x, %x : tensor<8192x128xf32>

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import xgpu
 from xgpu.device import Device, device
-from xgpu.emit.reduce_column import ColumnTiling
+from xgpu.emit.reduce_column import ColumnReductionEmitter, ColumnTiling
 from xgpu.emit.reduce_row import RowTiling, held_elements
 from xgpu.emit.reduction_tiling import WARP
 from xgpu.fusion.reduction_shape import ReductionShape
@@ -17,6 +18,8 @@ from xgpu.indexing.affine import AffineExpr, dim, linearize
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+
+from .emitters import emitter_of
 
 Case = tuple[tuple[int, ...], tuple[int, ...]]
 
@@ -168,6 +171,30 @@ def test_columns(case: Case, in_order: bool) -> None:
                 finishing = tiling.finishing()
                 written = replace(finishing, results=finishing.results[:-1])
             assert is_exact(written, tiling.shape.result_shape), tiling
+
+
+@pytest.mark.parametrize("held", [0, 4, 24, 100])
+@pytest.mark.parametrize("accumulators", [[4], [4, 4], [8]], ids=str)
+def test_registers_bound_the_threads_of_columns(accumulators: list[int], held: int) -> None:
+    """What a thread holds for its columns, 40 registers more, and as many threads as have that many."""
+    target = device("sm_90a")
+    shape = ReductionShape((1 << 16, 256), (0,))
+    tiling = ColumnTiling.of(shape, [16], accumulators, [own_start(shape)], target, 16, False, held)
+    registers = 40 + tiling.vector * (sum(accumulators) + held) // 4
+    assert tiling.threads.threads * registers <= target.registers_per_sm
+    # No fewer threads than that: the next power of two has too many registers, or is more than a block has.
+    assert 2 * tiling.threads.threads * registers > target.registers_per_sm or tiling.threads.threads == 1024
+    assert is_exact(tiling.reading(), shape.shape)
+
+
+def test_what_is_held_for_columns_are_the_vectors_of_all_rows() -> None:
+    def function(x: Any, mean: Any, scale: Any, one: Any) -> Any:
+        return ((x.astype("float32") - mean) * scale + one).sum(0)
+
+    specs = ("bf16[8192,512]", "f32[512]", "bf16[512]", "f32[]")
+    emitter = emitter_of(xgpu.compile(function, *specs))
+    assert isinstance(emitter, ColumnReductionEmitter)
+    assert emitter.reductions.held_bytes == 4 + 2
 
 
 def read_by_block(map_: IndexingMap) -> np.ndarray:
