@@ -254,7 +254,12 @@ class RowReductionEmitter:
 
 
 def emit_stage(
-    stage: Reductions, tiling: RowTiling, position: Values, inputs: Values, outputs: Values, given: Values = ()
+    stage: Reductions,
+    tiling: RowTiling,
+    position: Values,
+    inputs: Values,
+    outputs: Values,
+    given: Sequence[ir.Value] = (),
 ) -> Values:
     """Read the rows and return what they are reduced to, which all threads of a row have if its heroes commute.
 
@@ -280,7 +285,12 @@ def emit_row_results(
 
 
 def _emit_reads(
-    stage: Reductions, tiling: RowTiling, position: Values, inputs: Values, outputs: Values, given: Values
+    stage: Reductions,
+    tiling: RowTiling,
+    position: Values,
+    inputs: Values,
+    outputs: Values,
+    given: Sequence[ir.Value],
 ) -> Values:
     """Emit the loops over what a thread reads; put the side outputs in ``outputs``, return the accumulators."""
     start = stage.emit_start(inputs)

@@ -174,7 +174,7 @@ class Reductions:
         return _call(self._initial, inputs) if self.heroes else []
 
     def emit_step(
-        self, inputs: Values, indices: Values, accumulators: Values, sides: Values, given: Values = ()
+        self, inputs: Values, indices: Values, accumulators: Values, sides: Values, given: Sequence[ir.Value] = ()
     ) -> tuple[Values, Values]:
         """Take in the element at ``indices``: return the accumulators and the tensors of the side outputs.
 

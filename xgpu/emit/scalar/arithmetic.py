@@ -80,7 +80,9 @@ def divide(op: ScalarOp) -> ir.Value:
     """Divide, less exactly where the planner says that the result is only rounded to a narrower type."""
     value = _divide(op)
     if GRADE in op.op.attributes:
-        value.owner.attributes[GRADE] = op.op.attributes[GRADE]
+        made = value.owner
+        assert not isinstance(made, ir.Block)
+        made.attributes[GRADE] = op.op.attributes[GRADE]
     return value
 
 
