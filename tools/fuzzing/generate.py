@@ -86,8 +86,14 @@ def _elementwise(builder: Builder, value: int) -> int | None:
 
 def _may_divide(builder: Builder, dividend: int, divisor: int) -> bool:
     """Whether integers may be divided: of a zero divisor, XLA makes x / x 1 and 0 / x 0 where it sees that."""
-    is_argument = any(node.op == "argument" and dividend in node.results for node in builder.nodes)
-    return (is_argument and dividend != divisor) or builder.facts_of(divisor).lo > 0
+    made = {result: node for node in builder.nodes for result in node.results}
+    pending, seen = [divisor], {divisor}
+    while pending:
+        operands = set(made[pending.pop()].operands) - seen
+        seen |= operands
+        pending += operands
+    is_apart = made[dividend].op == "argument" and dividend not in seen
+    return is_apart or builder.facts_of(divisor).lo > 0
 
 
 def _function(builder: Builder, value: int) -> int | None:

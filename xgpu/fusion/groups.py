@@ -309,15 +309,18 @@ class Grouping:
 
     def _store_computed(self, value: ir.Value) -> None:
         """Have ``value`` stored, which is read many times over, unless to read it takes no more than other indices."""
-        if self.is_given(value) or value in self._stored:
-            return
-        op = maker(value)
-        is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
-        if op.name not in _MOVES and not is_part:
-            self._store(value)
-        elif op.operands:
-            self._store_computed(op.operands[0])
-            self._levels[value] = max(self.level(operand) for operand in op.operands)
+        moves = []
+        while not self.is_given(value) and value not in self._stored:
+            op = maker(value)
+            is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
+            if op.name not in _MOVES and not is_part:
+                self._store(value)
+            if not op.operands or value in self._stored:
+                break
+            moves.append(value)
+            value = op.operands[0]
+        for moved in reversed(moves):
+            self._levels[moved] = max(self.level(operand) for operand in maker(moved).operands)
 
     def _store(self, value: ir.Value) -> None:
         """Have a kernel store ``value``: that of its hero, or a loop over its shape."""

@@ -60,17 +60,25 @@ def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None
                 transposed[key] = _transpose(value, list(key[1]))
             operands.append(transposed[key])
         new = _write(op, product, order, operands)
-    unread = [each for operand in dict.fromkeys(op.operands) for each in _transposes_behind(operand)]
+    chains = [_transposes_behind(operand) for operand in dict.fromkeys(op.operands)]
     places = [order.result.index(label) for label in wanted]
     for use in transposes or [op]:
         with ir.InsertionPoint(use), use.location:
             replace(use, [_transpose(new, places)])
     if transposes:
         op.erase()
-    # An operand may be what the other one transposes.
-    while dead := [each for each in dict.fromkeys(unread) if not list(each.results[0].uses)]:
-        unread = [each for each in unread if each not in dead]
-        for each in dead:
+    _erase_unread(chains)
+
+
+def _erase_unread(chains: list[list[ir.Operation]]) -> None:
+    """Erase transposes that nothing reads any more; ``chains`` are those of each operand, last ones first."""
+    for chain in chains:
+        # One operand may be what the other transposes, whose chain then is the longer one.
+        if any(other is not chain and chain and chain[0] in other for other in chains):
+            continue
+        for each in chain:
+            if list(each.results[0].uses):
+                break
             each.erase()
 
 

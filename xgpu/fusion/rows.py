@@ -5,7 +5,7 @@ starts as the kernel of a reduction of rows, and takes in kernels that read what
 shape, and loops over the same elements, if each element needs the reductions of its own row only.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xgpu import ir
@@ -80,7 +80,9 @@ class _Rows:
         needed, kept = set(self._needed), []
         for group in sorted(found, key=lambda each: -each.level):
             if roots := [root for root in group.roots if root in needed]:
-                kept.append(group if len(roots) == len(group.roots) else replace(group, roots=roots))
+                # What is updated in place has a root for each array, needed or not.
+                is_whole = len(roots) == len(group.roots) or group.kind.name not in (ROWS, "reduce", "loop")
+                kept.append(group if is_whole else replace(group, roots=roots))
                 needed |= self._read(kept[-1])
         return sorted(kept, key=lambda each: each.level)
 
@@ -136,11 +138,14 @@ class _Rows:
         if any(shape_of(value) != program.shape.shape or is_packed(value) for value in whole):
             return False
         trial = _Program(program.first, [*program.members, group])
-        trace = _Trace(self._grouping, program, self._heroes.difference(trial.heroes))
+        others = self._heroes.difference(trial.heroes)
+        trace, forms = _Trace(self._grouping, program, others), _forms(trial)
+        followers = [root for root in group.roots if root in group.forms]
         return (
-            all(root in _forms(trial) for root in group.roots if root in group.forms)
+            all(root in forms for root in followers)
             and trace.reads_own_rows(whole)
             and trace.reads_nothing(single)
+            and _Trace(self._grouping, trial, others).reads_nothing(_read_beside(followers, forms))
         )
 
 
@@ -194,7 +199,8 @@ class _Trace:
                 self._dependent[value] = value in self._made
                 continue
             op = maker(value)
-            if self._grouping.is_left(op) or op.name in _MOVING or op in self._others:
+            is_left = self._grouping.is_left(op) and self._grouping.is_stored(value)
+            if is_left or op.name in _MOVING or op in self._others:
                 return False
             operands = [*op.operands, *captured(op)]
             unknown = [operand for operand in operands if operand not in self._dependent]
@@ -224,6 +230,23 @@ def _operands_at(op: ir.Operation, map_: IndexingMap | None) -> list[tuple[ir.Va
         else:
             found.append((operand, map_ if access.map == same else map_.compose(access.map).simplify()))
     return found
+
+
+def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) -> list[ir.Value]:
+    """Return what values that follow heroes are computed from beside what follows them."""
+    pending, seen = list(followers), set(followers)
+    found = dict[ir.Value, None]()
+    while pending:
+        op = maker(pending.pop())
+        if op.name == "stablehlo.reduce":
+            continue
+        for operand in op.operands:
+            if operand not in forms:
+                found[operand] = None
+            elif operand not in seen:
+                seen.add(operand)
+                pending.append(operand)
+    return list(found)
 
 
 def _may_start(group: Group) -> bool:

@@ -185,3 +185,19 @@ def test_a_product_of_a_swapped_product_is_swapped_too():
         return jnp.sin(((x @ w).T @ jnp.sin(x)).T)
 
     assert "stablehlo.transpose" not in xgpu.compile(function, "f32[192,128]", "f32[128,256]").ir("fusions")
+
+
+def test_chains_as_long_as_programs_get() -> None:
+    """Nothing here recurses, or walks a chain once for each of its operations."""
+
+    def function(x, y):
+        for _ in range(1200):
+            x = x.transpose(1, 2, 0)
+        for _ in range(1200):
+            x = x.transpose(2, 0, 1)
+        product = lax.dot_general(x, y, (((2,), (1,)), ((0,), (0,))))
+        for _ in range(600):
+            product = product.reshape(32, 2, 64, 64).reshape(64, 64, 64)
+        return jnp.sin(product)
+
+    assert len(xgpu.compile(function, "f32[64,64,64]", "f32[64,64,64]").kernels) == 1

@@ -26,6 +26,13 @@ def differences(count: int) -> Callable[[Any], Any]:
     return lambda x: [x * (i + 1) - largest(x) for i in range(count)]
 
 
+def reduced_twice(x: Any, *more: Callable[[Any, Any], Any]) -> Any:
+    """Two reductions of rows, and what ``more`` makes of their results."""
+    first = jnp.max(x, -1)
+    second = jnp.exp(x - first[..., None]).sum(-1)
+    return [each(first, second) for each in more] or [first, second]
+
+
 def last_positive(x: Any) -> Any:
     """The last positive number of each row, or zero: the order of the elements matters."""
     return lax.reduce(x, np.float32(0), lambda a, b: jnp.where(b > 0, b, a), (1,))[:, None]
@@ -46,9 +53,34 @@ MERGED: dict[str, Case] = {
     "gathered scales": (lambda x, y, i: (x - largest(x)) * y[i], (X, "f32[7]", "s32[40]"), [("rows", 1)]),
     "results that are needed": (statistics, (X,), [("rows", 2)]),
     "a sum that is reduced": (lambda x, y: (x + y, jax.nn.softmax(x + y)), (X, X), [("rows", 2)]),
+    "beside a sort, which needs the same constants": (
+        lambda x, a: (jax.nn.softmax(x), jnp.sort(a), jnp.argsort(a)),
+        (X, "f32[64]"),
+        [("rows", 1)],
+    ),
     "as many as there may be": (differences(MOST_ROOTS - 1), (X,), [("rows", MOST_ROOTS - 1)]),
 }
 APART: dict[str, Case] = {
+    "an epilogue that rolls": (
+        lambda x: reduced_twice(x, lambda m, s: s + jnp.roll(m, 1)),
+        (X,),
+        [("reduce_row", 2), ("reduce_row", 1)],
+    ),
+    "an epilogue that transposes": (
+        lambda x, y: reduced_twice(x, lambda m, s: s + (m + y.sum(0)).T),
+        ("f32[12,12,40]", "f32[40,12]"),
+        [("reduce_row", 2), ("reduce_column", 1), ("reduce_row", 1)],
+    ),
+    "an epilogue that needs a sort": (
+        lambda x, a: reduced_twice(x, lambda m, s: s + jnp.sort(a * 2)),
+        (X, "f32[64]"),
+        [("reduce_row", 1), ("loop", 1), ("reduce_row", 1)],
+    ),
+    "an epilogue that needs a product": (
+        lambda x, a, b: reduced_twice(x, lambda m, s: s + jnp.tanh(a) @ b),
+        (X, "f32[64,512]", "f32[512]"),
+        [("reduce_row", 1), ("loop", 1), ("reduce_row", 1)],
+    ),
     "rolled": (lambda x: x - jnp.roll(largest(x), 1, 0), (X,), [("reduce_row", 1), ("loop", 1)]),
     "reversed": (lambda x: x - largest(x)[::-1], (X,), [("reduce_row", 1), ("loop", 1)]),
     "of its row and another": (
@@ -141,3 +173,32 @@ def test_rows_for_several_warps_do_not_race() -> None:
     compiled = xgpu.compile(jax.nn.softmax, "f32[3,2050]")
     assert compiled.kernels[0].emitter == "rows"
     compiled.run(*compiled.random_inputs(1), sanitize=True)
+
+
+SCATTER = """
+func.func @main(%x: tensor<64x40xf32>, %a: tensor<64xf32>, %b: tensor<64xf32>, %i: tensor<5x1xi32>, %u: tensor<5xf32>,
+                %v: tensor<5xf32>) -> (tensor<64x40xf32>, tensor<64xf32>) {
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %m = stablehlo.reduce(%x init: %low) applies stablehlo.maximum across dimensions = [1]
+    : (tensor<64x40xf32>, tensor<f32>) -> tensor<64xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<64xf32>) -> tensor<64x40xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<64x40xf32>
+  %r:2 = "stablehlo.scatter"(%a, %b, %i, %u, %v) <{scatter_dimension_numbers = #stablehlo.scatter<
+    inserted_window_dims = [0], scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, unique_indices = true}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>, %s: tensor<f32>, %t: tensor<f32>):
+      %y = stablehlo.add %p, %s : tensor<f32>
+      %z = stablehlo.add %q, %t : tensor<f32>
+      stablehlo.return %y, %z : tensor<f32>, tensor<f32>
+  }) : (tensor<64xf32>, tensor<64xf32>, tensor<5x1xi32>, tensor<5xf32>, tensor<5xf32>)
+    -> (tensor<64xf32>, tensor<64xf32>)
+  return %d, %r#1 : tensor<64x40xf32>, tensor<64xf32>
+}
+"""
+
+
+def test_a_scatter_beside_a_program_keeps_results_that_nothing_needs() -> None:
+    compiled = xgpu.compile(SCATTER)
+    inputs = compiled.random_inputs(1)
+    inputs[3] = np.array([[1], [3], [5], [9], [63]], np.int32)
+    for got, expected in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
+        np.testing.assert_array_equal(got, expected)
