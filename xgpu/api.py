@@ -14,7 +14,7 @@ from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, timed
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_numpy
-from xgpu.errors import InvalidInput, ToolError
+from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.frontend import load_source
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.fusion.left import nothing_to_compile
@@ -23,7 +23,7 @@ from xgpu.options import Options
 from xgpu.parallel import compile_kernels
 from xgpu.restart import restart, text_of_later_level
 from xgpu.runtime.host_program import HostProgram
-from xgpu.runtime.inputs import random_inputs
+from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
 from xgpu.runtime.jax_backend import call_program, gpu_device
 from xgpu.runtime.reference import Reference
 
@@ -121,7 +121,16 @@ class Compiled:
             raise InvalidInput(f"a program runs on 'host' or on 'gpu', not on '{on}'")
         return self._run_on_device(values, gpu_device())
 
+    def _check_ranks(self) -> None:
+        for spec in (*self.arguments, *self.results):
+            if len(spec.shape) > MOST_DIMENSIONS:
+                given = f"{spec.name} has {len(spec.shape)}"
+                raise Unsupported(
+                    f"arrays of at most {MOST_DIMENSIONS} dimensions can be run, as NumPy has them: {given}"
+                )
+
     def _checked(self, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+        self._check_ranks()
         values = [np.asarray(array) for array in arrays]
         check_arguments(self.source, [_spec_of(value) for value in values])
         return values
@@ -171,6 +180,7 @@ class Compiled:
 
     def random_inputs(self, seed: int = 0) -> list[np.ndarray[Any, Any]]:
         """Return random arrays for the arguments, the same for the same seed; see `runtime.inputs`."""
+        self._check_ranks()
         extents = [size for spec in (*self.arguments, *self.results) for size in spec.shape]
         return random_inputs(self.arguments, extents, seed)
 

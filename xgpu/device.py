@@ -15,7 +15,8 @@ class Device:
     ten: 8.3 (CUDA 12.3) where that is enough, for newer GPUs the first version that has them. ``sm_count`` is that
     of the usual data-centre or desktop part and is only a default for cost estimates. ``shared_bytes`` is what a
     block gets without opting in, ``shared_bytes_optin`` the most it may ask for. ``max_vector_bytes`` is the widest
-    access that one thread makes. ``memory_bandwidth`` is in bytes a second, of the usual part: an H200's for ``sm_90``.
+    access that one thread makes, ``parameter_bytes`` what a launch can hand over.
+    ``memory_bandwidth`` is in bytes a second, of the usual part: an H200's for ``sm_90``.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Device:
     registers_per_sm: int = 65536
     warp_size: int = 32
     max_vector_bytes: int = 16
+    parameter_bytes: int = 32764
 
     @property
     def compute_capability(self) -> int:

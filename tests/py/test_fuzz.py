@@ -1,11 +1,14 @@
-"""The fuzzers: fixed seeds run clean, and what they would report is reported.
+"""The fuzzers: they run clean, and what they would report is reported.
 
-``XGPU_FUZZ_CASES`` sets how many cases of each fuzzer to try, from ``XGPU_FUZZ_SEED`` on.
+``XGPU_FUZZ_CASES`` sets how many cases of each fuzzer to try, from ``XGPU_FUZZ_SEED`` on. Otherwise every commit has
+cases of its own.
 """
 
 import operator
 import os
+import subprocess
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,19 +23,27 @@ from xgpu.tools.fuzzing.graph import Graph
 from xgpu.tools.fuzzing.minimize import minimize
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 
+
+def _seed_of_commit() -> str:
+    """Return a number made of the commit that is tested; the day's where there is none."""
+    command = ["git", "rev-parse", "--short=7", "HEAD"]
+    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    return str(int(found.stdout, 16)) if found.returncode == 0 else f"{datetime.now(UTC):%Y%m%d}000"
+
+
 _CASES = os.environ.get("XGPU_FUZZ_CASES")
-_SEED = os.environ.get("XGPU_FUZZ_SEED", "0")
+_SEED = os.environ.get("XGPU_FUZZ_SEED") or _seed_of_commit()
 
 
 @pytest.mark.slow
 def test_random_graphs_agree_with_xla(capsys: pytest.CaptureFixture[str]) -> None:
-    failed = fuzz.main(["--cases", _CASES or "60", "--seed", _SEED])
+    failed = fuzz.main(["--cases", _CASES or "300", "--seed", _SEED])
     assert not failed, capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_mutated_inputs_end_in_a_result_or_a_diagnostic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    failed = fuzz_inputs.main(["--cases", _CASES or "150", "--seed", _SEED, "--keep", str(tmp_path)])
+    failed = fuzz_inputs.main(["--cases", _CASES or "200", "--seed", _SEED, "--keep", str(tmp_path)])
     assert not failed, capsys.readouterr().out
 
 

@@ -14,8 +14,9 @@ from xgpu.emit.scatter import OrderedScatterEmitter, ScatterEmitter
 from xgpu.emit.scatter_sorted import SortedScatterEmitter
 from xgpu.emit.transpose import TransposeEmitter
 from xgpu.emit.update_slice import UpdateSliceEmitter
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, Unsupported
 
+POINTER_BYTES = 8
 EMITTERS: dict[str, type[Emitter]] = {
     each.NAME: each
     for each in (
@@ -39,10 +40,14 @@ EMITTERS: dict[str, type[Emitter]] = {
 def emit_kernel(fusion: Fusion, emitter: str) -> ir.Module:
     """Return a new module of level ``emitted`` with the kernel of ``fusion``, in the fusion's context.
 
-    Raises `Unsupported` if an operation has no scalar code.
+    Raises `Unsupported` if an operation has no scalar code, and if there are more arrays than a launch takes.
     """
     if emitter not in EMITTERS:
         raise InvalidInput(f"unknown emitter '{emitter}' of fusion @{fusion.name}; there are {', '.join(EMITTERS)}")
+    arrays = len(fusion.parameter_types) + len(fusion.result_types)
+    if arrays * POINTER_BYTES > fusion.device.parameter_bytes:
+        most = fusion.device.parameter_bytes // POINTER_BYTES
+        raise Unsupported(f"a kernel reads and writes {arrays} arrays, of which a launch takes {most} at most")
     with fusion.body.owner.context, ir.Location.unknown():
         module = ir.Module.create()
         module.operation.attributes[attributes.LEVEL] = ir.StringAttr.get("emitted")

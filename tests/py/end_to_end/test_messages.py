@@ -134,3 +134,15 @@ def test_a_program_of_which_all_is_left_to_xla_runs_and_is_explained() -> None:
     inputs = program.random_inputs(1)
     np.testing.assert_array_equal(program.run(*inputs)[0], np.sort(inputs[0]))
     assert [each.operation for each in explain(program).left] == ["stablehlo.sort"]
+
+
+def test_more_arrays_than_a_launch_takes() -> None:
+    with pytest.raises(xgpu.Unsupported, match="reads and writes 4097 arrays, of which a launch takes 4095 at most"):
+        xgpu.compile(lambda *arrays: lax.concatenate(arrays, 0), *["f32[4]"] * 4096)
+
+
+def test_more_dimensions_than_numpy_has() -> None:
+    type_ = f"tensor<{'1x' * 64}4xf32>"
+    compiled = xgpu.compile(f"func.func @main(%x: {type_}) -> {type_} {{ return %x : {type_} }}")
+    with pytest.raises(xgpu.Unsupported, match="at most 64 dimensions can be run, as NumPy has them: arg0 has 65"):
+        compiled.random_inputs()
