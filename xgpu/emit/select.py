@@ -44,7 +44,7 @@ def emit_kernel(fusion: Fusion, emitter: str) -> ir.Module:
     """
     if emitter not in EMITTERS:
         raise InvalidInput(f"unknown emitter '{emitter}' of fusion @{fusion.name}; there are {', '.join(EMITTERS)}")
-    arrays = len(fusion.parameter_types) + len(fusion.result_types)
+    arrays = len(fusion.body.arguments) + len(fusion.results)
     if arrays * POINTER_BYTES > fusion.device.parameter_bytes:
         most = fusion.device.parameter_bytes // POINTER_BYTES
         raise Unsupported(f"a kernel reads and writes {arrays} arrays, of which a launch takes {most} at most")
