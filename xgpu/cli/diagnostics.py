@@ -1,7 +1,6 @@
 """Diagnostics as the commands print them: ``file:line:col: error: message``, the source line, a caret, the notes."""
 
 import linecache
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -82,19 +81,11 @@ def _file_of(location: ir.Location) -> SourceLocation | None:
     return SourceLocation(location.filename) if isinstance(location, ir.FileLineColLoc) else None
 
 
-_PLACE = re.compile(r"-:(?P<line>\d+):(?P<column>\d+): ")
-"""Where in a text without a name something is that a pass refuses."""
-
-
 def from_error(error: XgpuError, sources: Sources) -> Diagnostic:
     """Convert an error of xgpu's; one of several faults has `from_faults`."""
     if isinstance(error, InvalidInput):
         return Diagnostic("error", sources.in_text(error.message), sources.named(error.location))
-    text = sources.in_text(str(error))
-    if (found := _PLACE.match(text)) is not None:
-        place = SourceLocation("-", int(found["line"]), int(found["column"]))
-        return Diagnostic("error", text[found.end() :], sources.named(place))
-    return Diagnostic("error", text)
+    return Diagnostic("error", sources.in_text(str(error)))
 
 
 def from_faults(error: KernelFault, sources: Sources) -> list[Diagnostic]:

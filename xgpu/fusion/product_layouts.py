@@ -72,10 +72,11 @@ def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None
 
 def _erase_unread(chains: list[list[ir.Operation]]) -> None:
     """Erase transposes that nothing reads any more; ``chains`` are those of each operand, last ones first."""
-    for chain in chains:
-        # One operand may be what the other transposes, whose chain then is the longer one.
-        if any(other is not chain and chain and chain[0] in other for other in chains):
-            continue
+    # One operand may be what the other transposes, whose chain then is the longer one.
+    longest = [
+        chain for chain in chains if chain and not any(other is not chain and chain[0] in other for other in chains)
+    ]
+    for chain in longest:
         for each in chain:
             if list(each.results[0].uses):
                 break

@@ -119,13 +119,6 @@ def test_a_failing_pass_of_mlirs_is_named_with_how_to_repeat_it(opt: Callable[..
     Path(found[1]).unlink()
 
 
-def test_what_a_pass_of_ours_refuses_is_pointed_at(opt: Callable[..., Any]) -> None:
-    text = "func.func @f(%x: f32) -> f32 {\n  %0 = math.exp %x : f32\n  return %0 : f32\n}\n"
-    outcome = opt("-p", "lower-to-llvm", stdin=text)
-    assert (outcome.code, outcome.out) == (1, "")
-    assert re.match(r"<stdin>:\d+:\d+: error: pass 'lower-to-llvm': ", outcome.err), outcome.err
-
-
 def test_a_pass_of_ours_that_cannot_handle_the_input(opt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from xgpu.errors import SourceLocation, Unsupported
     from xgpu.passes.set_level import SetLevel

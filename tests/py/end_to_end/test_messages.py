@@ -146,3 +146,8 @@ def test_more_dimensions_than_numpy_has() -> None:
     compiled = xgpu.compile(f"func.func @main(%x: {type_}) -> {type_} {{ return %x : {type_} }}")
     with pytest.raises(xgpu.Unsupported, match="at most 64 dimensions can be run, as NumPy has them: arg0 has 65"):
         compiled.random_inputs()
+
+
+def test_more_blocks_than_a_launch_has() -> None:
+    with pytest.raises(xgpu.Unsupported, match="a kernel of 549755813888 blocks is more than a launch has"):
+        xgpu.compile(lambda x: -x, "f32[65536,65536,65536]")

@@ -8,19 +8,19 @@
 // NVVM:          %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : bf16
 // NVVM-DAG:      %[[L:.*]] = arith.extf %[[SUM]] : bf16 to f32
 // NVVM-DAG:      %[[R:.*]] = arith.extf %arg1 : bf16 to f32
-// NVVM:          %[[Q:.*]] = arith.divf %[[L]], %[[R]] : f32
+// NVVM:          %[[Q:.*]] = arith.divf %[[L]], %[[R]] {xgpu.grade = 16 : i32} : f32
 // NVVM-NEXT:     %[[B:.*]] = arith.truncf %[[Q]] : f32 to bf16
 // NVVM-NEXT:     return %[[B]]
 // SM80:          %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
 // SM80-NEXT:     arith.truncf %[[SUM]] : f32 to bf16
-// SM80:          arith.divf {{.*}} : f32
+// SM80:          arith.divf {{.*}} {xgpu.grade = 16 : i32} : f32
 // HOST-NOT:      arith.extf
 // HOST-NOT:      arith.truncf
 // HOST:          arith.shli
 // HOST:          arith.addf {{.*}} : f32
 // HOST:          arith.trunci {{.*}} : i32 to i16
 // HOST-NEXT:     arith.bitcast {{.*}} : i16 to bf16
-// HOST:          arith.divf {{.*}} : f32
+// HOST:          arith.divf {{.*}} {xgpu.grade = 16 : i32} : f32
 func.func @bf16(%x: bf16, %y: bf16) -> bf16 {
   %sum = arith.addf %x, %y : bf16
   %q = arith.divf %sum, %y : bf16
