@@ -10,7 +10,8 @@ from xgpu.dialects import attributes
 MAX_THREADS_PER_BLOCK = 1024
 """Of every CUDA device; a device may allow fewer for a given kernel."""
 _MAX_BLOCK = (1024, 1024, 64)
-_MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+"""Blocks of a grid along x, y and z, of every CUDA device."""
 
 
 def attribute_problems(function: ir.Operation) -> Iterator[str]:
@@ -120,7 +121,7 @@ def _string_problem(attribute: ir.Attribute) -> str | None:
 
 _CHECKS: dict[str, Callable[[ir.Attribute], str | None]] = {
     attributes.KERNEL: _unit_problem,
-    attributes.GRID: _dimensions(_MAX_GRID, None),
+    attributes.GRID: _dimensions(MAX_GRID, None),
     attributes.BLOCK: _dimensions(_MAX_BLOCK, MAX_THREADS_PER_BLOCK),
     attributes.INPUTS: _integer_problem,
     attributes.ALIASES: _aliases_problem,

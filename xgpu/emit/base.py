@@ -6,14 +6,12 @@ from typing import Protocol
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
+from xgpu.dialects.function_attributes import MAX_GRID
 from xgpu.emit.builders import signless_tensor
 from xgpu.errors import Unsupported
 from xgpu.fusion.heroes import HERO
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.options import Options
-
-MOST_BLOCKS = (1 << 31) - 1
-"""Blocks along x of a grid."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +80,8 @@ def entry_function(fusion: Fusion, emitter: Emitter) -> ir.Block:
     type_ = ir.FunctionType.get([*fusion.parameter_types, *outputs], outputs)
     function = ir.func.FuncOp(fusion.name, type_)
     launch = emitter.launch_dimensions()
-    if launch.grid[0] > MOST_BLOCKS:
-        raise Unsupported(f"a kernel of {launch.grid[0]} blocks is more than a launch has, which is {MOST_BLOCKS}")
+    if launch.grid[0] > MAX_GRID[0]:
+        raise Unsupported(f"a kernel of {launch.grid[0]} blocks is more than a launch has, which is {MAX_GRID[0]}")
     function.operation.attributes[attributes.KERNEL] = ir.UnitAttr.get()
     function.operation.attributes[attributes.EMITTER] = ir.StringAttr.get(emitter.NAME)
     function.operation.attributes[attributes.GRID] = attributes.int_array(launch.grid)

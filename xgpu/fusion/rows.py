@@ -7,6 +7,7 @@ shape, and loops over the same elements, if each element needs the reductions of
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from xgpu import ir
 from xgpu.fusion.groups import MOST_ROOTS, Group, Grouping
@@ -42,7 +43,7 @@ class _Program:
     first: Group
     members: list[Group] = field(default_factory=list)
 
-    @property
+    @cached_property
     def shape(self) -> ReductionShape:
         return ReductionShape.of(self.first.heroes[0])
 
