@@ -219,6 +219,7 @@ class RowReductionEmitter:
     def __init__(self, fusion: Fusion):
         self.fusion = fusion
         self.reductions = Reductions(fusion)
+        self.stages = [self.reductions]
         self.tiling = RowTiling.of(
             self.reductions.shape,
             self.reductions.widths,
@@ -246,14 +247,24 @@ class RowReductionEmitter:
         inputs, outputs = arguments[: len(self.fusion.parameter_types)], arguments[len(self.fusion.parameter_types) :]
         with ir.InsertionPoint(block):
             position = thread_and_block(self.launch_dimensions())
-            accumulators = emit_stage(self.reductions, self.tiling, position, inputs, outputs)
-            emit_row_results(self.reductions, self.tiling, position, inputs, accumulators, outputs)
+            ended: Values = []
+            for stage in self.stages:
+                ended = [*ended, *_emit_stage(stage, self.tiling, position, inputs, outputs, ended)]
+            if self.reductions.epilogue_outputs:
+                accumulators = self._in_order(ended)
+                _emit_results(self.reductions, self.tiling, position, inputs, accumulators, outputs)
             ir.func.return_(outputs)
-        self.reductions.emit_functions()
+        for stage in self.stages:
+            stage.emit_functions()
         self.reductions.emit_epilogues()
 
+    def _in_order(self, ended: Values) -> Values:
+        """Return what the stages end as in the order of the heroes in the fusion."""
+        values = dict(zip((value for stage in self.stages for value in stage.results), ended, strict=True))
+        return [values[value] for value in self.reductions.results]
 
-def emit_stage(
+
+def _emit_stage(
     stage: Reductions,
     tiling: RowTiling,
     position: Values,
@@ -272,7 +283,7 @@ def emit_stage(
     return accumulators
 
 
-def emit_row_results(
+def _emit_results(
     reductions: Reductions, tiling: RowTiling, position: Values, inputs: Values, accumulators: Values, outputs: Values
 ) -> None:
     """Have the first thread of each row store what the epilogues make of ``accumulators``, in ``outputs``."""
