@@ -1,7 +1,7 @@
 """Prints how long compilations to PTX take, and how much code they make: ``python -m xgpu.tools.compile_time``.
 
 The programs are the functions that are expanded into the most operations, on 8, 4 and 2 elements a thread, and a fusion
-of twenty operations. Times are processor time in a warm process, from a JAX function on. The tests bound the lines of
+of twenty operations. Times are processor time in a warm process, from StableHLO text on. The tests bound the lines of
 code only: times depend on the machine, and on what else it does.
 """
 
@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -38,9 +39,14 @@ class Program:
 
     def compile(self) -> Compiled:
         """Compile anew, as far as PTX."""
-        program = xgpu.compile(self.function, *self.specs)
+        program = xgpu.compile(self.stablehlo)
         program.ir("ptx")
         return program
+
+    @cached_property
+    def stablehlo(self) -> str:
+        """The function as StableHLO text."""
+        return xgpu.compile(self.function, *self.specs).ir("stablehlo")
 
 
 def twenty_operations(x: Any, y: Any, bias: Any) -> Any:
