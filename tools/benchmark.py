@@ -59,6 +59,7 @@ def _benchmarks() -> list[Benchmark]:
         *[benchmark for dtype in (f32, bf16) for benchmark in _transposes(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _joins(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _scatters(dtype)],
+        *[benchmark for dtype in (f32, bf16) for benchmark in _products(dtype)],
     ]
 
 
@@ -227,6 +228,41 @@ def _scatters(dtype: Any) -> list[Benchmark]:
         Benchmark(f"segment_sum, wide {name}", add_sorted, (((edges, 128), dtype), ((edges,), s32)), nodes, True),
         Benchmark(f"segment_sum, single {name}", add_sorted, (((elements,), dtype), many), nodes, True),
         Benchmark(f"update slice {name}", update, (((8192, 8192), dtype), ((512, 8192), dtype), ((1,), s32)), 7680),
+    ]
+
+
+def _products(dtype: Any) -> list[Benchmark]:
+    """Matrix products and convolutions, and what a library's kernel may do with their results."""
+    name = "f32" if dtype == jnp.float32 else "bf16"
+    gelu, relu = jax.nn.gelu, jax.nn.relu
+    # The exact gelu, which cuBLASLt does not have.
+    exact_gelu = partial(gelu, approximate=False)
+    batch, inner, outer = 8192, 1024, 4096
+    dense = (((batch, inner), dtype), ((inner, outer), dtype), ((outer,), dtype))
+    whole = (*dense[:2], ((batch, outer), dtype))
+    gated = (*dense[:2], ((inner, outer), dtype))
+    images = (((64, 56, 56, 64), dtype), ((3, 3, 64, 64), dtype))
+
+    def convolve(x: jax.Array, kernel: jax.Array) -> jax.Array:
+        layouts = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=layouts)
+
+    return [
+        Benchmark(f"product {name}", lambda x, w: x @ w, dense[:2]),
+        Benchmark(f"product, scaled {name}", lambda x, w: 0.125 * (x @ w), dense[:2]),
+        Benchmark(f"product + bias {name}", lambda x, w, b: x @ w + b, dense),
+        Benchmark(f"product + bias, relu {name}", lambda x, w, b: relu(x @ w + b), dense),
+        Benchmark(f"product, relu {name}", lambda x, w: relu(x @ w), dense[:2]),
+        Benchmark(f"product + bias, gelu {name}", lambda x, w, b: gelu(x @ w + b), dense),
+        Benchmark(f"product, gelu {name}", lambda x, w: gelu(x @ w), dense[:2]),
+        Benchmark(f"product + bias, exact gelu {name}", lambda x, w, b: exact_gelu(x @ w + b), dense),
+        Benchmark(f"product + matrix {name}", lambda x, w, y: x @ w + y, whole),
+        Benchmark(f"products, gated {name}", lambda x, w, v: jax.nn.silu(x @ w) * (x @ v), gated),
+        Benchmark(f"convolution {name}", convolve, images),
+        Benchmark(
+            f"convolution + bias, relu {name}", lambda x, k, b: relu(convolve(x, k) + b), (*images, ((64,), dtype))
+        ),
+        Benchmark(f"convolution + images, relu {name}", lambda x, k, y: relu(convolve(x, k) + y), (*images, images[0])),
     ]
 
 
