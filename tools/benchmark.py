@@ -257,6 +257,11 @@ def _products(dtype: Any) -> list[Benchmark]:
         Benchmark(f"product, gelu {name}", lambda x, w: gelu(x @ w), dense[:2]),
         Benchmark(f"product + bias, exact gelu {name}", lambda x, w, b: exact_gelu(x @ w + b), dense),
         Benchmark(f"product + matrix {name}", lambda x, w, y: x @ w + y, whole),
+        Benchmark(f"product * matrix {name}", lambda x, w, y: (x @ w) * y, whole),
+        Benchmark(f"product, tanh {name}", lambda x, w: jnp.tanh(x @ w), dense[:2]),
+        Benchmark(f"product, as f32 {name}", lambda x, w: (x @ w).astype(jnp.float32), dense[:2]),
+        Benchmark(f"product + matrix, relu {name}", lambda x, w, y: relu(x @ w + y), whole),
+        Benchmark(f"product + bias + matrix {name}", lambda x, w, b, y: x @ w + b + y, (*dense, whole[2])),
         Benchmark(f"products, gated {name}", lambda x, w, v: jax.nn.silu(x @ w) * (x @ v), gated),
         Benchmark(f"convolution {name}", convolve, images),
         Benchmark(

@@ -3,6 +3,7 @@
 import math
 
 from xgpu import ir
+from xgpu.dialects.attributes import LEFT
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.frontend.source_location import unsupported
@@ -46,6 +47,8 @@ def nothing_to_compile(planned: ir.Module) -> Unsupported:
 
 def reason_to_leave(op: ir.Operation) -> str | None:
     """Return why ``op`` is left to XLA; None if kernels make it."""
+    if isinstance(planned := op.attributes.get(LEFT), ir.StringAttr):
+        return planned.value
     if op.name in CONTROL_FLOW:
         return "control flow; the blocks it runs are compiled"
     if op.name == BARRIER:

@@ -6,6 +6,7 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.barriers import forward_barriers
 from xgpu.fusion.nested_concatenations import flatten_concatenations
+from xgpu.fusion.product_epilogues import leave_epilogues
 from xgpu.fusion.product_layouts import choose_product_layouts
 from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
@@ -21,6 +22,7 @@ REWRITES: tuple[Rewrite, ...] = (
     simplify_whole_slices,
     forward_barriers,
     choose_product_layouts,
+    leave_epilogues,
     flatten_concatenations,
     rewrite_scatters,
     rewrite_reductions,

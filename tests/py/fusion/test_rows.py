@@ -77,7 +77,7 @@ APART: dict[str, Case] = {
         [("reduce_row", 1), ("loop", 1), ("reduce_row", 1)],
     ),
     "an epilogue that needs a product": (
-        lambda x, a, b: reduced_twice(x, lambda m, s: s + jnp.tanh(a) @ b),
+        lambda x, a, b: reduced_twice(x, lambda m, s: s * (jnp.tanh(a) @ b)),
         (X, "f32[64,512]", "f32[512]"),
         [("reduce_row", 1), ("loop", 1), ("reduce_row", 1)],
     ),

@@ -1,0 +1,148 @@
+"""What libraries compute with a product is left to XLA where no kernel reads the product; the rest stays in kernels."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+import xgpu
+from xgpu.dtypes import dtype_of_element
+from xgpu.explanation import explain
+from xgpu.runtime.compare import compare
+
+PRODUCT = ("{0}[256,512]", "{0}[512,384]")
+BIAS, ARRAY = "{0}[384]", "{0}[256,384]"
+BATCHED = ("{0}[4,64,256]", "{0}[4,256,64]")
+CONVOLUTION = ("{0}[4,16,16,32]", "{0}[3,3,32,32]")
+IMAGES = CONVOLUTION[0]
+
+
+def convolve(x: Any, k: Any) -> Any:
+    return lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+LEFT = {
+    "scaled": (lambda x, w: 0.125 * (x @ w), PRODUCT),
+    "bias": (lambda x, w, b: x @ w + b, (*PRODUCT, BIAS)),
+    "bias and relu": (lambda x, w, b: jax.nn.relu(x @ w + b), (*PRODUCT, BIAS)),
+    "relu": (lambda x, w: jnp.maximum(0, x @ w), PRODUCT),
+    "array": (lambda x, w, y: y + x @ w, (*PRODUCT, ARRAY)),
+    "scaled, array, bias, relu": (lambda x, w, b, y: jax.nn.relu(2 * (x @ w) + y + b), (*PRODUCT, BIAS, ARRAY)),
+    "of a reshaped product": (
+        lambda x, w, b: (x @ w).reshape(4, 64, 384) + b,
+        (*PRODUCT, BIAS),
+    ),
+    "of three dimensions": (
+        lambda x, w, b: jnp.einsum("bsi,io->bso", x.reshape(4, 64, 512), w) + b,
+        (*PRODUCT, BIAS),
+    ),
+    "array of a batch": (lambda x, y, z: x @ y + z, (*BATCHED, "{0}[4,64,64]")),
+    "of a convolution": (
+        lambda x, k, b, y: jax.nn.relu(0.5 * convolve(x, k) + b + y),
+        (*CONVOLUTION, "{0}[32]", IMAGES),
+    ),
+    "read by another product": (lambda x, w, b, v: (x @ w + b) @ v, (*PRODUCT, BIAS, "{0}[384,512]")),
+    "read by a product of it reshaped": (
+        lambda x, w, b, v: (x @ w + b).reshape(512, 192) @ v,
+        (*PRODUCT, BIAS, "{0}[192,512]"),
+    ),
+}
+OF_NARROW_FLOATS = {
+    "times an array": (lambda x, w, y: (x @ w) * y, (*PRODUCT, ARRAY)),
+    "less a row": (lambda x, w, b: x @ w - b, (*PRODUCT, BIAS)),
+    "converted": (lambda x, w: (x @ w).astype(jnp.float64), PRODUCT),
+    "a function": (lambda x, w: jnp.tanh(x @ w), PRODUCT),
+    "plus a number": (lambda x, w: x @ w + 1, PRODUCT),
+    "plus a column": (lambda x, w, b: (w.T @ x.T) + b[:, None], (*PRODUCT, BIAS)),
+}
+KEPT = {
+    "gelu": (lambda x, w, b: jax.nn.gelu(x @ w + b), (*PRODUCT, BIAS)),
+    "scaled late": (lambda x, w, b: 2 * (x @ w + b), (*PRODUCT, BIAS)),
+    "read by a kernel": (lambda x, w, b: jnp.sin(x @ w + b), (*PRODUCT, BIAS)),
+    "product read twice": (lambda x, w, b: (jnp.sin(p := x @ w), p + b), (*PRODUCT, BIAS)),
+    "plus what a kernel computes": (lambda x, w, y: x @ w + jnp.sin(y), (*PRODUCT, ARRAY)),
+    "two biases": (lambda x, w, b: x @ w + b - b[::-1], (*PRODUCT, BIAS)),
+    "bias of a batch": (lambda x, y, b: jnp.sin(x @ y + b), (*BATCHED, "{0}[64]")),
+    "summed": (lambda x, w, b: jnp.sum(x @ w + b, 1), (*PRODUCT, BIAS)),
+    "maximum with another number": (lambda x, w, b: jnp.maximum(x @ w + b, 1), (*PRODUCT, BIAS)),
+}
+
+
+def compiled(function: Any, specs: tuple[str, ...], element: str) -> xgpu.Compiled:
+    with jax.enable_x64(True):
+        return xgpu.compile(function, *(spec.format(element) for spec in specs))
+
+
+def check(program: xgpu.Compiled) -> None:
+    inputs = program.random_inputs(0)
+    for found, wanted in zip(program.run(*inputs), program.reference(*inputs), strict=True):
+        assert compare(found, wanted).agrees
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16", "f16"])
+@pytest.mark.parametrize("case", LEFT)
+def test_epilogues_of_libraries_are_left(case: str, element: str) -> None:
+    program = compiled(*LEFT[case], element)
+    assert not program.kernels
+    reasons = {each.reason for each in explain(program).left if each.operation in ("stablehlo.add", "stablehlo.maximum")}
+    kind = "convolution" if "convolution" in case else "matrix product"
+    assert reasons <= {f"XLA computes it as part of the {kind}"}
+    check(program)
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_other_types_have_no_epilogues(case: str) -> None:
+    program = compiled(*LEFT[case], "f64")
+    assert program.kernels
+    check(program)
+
+
+@pytest.mark.parametrize(("element", "kernels"), [("f16", 0), ("bf16", 0), ("f32", 1)])
+@pytest.mark.parametrize("case", OF_NARROW_FLOATS)
+def test_one_operation_on_a_product_of_narrow_floats_is_left(case: str, element: str, kernels: int) -> None:
+    program = compiled(*OF_NARROW_FLOATS[case], element)
+    assert len(program.kernels) == kernels
+    check(program)
+
+
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+@pytest.mark.parametrize("case", KEPT)
+def test_what_a_kernel_reads_anyway_is_kept(case: str, element: str) -> None:
+    program = compiled(*KEPT[case], element)
+    assert len(program.kernels) == 1
+    assert "xgpu.left" not in program.ir("fusions")
+    check(program)
+
+
+def test_a_residual_stream_is_left_where_it_is_added_to_again() -> None:
+    def layer(x: Any, w: Any, v: Any) -> Any:
+        return x + jnp.sin((x @ w) / 4096) @ v
+
+    program = compiled(
+        lambda x, w, v: jnp.sum(layer(layer(x, w, v), w, v) ** 2, 1),
+        ("{0}[256,512]", "{0}[512,512]", "{0}[512,512]"),
+        "f32",
+    )
+    # The first layer's sum is read by products and by the second layer's; that one by the kernel of the norm alone.
+    assert program.ir("fusions").count("xgpu.left") == 1
+    check(program)
+
+
+def test_xla_does_not_see_the_reasons() -> None:
+    function, specs = LEFT["bias"]
+    shapes = [jnp.ones([int(n) for n in spec[4:-1].split(",")], jnp.float32) for spec in specs]
+    text = jax.jit(xgpu.jit(lambda x, w, b: (function(x, w, b), jnp.sin(b)))).lower(*shapes).as_text()
+    assert "stablehlo.dot_general" in text
+    assert "xgpu.left" not in text
+
+
+def test_an_attribute_of_that_name_in_a_program_is_no_reason() -> None:
+    program = xgpu.compile("""
+        func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+          %y = stablehlo.sine %x {xgpu.left = 5 : i32} : tensor<8xf32>
+          return %y : tensor<8xf32>
+        }""")
+    assert len(program.kernels) == 1
+    check(program)
