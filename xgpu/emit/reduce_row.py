@@ -39,6 +39,8 @@ LONG_BYTES = 2048
 """The length of a row from which aligned vectors are worth the checks at its ends."""
 EVEN = 0.85
 """The share of lanes with work at which a row counts as evenly divided."""
+ACCESS_BYTES = 16
+"""The longest access to memory. Threads that make a single one have too little in flight, for all that there are."""
 LARGEST_SHARED_GROUP = 512
 """Threads that share a row for that reason; for want of rows as many as a block can have."""
 
@@ -114,7 +116,7 @@ class RowTiling:
         minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths)
         vector = plain.vector if plain.start is None else alignment(starts)
         vectors = -(-minor // vector)
-        lanes = best_lanes(vectors)
+        lanes = _lanes_of_a_warp(rows, vectors, sum(widths) * vector // 8, target)
         while 2 * lanes <= target.max_threads_per_block and (
             minor > lanes * held or (2 * lanes <= vectors and 2 * rows * lanes <= threads_of(target))
         ):
@@ -193,7 +195,7 @@ class RowTiling:
 
 def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tuple[int, int]:
     """Return the threads along a row of ``vectors``, of ``step`` bytes each, and over the ``outer`` dimensions."""
-    lanes, outer_lanes = best_lanes(vectors), 1
+    lanes, outer_lanes = _lanes_of_a_warp(rows, vectors, step, target), 1
 
     def is_useful() -> bool:
         group = lanes * outer_lanes
@@ -209,6 +211,13 @@ def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tu
     while 2 * lanes <= power_of_two_above(vectors) and is_useful():
         lanes *= 2
     return lanes, outer_lanes
+
+
+def _lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
+    """Return the lanes that share a row of ``vectors``, of ``step`` bytes each: two vectors for each if rows are many."""
+    lanes = best_lanes(vectors)
+    is_single = lanes == vectors > 1 and ACCESS_BYTES <= step < 2 * ACCESS_BYTES
+    return lanes // 2 if is_single and rows * lanes // 2 >= threads_of(target) else lanes
 
 
 class RowReductionEmitter:

@@ -1,7 +1,7 @@
 """Programs of the ``stablehlo`` level as XLA takes them.
 
-They are without the operations and attributes that only xgpu knows, and without those of which XLA's compiler for the
-CPU aborts: concatenations of numbers that share a byte.
+They are without the operations that only xgpu knows, and without those of which XLA's compiler for the CPU aborts:
+concatenations of numbers that share a byte.
 """
 
 import io
@@ -10,7 +10,6 @@ import jax
 from jax import lax
 
 from xgpu import ir
-from xgpu.dialects.attributes import LEFT
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.chlo import BESSEL_I0E
 from xgpu.frontend.mhlo import replace
@@ -22,17 +21,13 @@ _CONCATENATE = "stablehlo.concatenate"
 def xla_form(module: ir.Module) -> ir.Module:
     """Return the program with bessel_i0e written as JAX lowers it, and packed numbers concatenated as wider ones.
 
-    Without the planner's reasons to leave operations to XLA, too. The module itself is returned if it has none of
-    these, else a copy. Works at the ``fusions`` level too.
+    The module itself is returned if it has no such operation, else a copy. Works at the ``fusions`` level too.
     """
     if not _operations(module):
         return module
     copy = ir.Module.parse(_bytecode(module), module.context)
     lowered: dict[ir.Type, ir.Module] = {}
     for op in _operations(copy):
-        if LEFT in op.attributes:
-            del op.attributes[LEFT]
-            continue
         type_ = op.results[0].type
         if op.name == _CONCATENATE:
             replace(op, [_concatenated(op)])
@@ -47,8 +42,7 @@ def _operations(module: ir.Module) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def collect(op: ir.Operation) -> ir.WalkResult:
-        is_joined = op.name == _CONCATENATE and dtype_of_element(element_of(op.results[0])).is_packed
-        if op.name == BESSEL_I0E or is_joined or LEFT in op.attributes:
+        if op.name == BESSEL_I0E or (op.name == _CONCATENATE and dtype_of_element(element_of(op.results[0])).is_packed):
             found.append(op.operation)
         return ir.WalkResult.ADVANCE
 

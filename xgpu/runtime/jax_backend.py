@@ -16,6 +16,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from xgpu import ir
+from xgpu.dialects.attributes import LEFT
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
@@ -146,6 +147,8 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     def visit(op: Any) -> Any:
         if op.name == "func.call":
             calls.append(op)
+        elif LEFT in op.attributes:
+            del op.attributes[LEFT]
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)

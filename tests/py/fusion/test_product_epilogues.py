@@ -8,7 +8,6 @@ import pytest
 from jax import lax
 
 import xgpu
-from xgpu.dtypes import dtype_of_element
 from xgpu.explanation import explain
 from xgpu.runtime.compare import compare
 
@@ -86,7 +85,9 @@ def check(program: xgpu.Compiled) -> None:
 def test_epilogues_of_libraries_are_left(case: str, element: str) -> None:
     program = compiled(*LEFT[case], element)
     assert not program.kernels
-    reasons = {each.reason for each in explain(program).left if each.operation in ("stablehlo.add", "stablehlo.maximum")}
+    reasons = {
+        each.reason for each in explain(program).left if each.operation in ("stablehlo.add", "stablehlo.maximum")
+    }
     kind = "convolution" if "convolution" in case else "matrix product"
     assert reasons <= {f"XLA computes it as part of the {kind}"}
     check(program)
