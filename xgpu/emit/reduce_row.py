@@ -214,7 +214,7 @@ def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tu
 
 
 def _lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
-    """Return the lanes that share a row of ``vectors``, of ``step`` bytes each: two vectors for each if rows are many."""
+    """Return the lanes that share a row of ``vectors`` of ``step`` bytes: with two for each lane if rows are many."""
     lanes = best_lanes(vectors)
     is_single = lanes == vectors > 1 and ACCESS_BYTES <= step < 2 * ACCESS_BYTES
     return lanes // 2 if is_single and rows * lanes // 2 >= threads_of(target) else lanes

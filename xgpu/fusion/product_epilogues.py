@@ -1,10 +1,10 @@
 """Leaves to XLA what its libraries compute as part of a matrix product or convolution: ``relu(a * p + bias + c)``.
 
-Here p is the product, a a constant, bias a vector along one dimension and c an array of the product's shape; each may be
-left out. (Source: XLA's rewriters to cuBLASLt's epilogues and cuDNN's fused convolutions.) Of products of 16-bit floats XLA
-makes any single elementwise operation a part, by kernels of its own. The product itself is then never stored. That
-saves nothing where a single kernel of ours reads what comes out: it could as well read the product. So this is done
-where XLA reads that, or where it is a result.
+Here p is the product, a a constant, bias a vector along one dimension and c an array of the product's shape; each may
+be left out. (Source: XLA's rewriters to cuBLASLt's epilogues and cuDNN's fused convolutions.) Of products of 16-bit
+floats XLA makes any single elementwise operation a part, by kernels of its own. The product itself is then never
+stored. That saves nothing where a single kernel of ours reads what comes out: it could as well read the product. So
+this is done where XLA reads that, or where it is a result.
 """
 
 from collections.abc import Iterator
@@ -26,11 +26,12 @@ from xgpu.options import Options
 _TYPES = ("f16", "bf16", "f32")
 """Types of results for which libraries have epilogues."""
 _REASON = "XLA computes it as part of the {}"
+_ENDS = ("func.return", "stablehlo.return")
 _BROADCAST = "stablehlo.broadcast_in_dim"
 
 
 def leave_epilogues(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Mark the operations of a function that are part of products; later products first, as earlier ones follow them."""
+    """Mark the operations of a function that are part of products, those of later products first: XLA reads them."""
     for block in planned_blocks(main.entry_block):
         for view in reversed(list(block.operations)):
             op = view.operation
@@ -68,7 +69,7 @@ class _Epilogue:
                     return
                 yield user
                 is_first = False
-            elif user.name == _BROADCAST:
+            elif user.name == _BROADCAST or self.product.name != PRODUCT:
                 return
             value = user.results[0]
 
@@ -142,9 +143,9 @@ def _scalar_constant(value: ir.Value) -> float | None:
 
 
 def _is_stored_anyway(value: ir.Value) -> bool:
-    """Whether ``value`` is an argument, or needed by more than one operation, or made by what stores its results.
+    """Whether ``value`` is an argument, read by several operations, or made by one whose results are stored.
 
-    A broadcast is not stored by any.
+    A broadcast is not.
     """
     array = behind_bitcasts(value)
     if isinstance(array.owner, ir.Block):
@@ -163,12 +164,12 @@ def _is_read_as_stored(value: ir.Value) -> bool:
 
 
 def _is_read_by_xla(op: ir.Operation) -> bool:
-    """Whether the result of ``op`` is a result of the program, or read by what is left to XLA."""
+    """Whether the result of ``op`` is a result of its block, or read by what is left to XLA or runs inside that."""
     pending = list(op.results)
     while pending:
         for user in (use.owner.operation for use in pending.pop().uses):
-            if is_bitcast(user):
+            if is_bitcast(user) and user.parent == op.parent:
                 pending += user.results
-            elif user.name in ("func.return", "stablehlo.return") or reason_to_leave(user) is not None:
+            elif user.name in _ENDS or user.parent != op.parent or reason_to_leave(user) is not None:
                 return True
     return False
