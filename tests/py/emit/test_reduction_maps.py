@@ -159,6 +159,17 @@ def test_a_row_is_held_by_as_few_threads_as_can() -> None:
     assert lanes(3, 1024, 16) == 128
 
 
+def test_threads_of_many_short_rows_read_two_vectors() -> None:
+    def lanes(rows: int, minor: int, width: int) -> int:
+        return row_tiling((rows, minor), (1,), width=width).lanes
+
+    assert [lanes(1 << 20, 16, 32), lanes(1 << 20, 16, 16), lanes(1 << 20, 128, 32)] == [2, 1, 16]
+    # Few rows: more threads.
+    assert lanes(1 << 12, 16, 32) == 4
+    # A vector for each thread would not come out even.
+    assert lanes(1 << 20, 100, 32) == 8
+
+
 @pytest.mark.parametrize("in_order", [False, True])
 @pytest.mark.parametrize("case", COLUMNS, ids=str)
 def test_columns(case: Case, in_order: bool) -> None:
