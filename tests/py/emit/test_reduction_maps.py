@@ -167,7 +167,7 @@ def test_threads_of_many_short_rows_read_two_vectors() -> None:
     # Few rows: more threads.
     assert lanes(1 << 12, 16, 32) == 4
     # A vector for each thread would not come out even.
-    assert lanes(1 << 20, 100, 32) == 8
+    assert lanes(1 << 20, 100, 32) == 4
 
 
 @pytest.mark.parametrize("in_order", [False, True])
