@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from xgpu import ir
 from xgpu.passes.math_builder import MathBuilder, Pair
-from xgpu.passes.math_coefficients import ASIN, ATAN, COS, HALF_PI, SIN, TWO_OVER_PI
+from xgpu.passes.math_coefficients import ASIN, ATAN, COS, HALF_PI, SIN, THREE_QUARTERS_PI, TWO_OVER_PI
 from xgpu.passes.math_short_coefficients import ATAN as SHORT_ATAN
 
 _LARGE = {32: 17, 64: 30}
@@ -224,7 +224,9 @@ def _asin_polynomial(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 def atan(b: MathBuilder, x: ir.Value) -> ir.Value:
     """The arc tangent."""
-    return b.with_sign(_atan_of_quotient(b, b.abs(x), b.number(1.0)), x)
+    size, one = b.abs(x), b.number(1.0)
+    angle = _short_atan_of_quotient(b, size, one) if b.grade == 16 else _atan_of_quotient(b, size, one)
+    return b.with_sign(angle, x)
 
 
 def atan2(b: MathBuilder, y: ir.Value, x: ir.Value) -> ir.Value:
@@ -233,11 +235,11 @@ def atan2(b: MathBuilder, y: ir.Value, x: ir.Value) -> ir.Value:
     total = b.add(over, under)
     is_regular = b.is_between(total, 2.0 ** (b.layout.mantissa + 2 - b.layout.bias), 2.0 ** (b.layout.bias - 3))
     over, under = b.if_rare(b.not_(is_regular), lambda: _scaled(b, over, under, total), [over, under])
-    angle = _atan_of_quotient(b, over, under)
-    high, low, _ = HALF_PI[b.bits]
-    beyond = b.sub(2 * high, b.sub(angle, 2 * low))
+    if b.grade != 16:
+        return b.with_sign(_atan_of_quotient(b, over, under, x), y)
+    angle = _short_atan_of_quotient(b, over, under)
     is_left = b.compare_integers("slt", b.to_bits(x), 0)
-    return b.with_sign(b.select(is_left, beyond, angle), y)
+    return b.with_sign(b.select(is_left, b.sub(math.pi, angle), angle), y)
 
 
 def _scaled(b: MathBuilder, over: ir.Value, under: ir.Value, total: ir.Value) -> list[ir.Value]:
@@ -251,22 +253,30 @@ def _scaled(b: MathBuilder, over: ir.Value, under: ir.Value, total: ir.Value) ->
     return [over, b.select(b.compare("oeq", total, 0.0), 1.0, under)]
 
 
-def _atan_of_quotient(b: MathBuilder, over: ir.Value, under: ir.Value) -> ir.Value:
+def _atan_of_quotient(b: MathBuilder, over: ir.Value, under: ir.Value, side: ir.Value | None = None) -> ir.Value:
     """atan(over / under) of positive numbers whose sum, if finite, has an inverse in the normal range.
 
     With t = over / under: a polynomial of t below tan(1/2) = 0.546, pi/2 + atan(-1/t) above 1 / 0.546, and
     pi/4 + atan((t - 1) / (t + 1)) between them, where results are 1/2 and more: the error of the quotient counts less.
+    With the sign bit of ``side`` set, pi less that: pi, pi/2 or 3 pi/4 and the polynomial of -t, rounded once like the
+    others, so that straight up is pi/2 whatever the sign of ``side``.
     """
-    if b.grade == 16:
-        return _short_atan_of_quotient(b, over, under)
     is_middle = b.compare("ogt", over, b.mul(under, 0.5463025))
     is_steep = b.compare("ogt", over, b.mul(under, 1.8304877))
     top = b.select(is_steep, b.neg(under), b.select(is_middle, b.sub(over, under), over))
     bottom = b.select(is_steep, over, b.select(is_middle, b.add(over, under), under))
-    high, low, _ = HALF_PI[b.bits]
-    start = b.select(is_steep, high, b.select(is_middle, high / 2, 0.0))
-    start_rest = b.select(is_steep, low, b.select(is_middle, low / 2, 0.0))
     t = b.ratio(top, bottom)
+    steeps = HALF_PI[b.bits][:2]
+    middles, flats = [b.number(half / 2) for half in steeps], [b.number(0.0)] * 2
+    if side is not None:
+        t = b.flip_sign(t, side)
+        is_left = b.compare_integers("slt", b.to_bits(side), 0)
+        middles = [b.select(is_left, *each) for each in zip(THREE_QUARTERS_PI[b.bits], middles, strict=True)]
+        flats = [b.select(is_left, 2 * half, 0.0) for half in steeps]
+    start, start_rest = (
+        b.select(is_steep, steep, b.select(is_middle, middle, flat))
+        for steep, middle, flat in zip(steeps, middles, flats, strict=True)
+    )
     square = b.mul(t, t)
     rest = b.fma(b.mul(t, square), b.polynomial(square, ATAN[b.bits]), start_rest)
     return b.add(start, b.add(t, rest))

@@ -261,6 +261,21 @@ def test_angles_of_points(element: str) -> None:
     check("atan2", *(generator.uniform(-9, 9, count).astype(dtype) for _ in range(2)))
 
 
+@pytest.mark.parametrize("element", TYPES)
+def test_straight_up_and_down_are_half_of_pi_from_both_sides(element: str) -> None:
+    """To the bit: pi less a rounded pi/2 would be the number before pi/2."""
+    dtype = TYPES[element]
+    limits = np.finfo(dtype)
+    sizes = [limits.smallest_subnormal, limits.tiny, 0.5, 1, limits.max, np.inf]
+    y = np.array([*sizes, *(-size for size in sizes)], dtype)
+    for x in (0.0, -0.0):
+        np.testing.assert_array_equal(evaluate("atan2", y, np.full_like(y, x)), np.copysign(dtype.type(np.pi / 2), y))
+    # Far from the axes' crossing, 1 is as good as straight up.
+    y = y[np.abs(y) > 1]
+    for x in (1.0, -1.0):
+        np.testing.assert_array_equal(evaluate("atan2", y, np.full_like(y, x)), np.copysign(dtype.type(np.pi / 2), y))
+
+
 @needs_long_double
 @pytest.mark.parametrize("operation", ["sin", "cos", "tan"])
 @pytest.mark.parametrize("element", TYPES)
@@ -314,7 +329,7 @@ LENGTHS = {
     "asinh": (41, 21), "acosh": (41, 22), "atanh": (36, 20), "asin": (32, 19), "acos": (32, 23), "atan": (28, 20),
     "sin": (36, 24), "cos": (36, 24), "tan": (41, 29), "erf": (24, 21), "erfc": (48, 33), "erf_inv": (19, 14),
     "expm1": (25, 27), "cbrt": (23, 25), "lgamma": (44, 33), "digamma": (43, 32), "bessel_i0e": (24, 22),
-    "bessel_i1e": (27, 25), "logistic": (19, 21), "powf": (81, 57), "atan2": (38, 29),
+    "bessel_i1e": (27, 25), "logistic": (19, 21), "powf": (81, 57), "atan2": (41, 29),
 }  # fmt: skip
 """PTX instructions of each function where nothing rare happens, for f32 and for results rounded to bf16.
 
