@@ -15,6 +15,7 @@ import xgpu
 from xgpu import ir
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput, SourceLocation, Unsupported, XgpuError
+from xgpu.frontend.callbacks import refuse_callbacks
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import Source, make_source
 
@@ -39,7 +40,8 @@ def from_jax(
     them; static arguments are passed as they are. Every leaf becomes an argument of the program, used or not.
     A specification of 64-bit elements turns JAX's 64-bit mode on for the trace, since JAX would narrow it otherwise.
 
-    Raises InvalidInput, with the user's line, for an exception while tracing, and what ``normalize`` raises.
+    Raises InvalidInput, with the user's line, for an exception while tracing, Unsupported for a callback into Python,
+    and what ``normalize`` raises.
     """
     static = set(static_argnums), set(static_argnames)
     args, kwargs, wide = _abstract_arguments(arguments, keyword_arguments or {}, *static)
@@ -50,6 +52,7 @@ def from_jax(
                 function, keep_unused=True, static_argnums=tuple(static_argnums), static_argnames=tuple(static_argnames)
             )
             traced = jitted.trace(*args, **kwargs)
+            refuse_callbacks(traced.jaxpr.jaxpr, _LIBRARY_PREFIXES)
             if traced.jaxpr.effects:
                 raise _side_effects(function, name, traced.jaxpr.effects)
             lowered = traced.lower(lowering_platforms=("cuda",), _private_parameters=lowering_parameters())
@@ -108,7 +111,7 @@ def _side_effects(function: Callable[..., Any], name: str, effects: Iterable[obj
     code = getattr(inspect.unwrap(function), "__code__", None)
     place = SourceLocation(code.co_filename, code.co_firstlineno) if code else None
     listed = ", ".join(sorted(str(effect) for effect in effects))
-    return Unsupported(f"{name} has side effects ({listed}), such as a print or a callback has; not supported", place)
+    return Unsupported(f"{name} has side effects ({listed}), which xgpu does not support", place)
 
 
 def _user_frame(error: BaseException) -> SourceLocation | None:

@@ -188,3 +188,18 @@ def test_options_belong_to_the_function() -> None:
         function = xgpu.jit(lambda x: x + 1, options=xgpu.Options(threads_per_block=threads))
         text = function.trace(x).lower(lowering_platforms=("cuda",)).as_text()
         assert f"block_x = {threads}" in text
+
+
+def test_callbacks_are_left_to_jax() -> None:
+    """What `xgpu.compile` refuses, and names `xgpu.jit` for."""
+    printed: list[Any] = []
+
+    @xgpu.jit
+    def function(x: Any) -> Any:
+        jax.debug.callback(printed.append, x[1])
+        return jax.pure_callback(np.sin, x, x * 2) + 1
+
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_allclose(function(x), np.sin(x * 2) + 1, rtol=1e-6)
+    jax.effects_barrier()
+    assert printed == [1]

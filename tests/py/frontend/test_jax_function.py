@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
+from jax.experimental import checkify, io_callback
 
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.jax_function import from_jax
@@ -167,12 +169,42 @@ def test_a_wrong_argument_is_reported():
         from_jax(lambda x: x, [object()])
 
 
+def sine(x):
+    return jax.pure_callback(np.sin, x, x)
+
+
+def print_and_return(x):
+    jax.debug.print("{}", x)
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "culprit", "offset", "message"),
+    [
+        (sine, sine, 1, "pure_callback of type f32[2]: "),
+        (lambda x: lax.cond(x[0] > 0, jax.jit(sine), lambda x: x, x * 2), sine, 1, "pure_callback of type f32[2]: "),
+        (print_and_return, print_and_return, 1, "debug_print of type no result: "),
+        (lambda x: io_callback(np.sin, x, x), None, 0, "io_callback of type f32[2]: "),
+    ],
+    ids=["pure", "nested", "print", "ordered"],
+)
+def test_callbacks_are_unsupported_and_named_with_their_line(function, culprit, offset, message):
+    """Also pure ones, which JAX would refuse for another platform than the one it runs on."""
+    with pytest.raises(Unsupported) as caught:
+        from_jax(function, ["f32[2]"])
+    assert caught.value.message.startswith(message)
+    assert "xgpu.jit runs it" in caught.value.message
+    assert caught.value.location.file == __file__
+    if culprit is not None:
+        assert caught.value.location.line == culprit.__code__.co_firstlineno + offset
+
+
 def test_side_effects_are_unsupported():
     def program(x):
-        jax.debug.print("{}", x)
+        checkify.check(x[0] > 0, "negative")
         return x
 
     with pytest.raises(Unsupported) as caught:
         from_jax(program, ["f32[2]"])
     assert caught.value.location.line == program.__code__.co_firstlineno
-    assert "program has side effects (Debug), such as a print or a callback has" in str(caught.value)
+    assert "program has side effects (ErrorEffect" in str(caught.value)

@@ -1,0 +1,34 @@
+"""Finds what in a JAX program calls back into Python, which no kernel can."""
+
+from typing import Any
+
+from jax._src import core, source_info_util
+
+from xgpu.errors import SourceLocation, Unsupported
+
+_CALLBACKS = ("debug_callback", "debug_print", "io_callback", "pure_callback")
+
+
+def refuse_callbacks(jaxpr: Any, library: tuple[str, ...]) -> None:
+    """Raise Unsupported for the first callback of a program, with the user's line.
+
+    Nothing else would tell: ``pure_callback`` has no effect that JAX knows of, and its lowering complains of platforms.
+    ``library`` are beginnings of file names whose lines are not the user's.
+    """
+    for equation in jaxpr.eqns:
+        name = equation.primitive.name
+        if name in _CALLBACKS:
+            types = ", ".join(each.aval.str_short(short_dtypes=True) for each in equation.outvars) or "no result"
+            reason = "a program that xgpu compiles as a whole cannot call Python; xgpu.jit runs it, leaving this to JAX"
+            raise Unsupported(f"{name} of type {types}: {reason}", _line_of(equation, library))
+        for inner in core.jaxprs_in_params(equation.params):
+            refuse_callbacks(inner, library)
+
+
+def _line_of(equation: Any, library: tuple[str, ...]) -> SourceLocation | None:
+    """Return the innermost line that is the user's."""
+    for frame in source_info_util.user_frames(equation.source_info.traceback):
+        if not frame.file_name.startswith(library):
+            # JAX counts columns from 0.
+            return SourceLocation(frame.file_name, frame.start_line, frame.start_column + 1, frame.function_name)
+    return None
