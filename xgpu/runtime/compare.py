@@ -174,7 +174,7 @@ def absolute_tolerance(dtype: DType, expected: Array) -> float:
     """Return the absolute error that is agreement whatever the element, since cancellation explains it."""
     largest = 0.0
     for start in range(0, expected.size, _CHUNK):
-        magnitudes = np.abs(expected.reshape(-1)[start : start + _CHUNK].astype(np.float64))
+        magnitudes = np.abs(_as_doubles(expected.reshape(-1)[start : start + _CHUNK]))
         largest = max(largest, float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes))))
     magnitude = max(min(largest, _CANCELLED_MAGNITUDE), _median_magnitude(expected))
     return ulp_tolerance(dtype) * _epsilon(dtype) * magnitude
@@ -183,13 +183,19 @@ def absolute_tolerance(dtype: DType, expected: Array) -> float:
 def _complex_magnitudes(parts: Array) -> Array:
     """Return for each part the magnitude of its complex number, whose rounding errors both parts share."""
     with np.errstate(over="ignore", invalid="ignore"):
-        magnitudes = np.hypot(*(parts[start::2].astype(np.float64) for start in (0, 1)))
+        magnitudes = np.hypot(*(_as_doubles(parts[start::2]) for start in (0, 1)))
     return np.repeat(np.where(np.isfinite(magnitudes), magnitudes, 0.0), 2)
+
+
+def _as_doubles(array: Array) -> Array:
+    """Return floats as f64, which is exact; of a signalling NaN NumPy warns, though it becomes NaN as it should."""
+    with np.errstate(invalid="ignore"):
+        return array.astype(np.float64)
 
 
 def _median_magnitude(expected: Array) -> float:
     """Return the median of the finite elements' magnitudes, of a sample if there are many."""
-    sample = expected.reshape(-1)[:: max(1, expected.size // _MEDIAN_SAMPLE)].astype(np.float64)
+    sample = _as_doubles(expected.reshape(-1)[:: max(1, expected.size // _MEDIAN_SAMPLE)])
     finite = np.sort(np.abs(sample[np.isfinite(sample)]))
     # The lower of two middle elements: of a few elements, one outlier would raise the upper.
     return float(finite[(finite.size - 1) // 2]) if finite.size else 0.0
@@ -217,8 +223,7 @@ def _as_wide_integers(array: Array) -> Array:
 
 
 def _float_errors(dtype: DType, actual: Array, expected: Array, cancelled: float | Array) -> _Errors:
-    with np.errstate(invalid="ignore"):
-        wide_actual, wide_expected = actual.astype(np.float64), expected.astype(np.float64)
+    wide_actual, wide_expected = _as_doubles(actual), _as_doubles(expected)
     nan_actual, nan_expected = np.isnan(wide_actual), np.isnan(wide_expected)
     equal = (wide_actual == wide_expected) | (nan_actual & nan_expected)
     one_nan = nan_actual ^ nan_expected

@@ -8,7 +8,7 @@ import pytest
 
 from xgpu.dtypes import DTYPES, dtype_of_numpy
 from xgpu.errors import CompilerError
-from xgpu.runtime.compare import compare, ulp_tolerance
+from xgpu.runtime.compare import compare, difference, ulp_tolerance
 
 FLOATS = [dtype for dtype in DTYPES if dtype.is_float]
 EVERYDAY_FLOATS = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16]
@@ -173,3 +173,16 @@ def test_parts_of_complex_numbers_are_as_accurate_as_their_magnitude():
     found = compare(expected + error, expected)
     assert found.agrees
     assert found.excused == 16
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype.kind in ("float", "complex")], ids=str)
+def test_nothing_warns_of_any_bits(dtype: Any) -> None:
+    """Signalling NaN, infinities and the largest numbers among them, on one side or both."""
+    array = np.frombuffer(np.random.default_rng(0).bytes(4096 * dtype.numpy.itemsize), dtype.numpy)
+    if dtype.bits < 8:
+        array = (array.view(np.uint8) % 2**dtype.bits).view(dtype.numpy)
+    other = np.roll(array, 1)
+    assert compare(array, array.copy()).agrees
+    assert not compare(array, other).agrees
+    assert difference(array, other) is not None
