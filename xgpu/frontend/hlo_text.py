@@ -8,6 +8,7 @@ from pathlib import Path
 
 from xgpu.errors import InvalidInput, SourceLocation, ToolError, Unsupported
 from xgpu.frontend import hlo_import_worker
+from xgpu.frontend.hlo_lines import instruction_places, root_place
 from xgpu.frontend.mlir_text import check_text, parse_module
 from xgpu.frontend.signature import Source, make_source, module_name
 
@@ -18,6 +19,7 @@ _ENTRY = re.compile(r"^\s*ENTRY\b", re.MULTILINE)
 _HAD_ENTRY = re.compile(r"^\s*HloModule\b.*\bentry_computation_layout=", re.MULTILINE)
 _UNKNOWN = re.compile(r'"mhlo\.unknown"\(.*loc\((#\w+|"[^"]*")\)')
 """What XLA's importer writes for an instruction that it knows no form of, and the location that has its name."""
+_WRONG_RESULT = re.compile(r"function result type .* in function @([\w.-]+)")
 _PARSE_ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
 _CHECK_FAILURE = re.compile(r"^F\d+ [^\]\n]*\] (.*)$", re.MULTILINE)
 
@@ -28,12 +30,15 @@ def from_hlo_text(text: str, filename: str = "<text>", name: str = "program") ->
     Raises InvalidInput with file, line and column where XLA's parser gives them, and what ``normalize`` raises.
     """
     imported = _import_hlo(text, filename)
+    places = instruction_places(text, filename)
     if (unknown := _UNKNOWN.search(imported)) is not None:
-        instruction = _instruction(text, imported, unknown.group(1))
-        raise Unsupported(
-            f"the HLO instruction {instruction} is not supported: it has no form in StableHLO", SourceLocation(filename)
-        )
-    module = parse_module(imported, filename)
+        name, instruction = _instruction(text, imported, unknown.group(1))
+        reason = f"the HLO instruction {instruction} is not supported: it has no form in StableHLO"
+        raise Unsupported(reason, places.get(name, SourceLocation(filename)))
+    try:
+        module = parse_module(imported, filename, places)
+    except InvalidInput as error:
+        raise _at_root(error, text, filename) from None
     return make_source(module, module_name(module, name), filename)
 
 
@@ -70,15 +75,23 @@ def _import_hlo(text: str, filename: str) -> str:
     raise ToolError(f"XLA's HLO importer failed: {done.stderr.decode(errors='replace').strip()}")
 
 
-def _instruction(text: str, imported: str, location: str) -> str:
-    """Return opcode and name of the instruction of HLO text whose location in the imported text is ``location``."""
+def _instruction(text: str, imported: str, location: str) -> tuple[str, str]:
+    """Return the name, and opcode and name, of the instruction whose location in the imported text is ``location``."""
     if location.startswith("#"):
         defined = re.search(rf'^{location} = loc\("([^"]*)"', imported, re.MULTILINE)
         name = defined.group(1) if defined else ""
     else:
         name = location.strip('"')
     opcode = re.search(rf"(?:^|\s)%?{re.escape(name)}\s*=\s.*?\s([a-z][a-z-]*)\(", text)
-    return f"'{opcode.group(1)}' ('{name}')" if opcode else f"'{name}'"
+    return name, f"'{opcode.group(1)}' ('{name}')" if opcode else f"'{name}'"
+
+
+def _at_root(error: InvalidInput, text: str, filename: str) -> InvalidInput:
+    """Return the error, placed at the root of the computation that it names if it has no line: returns have none."""
+    function = _WRONG_RESULT.search(error.message)
+    if function is None or error.location is None or error.location.line:
+        return error
+    return InvalidInput(error.message, root_place(text, filename, function.group(1)) or error.location)
 
 
 def _parse_error(message: str, place: SourceLocation) -> InvalidInput:

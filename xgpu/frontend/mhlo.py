@@ -5,7 +5,8 @@ from math import prod
 from typing import Any
 
 from xgpu import ir
-from xgpu.frontend.source_location import unsupported
+from xgpu.errors import InvalidInput
+from xgpu.frontend.source_location import source_of, unsupported
 
 # Functions that MHLO shares with CHLO.
 _CHLO_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
@@ -15,7 +16,8 @@ def rewrite_mhlo(module: ir.Module) -> None:
     """Unwrap fusions and rewrite the MHLO operations that an HLO import leaves, in place and in linear time.
 
     Operations that both dialects have are left to the pass ``hlo-legalize-to-stablehlo``.
-    Raises Unsupported for a bitcast that is no reordering of the same bits in elements of one width.
+    Raises Unsupported for a bitcast that is no reordering of the same bits in elements of one width, and InvalidInput
+    for a fusion whose operands are not what its computation takes.
     """
     found: list[ir.Operation] = []
 
@@ -53,6 +55,10 @@ def is_row_major(minor_to_major: Sequence[int], shape: Sequence[int]) -> bool:
 
 def _unwrap_fusion(op: ir.Operation) -> None:
     block = op.regions[0].blocks[0]
+    taken, given = ([str(value.type) for value in values] for values in (block.arguments, op.operands))
+    if taken != given:
+        message = f"a fusion's computation takes ({', '.join(taken)}), but its operands are ({', '.join(given)})"
+        raise InvalidInput(message, source_of(op))
     for argument, operand in zip(block.arguments, op.operands, strict=True):
         argument.replace_all_uses_with(operand)
     *body, terminator = (inner.operation for inner in block.operations)

@@ -1,6 +1,7 @@
 """Parses MLIR text safely: every error has a place in the file, and no text can crash the parser."""
 
 import re
+from collections.abc import Mapping
 
 from xgpu import ir
 from xgpu.errors import InvalidInput, SourceLocation
@@ -15,21 +16,25 @@ _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=|[\[({<]|[\])}>]')
 _AFFINE = re.compile(r"affine_(?:map|set)\s*<([^\n]*)")
 
 
-def parse_module(text: str, filename: str) -> ir.Module:
+def parse_module(text: str, filename: str, places: Mapping[str, SourceLocation] | None = None) -> ir.Module:
     """Parse MLIR text of any level in a new context from ``ir.make_context``.
 
     Locations name ``filename``. Operations at the top of the text are put into a module, as mlir-opt does.
+    ``places`` says where operations are whose location in the text is but a name.
     Raises InvalidInput at the line and column of an error.
     """
     check_text(text, filename)
     context = ir.make_context()
     try:
-        return _parse(text, filename, context)
+        module = _parse(text, filename, context)
     except ir.MLIRError as error:
         diagnostics = error.error_diagnostics
         if not diagnostics:
             raise InvalidInput(str(error), SourceLocation(filename)) from None
-        raise _diagnosed(diagnostics[0], filename) from None
+        raise _diagnosed(diagnostics[0], filename, places or {}) from None
+    if places:
+        _place(module, places)
+    return module
 
 
 def check_text(text: str, filename: str) -> None:
@@ -58,10 +63,10 @@ def check_text(text: str, filename: str) -> None:
             raise InvalidInput(f"affine map longer than {MAX_AFFINE_LINE} characters", SourceLocation(filename, line))
 
 
-def _diagnosed(diagnostic: ir.DiagnosticInfo, filename: str) -> InvalidInput:
+def _diagnosed(diagnostic: ir.DiagnosticInfo, filename: str, places: Mapping[str, SourceLocation]) -> InvalidInput:
     """Return the error for a diagnostic, at its line, or else naming the instruction that it is about."""
-    place = source_of(diagnostic.location)
     name = name_of(diagnostic.location)
+    place = source_of(diagnostic.location) or places.get(name or "")
     if place is None:
         message = f"{diagnostic.message} (in '{name}')" if name else diagnostic.message
         return InvalidInput(message, SourceLocation(filename))
@@ -101,3 +106,16 @@ def _named(module: ir.Module, filename: str) -> ir.Module:
 
     module.operation.walk(rename)
     return module
+
+
+def _place(module: ir.Module, places: Mapping[str, SourceLocation]) -> None:
+    """Give operations whose location is but a name the place of that name."""
+
+    def place(op: ir.Operation) -> ir.WalkResult:
+        location = op.location
+        if isinstance(location, ir.NameLoc) and (found := places.get(location.name_str)) and not source_of(location):
+            line = ir.Location.file(found.file, found.line, found.column, op.context)
+            op.location = ir.Location.fused([location, line], context=op.context)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(place)

@@ -49,7 +49,7 @@ def unsupported(op: ir.Operation | ir.OpView, reason: str) -> Unsupported:
     types = ", ".join(str(result.type) for result in operation.results) or "no result"
     source = source_of(operation)
     name = name_of(operation)
-    # HLO text without metadata has no lines, but its instruction names find the place as well.
+    # What XLA imported may have names and no lines; a name finds the place as well.
     instruction = f" ('{name}')" if source is None and name else ""
     return Unsupported(f"{operation.name}{instruction} of type {types}: {reason}", source)
 

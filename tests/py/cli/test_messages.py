@@ -93,7 +93,7 @@ def test_wrong_usage(xgpu: Callable[..., Any], arguments: str, message: str) -> 
         ("add.hlo --arg f32[9]", "xgpu: error: argument 0 (x) is f32[8], but f32[9] was given\n"),
         ("add.hlo --arg f32[8] --arg f32[8]", "xgpu: error: m takes 1 arguments, but 2 were given\n"),
         ("truncated.hlo", "truncated.hlo:2:49: error: "),
-        ("shapes.hlo", "shapes.hlo: error: "),
+        ("shapes.hlo", "shapes.hlo:2:59: error: "),
         ("undeclared.mlir", "undeclared.mlir:2:10: error: use of undeclared SSA value name\n  return %y"),
         ("unknown.mlir", "unknown.mlir:2:3: error: foo.bar of type no result: not a StableHLO operation\n"),
         ("dynamic.mlir", "dynamic.mlir:1:1: error: ... the shape of tensor<?xf32> is dynamic"),

@@ -95,8 +95,8 @@ METADATA = 'metadata={op_name="add" source_file="x.py" source_line=9}'
     [
         (ROOT + "f32[4] adsd(a, a)\n}", "t.hlo:4:18: expects opcode but sees: adsd"),
         (ROOT + "f32[4] add(a, c)\n}", "t.hlo:4:"),
-        # Errors that MLIR's verifier finds are at the line of the metadata, or else name the instruction.
-        (ROOT + "f32[5] add(a, a)\n}", "t.hlo: 'stablehlo.add' op requires the same shape"),
+        # Errors that MLIR's verifier finds are at the line of the metadata, or else of the instruction.
+        (ROOT + "f32[5] add(a, a)\n}", "t.hlo:4:2: 'stablehlo.add' op requires the same shape"),
         (ROOT + f"f32[5] add(a, a), {METADATA}\n}}", "x.py:9: 'stablehlo.add' op requires the same shape"),
         # The importer aborts on these two: they must not take the compiler's process with them.
         (TEXT.partition("\n\n%fused")[0], "t.hlo: the HLO text has no ENTRY computation; is the file complete?"),
@@ -104,13 +104,13 @@ METADATA = 'metadata={op_name="add" source_file="x.py" source_line=9}'
         (TEXT.partition("ENTRY")[0], "t.hlo: the HLO text has no ENTRY computation"),
         (
             "HloModule m\nENTRY e { ROOT seed = u64[2] rng-get-and-update-state(), delta=4 }",
-            "t.hlo: mhlo.xla.rng_get_and_update_state ('seed'): operation not supported",
+            "t.hlo:2:11: mhlo.xla.rng_get_and_update_state: operation not supported",
         ),
         (
             "e { a = f8e4m3fn[8,32] parameter(0) b = f8e4m3fn[32,8] parameter(1) s = f8e8m0fnu[8,1] parameter(2) "
             "t = f8e8m0fnu[1,8] parameter(3)\n ROOT product = f32[8,8] scaled-dot(a, b, s, t), "
             "lhs_contracting_dims={1}, rhs_contracting_dims={0} }",
-            "t.hlo: the HLO instruction 'scaled-dot' ('product') is not supported",
+            "t.hlo:2:2: the HLO instruction 'scaled-dot' ('product') is not supported",
         ),
         ("", "t.hlo"),
         ("HloModule \0", "t.hlo:1: the text contains a null byte"),
@@ -122,12 +122,43 @@ def test_invalid_text(text, message):
     assert message in str(caught.value)
 
 
-def test_an_instruction_without_metadata_is_named():
-    with pytest.raises(InvalidInput, match=r"\(in 'b'\)$"):
-        from_hlo_text(ROOT + "f32[5] add(a, a)\n}", "t.hlo")
+ADD = "HloModule m\n\nadd {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n\n"
+ENTRY = "ENTRY main {\n  a = f32[8,4] parameter(0)\n  b = f32[4] parameter(1)\n"
 
 
-def test_an_operation_that_cannot_be_compiled_is_named():
+@pytest.mark.parametrize(
+    ("instructions", "message"),
+    [
+        ("ROOT c = f32[4] dot(a, b), lhs_contracting_dims={0}, rhs_contracting_dims={0}\n", "12:3: contracting dim"),
+        (
+            "c = f32[] constant(0)\nROOT d = f32[4] reduce(a, c), dimensions={1}, to_apply=add\n",
+            "13:1: .*inferred type",
+        ),
+        ("ROOT c = f32[8,4] slice(a), slice={[0:9],[0:4]}\n", "12:3: limit index 9 is larger"),
+        # Return has no name of its own.
+        (
+            "c = (f32[8,4], f32[4]) tuple(a, b)\nROOT d = f32[8,4] get-tuple-element(c), index=1\n",
+            "13:1: type of return",
+        ),
+        (
+            "ROOT c = f32[4] fusion(b), kind=kLoop, calls=add\n",
+            r"12:3: .* takes \(tensor<f32>, .* are \(tensor<4xf32>\)",
+        ),
+    ],
+    ids=["dot", "reduce", "slice", "return", "fusion"],
+)
+def test_shapes_that_do_not_fit_are_found_at_their_line(instructions, message):
+    with pytest.raises(InvalidInput, match=rf"^t\.hlo:{message}"):
+        from_hlo_text(f"{ADD}{ENTRY}  {instructions}}}\n", "t.hlo")
+
+
+def test_operations_are_at_the_lines_of_their_instructions():
+    text = f"{ADD}{ENTRY}  c = f32[] constant(1)\n  ROOT d = f32[8] reduce(a, c), dimensions={{1}}, to_apply=add\n}}\n"
+    places = {op.operation.name: str(source_of(op)) for op in main_ops(from_hlo_text(text, "t.hlo"))[:-1]}
+    assert places == {"stablehlo.constant": "t.hlo:12:3", "stablehlo.reduce": "t.hlo:13:3"}
+
+
+def test_an_operation_that_cannot_be_compiled_has_a_line():
     text = "HloModule m\nENTRY e {\n a = f32[4] parameter(0)\n t = token[] after-all()\n ROOT b = f32[4] abs(a)\n}"
-    with pytest.raises(Unsupported, match=r"^t\.hlo: stablehlo\.after_all \('t'\) of type !stablehlo\.token: tokens"):
+    with pytest.raises(Unsupported, match=r"^t\.hlo:4:2: stablehlo\.after_all of type !stablehlo\.token: tokens"):
         from_hlo_text(text, "t.hlo")
