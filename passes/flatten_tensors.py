@@ -8,6 +8,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import map_attribute
 from xgpu.dialects.threads import AtomicRmwOp, PredicatedExtractOp, PredicatedInsertOp
 from xgpu.errors import Unsupported
+from xgpu.frontend.source_location import source_of
 from xgpu.indexing.affine import dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -91,7 +92,7 @@ class _Flattener:
         flat: ir.Type | None = None
         if isinstance(type_, ir.RankedTensorType) and type_.rank != 1:
             if not type_.has_static_shape:
-                raise Unsupported(f"{op.location}: '{op.name}': expected tensors of static shape, got {type_}")
+                raise Unsupported(f"'{op.name}': expected tensors of static shape, got {type_}", source_of(op))
             flat = ir.RankedTensorType.get([prod(type_.shape)], type_.element_type)
         self._flat[type_] = flat
         return flat

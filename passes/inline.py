@@ -7,6 +7,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp, PureCallOp
 from xgpu.errors import InvalidInput
+from xgpu.frontend.source_location import source_of
 from xgpu.passes.base import Pass, function_name, functions
 from xgpu.passes.regions import body_of, move_body, replace_op
 
@@ -152,7 +153,8 @@ class _Inliner:
                 elif callee in state:
                     names = [name for name, _ in path]
                     cycle = [*names[names.index(callee) :], callee]
-                    raise InvalidInput(f"functions call each other in a cycle: {' -> '.join(f'@{n}' for n in cycle)}")
+                    problem = f"functions call each other in a cycle: {' -> '.join(f'@{n}' for n in cycle)}"
+                    raise InvalidInput(problem, source_of(self._functions[callee].op))
                 else:
                     path.append((callee, iter(self._functions[callee].calls)))
         return order

@@ -5,6 +5,7 @@ from typing import Literal
 
 from xgpu import ir
 from xgpu.errors import CompilerError
+from xgpu.frontend.source_location import source_of
 from xgpu.passes.arith_builder import element_type, like
 
 Target = Literal["nvvm", "host"]
@@ -86,7 +87,9 @@ def integer_attribute(value: int, type_: ir.Type) -> ir.Attribute:
     element = element_type(type_)
     bits = ir.IntegerType(element).width
     if not -(1 << (bits - 1)) <= value < 1 << bits:
-        raise CompilerError(f"pass 'lower-to-llvm': the constant {value} does not fit i{bits}, the width of index")
+        problem = f"pass 'lower-to-llvm': the constant {value} does not fit i{bits}, the width of index"
+        where = ir.Location.current
+        raise CompilerError(problem, source_of(where) if where else None)
     # The attribute takes a signed number of 64 bits.
     value &= (1 << bits) - 1
     signed = value - (1 << bits) if value >> (bits - 1) else value

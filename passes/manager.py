@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xgpu import ir
+from xgpu.dialects.base import Problem
 from xgpu.dialects.verify import problems
 from xgpu.errors import CompilerError, XgpuError
+from xgpu.frontend.source_location import source_of
 from xgpu.passes.base import Pass
 
 
@@ -80,15 +82,18 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
 
 
 class InvalidIR(Exception):
-    """A module that does not verify. Its text names the operation, what was expected and what was found."""
+    """A module that does not verify. Its text names the operation, what was expected and what was found, and where."""
+
+    def __init__(self, problem: Problem):
+        super().__init__(f"{problem.message}\n  in: {problem.op}")
+        self.location = source_of(problem.op)
 
 
 def verify(module: ir.Module) -> None:
     """Raise `InvalidIR` (ours) or `ir.MLIRError` (MLIR's) if ``module`` does not verify."""
     module.operation.verify()
     if found := problems(module):
-        first = found[0]
-        raise InvalidIR(f"{first.op.location}: {first.message}\n  in: {first.op}")
+        raise InvalidIR(found[0])
 
 
 def _failure(error: Exception, steps: Sequence[Step], original: ir.Operation) -> CompilerError:
@@ -98,4 +103,6 @@ def _failure(error: Exception, steps: Sequence[Step], original: ir.Operation) ->
         file.write(f"// RUN: xgpu-opt %s -p '{pipeline}'\n{original}")
     reported = isinstance(error, ir.MLIRError | InvalidIR)
     reason = str(error) if reported else f"{type(error).__name__}: {error}"
-    return CompilerError(f"pass '{steps[-1]}' failed: {reason}\nto repeat: xgpu-opt {file.name} -p '{pipeline}'")
+    location = error.location if isinstance(error, InvalidIR) else None
+    repeat = f"to repeat: xgpu-opt {file.name} -p '{pipeline}'"
+    return CompilerError(f"pass '{steps[-1]}' failed: {reason}\n{repeat}", location)

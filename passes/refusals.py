@@ -9,8 +9,7 @@ from xgpu.frontend.source_location import source_of
 
 def refuse(pass_name: str, op: ir.Operation, message: str) -> NoReturn:
     """Raise `CompilerError`: an earlier pass, or who wrote the IR by hand, left what this pass does not take."""
-    source = source_of(op)
-    raise CompilerError(f"{f'{source}: ' if source else ''}pass '{pass_name}': '{op.name}': {message}")
+    raise CompilerError(f"pass '{pass_name}': '{op.name}': {message}", source_of(op))
 
 
 def refuse_type(op: ir.Operation, what: str, type_: ir.Type) -> NoReturn:

@@ -13,7 +13,7 @@ from typing import Any
 from xgpu import ir
 from xgpu.compiler import Kernel
 from xgpu.device import device
-from xgpu.errors import InvalidInput, XgpuError
+from xgpu.errors import XgpuError
 from xgpu.options import Options
 
 
@@ -29,12 +29,10 @@ def _build(request: dict[str, Any]) -> dict[str, Any]:
 
 def _described(error: Exception) -> dict[str, Any]:
     """Return what it takes to raise an error again."""
-    if isinstance(error, InvalidInput):
+    if isinstance(error, XgpuError):
         location = asdict(error.location) if error.location else None
         return {"type": type(error).__name__, "message": error.message, "location": location}
-    if isinstance(error, XgpuError):
-        return {"type": type(error).__name__, "message": str(error)}
-    return {"type": "CompilerError", "message": f"{type(error).__name__}: {error}"}
+    return {"type": "CompilerError", "message": f"{type(error).__name__}: {error}", "location": None}
 
 
 def main() -> None:

@@ -3,10 +3,6 @@
 from dataclasses import dataclass, field
 
 
-class XgpuError(Exception):
-    """Base of every error that xgpu raises on purpose; the commands print it as one diagnostic and exit with 1."""
-
-
 @dataclass(frozen=True)
 class SourceLocation:
     """A place in the user's source. ``line`` and ``column`` count from 1; 0 means unknown.
@@ -25,19 +21,23 @@ class SourceLocation:
         return f"{self.file}:{self.line}:{self.column}" if self.column else f"{self.file}:{self.line}"
 
 
-class InvalidInput(XgpuError):
-    """The input itself is wrong: text that does not parse, a missing file, shapes that do not fit, an unknown pass.
+class XgpuError(Exception):
+    """Base of every error that xgpu raises on purpose; the commands print it as one diagnostic and exit with 1.
 
     ``location`` is where in the user's source, if known; it is printed before the message as ``file:line:col``.
     """
 
     def __init__(self, message: str, location: SourceLocation | None = None):
-        super().__init__(message)
+        super().__init__(message, location)
         self.message = message
         self.location = location
 
     def __str__(self) -> str:
         return f"{self.location}: {self.message}" if self.location else self.message
+
+
+class InvalidInput(XgpuError):
+    """The input itself is wrong: text that does not parse, a missing file, shapes that do not fit, an unknown pass."""
 
 
 class Unsupported(InvalidInput):
@@ -86,12 +86,10 @@ class KernelFault(CompilerError):
     """A kernel of ours did what no GPU defines, found by running it on the host: ``faults`` says what, and where."""
 
     def __init__(self, kernel: str, faults: tuple[Fault, ...]):
-        super().__init__(kernel, faults)
+        super().__init__("\n".join(f"kernel '{kernel}': {fault}" for fault in faults))
+        self.args = (kernel, faults)
         self.kernel = kernel
         self.faults = faults
-
-    def __str__(self) -> str:
-        return "\n".join(f"kernel '{self.kernel}': {fault}" for fault in self.faults)
 
 
 class ToolError(XgpuError):

@@ -168,10 +168,8 @@ def _built(answer: dict[str, Any]) -> Built:
 def _error(described: dict[str, Any]) -> XgpuError:
     """Return the error that a process described."""
     kind = getattr(errors, described["type"], CompilerError)
-    if issubclass(kind, InvalidInput):
-        location = described["location"]
-        return kind(described["message"], SourceLocation(**location) if location else None)
-    error: XgpuError = kind(described["message"])
+    location = described["location"]
+    error: XgpuError = kind(described["message"], SourceLocation(**location) if location else None)
     return error
 
 

@@ -79,6 +79,7 @@ def test_jit_on_the_host(jobs):
         Unsupported("stablehlo.foo: no", SourceLocation("x.py", 3, 4)),
         InvalidInput("no"),
         CompilerError("a pass failed"),
+        CompilerError("a pass failed", SourceLocation("x.mlir", 3, 4)),
         ValueError("bad"),
     ],
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from xgpu import ir
-from xgpu.errors import InvalidInput, KernelFault, SourceLocation, XgpuError
+from xgpu.errors import KernelFault, SourceLocation, XgpuError
 from xgpu.frontend.source_location import source_of
 
 PARSED_NAME = "-"
@@ -83,9 +83,7 @@ def _file_of(location: ir.Location) -> SourceLocation | None:
 
 def from_error(error: XgpuError, sources: Sources) -> Diagnostic:
     """Convert an error of xgpu's; one of several faults has `from_faults`."""
-    if isinstance(error, InvalidInput):
-        return Diagnostic("error", sources.in_text(error.message), sources.named(error.location))
-    return Diagnostic("error", sources.in_text(str(error)))
+    return Diagnostic("error", sources.in_text(error.message), sources.named(error.location))
 
 
 def from_faults(error: KernelFault, sources: Sources) -> list[Diagnostic]:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from xgpu import ir
 from xgpu.errors import CompilerError
+from xgpu.frontend.source_location import source_of
 from xgpu.target.llvm_functions import function_attributes, function_header, linkage
 from xgpu.target.llvm_ops import Instruction, instruction_for
 from xgpu.target.llvm_types import TypePrinter, Value, constant, large_table, quote, symbol
@@ -286,8 +287,7 @@ class _FunctionWriter:
 
 def _located(op: ir.Operation, error: CompilerError) -> CompilerError:
     """Return ``error`` with the operation and its location named."""
-    location = str(op.location).removeprefix("loc(").removesuffix(")")
-    return CompilerError(f"{location}: in '{op.name}': {error}")
+    return CompilerError(f"in '{op.name}': {error.message}", source_of(op))
 
 
 def _enum(op: ir.Operation, name: str) -> int:

@@ -132,6 +132,32 @@ def test_a_pass_of_ours_that_cannot_handle_the_input(opt: Callable[..., Any], mo
     assert outcome.err == "<stdin>:2:3: error: this is too much\n  func.func private @f() }\n  ^\n"
 
 
+def test_what_a_pass_of_ours_refuses_is_pointed_at_in_the_whole_file(opt: Callable[..., Any], tmp_path: Path) -> None:
+    text = f"{EMPTY}// -----\nfunc.func @f(%x: f32) -> f32 {{\n  %0 = math.exp %x : f32\n  return %0 : f32\n}}\n"
+    line = text[: text.index("math.exp")].count("\n") + 1
+    message = f":{line}:8: error: pass 'lower-to-llvm': 'math.exp': has no lowering"
+    options = ("-p", "lower-to-llvm", "--split-input-file")
+    assert opt(*options, stdin=text).err.startswith(f"<stdin>{message}")
+    file = tmp_path / "f.mlir"
+    file.write_text(text)
+    assert opt(*options, file).err.startswith(f"{file}{message}")
+
+
+def test_what_a_pass_of_ours_made_wrong_is_pointed_at(opt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from xgpu import ir
+    from xgpu.passes.set_level import SetLevel
+
+    def spoil(self: object, module: Any) -> None:
+        function = module.body.operations[0]
+        with ir.InsertionPoint.at_block_begin(function.regions[0].blocks[0]), function.location:
+            ir.Operation.create("xgpu.no")
+
+    monkeypatch.setattr(SetLevel, "apply", spoil)
+    outcome = opt("-p", "set-level", stdin="module {\n func.func @f() { return } }")
+    assert outcome.err.startswith("<stdin>:2:2: error: pass 'set-level' failed: 'xgpu.no' is not an operation of")
+    Path(re.findall(r"xgpu-opt (/\S+)", outcome.err)[0]).unlink()
+
+
 @pytest.mark.parametrize("verify", ["true", "false"])
 def test_verification_after_each_pass(opt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, verify: str) -> None:
     from xgpu.passes.set_level import SetLevel

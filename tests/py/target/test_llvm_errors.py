@@ -35,7 +35,7 @@ def test_operation(context: ir.Context, body: str, expected: str) -> None:
     terminator = "" if "^a" in body else "llvm.return"
     message = refusal(f"llvm.func @f(%i: i32) {{ {body}\n {terminator} }}")
     assert expected in message
-    assert '"-":' in message
+    assert message.startswith("-:")
 
 
 def test_parameter_type(context: ir.Context) -> None:

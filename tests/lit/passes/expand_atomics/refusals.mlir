@@ -17,7 +17,7 @@ func.func @complex128_computed(%p: !llvm.ptr<1>, %x: i128) {
 // -----
 
 func.func @used(%p: !llvm.ptr<1>, %x: f16) -> f16 {
-  // expected-error @unknown {{'llvm.atomicrmw': expected no use of its result}}
+  // expected-error @below {{'llvm.atomicrmw': expected no use of its result}}
   %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, f16) -> f16
   return %0 : f16
 }

@@ -11,7 +11,7 @@ func.func @six_bits(%x: f6E3M2FN) -> f32 {
 // -----
 
 func.func @mode(%x: f32) -> bf16 {
-  // expected-error @unknown {{'arith.truncf': expected to round to nearest, got rounding mode}}
+  // expected-error @below {{'arith.truncf': expected to round to nearest, got rounding mode}}
   %y = arith.truncf %x toward_zero : f32 to bf16
   return %y : bf16
 }

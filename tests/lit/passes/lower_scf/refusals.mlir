@@ -3,7 +3,7 @@
 // RUN: xgpu-opt %s -p lower-scf --split-input-file --verify-diagnostics
 
 func.func @other_region(%x: index) -> i32 {
-  // expected-error @unknown {{'scf.index_switch': expected scf.for, scf.if, scf.while}}
+  // expected-error @below {{'scf.index_switch': expected scf.for, scf.if, scf.while}}
   %r = scf.index_switch %x -> i32
   case 2 {
     %c = arith.constant 2 : i32
@@ -20,7 +20,7 @@ func.func @other_region(%x: index) -> i32 {
 
 func.func @word(%n: index) {
   %c0 = arith.constant 0 : index
-  // expected-error @unknown {{'scf.for': expected xgpu.unroll to be one of full, none, got 'twice'}}
+  // expected-error @below {{'scf.for': expected xgpu.unroll to be one of full, none, got 'twice'}}
   scf.for %i = %c0 to %n step %n {
   } {xgpu.unroll = "twice"}
   return

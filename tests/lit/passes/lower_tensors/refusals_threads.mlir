@@ -6,7 +6,7 @@ func.func @reads_before_the_barrier(%i: index, %x: f32) -> f32 attributes {xgpu.
   %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
   %u = tensor.insert %x into %t[%i] : tensor<8xf32>
   %s = "xgpu.sync_threads"(%u) : (tensor<8xf32>) -> tensor<8xf32>
-  // expected-error @unknown {{'tensor.extract': uses an old value of tile 0, whose memory was updated before}}
+  // expected-error @below {{'tensor.extract': uses an old value of tile 0, whose memory was updated before}}
   %y = tensor.extract %u[%i] : tensor<8xf32>
   return %y : f32
 }
@@ -15,7 +15,7 @@ func.func @reads_before_the_barrier(%i: index, %x: f32) -> f32 attributes {xgpu.
 
 func.func @in_a_conditional(%c: i1) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   scf.if %c {
-    // expected-error @unknown {{'xgpu.allocate_shared': expected to be executed once by every thread: directly in the function's body}}
+    // expected-error @below {{'xgpu.allocate_shared': expected to be executed once by every thread: directly in the function's body}}
     %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
   }
   return
@@ -23,7 +23,7 @@ func.func @in_a_conditional(%c: i1) attributes {xgpu.kernel, xgpu.inputs = 0 : i
 
 // -----
 
-// expected-error @unknown {{'func.func': expected tiles to be allocated by the kernel alone}}
+// expected-error @below {{'func.func': expected tiles to be allocated by the kernel alone}}
 func.func @no_kernel() {
   %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
   return
@@ -32,14 +32,14 @@ func.func @no_kernel() {
 // -----
 
 func.func @synchronizes_an_output(%o: tensor<8xf32>) -> tensor<8xf32> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
-  // expected-error @unknown {{'xgpu.sync_threads': expected tiles that the function allocates, got parameter 0 of @synchronizes_an_output}}
+  // expected-error @below {{'xgpu.sync_threads': expected tiles that the function allocates, got parameter 0 of @synchronizes_an_output}}
   %s = "xgpu.sync_threads"(%o) : (tensor<8xf32>) -> tensor<8xf32>
   return %s : tensor<8xf32>
 }
 
 // -----
 
-// expected-error @unknown {{expected @returns_a_tile to return nothing, got tile 0}}
+// expected-error @below {{expected @returns_a_tile to return nothing, got tile 0}}
 func.func @returns_a_tile() -> tensor<8xf32> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
   return %t : tensor<8xf32>
@@ -49,7 +49,7 @@ func.func @returns_a_tile() -> tensor<8xf32> attributes {xgpu.kernel, xgpu.input
 
 func.func @barrier_in_a_branch(%c: i1) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
-  // expected-error @unknown {{'scf.if': an update of tile 0 in its body is not among its results}}
+  // expected-error @below {{'scf.if': an update of tile 0 in its body is not among its results}}
   scf.if %c {
     %s = "xgpu.sync_threads"(%t) : (tensor<8xf32>) -> tensor<8xf32>
   }
@@ -60,7 +60,7 @@ func.func @barrier_in_a_branch(%c: i1) attributes {xgpu.kernel, xgpu.inputs = 0 
 
 func.func @reads_aliased_input(%a: tensor<8xf32>, %o: tensor<8xf32>, %i: index) -> tensor<8xf32>
     attributes {xgpu.kernel, xgpu.inputs = 1 : i64, xgpu.aliases = array<i64: 0>} {
-  // expected-error @unknown {{'tensor.extract': reads parameter 0 of @reads_aliased_input, which is updated in place as an output}}
+  // expected-error @below {{'tensor.extract': reads parameter 0 of @reads_aliased_input, which is updated in place as an output}}
   %x = tensor.extract %a[%i] : tensor<8xf32>
   %r = tensor.insert %x into %o[%i] : tensor<8xf32>
   return %r : tensor<8xf32>
@@ -69,7 +69,7 @@ func.func @reads_aliased_input(%a: tensor<8xf32>, %o: tensor<8xf32>, %i: index) 
 // -----
 
 func.func @updates_an_input(%a: tensor<8xi32>, %i: index) attributes {xgpu.kernel, xgpu.inputs = 1 : i64} {
-  // expected-error @unknown {{'xgpu.atomic_rmw': updates parameter 0 of @updates_an_input, which is read-only}}
+  // expected-error @below {{'xgpu.atomic_rmw': updates parameter 0 of @updates_an_input, which is read-only}}
   %0 = "xgpu.atomic_rmw"(%a, %i) ({
   ^bb0(%old: i32):
     "xgpu.yield"(%old) : (i32) -> ()
@@ -82,7 +82,7 @@ func.func @updates_an_input(%a: tensor<8xi32>, %i: index) attributes {xgpu.kerne
 func.func @reads_what_it_updates(%o: tensor<8xi32>, %i: index) -> tensor<8xi32> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %0 = "xgpu.atomic_rmw"(%o, %i) ({
   ^bb0(%old: i32):
-    // expected-error @unknown {{'tensor.extract': uses an old value of parameter 0}}
+    // expected-error @below {{'tensor.extract': uses an old value of parameter 0}}
     %x = tensor.extract %o[%i] : tensor<8xi32>
     "xgpu.yield"(%x) : (i32) -> ()
   }) : (tensor<8xi32>, index) -> tensor<8xi32>
