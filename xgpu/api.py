@@ -49,6 +49,7 @@ class Compiled:
         self.main = program.main
         self.timings = times
         self.planned = planned
+        self._make_on_cpu: Callable[[], Compiled] | None = None
         if level is not None:
             compile_kernels(self.kernels, level)
 
@@ -59,7 +60,19 @@ class Compiled:
         """Compile a program of level ``stablehlo``. Many kernels are compiled to ``level``, see `compile_kernels`."""
         with timed(times, "plan"):
             planned = plan(source.module, target, options)
-        return cls(source, planned, emit_program(planned, target, options, times), times, level)
+        compiled = cls(source, planned, emit_program(planned, target, options, times), times, level)
+        if (on_cpu := source.on_cpu) is not None:
+            compiled._make_on_cpu = lambda: cls.from_source(on_cpu(), target, options, times, None)
+        return compiled
+
+    @property
+    def on_cpu(self) -> "Compiled":
+        """The program that runs on the processor: this one, unless it calls code that only a GPU has."""
+        return self._made_on_cpu or self
+
+    @cached_property
+    def _made_on_cpu(self) -> "Compiled | None":
+        return None if self._make_on_cpu is None else self._make_on_cpu()
 
     @property
     def arguments(self) -> tuple[ArgumentSpec, ...]:
@@ -156,7 +169,7 @@ class Compiled:
                 results = jax.jit(lambda *tracers: call_program(self, tracers))(*on_device)
                 return [np.asarray(result) for result in results]
             except jax.errors.JaxRuntimeError as error:
-                # For example, what JAX makes of a decomposition for a GPU is a call of a library that only runs there.
+                # For example, text may call a library that only runs on a GPU.
                 reason = str(error).partition("\n")[0]
                 raise ToolError(f"XLA cannot run the program on {target.platform}: {reason}") from error
 
@@ -172,7 +185,7 @@ class Compiled:
 
     @cached_property
     def _reference(self) -> Reference:
-        return Reference(self._program())
+        return Reference(self.on_cpu._program())
 
     def reference(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
         """Run on one array per argument with XLA on the CPU, and return one array per result."""

@@ -1,10 +1,14 @@
-"""JAX functions to the ``stablehlo`` level, lowered for CUDA in this process; no GPU is needed."""
+"""JAX functions to the ``stablehlo`` level, lowered for CUDA in this process; no GPU is needed.
+
+What JAX has library calls for (linear algebra) becomes calls of cuSOLVER, which only a GPU can run: a program with such
+calls is lowered for the processor as well, when it is asked to run there.
+"""
 
 import inspect
 import io
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +43,7 @@ def from_jax(
     Arguments are arrays, scalars, ``jax.ShapeDtypeStruct``, specifications such as ``"f32[8,128]"``, or trees of
     them; static arguments are passed as they are. Every leaf becomes an argument of the program, used or not.
     A specification of 64-bit elements turns JAX's 64-bit mode on for the trace, since JAX would narrow it otherwise.
+    If the program calls code that only CUDA may have, ``on_cpu`` of the result makes it anew for the processor.
 
     Raises InvalidInput, with the user's line, for an exception while tracing, Unsupported for a callback into Python,
     and what ``normalize`` raises.
@@ -47,7 +52,7 @@ def from_jax(
     args, kwargs, wide = _abstract_arguments(arguments, keyword_arguments or {}, *static)
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        with jax.enable_x64(True) if wide else nullcontext():
+        with jax.enable_x64(wide):
             jitted = jax.jit(
                 function, keep_unused=True, static_argnums=tuple(static_argnums), static_argnames=tuple(static_argnames)
             )
@@ -55,19 +60,45 @@ def from_jax(
             refuse_callbacks(traced.jaxpr.jaxpr, _LIBRARY_PREFIXES)
             if traced.jaxpr.effects:
                 raise _side_effects(function, name, traced.jaxpr.effects)
-            lowered = traced.lower(lowering_platforms=("cuda",), _private_parameters=lowering_parameters())
-        bytecode = io.BytesIO()
-        lowered.compiler_ir("stablehlo").operation.write_bytecode(bytecode)
     except (XgpuError, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise user_error(error, f"tracing {name}") from error
+    source = _lowered(traced, name, "cuda", wide)
+    return replace(source, on_cpu=lambda: _lowered(traced, name, "cpu", wide)) if _calls_code(source.module) else source
+
+
+def _lowered(traced: Any, name: str, platform: str, wide: bool) -> Source:
+    """Lower a function that was traced in JAX's 64-bit mode, or without it."""
+    bytecode = io.BytesIO()
+    try:
+        with jax.enable_x64(wide):
+            lowered = traced.lower(lowering_platforms=(platform,), _private_parameters=lowering_parameters())
+        lowered.compiler_ir("stablehlo").operation.write_bytecode(bytecode)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise user_error(error, f"lowering {name} for {platform}") from error
     try:
         module = ir.Module.parse(bytecode.getvalue(), ir.make_context())
     except ir.MLIRError as error:
         # JAX lowers to dialects of its own for what has no StableHLO form.
         raise Unsupported(f"what JAX lowered {name} to is not StableHLO: {str(error).splitlines()[-1]}") from None
     return make_source(module, name, None, lowered.in_tree, lowered.out_tree)
+
+
+def _calls_code(module: ir.Module) -> bool:
+    """Whether the program has calls of code that is not in it."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "stablehlo.custom_call":
+            found.append(op)
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return bool(found)
 
 
 def user_error(error: BaseException, activity: str) -> InvalidInput:
@@ -88,8 +119,8 @@ def user_error(error: BaseException, activity: str) -> InvalidInput:
 def _abstract_arguments(
     arguments: Sequence[Any], keyword_arguments: Mapping[str, Any], static_numbers: set[int], static_names: set[str]
 ) -> tuple[list[Any], dict[str, Any], bool]:
-    """Replace specifications by abstract arrays; also return whether one of them needs 64-bit mode."""
-    wide = False
+    """Replace specifications by abstract arrays; also return whether JAX is in 64-bit mode, or one of them needs it."""
+    wide = bool(jax.config.jax_enable_x64)
 
     def abstract(leaf: Any) -> Any:
         nonlocal wide

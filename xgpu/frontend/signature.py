@@ -1,6 +1,6 @@
 """What a frontend returns: the normalised module and the names, shapes and types that go in and out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,8 @@ class Source:
     """A program at the ``stablehlo`` level.
 
     ``in_tree`` and ``out_tree`` are JAX's tree structures of ``(args, kwargs)`` and of the result, if a JAX function
-    is where the program came from; ``arguments`` and ``results`` are their leaves in order.
+    is where the program came from; ``arguments`` and ``results`` are their leaves in order. ``on_cpu`` makes the same
+    program for the processor, None if this one runs there too.
     """
 
     module: ir.Module
@@ -37,6 +38,7 @@ class Source:
     results: tuple[ArgumentSpec, ...]
     in_tree: Any | None = None
     out_tree: Any | None = None
+    on_cpu: Callable[[], "Source"] | None = None
 
 
 def make_source(

@@ -111,6 +111,8 @@ def lower_program(context: Any, program: CompiledProgram, operands: Sequence[Any
 
     ``context`` is the ``LoweringRuleContext`` of what the program takes the place of.
     """
+    if platform == "cpu":
+        program = program.on_cpu
     if program.main is not None:
         return _lower_with_xla(context, program, operands, platform)
     arguments = program.values[: len(operands)]

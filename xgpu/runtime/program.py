@@ -65,5 +65,9 @@ class CompiledProgram(Protocol):
     def results(self) -> tuple[ArgumentSpec, ...]:
         """Shape and type of each result."""
 
+    @property
+    def on_cpu(self) -> "CompiledProgram":
+        """The same program for the processor: this one, unless it calls code that only a GPU has."""
+
     def run_on_host(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         """Run on NumPy arrays with the host executor."""
