@@ -12,6 +12,7 @@ from xgpu.frontend.source_location import source_of
 from xgpu.fusion.cost_model import LAUNCH_SECONDS
 from xgpu.fusion.left import VIEWS, reason_to_leave
 from xgpu.fusion.regions import CONTROL_FLOW, nested
+from xgpu.fusion.traffic import moved_bytes
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)
@@ -21,7 +22,8 @@ _AROUND = ("func.func", *CONTROL_FLOW)
 class KernelReport:
     """A kernel that the program launches ``launches`` times, in loops for each iteration.
 
-    ``bytes`` is the size of all that a launch reads and writes, ``seconds`` how long that takes at full bandwidth.
+    ``bytes`` is what a launch reads and writes, at most, ``seconds`` how long that takes at full bandwidth. Of an array
+    that is updated in place the updates count, and of one that is sliced or gathered from what is read of it.
     """
 
     name: str
@@ -81,7 +83,7 @@ def explain(program: Compiled) -> Explanation:
     launches: dict[Kernel, list[Launch]] = {}
     for launch in program.launches:
         launches.setdefault(launch.kernel, []).append(launch)
-    kernels = tuple(_kernel(program, each, fusions[kernel.name]) for kernel, each in launches.items())
+    kernels = tuple(_kernel(each, fusions[kernel.name]) for kernel, each in launches.items())
     left = tuple(
         LeftReport(op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason)
         for op in nested(fusions["main"])
@@ -117,11 +119,12 @@ def _reason(op: ir.Operation) -> str | None:
     return None if is_part else reason_to_leave(op)
 
 
-def _kernel(program: Compiled, launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
+def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
     kernel = launches[0].kernel
-    moved = sum(_bytes(program, number) for number in (*launches[0].inputs, *launches[0].outputs))
+    body = fusion.regions[0].blocks[0]
+    moved = moved_bytes(body, kernel.aliases)
     seconds = max(LAUNCH_SECONDS, moved / kernel.device.memory_bandwidth)
-    *operations, end = (op.operation for op in fusion.regions[0].blocks[0].operations)
+    *operations, end = (op.operation for op in body.operations)
     root = next((op for op in reversed(operations) if op.results[0] in end.operands), end)
     named = root.name.removeprefix("stablehlo.")
     shape = kernel.grid, kernel.block
@@ -130,11 +133,6 @@ def _kernel(program: Compiled, launches: Sequence[Launch], fusion: ir.Operation)
 
 def _times(launches: int) -> str:
     return f", {launches} times" if launches > 1 else ""
-
-
-def _bytes(program: Compiled, number: int) -> int:
-    spec = program.values[number]
-    return -(-math.prod(spec.shape) * spec.dtype.storage_bits // 8)
 
 
 def _at(source: SourceLocation | None) -> str:

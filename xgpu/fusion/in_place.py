@@ -47,6 +47,11 @@ def updated_operands(op: ir.Operation) -> list[ir.Value]:
     return list(op.operands)[: len(op.results)]
 
 
+def updates_of(op: ir.Operation) -> list[ir.Value]:
+    """Return, for each result of an operation that updates in place, the operand that holds what is written to it."""
+    return [op.operands[1]] if op.name == UPDATE_SLICE else list(op.operands)[len(op.results) + 1 :]
+
+
 def scatter_order(op: ir.Operation) -> str:
     """Return how the updates of a scatter are made, as the name of the emitter that does it.
 

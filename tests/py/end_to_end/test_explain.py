@@ -1,6 +1,7 @@
 """What ``explain`` says of a program: its kernels, what they move, and what is left to XLA."""
 
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -47,6 +48,44 @@ def test_a_jitted_function_explains_itself() -> None:
     assert (kernel.emitter, kernel.operation, kernel.bytes) == ("loop", "add", 2 * 4 * 1024 * 1024)
     assert kernel.seconds == pytest.approx(kernel.bytes / 4.8e12, rel=0.6)
     assert not report.left
+
+
+TABLE, ROWS, NUMBERS = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4096, 128), (16, 128), (16,)))
+PLACES, PLACE = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((16,), ()))
+ROW = 4 * 128
+
+
+@pytest.mark.parametrize(
+    ("function", "specs", "expected"),
+    [
+        (lambda t, u, i: jax.lax.dynamic_update_slice(t, u * 2, (i, 0)), (TABLE, ROWS, PLACE), 2 * 16 * ROW + 4),
+        (lambda t, u, i: t.at[i].set(u * 2), (TABLE, ROWS, PLACES), 2 * 16 * ROW + 16 * 4),
+        (lambda t, u, i: t.at[i].add(u * 2), (TABLE, ROWS, PLACES), 3 * 16 * ROW + 16 * 4),
+        (lambda t, u, i: t.at[i, 7].max(u), (TABLE, NUMBERS, PLACES), 3 * 16 * 4 + 16 * 4),
+        (lambda t, i: t[i] * 2, (TABLE, PLACES), 2 * 16 * ROW + 16 * 4),
+        (lambda t: t[:16] * 2, (TABLE,), 2 * 16 * ROW),
+        (lambda t: t[:, :64] * t[:, 64:], (TABLE,), 4096 * (ROW + ROW // 2)),
+        (lambda t: jnp.exp(t).sum(1), (TABLE,), 4096 * (ROW + 4)),
+        (lambda t: t[:16].sum(1), (TABLE,), 16 * (ROW + 4)),
+        # Not in place, since all of the result must be written: the part that is replaced is not read.
+        (lambda t, u, i: jax.lax.dynamic_update_slice(t * 2, u, (i, 0)) + 1, (TABLE, ROWS, PLACE), 2 * 4096 * ROW + 4),
+    ],
+    ids=(
+        "update",
+        "set",
+        "add",
+        "max-of-numbers",
+        "gather",
+        "slice",
+        "halves",
+        "row-sums",
+        "sums-of-a-slice",
+        "copied",
+    ),
+)
+def test_bytes_are_those_that_are_moved(function: Any, specs: Any, expected: int) -> None:
+    report = xgpu.jit(function).explain(*specs)
+    assert [kernel.bytes for kernel in report.kernels] == [expected]
 
 
 def test_loops_are_left_and_their_blocks_are_not() -> None:

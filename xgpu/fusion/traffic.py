@@ -1,0 +1,61 @@
+"""How many bytes a kernel reads and writes: of what it updates in place the updates, of the rest what is needed.
+
+Each element counts once, however often threads read it: the rest comes from caches.
+"""
+
+import math
+from collections.abc import Sequence
+
+from xgpu import ir
+from xgpu.fusion.combiners import combiners
+from xgpu.fusion.cost_model import byte_size, elements
+from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE, updates_of
+from xgpu.fusion.left import CONTRACTIONS
+from xgpu.fusion.regions import maker
+
+_REDUCING = CONTRACTIONS | {"stablehlo.reduce", "stablehlo.reduce_window"}
+"""Operations of which an element takes many of an operand's."""
+
+
+def moved_bytes(block: ir.Block, aliases: Sequence[int]) -> int:
+    """Return the bytes that the kernel of a fusion with this body reads and writes, at most.
+
+    ``aliases`` tells for each output the number of the argument that it updates in place, or is negative.
+    """
+    *operations, end = (op.operation for op in block.operations)
+    needed: dict[ir.Value, int] = {}
+    written = 0
+    for output, alias in zip(end.operands, aliases, strict=True):
+        count = elements(_updates(output) if alias >= 0 else output)
+        _need(needed, output, count)
+        written += byte_size(output, count)
+    for op in reversed(operations):
+        if (most := max((needed.get(result, 0) for result in op.results), default=0)) > 0:
+            for operand, count in zip(op.operands, _reads(op, most), strict=True):
+                _need(needed, operand, count)
+    return written + sum(byte_size(argument, needed.get(argument, 0)) for argument in block.arguments)
+
+
+def _updates(output: ir.Value) -> ir.Value:
+    """Return the elements that are written of an output that is updated in place."""
+    number: int = ir.OpResult(output).result_number
+    return updates_of(maker(output))[number]
+
+
+def _need(needed: dict[ir.Value, int], value: ir.Value, count: int) -> None:
+    """Add ``count`` to the elements that are needed of ``value``: those of two readers are taken to be different."""
+    needed[value] = min(elements(value), needed.get(value, 0) + count)
+
+
+def _reads(op: ir.Operation, count: int) -> list[int]:
+    """Return how many elements of each operand ``count`` elements of the results of ``op`` are made of, at most."""
+    sizes = [elements(operand) for operand in op.operands]
+    if op.name in _REDUCING:
+        size = elements(op.results[0])
+        return [math.ceil(each * count / size) for each in sizes]
+    if op.name == UPDATE_SLICE:
+        return [max(0, count - sizes[1]), *sizes[1:]]
+    if op.name == SCATTER:
+        read = [0 if each.function == "overwrite" else count for each in combiners(op)]
+        return [*read, *sizes[len(read) :]]
+    return [min(each, count) for each in sizes]
