@@ -245,7 +245,7 @@ class RowReductionEmitter:
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[steps] -> indices."""
         if output in self.reductions.side_outputs:
-            return self.tiling.reading().simplify()
+            return self.tiling.reading().compose(self.reductions.element_map(output)).simplify()
         form = next(each.form for each in self.reductions.epilogues if output in each.numbers)
         return self.tiling.writing().compose(form.forward).simplify()
 

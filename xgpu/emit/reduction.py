@@ -9,7 +9,7 @@ whose prologue is given that.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
@@ -17,7 +17,7 @@ from xgpu.dialects.attributes import MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion
-from xgpu.emit.builders import Values, insert, scalar_type
+from xgpu.emit.builders import Values, apply_map, insert, scalar_type
 from xgpu.emit.epilogue import Epilogue, epilogues
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
@@ -27,13 +27,27 @@ from xgpu.fusion.heroes import HERO, forms_of
 from xgpu.fusion.reduction_order import arrays_read
 from xgpu.fusion.reduction_regions import FIRST_EXTREME, is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.indexing.access import ranges, shape_of
+from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
+from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.partition.subgraphs import partition
 
 Body = Callable[[Values, Values], Values]
 """Emits the body of a loop: takes the map's results and what is carried, returns what is carried on."""
+
+
+@dataclass(frozen=True)
+class _Prologue:
+    """Functions that compute, at an element, ``read``, which heroes read, and the side outputs ``numbers``.
+
+    ``map`` leads from the indices of an operand's element to those of the functions' arrays, None if they are the same.
+    """
+
+    read: tuple[ir.Value, ...]
+    numbers: tuple[int, ...]
+    map: IndexingMap | None
+    functions: SubgraphFunctions
 
 
 class Reductions:
@@ -43,7 +57,7 @@ class Reductions:
         self.fusion = fusion
         self.heroes = fusion.heroes
         self.shape = ReductionShape.of(self.heroes[0])
-        self.given: dict[ir.Value, IndexingMap] = {}
+        self.given: list[ir.Value] = []
         followers = forms_of(fusion.body, self.heroes)
         numbers = range(len(fusion.results))
         self.side_outputs = [i for i in numbers if fusion.results[i] not in followers]
@@ -54,20 +68,20 @@ class Reductions:
     def stages(cls, fusion: Fusion) -> "list[Reductions]":
         """Return the stages of a fusion, each of the heroes that need only what those before it end as.
 
-        A stage stores the results of the operands' shape that need no later one; after the last reductions there is one
-        without heroes for all others. ``given`` are the results of the stages before, at the indices of an element.
+        A stage stores the results of the operands' size that need no later one; after the last reductions there is one
+        without heroes for all others. ``given`` are the results of the stages before, of an element's row.
         """
         whole = cls(fusion)
         depths = _depths(fusion)
         found = []
-        given: dict[ir.Value, IndexingMap] = {}
+        given: list[ir.Value] = []
         for number in range(max(depths.values()) + 1):
             stage = copy(whole)
             stage.heroes = [hero for hero in whole.heroes if depths[hero.results[0]] == number + 1]
             stage.side_outputs = [i for i in whole.side_outputs if depths.get(fusion.results[i], 0) == number]
-            stage.given = dict(given)
+            stage.given = list(given)
             stage._suffix = f"_{number}" if number else ""
-            given |= dict.fromkeys(stage.results, whole.shape.row_map)
+            given += stage.results
             found += [stage] if stage.heroes or stage.side_outputs else []
         return found
 
@@ -131,10 +145,27 @@ class Reductions:
         """What the heroes read, each value once."""
         return list(dict.fromkeys(value for hero in self.heroes for value in _inputs(hero)))
 
+    def element_map(self, output: int) -> IndexingMap:
+        """Return the map from the indices of an operand's element to those of the element of a side output."""
+        shape = shape_of(self.fusion.results[output])
+        return identity_map(shape) if shape == self.shape.shape else reshape_map(self.shape.shape, shape)
+
     @cached_property
-    def _prologue(self) -> SubgraphFunctions:
-        roots = [*self._read, *(self.fusion.results[i] for i in self.side_outputs)]
-        return self._functions("prologue", roots, self.given)
+    def _prologues(self) -> "list[_Prologue]":
+        """The functions of what the heroes read and of the side outputs, one for each shape."""
+        whole = self.shape.shape
+        by_shape: dict[Shape, list[int]] = {whole: []} if self._read else {}
+        for number in self.side_outputs:
+            by_shape.setdefault(shape_of(self.fusion.results[number]), []).append(number)
+        found = []
+        for count, (shape, numbers) in enumerate(by_shape.items()):
+            read = self._read if shape == whole else []
+            roots = [*read, *(self.fusion.results[i] for i in numbers)]
+            name = "prologue" if shape == whole else f"reshaped_{count}"
+            functions = self._functions(name, roots, dict.fromkeys(self.given, self.shape.row_map_of(shape)))
+            map_ = None if shape == whole else reshape_map(whole, shape)
+            found.append(_Prologue(tuple(read), tuple(numbers), map_, functions))
+        return found
 
     @cached_property
     def _initial(self) -> SubgraphFunctions:
@@ -154,7 +185,7 @@ class Reductions:
 
     def emit_functions(self) -> None:
         """Write the functions that the entry function calls to reduce."""
-        for functions in (self._initial, self._prologue) if self.heroes else (self._prologue,):
+        for functions in ([self._initial] if self.heroes else []) + [each.functions for each in self._prologues]:
             functions.emit()
         for number, hero in enumerate(self.heroes):
             types = [scalar_type(element_dtype(value.type)) for value in hero.results]
@@ -180,16 +211,19 @@ class Reductions:
 
         ``given`` are the scalars that earlier stages end as.
         """
-        values = _call(self._prologue, [*inputs, *indices, *given])
-        elements = dict(zip(self._read, values, strict=False))
-        stored = zip(values[len(self._read) :], sides, strict=True)
-        outputs = [insert(value, tensor, indices) for value, tensor in stored]
+        elements: dict[ir.Value, ir.Value] = {}
+        outputs = dict(zip(self.side_outputs, sides, strict=True))
+        for each in self._prologues:
+            where = indices if each.map is None else apply_map(each.map, indices)
+            values = iter(_call(each.functions, [*inputs, *where, *given]))
+            elements |= {value: next(values) for value in each.read}
+            outputs |= {number: insert(next(values), outputs[number], where) for number in each.numbers}
         combined: Values = []
         for hero in self.heroes:
             left = accumulators[len(combined) : len(combined) + len(hero.results)]
             with hero.location:
                 combined += _take_in(hero, left, [elements[value] for value in _inputs(hero)])
-        return combined, outputs
+        return combined, [outputs[number] for number in self.side_outputs]
 
     def emit_combine(self, left: Values, right: Values) -> Values:
         """Combine accumulators, those of the elements before on the left."""

@@ -8,6 +8,7 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.indexing.access import integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
+from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
 
 
@@ -90,6 +91,10 @@ class ReductionShape:
         """The map from the indices of an element to those of the result that it is reduced into."""
         indices = tuple(dim(i) for i in range(len(self.shape)) if i not in self.dimensions)
         return IndexingMap(ranges(self.shape), (), indices).simplify()
+
+    def row_map_of(self, shape: tuple[int, ...]) -> IndexingMap:
+        """Return `row_map` for the array reshaped to ``shape``, given by the indices there."""
+        return self.row_map if shape == self.shape else reshape_map(shape, self.shape).compose(self.row_map).simplify()
 
     def indices(self, kept: Sequence[AffineExpr], reduced: Sequence[AffineExpr]) -> tuple[AffineExpr, ...]:
         """Return the array's indices, given one for each kept and for each reduced extent."""

@@ -2,9 +2,11 @@
 
 Softmax reduces its rows twice and walks them once more; the threads that have a row can hold it all along. A program
 starts as the kernel of a reduction of rows, and takes in kernels that read what it makes: more reductions of the same
-shape, and loops over the same elements, if each element needs the reductions of its own row only.
+shape, and loops over the same elements, if each element needs the reductions of its own row only. A loop's arrays may
+be of another shape, as after a group norm, which reshapes what it normalised.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -136,7 +138,7 @@ class _Rows:
         else:
             return False
         whole += [root for root in group.roots if group.heroes and root not in group.forms]
-        if any(shape_of(value) != program.shape.shape or is_packed(value) for value in whole):
+        if any(math.prod(shape_of(value)) != program.shape.elements or is_packed(value) for value in whole):
             return False
         trial = _Program(program.first, [*program.members, group])
         others = self._heroes.difference(trial.heroes)
@@ -166,11 +168,20 @@ class _Trace:
         return self._can_compute(values) and not any(self._dependent[value] for value in values)
 
     def reads_own_rows(self, values: Sequence[ir.Value]) -> bool:
-        """Whether an element of ``values`` needs of the program's reductions only those of its row, each once."""
+        """Whether an element of ``values`` needs of the program's reductions only those of its row, each once.
+
+        Values have the program's shape or another of as many elements, which are then in the same order.
+        """
         if not self._can_compute(values):
             return False
-        same = identity_map(self._shape.shape)
-        pending: list[tuple[ir.Value, IndexingMap | None]] = [(value, same) for value in values]
+        shapes = {shape_of(value) for value in values}
+        return all(self._reads_rows([value for value in values if shape_of(value) == shape]) for shape in shapes)
+
+    def _reads_rows(self, values: Sequence[ir.Value]) -> bool:
+        """`reads_own_rows` for values of one shape, all of which can be computed."""
+        shape = shape_of(values[0])
+        row_map = self._shape.row_map_of(shape)
+        pending: list[tuple[ir.Value, IndexingMap | None]] = [(value, identity_map(shape)) for value in values]
         at: dict[ir.Value, IndexingMap | None] = {}
         while pending:
             value, map_ = pending.pop()
@@ -182,7 +193,7 @@ class _Trace:
                 continue
             at[value] = map_
             if value in self._made:
-                if map_ != self._shape.row_map:
+                if map_ != row_map:
                     return False
                 continue
             pending += _operands_at(maker(value), map_)

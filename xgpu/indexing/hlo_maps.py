@@ -121,14 +121,14 @@ def _broadcast_in_dim(op: ir.Operation) -> tuple[Access, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _reshape_map(shape: Shape, operand_shape: Shape) -> IndexingMap:
+def reshape_map(shape: Shape, operand_shape: Shape) -> IndexingMap:
     linear = linearize(dims(len(shape)), shape)
     whole = plain_map(shape, delinearize(linear, operand_shape))
     return whole if 0 in shape else whole.simplify()
 
 
 def _reshape(op: ir.Operation) -> tuple[Access, ...]:
-    return (Access(0, _reshape_map(shape_of(op.results[0]), shape_of(op.operands[0]))),)
+    return (Access(0, reshape_map(shape_of(op.results[0]), shape_of(op.operands[0]))),)
 
 
 def _transpose(op: ir.Operation) -> tuple[Access, ...]:
