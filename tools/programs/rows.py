@@ -76,6 +76,27 @@ def _two_dimensions(x: Any) -> Any:
     return (x - largest) / jnp.sum(jnp.abs(x - largest), (1, 2), keepdims=True)
 
 
+def _group_norm(groups: int, first: bool) -> Callable[[Any, Any, Any], Any]:
+    """Return the norm of groups of channels, which come first after the batch, or last."""
+
+    def norm(x: Any, scale: Any, bias: Any) -> Any:
+        if first:
+            grouped, weights = x.reshape(x.shape[0], groups, -1), (-1, *[1] * (x.ndim - 2))
+        else:
+            grouped, weights = x.reshape(x.shape[0], -1, groups, x.shape[-1] // groups), (-1,)
+        axes = (2,) if first else (1, 3)
+        centred = grouped - jnp.mean(grouped, axes, keepdims=True)
+        normal = centred * jax.lax.rsqrt(jnp.mean(centred * centred, axes, keepdims=True) + 1e-5)
+        return normal.reshape(x.shape) * scale.reshape(weights) + bias.reshape(weights)
+
+    return norm
+
+
+def _flattened_tokens(x: Any, y: Any, scale: Any) -> tuple[Any, Any]:
+    normal = _rms_norm(x.reshape(-1, x.shape[-1]), scale)
+    return normal.reshape(x.shape) + y, normal
+
+
 def _special_rows() -> Sequence[Array]:
     """Rows of ordinary numbers with one of another kind here and there, and rows of nothing else."""
     x = np.random.default_rng(2).standard_normal((24, 67)).astype(np.float32)
@@ -112,6 +133,10 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "statistics": (_statistics, ("f32[33,100]",)),
     "residual": (_residual, ("bf16[9,264]", "bf16[9,264]", "bf16[264]")),
     "labels": (_by_labels, ("f32[9,100]", "s32[9]")),
+    "group-norm": (_group_norm(4, first=True), ("f32[3,12,5,7]", "f32[12]", "f32[12]")),
+    "group-norm-bf16": (_in_f32(_group_norm(2, first=True)), ("bf16[3,4,8,8]", "bf16[4]", "bf16[4]")),
+    "group-norm-of-last-channels": (_group_norm(4, first=False), ("f32[3,6,8,16]", "f32[16]", "f32[16]")),
+    "flattened-tokens": (_flattened_tokens, ("f32[3,11,68]", "f32[3,11,68]", "f32[68]")),
     "two-kept-dimensions": (jax.nn.softmax, ("f32[5,7,33]",)),
     "kept-dimensions-of-one": (lambda x: jax.nn.softmax(x, 3), ("f32[1,6,1,65]",)),
     "one-row": (_layer_norm, ("f32[1,1025]", "f32[1025]", "f32[1025]")),
