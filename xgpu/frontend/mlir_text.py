@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from math import prod
 
 from xgpu import ir
 from xgpu.errors import InvalidInput, SourceLocation
@@ -10,10 +11,15 @@ from xgpu.frontend.source_location import name_of, source_of
 # MLIR's parser recurses for each bracket and each affine operator, and overflows the stack from about 2,000 on.
 MAX_NESTING = 256
 MAX_AFFINE_LINE = 20_000
+MAX_VECTOR = 1 << 16
+"""Elements of a vector. MLIR's parser wants memory for each of what an operation puts together, written or not."""
 
 # Strings and comments hold no brackets; '->', '>=' and '<=' are none.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=|[\[({<]|[\])}>]')
 _AFFINE = re.compile(r"affine_(?:map|set)\s*<([^\n]*)")
+_VECTOR = re.compile(r"\bvector\s*<([\d\sx\[\]]*)")
+_FROM_ELEMENTS = re.compile(r"\bfrom_elements\b[^\n]*")
+_TENSOR = re.compile(r"\btensor\s*<([\d\sx]*)")
 
 
 def parse_module(text: str, filename: str, places: Mapping[str, SourceLocation] | None = None) -> ir.Module:
@@ -38,7 +44,7 @@ def parse_module(text: str, filename: str, places: Mapping[str, SourceLocation] 
 
 
 def check_text(text: str, filename: str) -> None:
-    """Refuse text that could crash a parser written in C++: null bytes, lone surrogates, deep nesting."""
+    """Refuse text that could crash a parser written in C++: null bytes, lone surrogates, deep nesting, large vectors."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InvalidInput("the text contains a null byte", SourceLocation(filename, line))
@@ -52,15 +58,32 @@ def check_text(text: str, filename: str) -> None:
         if token in "[({<":
             depth += 1
             if depth > MAX_NESTING:
-                start = match.start()
-                line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-                raise InvalidInput(f"brackets nest deeper than {MAX_NESTING}", SourceLocation(filename, line, column))
+                place = _place_at(text, match.start(), filename)
+                raise InvalidInput(f"brackets nest deeper than {MAX_NESTING}", place)
         elif token in "])}>":
             depth = max(depth - 1, 0)
     for match in _AFFINE.finditer(text):
         if len(match.group(1)) > MAX_AFFINE_LINE:
             line = text.count("\n", 0, match.start()) + 1
             raise InvalidInput(f"affine map longer than {MAX_AFFINE_LINE} characters", SourceLocation(filename, line))
+    _check_vectors(text, filename)
+
+
+def _check_vectors(text: str, filename: str) -> None:
+    """Refuse vectors, and tensors put together from their elements, of more than `MAX_VECTOR` elements."""
+    found = [(match.start(), match.group(1)) for match in _VECTOR.finditer(text)]
+    for line in _FROM_ELEMENTS.finditer(text):
+        found += [(line.start() + match.start(), match.group(1)) for match in _TENSOR.finditer(line.group())]
+    for start, shape in found:
+        sizes = (min(int(size[:12]), MAX_VECTOR + 1) for size in re.findall(r"\d+", shape))
+        is_comment = text[text.rfind("\n", 0, start) + 1 : start].lstrip().startswith("//")
+        if prod(sizes) > MAX_VECTOR and not is_comment:
+            raise InvalidInput(f"a vector of more than {MAX_VECTOR:,} elements", _place_at(text, start, filename))
+
+
+def _place_at(text: str, position: int, filename: str) -> SourceLocation:
+    line = text.count("\n", 0, position) + 1
+    return SourceLocation(filename, line, position - text.rfind("\n", 0, position))
 
 
 def _diagnosed(diagnostic: ir.DiagnosticInfo, filename: str, places: Mapping[str, SourceLocation]) -> InvalidInput:

@@ -67,6 +67,24 @@ def test_brackets_in_strings_comments_and_arrows_do_not_nest():
     assert "a.c" in str(parse_module(text, "x.mlir"))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "func.func @f(%a: f32) -> f32 {\n  %0 = vector.from_elements %a : vector<2147483647xf32>\n return %a : f32 }",
+        "func.func @f(%a: f32) -> f32 {\n  %0 = tensor.from_elements %a : tensor<4x536870912xf32>\n return %a : f32 }",
+        "func.func @f(%a: f32) -> f32 {\n  %0 = vector.splat %a : vector<70000x[4]xf32>\n return %a : f32 }",
+    ],
+)
+def test_vectors_for_which_the_parser_would_run_out_of_memory(text):
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:2:\d+: a vector of more than 65,536 elements"):
+        parse_module(text, "x.mlir")
+
+
+def test_vectors_in_comments_and_large_tensors_are_read():
+    text = "// vector<2147483647xf32>\nfunc.func @f(%a: tensor<2147483647xf32>, %b: vector<65536xf32>) { return }"
+    assert "tensor<2147483647xf32>" in str(parse_module(text, "x.mlir"))
+
+
 @pytest.mark.parametrize("text", ["", "// nothing\n"])
 def test_empty_text_is_an_empty_module(text):
     assert len(parse_module(text, "x.mlir").body.operations) == 0
