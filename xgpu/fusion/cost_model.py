@@ -5,7 +5,7 @@ from. Only long computations count beside what they read.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xgpu import ir
@@ -32,7 +32,7 @@ _LONG = {
 """Instructions for an element of the operations of StableHLO that take more than a few: estimates for f32."""
 _OTHER_FUNCTION = 60
 """Instructions of functions that are not StableHLO's own, such as the error function."""
-_MOST_VISITED = 256
+MOST_VISITED = 256
 """Operations after which the cost of a value is known to be high enough."""
 
 
@@ -76,18 +76,20 @@ class Costs:
     def __init__(self) -> None:
         self._steps: dict[ir.Value, _Step] = {}
 
-    def of(self, value: ir.Value, is_stored: Callable[[ir.Value], bool]) -> Cost:
-        """Return what computing ``value`` takes from what is stored.
+    def of(self, value: ir.Value, stored_at: Mapping[ir.Value, int], level: int, most: int = MOST_VISITED) -> Cost:
+        """Return what computing ``value`` in a kernel of ``level`` takes from what is stored.
 
-        An array that is stored is read as often as the operation that reads it has elements, but at most once.
+        ``stored_at`` has the level of the kernel that stores each stored value; lower ones are there to read. An array
+        that is stored is read as often as the operation that reads it has elements, but at most once. What takes
+        ``most`` operations or more is not followed any further.
         """
         pending, read, seen = [value], dict[ir.Value, int](), {value}
         total = 0
-        while pending and len(seen) < _MOST_VISITED:
+        while pending and len(seen) < most:
             step = self._step(pending.pop())
             total += step.instructions
             for operand, size in step.operands:
-                if is_stored(operand):
+                if stored_at.get(operand, level) < level:
                     read[operand] = max(read.get(operand, 0), min(size, step.elements))
                 elif operand not in seen:
                     seen.add(operand)

@@ -102,6 +102,10 @@ class Grouping:
         """Whether a kernel stores ``value``, or XLA makes it."""
         return value in self._stored
 
+    def stored_at(self) -> dict[ir.Value, int]:
+        """Return for every stored value of the block the level of the kernel that stores it, as it is now."""
+        return {value: group.level for value, group in self._stored.items()}
+
     def is_left(self, op: ir.Operation) -> bool:
         """Whether ``op`` is left to XLA."""
         return op in self._left

@@ -1,5 +1,6 @@
 """Takes the dimensions of what is reduced in the order in which they lie in memory."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 from xgpu import ir
@@ -17,6 +18,9 @@ from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.options import Options
 
+type _Reads = tuple[tuple[int, IndexingMap | None], ...]
+type _Known = dict[ir.Operation, _Reads | None]
+
 _MOST_READS = 256
 """Reads that are followed back to arrays in memory; what is read by more keeps its order."""
 
@@ -26,56 +30,73 @@ def order_reductions(main: ir.func.FuncOp, target: Device, options: Options) -> 
 
     A sum over the columns of a transposed array is one over rows: two transposes in turn are no computation.
     """
+    known: _Known = {}
     for op in reductions(main):
         if is_reduction(op):
-            order = _order_in_memory(op)
+            order = _order_in_memory(op, known)
             if order is not None and _may_be_ordered(op, order):
                 with op.location:
                     _transpose(op, order)
 
 
-def arrays_read(value: ir.Value) -> Iterator[tuple[ir.Value, IndexingMap]]:
+def arrays_read(
+    value: ir.Value, fewest: int = 0, known: _Known | None = None
+) -> Iterator[tuple[ir.Value, IndexingMap]]:
     """Yield the arrays in memory that ``value`` is computed from, and which element of each an element depends on.
 
     Those are arguments, and results of operations that need kernels of their own. Reads at positions that are known
-    only at run time are left out, and so are those beyond the first `_MOST_READS`.
+    only at run time are left out, and so are those beyond the first `_MOST_READS`, and values of less than ``fewest``
+    elements with all that they are computed from. ``known`` keeps what was found out about operations.
     """
+    known = {} if known is None else known
     pending = [(value, identity_map(shape_of(value)))]
     seen = set(pending)
     while pending:
         value, map_ = pending.pop()
-        if isinstance(value.owner, ir.Block) or _is_stored(value.owner.operation):
+        if isinstance(value.owner, ir.Block):
             yield value, map_
             continue
         op = value.owner.operation
-        try:
-            reads = accesses(op)
-        except Unsupported:
+        if op not in known:
+            known[op] = _reads(op)
+        reads = known[op]
+        if reads is None:
             yield value, map_
             continue
-        same = identity_map(shape_of(value))
-        for read in reads:
-            if not read.runtime and len(seen) < _MOST_READS:
-                composed = map_ if read.map == same else map_.compose(read.map).simplify()
-                found = (op.operands[read.operand], composed)
+        for number, step in reads:
+            operand = op.operands[number]
+            if len(seen) < _MOST_READS and math.prod(shape_of(operand)) >= fewest:
+                found = (operand, map_ if step is None else map_.compose(step).simplify())
                 pending += [] if found in seen else [found]
                 seen.add(found)
 
 
-def _is_stored(op: ir.Operation) -> bool:
-    """Whether the results of ``op`` are in memory whoever reads them: those of heroes, and of what is left to XLA."""
-    return hero_kind(op) is not None or reason_to_leave(op) is not None
+def _reads(op: ir.Operation) -> _Reads | None:
+    """Return the operands that ``op`` reads at positions known before it runs, by number, and at which.
+
+    The map is None where that is the result's own position. None if the results of ``op`` are in memory whoever reads
+    them: those of heroes, and of what is left to XLA.
+    """
+    if hero_kind(op) is not None or reason_to_leave(op) is not None:
+        return None
+    try:
+        reads = accesses(op)
+    except Unsupported:
+        return None
+    same = identity_map(shape_of(op.results[0]))
+    return tuple((read.operand, None if read.map == same else read.map) for read in reads if not read.runtime)
 
 
-def _order_in_memory(op: ir.Operation) -> tuple[int, ...] | None:
+def _order_in_memory(op: ir.Operation, known: _Known) -> tuple[int, ...] | None:
     """Return the dimensions of what a reduction reads from the farthest apart in memory to the nearest.
 
     None if arrays of its size lie in different orders, or in no order of dimensions.
     """
     shape = shape_of(op.operands[0])
     orders: set[tuple[int, ...]] = set()
+    # What has fewer elements than the reduction cannot tell one dimension from another.
     for operand in list(op.operands)[: len(op.results)]:
-        for array, map_ in arrays_read(operand):
+        for array, map_ in arrays_read(operand, math.prod(shape), known):
             strides = _strides(array, map_, shape)
             if strides is not None:
                 # Dimensions of one element do not matter: they stay where they are.

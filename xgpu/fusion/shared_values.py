@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from xgpu import ir
 from xgpu.device import Device
-from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, Costs, byte_size, elements, launch_bytes
+from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, MOST_VISITED, Costs, byte_size, elements, launch_bytes
 from xgpu.fusion.groups import Group, Grouping
 from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import CONTRACTIONS, VIEWS
@@ -33,8 +33,11 @@ def store_shared_values(operations: Sequence[ir.Operation], grouping: Grouping, 
     """Have values of a block whose operations are ``operations`` stored where that saves time on ``target``."""
     choice: _Choice = {}
     costs = Costs()
+    reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
+    given = (operand for operands in reads.values() for operand in operands if grouping.is_given(operand))
+    stored_at = dict.fromkeys(given, -1) | grouping.stored_at()
     for _ in range(_ROUNDS):
-        before, choice = choice, _Round(grouping, costs, target, choice).choose(operations)
+        before, choice = choice, _Round(grouping, costs, target, stored_at | choice).choose(reads)
         if choice == before:
             break
     for value, level in reversed(choice.items()):
@@ -45,24 +48,25 @@ class _Round:
     """Goes through the program backwards, so that what needs a value is known when it is looked at.
 
     These are the kernels that store it, and those that compute what is not stored for them. What a value is computed
-    from is not yet decided then; that is assumed to be as it was ``before``.
+    from is not yet decided then; that is assumed to be as it was in the round before: ``stored_at`` has the level of
+    the kernel that stores each value in memory.
     """
 
-    def __init__(self, grouping: Grouping, costs: Costs, target: Device, before: _Choice):
+    def __init__(self, grouping: Grouping, costs: Costs, target: Device, stored_at: Mapping[ir.Value, int]):
         self._grouping = grouping
         self._costs = costs
         self._launch = launch_bytes(target)
-        self._before = before
+        self._stored_at = stored_at
         self._choice: dict[ir.Value, int] = {}
 
-    def choose(self, operations: Sequence[ir.Operation]) -> _Choice:
-        """Return the values to store, last ones first."""
+    def choose(self, reads: Mapping[ir.Operation, Sequence[ir.Value]]) -> _Choice:
+        """Return the values to store, last ones first; ``reads`` has all operations in order, and what each reads."""
         grouping = self._grouping
         users: _Users = {}
         for group in grouping.groups:
             for root in group.roots:
                 users.setdefault(root, {})[group] = elements(root)
-        for op in reversed(operations):
+        for op, operands in reversed(list(reads.items())):
             is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.is_left(op)
             computing: dict[Group, int] = {}
             for value in op.results:
@@ -73,7 +77,7 @@ class _Round:
                 for group, times in needed.items():
                     if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
                         computing[group] = max(times, computing.get(group, 0))
-            for operand in dict.fromkeys((*op.operands, *captured(op))) if computing else ():
+            for operand in operands if computing else ():
                 if not grouping.is_given(operand):
                     _add(users.setdefault(operand, {}), op, operand, computing)
         return self._choice
@@ -85,9 +89,12 @@ class _Round:
         if is_extra:
             level = self._grouping.level(value)
         later = [times for group, times in needed.items() if group.level > level]
-        if not later:
+        if not later or (is_extra and len(later) == 1 and later[0] <= elements(value)):
+            # A kernel of its own would read and compute as much as the one that needs the value.
             return
-        cost = self._costs.of(value, lambda each: self._is_stored(each, level + 1))
+        # However large the computation is, it is enough to know that it is too large to be written again.
+        most = _MOST_OPERATIONS if len(later) > is_extra else MOST_VISITED
+        cost = self._costs.of(value, self._stored_at, level + 1, most)
         size, once = byte_size(value), cost.bytes + BYTES_PER_INSTRUCTION * cost.instructions * elements(value)
         again = sum(cost.bytes + BYTES_PER_INSTRUCTION * (cost.instructions - 1) * times for times in later)
         extra = self._launch + once if is_extra else 0
@@ -95,10 +102,6 @@ class _Round:
             self._choice[value] = level
             if is_extra:
                 needed[Group(HeroKind("loop", shape_of(value)), level)] = elements(value)
-
-    def _is_stored(self, value: ir.Value, level: int) -> bool:
-        """Whether kernels of ``level`` can read ``value``."""
-        return self._grouping.stored_before(value, level) or self._before.get(value, level) < level
 
 
 def _add(users: dict[Group, int], op: ir.Operation, operand: ir.Value, computing: Mapping[Group, int]) -> None:

@@ -1,0 +1,64 @@
+"""How much planning looks at: so many steps for each operation, however long the chains are that values come from."""
+
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from xgpu.frontend.load import load_source
+from xgpu.fusion import reduction_order
+from xgpu.fusion.cost_model import Costs
+from xgpu.fusion.planner import plan
+
+
+def _residuals(layers: int):
+    """Layers of which each adds to the sum of all before it, as those of a transformer do, and their gradients."""
+
+    def layer(x, w):
+        mean = jnp.mean(x, -1, keepdims=True)
+        scaled = (x - mean) * jax.lax.rsqrt(jnp.mean(jnp.square(x - mean), -1, keepdims=True) + 1e-5)
+        return x + jnp.tanh(scaled.astype(jnp.bfloat16) @ w).astype(jnp.float32)
+
+    def function(x, w):
+        for _ in range(layers):
+            x = layer(x, w)
+        return jnp.sum(x)
+
+    return jax.grad(function, (0, 1))
+
+
+def _planned_operations(layers: int) -> int:
+    """Plan a program of so many layers; return how many operations it has."""
+    source = load_source(_residuals(layers), ("f32[512,256]", "bf16[256,256]"))
+    plan(source.module)
+    return str(source.module).count("stablehlo.")
+
+
+@pytest.mark.parametrize("layers", [4, 16])
+def test_few_operations_are_followed_to_find_what_values_cost(monkeypatch, layers):
+    followed = Counter[str]()
+    of = Costs.of
+
+    def counting(*arguments):
+        cost = of(*arguments)
+        followed["operations"] += cost.operations
+        return cost
+
+    monkeypatch.setattr(Costs, "of", counting)
+    operations = _planned_operations(layers)
+    assert 0 < followed["operations"] <= 4 * operations
+
+
+@pytest.mark.parametrize("layers", [4, 16])
+def test_what_operations_read_is_found_once(monkeypatch, layers):
+    found = Counter[str]()
+    accesses = reduction_order.accesses
+
+    def counting(op):
+        found["operations"] += 1
+        return accesses(op)
+
+    monkeypatch.setattr(reduction_order, "accesses", counting)
+    operations = _planned_operations(layers)
+    assert 0 < found["operations"] <= operations
