@@ -48,12 +48,12 @@ RANGE = "xgpu.range"
 ELEMENT_TYPE = "xgpu.element"
 """Argument attribute of a tensor parameter whose elements are held as integers of their bits: their complex type."""
 
-_MAP_PREFIX = "#xgpu.map<"
+_MAP_PREFIX = b"map<"
 
 
 @lru_cache(maxsize=65536)
-def _parse_map(text: str) -> IndexingMap:
-    return IndexingMap.parse(text[len(_MAP_PREFIX) : -1])
+def _parse_map(text: bytes) -> IndexingMap:
+    return IndexingMap.parse(text[len(_MAP_PREFIX) : -1].decode())
 
 
 def map_attribute(map_: IndexingMap) -> ir.Attribute:
@@ -63,11 +63,14 @@ def map_attribute(map_: IndexingMap) -> ir.Attribute:
 
 def map_of(attribute: ir.Attribute) -> IndexingMap:
     """Return the map that ``attribute`` holds; raises `InvalidInput` if its text is malformed."""
-    return _parse_map(str(attribute))
+    # To print it would take several times as long.
+    return _parse_map(ir.OpaqueAttr(attribute).data)
 
 
 def _is_map(attribute: ir.Attribute) -> bool:
-    return str(attribute).startswith(_MAP_PREFIX)
+    if not isinstance(attribute, ir.OpaqueAttr):
+        return False
+    return attribute.dialect_namespace == "xgpu" and attribute.data.startswith(_MAP_PREFIX)
 
 
 def _map_problem(attribute: ir.Attribute) -> str | None:

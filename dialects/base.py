@@ -143,15 +143,17 @@ def _shape_problems(op: DeclaredOp) -> Iterator[str]:
 
 
 def _value_problems(op: DeclaredOp, what: str, groups: Sequence[Values], values: list[ir.Value]) -> Iterator[str]:
-    required = sum(_group_size(op, group) for group in groups if not group.variadic)
+    sizes = [0 if group.variadic else _group_size(op, group) for group in groups]
+    required = sum(sizes)
     variadic = any(group.variadic for group in groups)
     if len(values) < required or (len(values) > required and not variadic):
         yield f"expected {'at least ' if variadic else ''}{required} {what}s, got {len(values)}"
         return
     position = 0
-    for group in groups:
-        size = len(values) - position if group.variadic else _group_size(op, group)
-        for value in values[position : position + size]:
+    for group, known in zip(groups, sizes, strict=True):
+        size = len(values) - position if group.variadic else known
+        # A value's type is a new object each time that it is asked for, and calls have many operands.
+        for value in values[position : position + size] if group.type is not ANY else ():
             if not group.type.accepts(value.type):
                 yield f"{what} '{group.name}': expected {group.type.description}, got {value.type}"
                 return
