@@ -34,12 +34,14 @@ from xgpu.partition.subgraphs import Node, Partition, Scope, Subgraph
 
 
 class SubgraphFunctions:
-    """The functions of one fusion. ``parameters`` are the fusion's block arguments, in order."""
+    """The functions of one fusion. ``parameters`` are the fusion's block arguments, in order.
+
+    The roots' function takes them all, every other one those that it reads, itself or by what it calls.
+    """
 
     def __init__(self, name: str, partition: Partition, parameters: Sequence[ir.Value]):
         self.partition = partition
-        self.parameters = list(parameters)
-        self.tensor_types = [signless_tensor(value.type) for value in parameters]
+        self.parameters = _parameters_read(partition, parameters)
         self.names = [f"{name}__{self._label(subgraph)}" for subgraph in partition.subgraphs]
 
     def _label(self, subgraph: Subgraph) -> str:
@@ -69,19 +71,40 @@ class SubgraphFunctions:
         index = ir.IndexType.get()
         injected = tuple(self.partition.injected) if subgraph.number == 0 else ()
         scalars = [scalar_type(element_dtype(value.type)) for value in injected]
-        inputs = [*self.tensor_types, *[index] * len(shape), *scalars]
+        parameters = self.parameters[subgraph.number]
+        tensor_types = [signless_tensor(value.type) for value in parameters]
+        inputs = [*tensor_types, *[index] * len(shape), *scalars]
         type_ = ir.FunctionType.get(inputs, self.result_types(subgraph))
         function = ir.func.FuncOp(self.names[subgraph.number], type_, visibility="private")  # type: ignore[call-arg]
         empty = ir.DictAttr.get({})
         ranges = [range_attributes(Interval(0, size - 1)) for size in shape]
-        described = [empty] * len(self.tensor_types) + ranges + [empty] * len(scalars)
+        described = [empty] * len(tensor_types) + ranges + [empty] * len(scalars)
         function.operation.attributes["arg_attrs"] = ir.ArrayAttr.get(described)
         arguments = iter(function.add_entry_block().arguments)
-        tensors = dict(zip(self.parameters, arguments, strict=False))
+        tensors = dict(zip(parameters, arguments, strict=False))
         indices = list(itertools.islice(arguments, len(shape)))
         with ir.InsertionPoint(function.entry_block):
             body = _FunctionBody(self, subgraph, tensors, indices, dict(zip(injected, arguments, strict=True)))
             ir.func.return_(body.values_of(returned))
+
+
+def _parameters_read(partition: Partition, parameters: Sequence[ir.Value]) -> list[list[ir.Value]]:
+    """Return for each subgraph the parameters that its function takes; subgraph 0, that of the roots, takes them all."""
+    found: list[set[ir.Value]] = [set() for _ in partition.subgraphs]
+    callees: list[set[int]] = [set() for _ in partition.subgraphs]
+    for (number, position), scope in partition.scope_of.items():
+        node = partition.nodes[number]
+        value = node.op.operands[node.accesses[position].operand]
+        if value not in partition.producer:
+            found[scope.subgraph].add(value)
+        elif not partition.is_injected(value, scope):
+            made = partition.nodes[partition.producer[value][0]]
+            if not made.is_free and made.scope.subgraph != scope.subgraph:
+                callees[scope.subgraph].add(made.scope.subgraph)
+    # A subgraph is numbered after all that call it.
+    for number in reversed(range(len(found))):
+        found[number].update(*(found[callee] for callee in callees[number]))
+    return [list(parameters), *([each for each in parameters if each in read] for read in found[1:])]
 
 
 class _FunctionBody:
@@ -181,9 +204,10 @@ class _FunctionBody:
             return self.values[node.number][producer[1]]
         if (node.number, scope) not in self.reads:
             callee = self.partition.subgraphs[node.scope.subgraph]
+            tensors = [self.tensors[parameter] for parameter in self.functions.parameters[callee.number]]
             self.reads[node.number, scope] = PureCallOp.build(
                 self.functions.names[callee.number],
-                [*self.tensors.values(), *self.indices[scope]],
+                [*tensors, *self.indices[scope]],
                 self.functions.result_types(callee),
             )
         return self.reads[node.number, scope][producer[1]]
