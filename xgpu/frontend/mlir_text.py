@@ -44,7 +44,7 @@ def parse_module(text: str, filename: str, places: Mapping[str, SourceLocation] 
 
 
 def check_text(text: str, filename: str) -> None:
-    """Refuse text that could crash a parser written in C++: null bytes, lone surrogates, deep nesting, large vectors."""
+    """Refuse text that could crash a parser written in C++: null bytes, deep nesting, large vectors and the like."""
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise InvalidInput("the text contains a null byte", SourceLocation(filename, line))
