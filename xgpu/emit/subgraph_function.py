@@ -89,7 +89,7 @@ class SubgraphFunctions:
 
 
 def _parameters_read(partition: Partition, parameters: Sequence[ir.Value]) -> list[list[ir.Value]]:
-    """Return for each subgraph the parameters that its function takes; subgraph 0, that of the roots, takes them all."""
+    """Return for each subgraph the parameters that its function takes: all for the first one, that of the roots."""
     found: list[set[ir.Value]] = [set() for _ in partition.subgraphs]
     callees: list[set[int]] = [set() for _ in partition.subgraphs]
     for (number, position), scope in partition.scope_of.items():
