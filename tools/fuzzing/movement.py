@@ -68,6 +68,8 @@ def slice_(builder: Builder, value: int) -> int | None:
         if random.random() < 0.6:
             start = random.randint(0, min(size, random.choice((1, 4, size))))
             limit = random.randint(min(start + (random.random() < 0.95), size), size)
+            # XLA's compiler for the CPU fails at a slice of nothing at the end of a concatenation.
+            start = 0 if start == limit else start
             stride = random.choice((1, 1, 2, 3, 7))
         starts.append(start)
         limits.append(limit)

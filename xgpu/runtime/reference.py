@@ -15,6 +15,8 @@ from xgpu.fusion.initial_values import with_initial_values_once
 
 # Each operation rounds to its own type, as in a program run operation by operation and as xgpu's kernels do.
 _XLA_OPTIONS: dict[str, Any] = {"xla_allow_excess_precision": False}
+# On the CPU, no fusions for the library YNNPACK: sums of bytes that are reduced do not wrap around there.
+_XLA_CPU_OPTIONS = {**_XLA_OPTIONS, "xla_cpu_experimental_ynn_fusion_type": ""}
 
 
 class Reference:
@@ -24,12 +26,14 @@ class Reference:
         self._device = device or jax.devices("cpu")[0]
         if self._device.platform == "cpu":
             _refuse_what_ends_the_process(module)
-        options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=_XLA_OPTIONS)
+        chosen = _XLA_CPU_OPTIONS if self._device.platform == "cpu" else _XLA_OPTIONS
+        options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=chosen)
         devices = xla_client.DeviceList((self._device,))
         try:
             program = xla_form(with_initial_values_once(module))
             self._executable = compiler.backend_compile_and_load(self._device.client, program, devices, options, [])
-        except jax.errors.JaxRuntimeError as error:
+        except (jax.errors.JaxRuntimeError, ValueError) as error:
+            # The bindings make ValueErrors of exceptions in C++.
             raise ToolError(f"XLA cannot compile the reference: {error}") from None
 
     def __call__(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:

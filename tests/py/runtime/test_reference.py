@@ -87,3 +87,24 @@ def test_other_windows_are_compared(window: tuple[int], strides: tuple[int], pad
     program = xgpu.compile(lambda x: lax.reduce_window(x, 0, lax.add, window, strides, [padding]), "s32[5]")
     array = np.arange(5, dtype=np.int32)
     np.testing.assert_array_equal(program.run(array, on="host")[0], program.reference(array)[0])
+
+
+@pytest.mark.parametrize("element", ["s8", "u8"])
+def test_sums_of_bytes_wrap_around_before_they_are_reduced(element: str) -> None:
+    """A library that XLA's compiler for the CPU would hand this to does not let them."""
+    program = xgpu.compile(lambda x, y: lax.reduce_min(x + y, (0, 3)), *[f"{element}[2,5,82,5]"] * 2)
+    inputs = program.random_inputs(0)
+    expected = np.min(np.add(*inputs), (0, 3))
+    for (result,) in (program.run(*inputs, on="host"), program.reference(*inputs)):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_an_exception_of_the_bindings_is_an_error() -> None:
+    program = xgpu.compile("""
+        func.func @main(%x: tensor<1xi1>, %y: tensor<0xi1>) -> tensor<0xi1> {
+          %0 = stablehlo.concatenate %x, %y, dim = 0 : (tensor<1xi1>, tensor<0xi1>) -> tensor<1xi1>
+          %1 = stablehlo.slice %0 [1:1] : (tensor<1xi1>) -> tensor<0xi1>
+          return %1 : tensor<0xi1>
+        }""")
+    with pytest.raises(ToolError, match="XLA cannot compile the reference"):
+        program.reference(*program.random_inputs(0))
