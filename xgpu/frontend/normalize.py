@@ -15,6 +15,7 @@ from xgpu.frontend.expansions import expand_operations
 from xgpu.frontend.inline_calls import inline_calls
 from xgpu.frontend.mhlo import replace, rewrite_mhlo
 from xgpu.frontend.narrow_floats import widen_narrow_floats
+from xgpu.frontend.resources import read_resources
 from xgpu.frontend.source_location import name_of, source_of, unsupported
 from xgpu.frontend.wide_sums import widen_sums
 
@@ -59,6 +60,7 @@ def normalize(module: ir.Module) -> None:
     HLO text gives another layout than row-major go in and out as they lie in memory, see `entry_layouts`.
     """
     _select_main(module)
+    read_resources(module)
     apply_entry_layouts(module, main_of(module))
     rewrite_mhlo(module)
     _run_passes(module, "symbol-dce")
