@@ -23,18 +23,23 @@ _TYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16}
 _PROFILED_CALLS = 3
 
 
+def load_module(path: Path) -> Any:
+    """Return the module that a file of models is."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def models(folder: Path, size: str, dtype: Any) -> Iterator[tuple[str, Callable[..., Any], tuple[Any, ...]]]:
     """Yield the programs of every module in a folder, named ``module.program``, each with its arguments.
 
     A module has ``examples(size, dtype)``, which returns programs and arguments by name; ``size`` is tiny or full.
     """
     for path in sorted(folder.glob("*.py")):
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        for name, (function, arguments) in module.examples(size, dtype).items():
+        for name, (function, arguments) in load_module(path).examples(size, dtype).items():
             yield f"{path.stem}.{name}", function, arguments
 
 
