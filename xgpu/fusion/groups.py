@@ -25,11 +25,14 @@ from xgpu.fusion.left import (
     is_cast_for,
     reason_to_leave,
 )
-from xgpu.fusion.regions import captured, maker
+from xgpu.fusion.regions import captured, is_constant, maker
 from xgpu.indexing.access import shape_of
 
 MOST_ROOTS = 16
 """Values that one kernel stores; more would run out of registers and of parameters."""
+
+MOST_OPERATIONS = 64
+"""Operations that are written again for each kernel that needs a value; else programs could grow quadratically."""
 
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
 """Operations that cost next to nothing wherever their result is read."""
@@ -136,6 +139,8 @@ class Grouping:
                 self._store(operand)
             if op.name in CONTRACTIONS:
                 self._store_computed(operand)
+            if self._is_spread_number(op, operand) and self._takes_many_operations(operand):
+                self._store(operand)
         level = max((self.level(operand) for operand in op.operands), default=0)
         self._levels.update(dict.fromkeys(op.results, level))
         if kind is not None:
@@ -144,6 +149,23 @@ class Grouping:
             for value in op.results:
                 group.forms[value] = Form.of_hero(value)
                 self._open[value] = group
+
+    def _is_spread_number(self, op: ir.Operation, operand: ir.Value) -> bool:
+        """Whether ``op`` makes an array of one number, such as a norm by which all gradients are divided."""
+        if op.name != "stablehlo.broadcast_in_dim" or math.prod(shape_of(operand)) != 1:
+            return False
+        return math.prod(shape_of(op.results[0])) > 1
+
+    def _takes_many_operations(self, value: ir.Value) -> bool:
+        """Whether a kernel reads and computes `MOST_OPERATIONS` values or more to compute ``value``."""
+        pending, seen = [value], {value}
+        while pending and len(seen) < MOST_OPERATIONS:
+            each = pending.pop()
+            if not self._is_in_memory(each) and not is_constant(each):
+                operands = set(maker(each).operands) - seen
+                seen |= operands
+                pending += operands
+        return len(seen) >= MOST_OPERATIONS
 
     def _leave(self, op: ir.Operation) -> None:
         """Leave ``op`` to XLA. What it reads is stored before it, what it makes is there for kernels of its level."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, MOST_VISITED, Costs, byte_size, elements, launch_bytes
-from xgpu.fusion.groups import Group, Grouping
+from xgpu.fusion.groups import MOST_OPERATIONS, Group, Grouping
 from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import CONTRACTIONS, VIEWS
 from xgpu.fusion.regions import captured
@@ -25,8 +25,6 @@ _RUN = 8
 """Neighbouring elements of a result for which a thread computes what is the same for all of them once."""
 _ROUNDS = 3
 """What is stored tells what other values cost, and these what else is worth storing; two rounds are mostly enough."""
-_MOST_OPERATIONS = 64
-"""Operations that are written again for each kernel that needs a value; else programs could grow quadratically."""
 
 
 def store_shared_values(operations: Sequence[ir.Operation], grouping: Grouping, target: Device) -> None:
@@ -93,12 +91,12 @@ class _Round:
             # A kernel of its own would read and compute as much as the one that needs the value.
             return
         # However large the computation is, it is enough to know that it is too large to be written again.
-        most = _MOST_OPERATIONS if len(later) > is_extra else MOST_VISITED
+        most = MOST_OPERATIONS if len(later) > is_extra else MOST_VISITED
         cost = self._costs.of(value, self._stored_at, level + 1, most)
         size, once = byte_size(value), cost.bytes + BYTES_PER_INSTRUCTION * cost.instructions * elements(value)
         again = sum(cost.bytes + BYTES_PER_INSTRUCTION * (cost.instructions - 1) * times for times in later)
         extra = self._launch + once if is_extra else 0
-        if (cost.operations >= _MOST_OPERATIONS and len(later) > is_extra) or again - len(later) * size > size + extra:
+        if (cost.operations >= MOST_OPERATIONS and len(later) > is_extra) or again - len(later) * size > size + extra:
             self._choice[value] = level
             if is_extra:
                 needed[Group(HeroKind("loop", shape_of(value)), level)] = elements(value)

@@ -1,5 +1,6 @@
 """How much planning looks at: so many steps for each operation, however long the chains are that values come from."""
 
+import sys
 from collections import Counter
 
 import jax
@@ -62,3 +63,74 @@ def test_what_operations_read_is_found_once(monkeypatch, layers):
     monkeypatch.setattr(reduction_order, "accesses", counting)
     operations = _planned_operations(layers)
     assert 0 < found["operations"] <= operations
+
+
+def _norms(arrays: int):
+    """Divide arrays by the root of the sum of all squares."""
+
+    def function(xs):
+        norm = jnp.sqrt(sum(jnp.sum(x * x) for x in xs))
+        return [x / norm for x in xs]
+
+    return function, ([jax.ShapeDtypeStruct((100 + i,), "float32") for i in range(arrays)],)
+
+
+def _row_programs(layers: int):
+    def function(x, w):
+        for _ in range(layers):
+            x = jax.nn.softmax(x @ w)
+        return x
+
+    return function, ("f32[256,256]", "f32[256,256]")
+
+
+def _updates(arrays: int):
+    def function(x, ys):
+        for i, y in enumerate(ys):
+            x = jax.lax.dynamic_update_slice(x, jnp.sin(y), (i,))
+        return x
+
+    return function, ("f32[4096]", [jax.ShapeDtypeStruct((8,), "float32")] * arrays)
+
+
+def _chain(operations: int):
+    def function(x):
+        for _ in range(operations):
+            x = jnp.sin(x) * x
+        return x
+
+    return function, ("f32[4096]",)
+
+
+PROGRAMS = {
+    "layers": (lambda layers: (_residuals(layers), ("f32[512,256]", "bf16[256,256]")), 8),
+    "norms": (_norms, 100),
+    "row programs": (_row_programs, 32),
+    "updates": (_updates, 100),
+    "chain": (_chain, 100),
+}
+
+
+def _calls(function, arguments) -> int:
+    """Return how many functions are called to plan a program: a time that does not depend on the machine."""
+    source = load_source(function, arguments)
+    calls = 0
+
+    def count(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        plan(source.module)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize(("program", "size"), PROGRAMS.values(), ids=PROGRAMS)
+def test_planning_takes_linear_time(program, size):
+    # What is kept from one program to the next, such as maps, is there.
+    plan(load_source(*program(size)).module)
+    single, double = _calls(*program(size)), _calls(*program(2 * size))
+    assert double <= 2.25 * single

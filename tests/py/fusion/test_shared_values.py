@@ -40,6 +40,28 @@ def test_programs_grow_with_their_operations_alone():
     assert _sines(128, 1000) <= 128 * 10
 
 
+def _clipped(arrays: int):
+    """Divide arrays, each of a shape of its own, by the root of the sum of all squares."""
+
+    def function(*xs):
+        norm = jnp.sqrt(sum(jnp.sum(x * x) for x in xs))
+        return [x / norm for x in xs]
+
+    return xgpu.compile(function, *(f"f32[{100 + i}]" for i in range(arrays)))
+
+
+def test_a_number_of_many_others_is_computed_once():
+    compiled = _clipped(80)
+    assert compiled.ir("fusions").count("stablehlo.sqrt") == 1
+    inputs = compiled.random_inputs(1)
+    for result, expected in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+def test_a_number_of_few_others_takes_no_kernel():
+    assert _clipped(20).ir("fusions").count("stablehlo.sqrt") == 20
+
+
 def test_stored_values_are_right():
     compiled = xgpu.compile(_updates(40), "f32[64]", "f32[50]", "s32[50]")
     inputs = compiled.random_inputs(1)
