@@ -1,8 +1,8 @@
 """Prints what each stage of compiling whole programs takes: ``python -m xgpu.tools.compile_stages --layers 2,4,8``.
 
 The programs are files, or training steps of GPT-2 with numbers of layers, which are not in a loop. Times are seconds of
-processor time of one process and of XLA's importer, to PTX of every kernel; memory is the most that the process had up
-to then. The tests only count what the stages look at: times depend on the machine, and on what else it does.
+processor time of one process and of XLA's importer, to PTX of every kernel. The tests only count what the stages look
+at: times depend on the machine, and on what else it does.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from xgpu.tools.benchmark_models import load_module
 STAGES = ("frontend", "plan", "emit", "kernels")
 """What is measured: to level ``stablehlo``, to ``fusions``, to ``emitted``, and from there to PTX."""
 _MODELS = Path("examples/models")
-_HEAD = f"{'':32}{'lines':>8}{'kernels':>9}{'launches':>10}{''.join(f'{stage:>10}' for stage in STAGES)}{'MB':>8}"
+_HEAD = f"{'':32}{'lines':>8}{'kernels':>9}{'launches':>10}{''.join(f'{stage:>10}' for stage in STAGES)}"
 
 
 def layers_of_gpt2(folder: Path, counts: Sequence[int]) -> Iterator[tuple[str, str]]:
@@ -52,10 +52,9 @@ def row(name: str, text: str, source: str) -> str:
     planned = _timed(times, lambda: plan(loaded.module, target, options))
     program = _timed(times, lambda: emit_program(planned, target, options, []))
     _timed(times, lambda: [kernel.ptx for kernel in program.kernels])
-    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     seconds = "".join(f"{each:10.2f}" for each in times)
     counts = f"{len(text.splitlines()):8}{len(program.kernels):9}{len(program.launches):10}"
-    return f"{name[:31]:32}{counts}{seconds}{megabytes:8}"
+    return f"{name[:31]:32}{counts}{seconds}"
 
 
 def _timed[T](times: list[float], stage: Callable[[], T]) -> T:
