@@ -1,13 +1,14 @@
 """Leaves to XLA what its libraries compute as part of a matrix product or convolution: ``relu(a * p + bias + c)``.
 
 Here p is the product, a a constant, bias a vector along one dimension and c an array of the product's shape; each may
-be left out. (Source: XLA's rewriters to cuBLASLt's epilogues and cuDNN's fused convolutions.) Of products of 16-bit
-floats XLA makes any single elementwise operation a part, by kernels of its own. The product itself is then never
-stored. That saves nothing where a single kernel of ours reads what comes out: it could as well read the product. So
-this is done where XLA reads that, or where it is a result.
+be left out. (Source: XLA's rewriters to cuBLASLt's epilogues and cuDNN's fused convolutions, which are forward ones and
+not depthwise.) Of products of 16-bit floats XLA makes any single elementwise operation a part, by kernels of its own.
+The product itself is then never stored. That saves nothing where a single kernel of ours reads what comes out: it could
+as well read the product. So this is done where XLA reads that, or where it is a result.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from xgpu import ir
@@ -19,31 +20,73 @@ from xgpu.fusion.bitcasts import behind_bitcasts, is_bitcast
 from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.left import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
 from xgpu.fusion.regions import is_constant, maker, planned_blocks
-from xgpu.indexing.access import integers, shape_of
+from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.options import Options
 
 _TYPES = ("f16", "bf16", "f32")
-"""Types of results for which libraries have epilogues."""
+"""Types of operands and results for which libraries have epilogues."""
 _REASON = "XLA computes it as part of the {}"
 _ENDS = ("func.return", "stablehlo.return")
 _BROADCAST = "stablehlo.broadcast_in_dim"
+_DILATION, _REVERSAL = "lhs_dilation", "window_reversal"
 
 
 def leave_epilogues(main: ir.func.FuncOp, target: Device, options: Options) -> None:
     """Mark the operations of a function that are part of products, those of later products first: XLA reads them."""
     for block in planned_blocks(main.entry_block):
+        late = _late(block)
         for view in reversed(list(block.operations)):
             op = view.operation
-            if op.name in CONTRACTIONS and reason_to_leave(op) is not None:
-                _leave_epilogue(op)
+            if op.name in CONTRACTIONS and reason_to_leave(op) is not None and _may_have_epilogue(op):
+                _leave_epilogue(op, late)
 
 
-def _leave_epilogue(product: ir.Operation) -> None:
-    if dtype_of_element(element_of(product.results[0])).hlo not in _TYPES:
-        return
-    chain = list(_Epilogue(product).operations())
-    while chain and not _is_read_by_xla(chain[-1]):
+def _may_have_epilogue(product: ir.Operation) -> bool:
+    types = {dtype_of_element(element_of(value)).hlo for value in (*product.operands, *product.results)}
+    return types <= set(_TYPES) and (product.name == PRODUCT or _is_forward(product))
+
+
+def _is_forward(convolution: ir.Operation) -> bool:
+    """Whether XLA calls a library's forward convolution, one that is not depthwise."""
+    numbers = hlo.ConvDimensionNumbers(convolution.attributes["dimension_numbers"])
+    images, kernel, result = (shape_of(value) for value in (*convolution.operands, *convolution.results))
+    groups = integer(convolution, "feature_group_count")
+    is_depthwise = groups > 1 and groups == images[numbers.input_feature_dimension]
+    if is_depthwise or integer(convolution, "batch_group_count") > 1 or _is_reversed(convolution):
+        return False
+    # The gradient by the kernel slides one large array over the other.
+    windows = zip(numbers.kernel_spatial_dimensions, numbers.output_spatial_dimensions, strict=True)
+    return all(kernel[i] <= result[j] for i, j in windows)
+
+
+def _is_reversed(convolution: ir.Operation) -> bool:
+    """Whether a convolution has what one by the images' gradient has: dilated images, or a kernel that is reversed."""
+    attributes = convolution.attributes
+    if _DILATION in attributes and any(size > 1 for size in integers(convolution, _DILATION)):
+        return True
+    if _REVERSAL in attributes and any(ir.DenseBoolArrayAttr(attributes[_REVERSAL])):
+        return True
+    kernel = convolution.operands[1]
+    while not isinstance(kernel.owner, ir.Block) and maker(kernel).name in VIEWS and maker(kernel).operands:
+        kernel = maker(kernel).operands[0]
+    return not isinstance(kernel.owner, ir.Block) and maker(kernel).name == "stablehlo.reverse"
+
+
+def _late(block: ir.Block) -> set[ir.Value]:
+    """Return what operations of a block make of what XLA or the hero of a kernel made before."""
+    late = set[ir.Value]()
+    for view in block.operations:
+        op = view.operation
+        is_made = any(operand in late for operand in op.operands)
+        if is_made or (op.name not in VIEWS and (reason_to_leave(op) is not None or hero_kind(op) is not None)):
+            late.update(op.results)
+    return late
+
+
+def _leave_epilogue(product: ir.Operation, late: Set[ir.Value]) -> None:
+    chain = list(_Epilogue(product, late).operations())
+    while chain and not _is_read_by_xla(chain[-1].results[0]):
         chain.pop()
     kind = "matrix product" if product.name == PRODUCT else "convolution"
     for op in chain:
@@ -52,9 +95,10 @@ def _leave_epilogue(product: ir.Operation) -> None:
 
 @dataclass
 class _Epilogue:
-    """What has been found so far to follow ``product``."""
+    """What has been found so far to follow ``product``; ``late`` are the values that `_late` finds in its block."""
 
     product: ir.Operation
+    late: Set[ir.Value]
     has_bias: bool = False
     has_array: bool = False
     is_done: bool = False
@@ -85,7 +129,7 @@ class _Epilogue:
             and is_first
             and self.product.name == PRODUCT
             and access_kind(op) == "elementwise"
-            and all(map(_is_read_as_stored, others))
+            and all(self._is_read_as_stored(other, op) for other in others)
         )
 
     def _is_of_a_library(self, op: ir.Operation, other: ir.Value, is_first: bool) -> bool:
@@ -101,18 +145,23 @@ class _Epilogue:
             is_new, self.has_bias = not self.has_bias, True
         else:
             is_new, self.has_array = not self.has_array, True
-            is_new &= _is_stored_anyway(other)
+            is_new &= self._is_stored_anyway(other, op)
         return is_new
 
     def _is_bias(self, value: ir.Value) -> bool:
-        """Whether ``value`` is a vector along the dimension of the product's result that libraries have biases for."""
+        """Whether ``value`` is a vector along the dimension of the product's result that libraries have biases for.
+
+        Of a matrix product that is all columns, which a reshape may have made several dimensions of.
+        """
         if isinstance(value.owner, ir.Block) or maker(value).name != _BROADCAST:
             return False
-        rank = len(shape_of(value))
+        shape = shape_of(value)
         if self.product.name == PRODUCT:
             numbers = hlo.DotDimensionNumbers(self.product.attributes["dot_dimension_numbers"])
-            dimension = rank - 1
-            if list(numbers.lhs_batching_dimensions):
+            dimension = len(shape) - 1
+            contracted = list(numbers.rhs_contracting_dimensions)
+            columns = (n for i, n in enumerate(shape_of(self.product.operands[1])) if i not in contracted)
+            if list(numbers.lhs_batching_dimensions) or shape[-1:] != (math.prod(columns),):
                 return False
         else:
             convolution = hlo.ConvDimensionNumbers(self.product.attributes["dimension_numbers"])
@@ -120,6 +169,29 @@ class _Epilogue:
         dimensions = integers(maker(value), "broadcast_dimensions")
         along = [i for i, size in zip(dimensions, shape_of(maker(value).operands[0]), strict=True) if size > 1]
         return along == [dimension]
+
+    def _is_stored_anyway(self, value: ir.Value, reader: ir.Operation) -> bool:
+        """Whether ``value``, which ``reader`` reads, is in memory whoever makes ``reader``. A broadcast is not.
+
+        Arguments are, what XLA or the hero of a kernel makes, and what others than ``reader`` read too: XLA, another
+        epilogue, or kernels if it is `_late`. What is computed from arguments alone they compute again.
+        """
+        array = behind_bitcasts(value)
+        if isinstance(array.owner, ir.Block):
+            return True
+        op = maker(array)
+        if op.name in VIEWS:
+            return False
+        if reason_to_leave(op) is not None or hero_kind(op) is not None:
+            return True
+        others = (each for each in _readers(array) if each != reader)
+        return any(array in self.late or _is_of_xla(each, array) or _adds_product(each) for each in others)
+
+    def _is_read_as_stored(self, value: ir.Value, reader: ir.Operation) -> bool:
+        """Whether ``value`` is stored anyway, or each element of it is a constant or one of what is."""
+        while not isinstance(value.owner, ir.Block) and maker(value).name in VIEWS and maker(value).operands:
+            value = maker(value).operands[0]
+        return self._is_stored_anyway(value, reader) or maker(value).name in VIEWS
 
 
 def _only_user(value: ir.Value) -> ir.Operation | None:
@@ -142,34 +214,29 @@ def _scalar_constant(value: ir.Value) -> float | None:
     return float(ir.FloatAttr(elements.get_splat_value()).value)
 
 
-def _is_stored_anyway(value: ir.Value) -> bool:
-    """Whether ``value`` is an argument, read by several operations, or made by one whose results are stored.
-
-    A broadcast is not.
-    """
-    array = behind_bitcasts(value)
-    if isinstance(array.owner, ir.Block):
-        return True
-    op = maker(array)
-    if op.name in VIEWS:
-        return False
-    return reason_to_leave(op) is not None or hero_kind(op) is not None or len(list(array.uses)) > 1
-
-
-def _is_read_as_stored(value: ir.Value) -> bool:
-    """Whether ``value`` is stored anyway, or each element of it is a constant or one of what is."""
-    while not isinstance(value.owner, ir.Block) and maker(value).name in VIEWS and maker(value).operands:
-        value = maker(value).operands[0]
-    return _is_stored_anyway(value) or maker(value).name in VIEWS
-
-
-def _is_read_by_xla(op: ir.Operation) -> bool:
-    """Whether the result of ``op`` is a result of its block, or read by what is left to XLA or runs inside that."""
-    pending = list(op.results)
+def _readers(value: ir.Value) -> Iterator[ir.Operation]:
+    """Yield what reads ``value`` or a bitcast of it."""
+    around = maker(value).parent
+    pending = [value]
     while pending:
         for user in (use.owner.operation for use in pending.pop().uses):
-            if is_bitcast(user) and user.parent == op.parent:
+            if is_bitcast(user) and user.parent == around:
                 pending += user.results
-            elif user.name in _ENDS or user.parent != op.parent or reason_to_leave(user) is not None:
-                return True
-    return False
+            else:
+                yield user
+
+
+def _is_of_xla(reader: ir.Operation, value: ir.Value) -> bool:
+    """Whether ``reader`` of ``value`` is the end of its block, left to XLA, or runs inside what is."""
+    return reader.name in _ENDS or reader.parent != maker(value).parent or reason_to_leave(reader) is not None
+
+
+def _is_read_by_xla(value: ir.Value) -> bool:
+    return any(_is_of_xla(reader, value) for reader in _readers(value))
+
+
+def _adds_product(op: ir.Operation) -> bool:
+    """Whether ``op`` adds to a product that is left to XLA."""
+    found = (behind_bitcasts(operand) for operand in op.operands if op.name == "stablehlo.add")
+    makers = (maker(value) for value in found if not isinstance(value.owner, ir.Block))
+    return any(each.name in CONTRACTIONS and reason_to_leave(each) is not None for each in makers)

@@ -18,8 +18,9 @@ CONVOLUTION = ("{0}[4,16,16,32]", "{0}[3,3,32,32]")
 IMAGES = CONVOLUTION[0]
 
 
-def convolve(x: Any, k: Any) -> Any:
-    return lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+def convolve(x: Any, k: Any, groups: int = 1) -> Any:
+    layouts = ("NHWC", "HWIO", "NHWC")
+    return lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=layouts, feature_group_count=groups)
 
 
 LEFT = {
@@ -65,7 +66,43 @@ KEPT = {
     "two biases": (lambda x, w, b: x @ w + b - b[::-1], (*PRODUCT, BIAS)),
     "bias of a batch": (lambda x, y, b: jnp.sin(x @ y + b), (*BATCHED, "{0}[64]")),
     "summed": (lambda x, w, b: jnp.sum(x @ w + b, 1), (*PRODUCT, BIAS)),
+    "array that kernels compute again": (
+        lambda x, w, y: (lambda z: (x @ w + z, jax.nn.softmax(z)))(2 * y),
+        (*PRODUCT, ARRAY),
+    ),
     "maximum with another number": (lambda x, w, b: jnp.maximum(x @ w + b, 1), (*PRODUCT, BIAS)),
+}
+
+LIBRARIES_HAVE_NONE = {
+    "bias along a part of the columns": (lambda x, w, b: (x @ w).reshape(256, 24, 16) + b, (*PRODUCT, "f32[16]")),
+    "bias along one of two dimensions of columns": (
+        lambda x, w, b: jnp.einsum("bi,ihd->bhd", x, w) + b,
+        ("f32[256,512]", "f32[512,24,16]", "f32[16]"),
+    ),
+    "of 8-bit integers": (
+        lambda x, w, b: lax.dot(x, w, preferred_element_type=jnp.float32) + b,
+        ("s8[256,512]", "s8[512,384]", "f32[384]"),
+    ),
+    "of 8-bit floats": (
+        lambda x, w, b: lax.dot(x, w, preferred_element_type=jnp.float32) + b,
+        ("f8e4m3fn[256,512]", "f8e4m3fn[512,384]", "f32[384]"),
+    ),
+    "gradient by the images": (
+        lambda x, k, y: jax.vjp(lambda x: convolve(x, k), x)[1](y)[0] + x,
+        (*CONVOLUTION, IMAGES),
+    ),
+    "gradient by the kernel": (
+        lambda x, k, y: jax.vjp(lambda k: convolve(x, k), k)[1](y)[0] + k,
+        (*CONVOLUTION, IMAGES),
+    ),
+    "transposed convolution": (
+        lambda x, k, y: lax.conv_transpose(x, k, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")) + y,
+        (*CONVOLUTION, "f32[4,32,32,32]"),
+    ),
+    "depthwise convolution": (
+        lambda x, k, y: convolve(x, k, 64) + y,
+        ("f32[4,32,32,64]", "f32[3,3,1,64]", "f32[4,32,32,64]"),
+    ),
 }
 
 
@@ -114,6 +151,31 @@ def test_what_a_kernel_reads_anyway_is_kept(case: str, element: str) -> None:
     program = compiled(*KEPT[case], element)
     assert len(program.kernels) == 1
     assert "xgpu.left" not in program.ir("fusions")
+    check(program)
+
+
+@pytest.mark.parametrize("case", LIBRARIES_HAVE_NONE)
+def test_what_no_library_has_is_kept(case: str) -> None:
+    program = compiled(*LIBRARIES_HAVE_NONE[case], "f32")
+    assert len(program.kernels) == 1
+    assert "xgpu.left" not in program.ir("fusions")
+    check(program)
+
+
+def test_a_grouped_convolution_has_an_epilogue() -> None:
+    program = compiled(lambda x, k, y: convolve(x, k, 2) + y, (IMAGES, "{0}[3,3,16,32]", IMAGES), "f32")
+    assert not program.kernels
+    check(program)
+
+
+def test_an_array_that_several_epilogues_add_is_stored_for_them() -> None:
+    def function(x: Any, w: Any, y: Any) -> Any:
+        z = jnp.exp(y)
+        return jnp.sin(x @ w + z) @ w + z
+
+    program = compiled(function, ("f32[256,512]", "f32[512,512]", "f32[256,512]"), "f32")
+    assert program.ir("fusions").count("xgpu.left") == 1
+    assert len(program.kernels) == 1
     check(program)
 
 
