@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from xgpu.errors import SourceLocation
 
-_ENTRY = re.compile(r"^\s*ENTRY\b", re.MULTILINE)
+ENTRY = re.compile(r"^[^\S\n]*ENTRY\b", re.MULTILINE)
+"""The beginning of the entry computation."""
 _INSTRUCTION = re.compile(
     r"""
     "(?:[^"\\\n]|\\.)*" | //[^\n]* | /\*.*?\*/      # strings and comments hold no instructions
@@ -15,7 +16,9 @@ _INSTRUCTION = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """An instruction up to its shape, which an attribute has none of."""
-_NUMBERED = re.compile(r"(.+)\.(\d+)")
+_NUMBERED = re.compile(r"(.+)\.(-?)0*([0-9]{1,19})")
+_NUMBERS = range(-(2**63), 2**63)
+"""What XLA reads as the number at the end of a name."""
 
 
 def instruction_places(text: str, filename: str) -> Mapping[str, SourceLocation]:
@@ -27,22 +30,26 @@ def instruction_places(text: str, filename: str) -> Mapping[str, SourceLocation]
     used: defaultdict[str, set[int]] = defaultdict(set)
     following: defaultdict[str, int] = defaultdict(int)
     for match, place in _instructions(text, filename):
-        name = match["name"]
-        numbered = _NUMBERED.fullmatch(name)
-        root, number = (numbered[1], int(numbered[2])) if numbered else (name, 0)
+        root, number, is_numbered = _split(match["name"])
         if number in used[root]:
             while (number := following[root]) in used[root]:
                 following[root] += 1
-            name = f"{root}.{number}" if number else root
         used[root].add(number)
-        places[name] = place
+        places[f"{root}.{number}" if number or is_numbered else root] = place
     return places
+
+
+def _split(name: str) -> tuple[str, int, bool]:
+    """Return a name without the number at its end, the number, 0 for none, and whether there is one."""
+    if (numbered := _NUMBERED.fullmatch(name)) and (number := int(numbered[2] + numbered[3])) in _NUMBERS:
+        return numbered[1], number, True
+    return name, 0, False
 
 
 def root_place(text: str, filename: str, computation: str) -> SourceLocation | None:
     """Return where the root of a computation is, or None. The entry computation is ``main``."""
-    header = re.compile(rf"^\s*%?{re.escape(computation)}\s*[({{]", re.MULTILINE)
-    start = (_ENTRY if computation == "main" else header).search(text)
+    header = re.compile(rf"^[^\S\n]*%?{re.escape(computation)}\s*[({{]", re.MULTILINE)
+    start = (ENTRY if computation == "main" else header).search(text)
     if start is None:
         return None
     line = text.count("\n", 0, start.end()) + 1

@@ -8,15 +8,14 @@ from pathlib import Path
 
 from xgpu.errors import InvalidInput, SourceLocation, ToolError, Unsupported
 from xgpu.frontend import hlo_import_worker
-from xgpu.frontend.hlo_lines import instruction_places, root_place
+from xgpu.frontend.hlo_lines import ENTRY, instruction_places, root_place
 from xgpu.frontend.mlir_text import check_text, parse_module
 from xgpu.frontend.signature import Source, make_source, module_name
 
 # Far above the import time of any real program; a safeguard against text that makes the importer loop.
 TIMEOUT_SECONDS = 300
 
-_ENTRY = re.compile(r"^\s*ENTRY\b", re.MULTILINE)
-_HAD_ENTRY = re.compile(r"^\s*HloModule\b.*\bentry_computation_layout=", re.MULTILINE)
+_HAD_ENTRY = re.compile(r"^[^\S\n]*HloModule\b.*\bentry_computation_layout=", re.MULTILINE)
 _UNKNOWN = re.compile(r'"mhlo\.unknown"\(.*loc\((#\w+|"[^"]*")\)')
 """What XLA's importer writes for an instruction that it knows no form of, and the location that has its name."""
 _WRONG_RESULT = re.compile(r"function result type .* in function @([\w.-]+)")
@@ -63,7 +62,7 @@ def _import_hlo(text: str, filename: str) -> str:
         raise ToolError(f"cannot run {sys.executable} for XLA's HLO importer: {error.strerror}") from None
     if done.returncode == hlo_import_worker.INVALID:
         raise _parse_error(done.stdout.decode(errors="replace"), place)
-    if not _ENTRY.search(text) and _HAD_ENTRY.search(text):
+    if not ENTRY.search(text) and _HAD_ENTRY.search(text):
         # XLA takes the last computation then, as is meant where there is only a fusion; but this is a truncated file.
         raise InvalidInput("the HLO text has no ENTRY computation; is the file complete?", place)
     if done.returncode == 0:

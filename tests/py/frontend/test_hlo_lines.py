@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from xgpu.errors import InvalidInput
 from xgpu.frontend import hlo_import_worker
 from xgpu.frontend.hlo_lines import instruction_places, root_place
+from xgpu.frontend.hlo_text import from_hlo_text
 
 TEXT = """HloModule m
 
@@ -30,6 +34,26 @@ ENTRY %main (a: f32[8]) -> (f32[], /*index=1*/f32[]) {
 """
 
 
+NUMBERED = """HloModule m
+
+c {
+  a.007 = f32[8] parameter(0)
+  a.7 = f32[8] sine(a.007)
+  a.0 = f32[8] cosine(a.7)
+  ROOT a = f32[8] exponential(a.0)
+}
+
+ENTRY e {
+  a.007 = f32[8] parameter(0)
+  a.9223372036854775808 = f32[8] log(a.007)
+  a.9223372036854775807 = f32[8] tan(a.9223372036854775808)
+  a.-5 = f32[8] negate(a.9223372036854775807)
+  a.LONG = f32[8] floor(a.-5)
+  ROOT r = f32[8] call(a.LONG), to_apply=c
+}
+""".replace("LONG", "1" * 5000)
+
+
 def lines(text: str) -> dict[str, str]:
     return {name: str(place).removeprefix("t.hlo:") for name, place in instruction_places(text, "t.hlo").items()}
 
@@ -48,6 +72,23 @@ def test_names_are_those_that_xla_gives() -> None:
     reduced = re.findall(r"stablehlo.reduce.* loc\((#\w+)\)", imported)
     for location, name in zip(reduced, ("c.2", "c.3"), strict=True):
         assert f'{location} = loc("{name}")' in imported
+
+
+def test_numbers_in_names_are_those_that_xla_reads() -> None:
+    worker = [sys.executable, "-P", hlo_import_worker.__file__]
+    imported = subprocess.run(worker, input=NUMBERED, capture_output=True, text=True, check=True, env={}).stdout
+    names = {each for each in re.findall(r'loc\("([^"]*)"', imported) if each.startswith("a")}
+    assert names == lines(NUMBERED).keys() - {"r"}
+
+
+def test_blank_lines_take_no_time() -> None:
+    # Searched from each of them to the last, they took minutes.
+    blank = "\n" * 200_000
+    assert str(root_place(blank + TEXT, "t.hlo", "add.2")) == "t.hlo:200009:3"
+    with pytest.raises(InvalidInput, match="no ENTRY computation"):
+        from_hlo_text(
+            "HloModule m, entry_computation_layout={()->f32[]}\n" + blank + "c { ROOT a = f32[] constant(1) }"
+        )
 
 
 def test_names_in_what_xla_compiled_are_their_own() -> None:
