@@ -9,14 +9,19 @@ from jax._src import compiler
 from jax._src.lib import xla_client  # type: ignore[attr-defined]
 
 from xgpu import ir
+from xgpu.dtypes import dtype_of_element
 from xgpu.errors import ToolError
 from xgpu.frontend.xla_form import xla_form
 from xgpu.fusion.initial_values import with_initial_values_once
 
 # Each operation rounds to its own type, as in a program run operation by operation and as xgpu's kernels do.
 _XLA_OPTIONS: dict[str, Any] = {"xla_allow_excess_precision": False}
-# On the CPU, no fusions for the library YNNPACK: sums of bytes that are reduced do not wrap around there.
-_XLA_CPU_OPTIONS = {**_XLA_OPTIONS, "xla_cpu_experimental_ynn_fusion_type": ""}
+# Of the libraries that XLA's compiler for the CPU hands work to, all but that for reductions.
+_OWN_REDUCTIONS = {
+    "xla_cpu_experimental_ynn_fusion_type": ",".join(
+        f"LIBRARY_FUSION_TYPE_{name}" for name in ("DOT", "INDIVIDUAL_DOT", "INDIVIDUAL_CONVOLUTION")
+    )
+}
 
 
 class Reference:
@@ -26,7 +31,8 @@ class Reference:
         self._device = device or jax.devices("cpu")[0]
         if self._device.platform == "cpu":
             _refuse_what_ends_the_process(module)
-        chosen = _XLA_CPU_OPTIONS if self._device.platform == "cpu" else _XLA_OPTIONS
+        is_wrapped = self._device.platform == "cpu" and _reduces_bytes(module)
+        chosen = _XLA_OPTIONS | _OWN_REDUCTIONS if is_wrapped else _XLA_OPTIONS
         options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=chosen)
         devices = xla_client.DeviceList((self._device,))
         try:
@@ -41,6 +47,21 @@ class Reference:
         with jax.enable_x64(True):
             buffers = [jax.device_put(array, self._device) for array in arrays]
         return [np.asarray(result) for result in self._executable.execute(buffers)]
+
+
+def _reduces_bytes(module: ir.Module) -> bool:
+    """Whether there are reductions of integers of 8 bits: the library's sums of such, before it, do not wrap around."""
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "stablehlo.reduce":
+            elements = (dtype_of_element(ir.RankedTensorType(result.type).element_type) for result in op.results)
+            if any(each.is_integer and each.bits == 8 for each in elements):
+                found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return bool(found)
 
 
 def _refuse_what_ends_the_process(module: ir.Module) -> None:
