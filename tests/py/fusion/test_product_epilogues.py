@@ -209,3 +209,26 @@ def test_an_attribute_of_that_name_in_a_program_is_no_reason() -> None:
         }""")
     assert len(program.kernels) == 1
     check(program)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        "stablehlo.custom_call @anything(%2) : (tensor<256x384xbf16>) -> tensor<256x384xbf16>",
+        '"stablehlo.all_reduce"(%2) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({\n'
+        "^bb0(%a: tensor<bf16>, %b: tensor<bf16>):\n%s = stablehlo.add %a, %b : tensor<bf16>\n"
+        "stablehlo.return %s : tensor<bf16>\n}) : (tensor<256x384xbf16>) -> tensor<256x384xbf16>",
+    ],
+    ids=["custom call", "sum over devices"],
+)
+def test_what_no_kernel_can_make_may_read_a_product(reader: str) -> None:
+    text = f"""
+    func.func @main(%x: tensor<256x512xbf16>, %w: tensor<512x384xbf16>) -> tensor<256x384xbf16> {{
+      %1 = stablehlo.sine %x : tensor<256x512xbf16>
+      %2 = stablehlo.dot_general %1, %w, contracting_dims = [1] x [0]
+        : (tensor<256x512xbf16>, tensor<512x384xbf16>) -> tensor<256x384xbf16>
+      %3 = {reader}
+      return %3 : tensor<256x384xbf16>
+    }}
+    """
+    assert len(xgpu.compile(text).kernels) == 1
