@@ -58,6 +58,6 @@ func.func @overwrites() attributes {xgpu.overwrites = array<i64: -1>} {
 
 func.func @huge_vector(%i: index) {
   // expected-error @+1 {{vectors have at most 1024 elements}}
-  %0 = arith.constant dense<0.0> : vector<2147483647xf32>
+  %0 = arith.constant dense<0.0> : vector<65536xf32>
   return
 }
