@@ -2,12 +2,12 @@
 // RUN: FileCheck %s < %t
 // RUN: FileCheck %s --check-prefix=NONE < %t
 
-// A row for one warp or less: 16 bytes a load, shuffles, no shared memory and no barrier.
+// A row for one warp or less: two loads of 16 bytes, shuffles, no shared memory and no barrier.
 // CHECK-LABEL: .entry fusion_0(
 // CHECK-NOT: .shared
-// CHECK: ld.global.nc.v4.b32
-// CHECK-COUNT-5: shfl.sync.bfly.b32
-// CHECK-NOT: bar.sync
+// CHECK-COUNT-2: ld.global.nc.v4.b32
+// CHECK-COUNT-4: shfl.sync.bfly.b32
+// CHECK-NOT: {{bar.sync|shfl.sync}}
 // CHECK: ret;
 
 // A row for several warps: all of a thread's loads without a branch between, one barrier.

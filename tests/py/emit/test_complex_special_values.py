@@ -14,6 +14,7 @@ On an H200, XLA gives the results of the tests, subnormal ones too, but for thos
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from jax import lax
@@ -146,6 +147,9 @@ def test_products_and_quotients_reach_and_leave_the_subnormal_range(name: str) -
         np.testing.assert_array_equal(ours, parts(exact))
 
 
+@pytest.mark.skipif(
+    jax.__version_info__ < (0, 12), reason="this JAX leaves lengths to StableHLO's abs: NaN there, as XLA's on the GPU"
+)
 def test_the_longest_part_decides_the_length() -> None:
     """An infinite part makes the length infinite whatever the other, as in C; XLA on the GPU gives NaN beside NaN."""
     inputs = np.array([complex(np.inf, np.nan), complex(np.nan, -np.inf)], np.complex64)
