@@ -39,8 +39,6 @@ LONG_BYTES = 2048
 """The length of a row from which aligned vectors are worth the checks at its ends."""
 EVEN = 0.85
 """The share of lanes with work at which a row counts as evenly divided."""
-ACCESS_BYTES = 16
-"""The longest access to memory. Threads that make a single one have too little in flight, for all that there are."""
 LARGEST_SHARED_GROUP = 512
 """Threads that share a row for that reason; for want of rows as many as a block can have."""
 
@@ -214,9 +212,12 @@ def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tu
 
 
 def _lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
-    """Return the lanes that share a row of ``vectors`` of ``step`` bytes: with two for each lane if rows are many."""
-    lanes = best_lanes(vectors)
-    is_single = lanes == vectors > 1 and ACCESS_BYTES <= step < 2 * ACCESS_BYTES
+    """Return the lanes that share a row of ``vectors`` of ``step`` bytes: with two for each lane if rows are many.
+
+    Threads that make a single access have too little in flight, for all that there are.
+    """
+    lanes, longest = best_lanes(vectors), target.max_vector_bytes
+    is_single = lanes == vectors > 1 and longest <= step < 2 * longest
     return lanes // 2 if is_single and rows * lanes // 2 >= threads_of(target) else lanes
 
 

@@ -75,10 +75,14 @@ def _check_vectors(text: str, filename: str) -> None:
     for line in _FROM_ELEMENTS.finditer(text):
         found += [(line.start() + match.start(), match.group(1)) for match in _TENSOR.finditer(line.group())]
     for start, shape in found:
-        sizes = (min(int(size[:12]), MAX_VECTOR + 1) for size in re.findall(r"\d+", shape))
-        is_comment = text[text.rfind("\n", 0, start) + 1 : start].lstrip().startswith("//")
-        if prod(sizes) > MAX_VECTOR and not is_comment:
+        sizes = (min(int(size.lstrip("0")[:12] or 0), MAX_VECTOR + 1) for size in re.findall(r"\d+", shape))
+        if prod(sizes) > MAX_VECTOR and not _is_in_comment(text, start):
             raise InvalidInput(f"a vector of more than {MAX_VECTOR:,} elements", _place_at(text, start, filename))
+
+
+def _is_in_comment(text: str, position: int) -> bool:
+    """Whether the line of ``position`` is but a comment."""
+    return text[text.rfind("\n", 0, position) + 1 : position].lstrip().startswith("//")
 
 
 def _place_at(text: str, position: int, filename: str) -> SourceLocation:
