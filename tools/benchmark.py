@@ -114,7 +114,7 @@ def _reductions(dtype: Any) -> list[Benchmark]:
 
 
 def _rows(dtype: Any) -> list[Benchmark]:
-    """Softmax and norms, computed in f32, and the gradient of softmax."""
+    """Softmax and norms, computed in f32, gradients, and a softmax that needs a sum over all rows."""
     name = "f32" if dtype == jnp.float32 else "bf16"
 
     def softmax(x: jax.Array) -> jax.Array:
@@ -137,6 +137,13 @@ def _rows(dtype: Any) -> list[Benchmark]:
         wide = x.astype(jnp.float32)
         return (wide * jax.lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-5) * scale).astype(x.dtype)
 
+    def centred(x: jax.Array) -> jax.Array:
+        return softmax(x) - jnp.mean(x.astype(jnp.float32)).astype(x.dtype)
+
+    def loss(x: jax.Array, labels: jax.Array) -> jax.Array:
+        chosen = jnp.take_along_axis(jax.nn.log_softmax(x.astype(jnp.float32)), labels[:, None], 1)
+        return -jnp.mean(chosen)
+
     wide, weights = ((65536, 4096), dtype), ((4096,), dtype)
     return [
         *[
@@ -149,6 +156,8 @@ def _rows(dtype: Any) -> list[Benchmark]:
         Benchmark(f"layer norm {name}", layer_norm, (wide, weights, weights)),
         Benchmark(f"layer norm, 768 {name}", layer_norm, (((1 << 18, 768), dtype), ((768,), dtype), ((768,), dtype))),
         Benchmark(f"RMS norm {name}", rms_norm, (wide, weights)),
+        Benchmark(f"softmax - mean of all {name}", centred, (wide,)),
+        Benchmark(f"gradient of cross-entropy {name}", jax.grad(loss), (wide, ((65536,), jnp.int32)), 4096),
     ]
 
 

@@ -30,7 +30,7 @@ from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
 from xgpu.fusion.left import nothing_to_compile
 from xgpu.options import Options
-from xgpu.partitioning import mesh_of, over_mesh, partition_program
+from xgpu.partitioning import can_have_mesh, mesh_of, over_mesh, partition_program
 from xgpu.runtime.jax_backend import call_program, lower_program
 
 _MARK = "xgpu::"
@@ -119,7 +119,8 @@ class Jitted:
         return functools.partial(jit, options=self._options, **self._jit_options), (self._function,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._jit_options or (mesh := mesh_of(jax.tree.leaves((args, kwargs)))) is None:
+        # To look at every argument takes some microseconds of a call, which may be as short as its launches.
+        if self._jit_options or not can_have_mesh() or (mesh := mesh_of(jax.tree.leaves((args, kwargs)))) is None:
             return self._jitted(*args, **kwargs)
         leaves, tree = jax.tree.flatten((args, kwargs))
         key = (mesh, tree, tuple((jax.typeof(leaf), getattr(leaf, "sharding", None)) for leaf in leaves))

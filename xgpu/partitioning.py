@@ -5,6 +5,7 @@ what it would do is done before: shardings are propagated, arrays that are neede
 and shapes become those of one device's part.
 """
 
+import functools
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
+from jax.extend.backend import backends
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
 from xgpu import ir
@@ -55,6 +57,12 @@ class Partitioned:
 
 
 _OF_ONE_DEVICE = (SingleDeviceSharding, type(None))
+
+
+@functools.cache
+def can_have_mesh() -> bool:
+    """Whether arrays may lie on several devices in this process, whose devices never change."""
+    return any(client.device_count() > 1 for client in backends().values())
 
 
 def mesh_of(arrays: Sequence[Any]) -> Mesh | None:

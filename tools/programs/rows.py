@@ -71,6 +71,16 @@ def _by_labels(x: Any, labels: Any) -> Any:
     return jax.nn.softmax(x) - jax.nn.one_hot(labels, x.shape[1])
 
 
+def _cross_entropy(x: Any, labels: Any) -> Any:
+    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(x), labels[:, None], 1))
+
+
+def _modulated(x: Any, conditions: Any) -> Any:
+    """A norm whose scale and bias are computed beside it, by other reductions."""
+    scale, bias = jnp.tanh(jnp.sum(conditions, 1)), jnp.max(conditions, 1)
+    return _layer_norm(x, 1 + scale, bias)
+
+
 def _two_dimensions(x: Any) -> Any:
     largest = jnp.max(x, (1, 2), keepdims=True)
     return (x - largest) / jnp.sum(jnp.abs(x - largest), (1, 2), keepdims=True)
@@ -140,6 +150,10 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "two-kept-dimensions": (jax.nn.softmax, ("f32[5,7,33]",)),
     "kept-dimensions-of-one": (lambda x: jax.nn.softmax(x, 3), ("f32[1,6,1,65]",)),
     "one-row": (_layer_norm, ("f32[1,1025]", "f32[1025]", "f32[1025]")),
+    "minus-columns": (lambda x: jax.nn.softmax(x) - jnp.mean(x, 0), ("f32[33,132]",)),
+    "minus-mean-of-all": (lambda x: jax.nn.softmax(x) - jnp.mean(x), ("f32[33,132]",)),
+    "modulated": (_modulated, ("f32[9,68]", "f32[68,31]")),
+    "gradient-of-cross-entropy": (jax.grad(_cross_entropy), ("f32[33,100]", "s32[33]")),
     "two-reduced-dimensions": (_two_dimensions, ("f32[7,5,33]",)),
 }
 

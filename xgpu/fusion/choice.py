@@ -9,7 +9,7 @@ from xgpu.fusion.bitcasts import is_bitcast
 from xgpu.fusion.concatenations import Concatenation, concatenation_of, walk_of
 from xgpu.fusion.groups import Group
 from xgpu.fusion.heroes import Form, follow
-from xgpu.fusion.in_place import updated_operands
+from xgpu.fusion.in_place import IN_PLACE, updated_operands
 from xgpu.fusion.input_slices import INPUT_SLICES
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import maker
@@ -21,8 +21,6 @@ from xgpu.indexing.hlo_maps import access_kind
 
 MOST_TILES = 4
 """Transposes that one kernel moves through tiles of their own; shared memory bounds how many blocks run at once."""
-_IN_PLACE = ("scatter", "scatter_sorted", "scatter_ordered", "update_slice")
-"""Emitters of kernels that update arrays in their own memory."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Choice:
 
 def choose(group: Group, stored: Stored) -> list[Choice]:
     """Return the kernels of a group."""
-    if group.kind.name in _IN_PLACE:
+    if group.kind.name in IN_PLACE:
         aliased = [value for hero in group.heroes for value in updated_operands(hero)]
         return [Choice(group.kind.name, tuple(group.heroes), tuple(group.roots), tuple(aliased))]
     if group.kind.name in (INPUT_SLICES, ROWS):

@@ -124,6 +124,12 @@ class Grouping:
         self._stored[value] = group
         return group
 
+    def move(self, values: Sequence[ir.Value], level: int) -> None:
+        """Note that a kernel of ``level`` stores ``values``, which others did; what reads them is of higher levels."""
+        group = Group(HeroKind("moved", level), level)
+        self._stored.update(dict.fromkeys(values, group))
+        self._levels.update(dict.fromkeys(values, level + 1))
+
     def _place(self, op: ir.Operation) -> None:
         if reason_to_leave(op) is not None:
             self._leave(op)

@@ -15,6 +15,8 @@ from xgpu.indexing.scatter_maps import scatter_maps
 
 SCATTER = "stablehlo.scatter"
 UPDATE_SLICE = "stablehlo.dynamic_update_slice"
+IN_PLACE = ("scatter", "scatter_sorted", "scatter_ordered", "update_slice")
+"""Emitters of kernels that update arrays in their own memory, and the kinds of their groups."""
 ORDERED = "xgpu.ordered"
 """Unit attribute of a scatter whose updates with the same place must be made one after the other, in their order."""
 _LEAST_IN_RUNS = 2**19

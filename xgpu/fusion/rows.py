@@ -3,17 +3,19 @@
 Softmax reduces its rows twice and walks them once more; the threads that have a row can hold it all along. A program
 starts as the kernel of a reduction of rows, and takes in kernels that read what it makes: more reductions of the same
 shape, and loops over the same elements, if each element needs the reductions of its own row only. A loop's arrays may
-be of another shape, as after a group norm, which reshapes what it normalised.
+be of another shape, as after a group norm, which reshapes what it normalised. A program may run later than its first
+reduction could, for what else its loops read, such as the scales that a network computes beside what it normalises.
 """
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
 from xgpu.fusion.groups import MOST_ROOTS, Group, Grouping
 from xgpu.fusion.heroes import Form, HeroKind, follow, is_packed
+from xgpu.fusion.in_place import IN_PLACE, updated_operands
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import captured, maker
@@ -40,10 +42,11 @@ def merge_rows(groups: Sequence[Group], grouping: Grouping, results: Iterable[ir
 
 @dataclass
 class _Program:
-    """A row program that grows: its first group, and all that it has taken in, that one first."""
+    """A row program that grows: its first group, all that it has taken in, that one first, and the level to run at."""
 
     first: Group
-    members: list[Group] = field(default_factory=list)
+    members: list[Group]
+    level: int
 
     @cached_property
     def shape(self) -> ReductionShape:
@@ -67,11 +70,18 @@ class _Rows:
         self._needed = set(results) | {value for _, op in grouping.left for value in (*op.operands, *captured(op))}
         self._heroes = {hero for group in groups for hero in group.heroes}
         self._readers: dict[ir.Value, list[Group]] = {}
+        self._left_readers: dict[ir.Value, int] = {}
+        for level, op in reversed(grouping.left):
+            self._left_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
+        self._updates: dict[ir.Value, list[int]] = {}
         for group in groups:
             for value in self._read(group):
                 self._readers.setdefault(value, []).append(group)
+            for hero in group.heroes if group.kind.name in IN_PLACE else ():
+                for value in updated_operands(hero):
+                    self._updates.setdefault(value, []).append(group.level)
         self._programs: list[_Program] = []
-        self.merged: set[Group] = set()
+        self.merged: dict[Group, _Program] = {}
 
     def groups(self) -> list[Group]:
         """Return the groups that there are now, without what no other reads any more."""
@@ -91,7 +101,7 @@ class _Rows:
 
     def grow(self, first: Group) -> None:
         """Make a program of ``first`` and of what can follow it, if anything can."""
-        program = _Program(first, [first])
+        program = _Program(first, [first], first.level)
         pending, seen = list(self._readers_of(first)), {first}
         while pending:
             group = min(pending, key=lambda each: each.level)
@@ -99,12 +109,37 @@ class _Rows:
             if group in seen:
                 continue
             seen.add(group)
-            if group not in self.merged and self._can_follow(group, program):
+            level = None if group in self.merged else self._level_with(group, program)
+            if level is not None:
+                program.level = level
                 program.members.append(group)
                 pending += self._readers_of(group)
         if len(program.members) > 1:
             self._programs.append(program)
-            self.merged |= set(program.members)
+            self.merged |= dict.fromkeys(program.members, program)
+            self._grouping.move(program.roots, program.level)
+
+    def _level_with(self, group: Group, program: _Program) -> int | None:
+        """Return the level at which ``program`` can run with ``group`` as a part, if it can."""
+        if not _fits(group, program):
+            return None
+        if self._can_follow(group, program):
+            return program.level
+        read = self._read(group).difference(program.roots)
+        level = max((self._grouping.level(value) for value in read), default=0)
+        can_wait = level > program.level and self._can_wait(program, level, group)
+        return level if can_wait and self._can_follow(group, replace(program, level=level)) else None
+
+    def _can_wait(self, program: _Program, level: int, follower: Group) -> bool:
+        """Whether ``program`` can run at ``level``, a higher one: nothing else reads or updates its arrays before."""
+        inside = {follower, *program.members}
+        others = (each for member in program.members for each in self._readers_of(member) if each not in inside)
+        if any(self.merged.get(reader, reader).level <= level for reader in others):
+            return False
+        if any(self._left_readers.get(root, level + 1) <= level for root in program.roots):
+            return False
+        read = set[ir.Value]().union(*map(self._read, program.members)).difference(program.roots)
+        return not any(program.level <= each < level for value in read for each in self._updates.get(value, ()))
 
     def _readers_of(self, group: Group) -> list[Group]:
         return [reader for root in group.roots for reader in self._readers.get(root, ())]
@@ -125,42 +160,32 @@ class _Rows:
         return found
 
     def _can_follow(self, group: Group, program: _Program) -> bool:
-        if len(program.heroes) + len(group.heroes) > MOST_ROOTS or len(program.roots) + len(group.roots) > MOST_ROOTS:
-            return False
-        if group.kind.name == "reduce":
-            if group.kind != program.first.kind or not all(map(is_commutative, group.heroes)):
-                return False
-            read = [value for hero in group.heroes for value in hero.operands]
-            whole = [value for value in read if shape_of(value) == program.shape.shape]
-            single = [value for value in read if shape_of(value) != program.shape.shape]
-        elif group.kind.name == "loop" and not group.heroes:
-            whole, single = list(group.roots), []
-        else:
-            return False
-        whole += [root for root in group.roots if group.heroes and root not in group.forms]
-        if any(math.prod(shape_of(value)) != program.shape.elements or is_packed(value) for value in whole):
-            return False
-        trial = _Program(program.first, [*program.members, group])
-        others = self._heroes.difference(trial.heroes)
-        trace, forms = _Trace(self._grouping, program, others), _forms(trial)
+        """Whether ``group``, which fits into ``program``, can be a part of it at the program's level."""
+        whole, single = _computed_by(group, program)
+        trial = replace(program, members=[*program.members, group])
+        forms = _forms(trial)
+        trace = _Trace(self._grouping, program, self._heroes, trial)
         followers = [root for root in group.roots if root in group.forms]
         return (
             all(root in forms for root in followers)
             and trace.reads_own_rows(whole)
             and trace.reads_nothing(single)
-            and _Trace(self._grouping, trial, others).reads_nothing(_read_beside(followers, forms))
+            and _Trace(self._grouping, trial, self._heroes, trial).reads_nothing(_read_beside(followers, forms))
         )
 
 
 class _Trace:
     """What of a program, were a group part of it, an element needs."""
 
-    def __init__(self, grouping: Grouping, program: _Program, others: set[ir.Operation]):
+    def __init__(self, grouping: Grouping, program: _Program, heroes: set[ir.Operation], trial: _Program):
+        """``heroes`` are those of the block; the program's and those of ``trial``, which it may become, are its own."""
         self._grouping = grouping
-        self._level = program.first.level
+        self._level = program.level
         self._shape = program.shape
         self._made = {value for hero in program.heroes for value in hero.results}
-        self._others = others
+        self._roots = set(program.roots)
+        self._heroes = heroes
+        self._own = set(trial.heroes)
         self._dependent: dict[ir.Value, bool] = {}
 
     def reads_nothing(self, values: Sequence[ir.Value]) -> bool:
@@ -212,7 +237,7 @@ class _Trace:
                 continue
             op = maker(value)
             is_left = self._grouping.is_left(op) and self._grouping.is_stored(value)
-            if is_left or op.name in _MOVING or op in self._others:
+            if is_left or op.name in _MOVING or (op in self._heroes and op not in self._own):
                 return False
             operands = [*op.operands, *captured(op)]
             unknown = [operand for operand in operands if operand not in self._dependent]
@@ -223,7 +248,9 @@ class _Trace:
         return True
 
     def _is_leaf(self, value: ir.Value) -> bool:
-        return value in self._made or self._grouping.stored_before(value, self._level)
+        if value in self._made:
+            return True
+        return value not in self._roots and self._grouping.stored_before(value, self._level)
 
 
 def _operands_at(op: ir.Operation, map_: IndexingMap | None) -> list[tuple[ir.Value, IndexingMap | None]]:
@@ -261,6 +288,29 @@ def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) 
     return list(found)
 
 
+def _fits(group: Group, program: _Program) -> bool:
+    """Whether a kernel can make ``group`` in ``program``, as far as that is a matter of kinds, numbers and sizes."""
+    if len(program.heroes) + len(group.heroes) > MOST_ROOTS or len(program.roots) + len(group.roots) > MOST_ROOTS:
+        return False
+    if group.kind.name == "reduce":
+        if group.kind != program.first.kind or not all(map(is_commutative, group.heroes)):
+            return False
+    elif group.kind.name != "loop" or group.heroes:
+        return False
+    whole, _ = _computed_by(group, program)
+    return all(math.prod(shape_of(value)) == program.shape.elements and not is_packed(value) for value in whole)
+
+
+def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[ir.Value]]:
+    """Return what ``group`` computes of as many elements as the rows of ``program`` have, and what it needs beside."""
+    if not group.heroes:
+        return list(group.roots), []
+    read = [value for hero in group.heroes for value in hero.operands]
+    whole = [value for value in read if shape_of(value) == program.shape.shape]
+    single = [value for value in read if shape_of(value) != program.shape.shape]
+    return whole + [root for root in group.roots if root not in group.forms], single
+
+
 def _may_start(group: Group) -> bool:
     if group.kind.name != "reduce" or not group.roots:
         return False
@@ -276,7 +326,7 @@ def _may_start(group: Group) -> bool:
 
 def _merged(program: _Program) -> Group:
     kind = HeroKind(ROWS, program.shape)
-    return Group(kind, program.first.level, program.heroes, program.roots, _forms(program))
+    return Group(kind, program.level, program.heroes, program.roots, _forms(program))
 
 
 def _forms(program: _Program) -> dict[ir.Value, Form]:

@@ -71,16 +71,6 @@ APART: dict[str, Case] = {
         ("f32[12,12,40]", "f32[40,12]"),
         [("reduce_row", 2), ("reduce_column", 1), ("reduce_row", 1)],
     ),
-    "an epilogue that needs a sort": (
-        lambda x, a: reduced_twice(x, lambda m, s: s + jnp.sort(a * 2)),
-        (X, "f32[64]"),
-        [("reduce_row", 1), ("loop", 1), ("reduce_row", 1)],
-    ),
-    "an epilogue that needs a product": (
-        lambda x, a, b: reduced_twice(x, lambda m, s: s * (jnp.tanh(a) @ b)),
-        (X, "f32[64,512]", "f32[512]"),
-        [("reduce_row", 1), ("loop", 1), ("reduce_row", 1)],
-    ),
     "rolled": (lambda x: x - jnp.roll(largest(x), 1, 0), (X,), [("reduce_row", 1), ("loop", 1)]),
     "reversed": (lambda x: x - largest(x)[::-1], (X,), [("reduce_row", 1), ("loop", 1)]),
     "of its row and another": (
@@ -92,11 +82,6 @@ APART: dict[str, Case] = {
     "gathered": (lambda x, i: x - largest(x)[i], (X, "s32[64]"), [("reduce_row", 1), ("loop", 1)]),
     "part of a row": (lambda x: (x - largest(x))[:, 3:], (X,), [("reduce_row", 1), ("loop", 1)]),
     "then the columns": (lambda x: jnp.sum(x - largest(x), 0), (X,), [("reduce_row", 1), ("reduce_column", 1)]),
-    "beside the columns": (
-        lambda x: x - largest(x) - jnp.sum(x, 0),
-        (X,),
-        [("reduce_row", 1), ("reduce_column", 1), ("loop", 1)],
-    ),
     "outer dimensions": (
         lambda x: x - jnp.sum(x, (0, 2), keepdims=True),
         ("f32[8,9,40]",),
@@ -119,6 +104,58 @@ APART: dict[str, Case] = {
         [("reduce_row", 1), ("reduce_row", 1), ("loop", 1)],
     ),
     "too many": (differences(MOST_ROOTS), (X,), [("reduce_row", 1), ("loop", MOST_ROOTS)]),
+}
+WAITING: dict[str, Case] = {
+    "for a sort": (
+        lambda x, a: reduced_twice(x, lambda m, s: s + jnp.sort(a * 2)),
+        (X, "f32[64]"),
+        [("loop", 1), ("rows", 1)],
+    ),
+    "for a product": (
+        lambda x, a, b: reduced_twice(x, lambda m, s: s * (jnp.tanh(a) @ b)),
+        (X, "f32[64,512]", "f32[512]"),
+        [("loop", 1), ("rows", 1)],
+    ),
+    "for the columns": (
+        lambda x: x - largest(x) - jnp.sum(x, 0),
+        (X,),
+        [("reduce_column", 1), ("rows", 1)],
+    ),
+    "for scales that are computed beside": (
+        lambda x, a, b, c: (x - largest(x)) * (1 + jnp.tanh(jnp.tanh(a) @ b) @ c)[:, None],
+        (X, "f32[64,512]", "f32[512,256]", "f32[256]"),
+        [("loop", 1), ("loop", 1), ("rows", 1)],
+    ),
+    "one after the other": (
+        lambda x, y: (x - largest(x)) * jnp.sort(jnp.sum(jax.nn.softmax(y * jnp.sort(y[:, :1], 0)), 1))[:, None],
+        (X, X),
+        [("loop", 1), ("rows", 1), ("rows", 1)],
+    ),
+    "one for the other, whose results are needed before": (
+        lambda x, y: (x - largest(x) + jnp.sort(largest(y), 0), y - largest(y)),
+        (X, X),
+        [("reduce_row", 3), ("loop", 2)],
+    ),
+    "not while others wait": (
+        lambda x: x - largest(x) - jnp.sum(x * largest(x), 0),
+        (X,),
+        [("reduce_row", 1), ("reduce_column", 1), ("loop", 1)],
+    ),
+    "not while a sort needs what they make": (
+        lambda x: x - largest(x) - jnp.sort(largest(x), 0),
+        (X,),
+        [("reduce_row", 1), ("loop", 1)],
+    ),
+    "not for what needs other rows": (
+        lambda x, a: (x - largest(x), (x - largest(x))[::-1] * jnp.sort(jnp.tanh(jnp.sort(a * 2)))[:, None]),
+        (X, "f32[64]"),
+        [("rows", 1), ("loop", 1), ("loop", 1), ("loop", 1)],
+    ),
+    "not past an update of what is read": (
+        lambda x, a: ((x - largest(x)) * jnp.sort(a * 2)[:, None], lax.dynamic_update_slice(x, a[None, :9], (0, 0))),
+        (X, "f32[64]"),
+        [("reduce_row", 1), ("loop", 1), ("update_slice", 1), ("loop", 1)],
+    ),
 }
 PARTLY: dict[str, Case] = {
     "transposed": (lambda x: jax.nn.softmax(x).T, ("f32[65,40]",), [("rows", 2), ("transpose", 1)]),
@@ -144,7 +181,7 @@ PARTLY: dict[str, Case] = {
         [("rows", 1)],
     ),
 }
-CASES = MERGED | APART | PARTLY
+CASES = MERGED | APART | WAITING | PARTLY
 
 
 @pytest.mark.parametrize("name", CASES)
