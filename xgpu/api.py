@@ -16,7 +16,9 @@ from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.frontend import load_source
+from xgpu.frontend.meshes import crosses_devices
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
+from xgpu.frontend.source_location import unsupported
 from xgpu.fusion.left import nothing_to_compile
 from xgpu.fusion.planner import plan
 from xgpu.options import Options
@@ -107,6 +109,7 @@ class Compiled:
         leaves, tree = jax.tree.flatten((args, kwargs))
         if self.source.in_tree is not None and tree != self.source.in_tree:
             raise InvalidInput(f"expected arguments of the structure {self.source.in_tree}, got {tree}")
+        self._check_is_for_one_device()
         check_arguments(self.source, [_spec_of(leaf) for leaf in leaves])
         return self._unflatten(call_program(self, leaves))
 
@@ -142,8 +145,13 @@ class Compiled:
                     f"arrays of at most {MOST_DIMENSIONS} dimensions can be run, as NumPy has them: {given}"
                 )
 
+    def _check_is_for_one_device(self) -> None:
+        if (call := crosses_devices(self.source.module)) is not None:
+            raise unsupported(call, "a program that splits arrays over several devices can be compiled, but not run")
+
     def _checked(self, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         self._check_ranks()
+        self._check_is_for_one_device()
         values = [np.asarray(array) for array in arrays]
         check_arguments(self.source, [_spec_of(value) for value in values])
         return values
@@ -189,7 +197,8 @@ class Compiled:
 
     def reference(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
         """Run on one array per argument with XLA on the CPU, and return one array per result."""
-        return self._reference(self._checked(arrays))
+        values = self._checked(arrays)
+        return self._reference(values)
 
     def random_inputs(self, seed: int = 0) -> list[np.ndarray[Any, Any]]:
         """Return random arrays for the arguments, the same for the same seed; see `runtime.inputs`."""

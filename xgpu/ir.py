@@ -31,6 +31,7 @@ __all__ = [
     "register_dialect",
     "register_operation",
     "scf",
+    "sdy",
     "stablehlo",
     "vector",
 ]

@@ -13,6 +13,7 @@ from xgpu.frontend.complex_constants import split_complex_constants
 from xgpu.frontend.entry_layouts import apply_entry_layouts
 from xgpu.frontend.expansions import expand_operations
 from xgpu.frontend.inline_calls import inline_calls
+from xgpu.frontend.meshes import FULL_TO_SHARD, SHARD_TO_FULL, resolve_meshes
 from xgpu.frontend.mhlo import replace, rewrite_mhlo
 from xgpu.frontend.narrow_floats import widen_narrow_floats
 from xgpu.frontend.resources import read_resources
@@ -21,11 +22,11 @@ from xgpu.frontend.wide_sums import widen_sums
 
 # Custom calls that only mark how an array is placed; on one device they are the identity.
 _PLACEMENT_CALLS = frozenset(
-    ("Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint", "annotate_device_placement")
+    ("Sharding", FULL_TO_SHARD, SHARD_TO_FULL, "LayoutConstraint", "annotate_device_placement")
 )
 # What an import attaches to operations and functions and nothing here reads.
 _DROPPED_ATTRIBUTES = frozenset(
-    ("mhlo.sharding", "mhlo.frontend_attributes", "sdy.sharding", "xla_shape", "result_layout", "source_layout")
+    ("mhlo.sharding", "mhlo.frontend_attributes", "xla_shape", "result_layout", "source_layout")
 )
 _ALIASES = "output_operand_aliases"
 _TUPLE_INDICES = re.compile(r"output_tuple_indices = \[([^\]]*)\]")
@@ -61,6 +62,7 @@ def normalize(module: ir.Module) -> None:
     """
     _select_main(module)
     read_resources(module)
+    resolve_meshes(module)
     apply_entry_layouts(module, main_of(module))
     rewrite_mhlo(module)
     _run_passes(module, "symbol-dce")
@@ -173,9 +175,9 @@ def _rewrite_custom_call(op: ir.Operation) -> None:
     """Forward what only says where an array is; have results that are a tuple returned one by one."""
     target = ir.StringAttr(op.attributes["call_target_name"]).value
     if target in _PLACEMENT_CALLS and len(op.operands) == len(op.results) == 1:
-        if op.operands[0].type != op.results[0].type:
-            raise unsupported(op, f"{target} splits an array over several devices; compile a one-device program")
-        _forward(op)
+        # What has another type is a part of an array, of which every device has one: that is left to XLA.
+        if op.operands[0].type == op.results[0].type:
+            _forward(op)
     elif len(op.results) == 1 and isinstance(op.results[0].type, ir.TupleType):
         _flatten_result(op)
 
@@ -241,17 +243,11 @@ def _forward_inner_barrier(op: ir.Operation) -> None:
         _forward(op)
 
 
-def _erase(op: ir.Operation) -> None:
-    op.erase()
-
-
 _WITH_BARRIERS = frozenset(("func.func", "stablehlo.while", "stablehlo.case", "stablehlo.if"))
 _WRAPPERS: Mapping[str, Callable[[ir.Operation], None]] = {
     "stablehlo.optimization_barrier": _forward_inner_barrier,
     "stablehlo.custom_call": _rewrite_custom_call,
     "stablehlo.get_tuple_element": _forward_element,
-    "sdy.sharding_constraint": _forward,
-    "sdy.mesh": _erase,
 }
 
 

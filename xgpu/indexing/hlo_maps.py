@@ -11,6 +11,7 @@ from functools import cache, lru_cache
 
 from xgpu import ir
 from xgpu.frontend.chlo import KEPT_FUNCTIONS
+from xgpu.frontend.meshes import is_between_shapes
 from xgpu.frontend.source_location import unsupported
 from xgpu.indexing import window_maps
 from xgpu.indexing.access import (
@@ -79,6 +80,8 @@ def _entry(op: ir.Operation | ir.OpView) -> _Entry:
 
 def explanation(op: ir.Operation) -> str:
     """Return why an operation is not in the table, for those that a user is likely to meet."""
+    if is_between_shapes(op):
+        return ": it is between an array and the part of it that each of several devices has"
     if op.name == "stablehlo.custom_call":
         target = ir.StringAttr(op.attributes["call_target_name"]).value
         return f": '{target}' is code that only the compiler it was made for knows"
@@ -235,10 +238,10 @@ _REASONS: Mapping[str, str] = {
     for reason, names in {
         "no element of its result can be computed alone": "cholesky fft sort triangular_solve",
         "control flow of the program is not compiled": "case if while",
-        "the program must be one for a single device": (
-            "all_gather all_reduce all_to_all collective_broadcast collective_permute partition_id reduce_scatter "
-            "replica_id"
+        "it exchanges data with other devices": (
+            "all_gather all_reduce all_to_all collective_broadcast collective_permute recv reduce_scatter send"
         ),
+        "it asks on which of several devices it runs": "partition_id replica_id",
         "sizes and positions must be constants": (
             "dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape "
             "real_dynamic_slice set_dimension_size"

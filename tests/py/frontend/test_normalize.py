@@ -184,11 +184,6 @@ def test_modules_without_an_entry(text, message):
             "has more than 281474976710656 elements",
         ),
         (
-            main("%0 = stablehlo.custom_call @SPMDFullToShardShape(%a) : (tensor<4xf32>) -> tensor<2xf32>\n"
-                 "return %0 : tensor<2xf32>", "tensor<2xf32>"),
-            "t.mlir:2:6: stablehlo.custom_call of type tensor<2xf32>: SPMDFullToShardShape splits an array",
-        ),
-        (
             main("%0 = stablehlo.get_tuple_element %a[0] : (tuple<tensor<4xf32>>) -> tensor<4xf32>\n"
                  "return %0 : tensor<4xf32>", arguments="%a: tuple<tensor<4xf32>>"),
             "t.mlir:2:6: stablehlo.get_tuple_element of type tensor<4xf32>: tuples are supported only where",

@@ -9,7 +9,7 @@ from xgpu.indexing.hlo_maps import access_kind, accesses
 T = "tensor<4x4xf32>"
 ALONE = "no element of its result can be computed alone"
 CONTROL = "control flow of the program is not compiled"
-DEVICES = "the program must be one for a single device"
+DEVICES = "it exchanges data with other devices"
 SIZES = "sizes and positions must be constants"
 BRANCH = f"({{ stablehlo.return %1 : {T} }}, {{ stablehlo.return %1 : {T} }})"
 ADD = """({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
