@@ -98,7 +98,7 @@ class Jitted:
         signature = fun_signature(self._function) or inspect.Signature()
         numbers, names = infer_argnums_and_argnames(signature, *given)
         source = from_jax(self._function, args, kwargs, static_argnums=numbers, static_argnames=names)
-        return explain(Compiled.from_source(source, default_device(), self._options, [], "lowered"))
+        return explain(Compiled.from_source(source, default_device(), self._options, [], None))
 
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """Return the function traced for these arguments, as a ``jax.stages.Traced``."""

@@ -4,7 +4,9 @@ import argparse
 
 from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target
 from xgpu.cli.process import DONE, doing
+from xgpu.device import device
 from xgpu.dtypes import parse_spec
+from xgpu.options import Options
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,10 +18,10 @@ def _run(arguments: argparse.Namespace) -> int:
     for spec in arguments.arg:
         as_usage(parse_spec, spec)
     doing(f"compiling {arguments.source}")
-    from xgpu import compile
+    from xgpu.api import compile_to
     from xgpu.explanation import explain
 
-    print(explain(compile(arguments.source, *arguments.arg, target=target)))
+    print(explain(compile_to(None, arguments.source, arguments.arg, device(target), Options())))
     return DONE
 
 
