@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xgpu.api import Compiled, compile
-    from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported, XgpuError
+    from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported, XgpuError, XgpuWarning
     from xgpu.jitting import jit
     from xgpu.options import Options
 
@@ -16,7 +16,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     **dict.fromkeys(("Compiled", "compile"), "xgpu.api"),
-    **dict.fromkeys(("CompilerError", "InvalidInput", "ToolError", "Unsupported", "XgpuError"), "xgpu.errors"),
+    **dict.fromkeys(
+        ("CompilerError", "InvalidInput", "ToolError", "Unsupported", "XgpuError", "XgpuWarning"), "xgpu.errors"
+    ),
     "Options": "xgpu.options",
     "jit": "xgpu.jitting",
 }
@@ -29,6 +31,7 @@ __all__ = [
     "ToolError",
     "Unsupported",
     "XgpuError",
+    "XgpuWarning",
     "compile",
     "jit",
 ]

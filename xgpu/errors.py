@@ -36,6 +36,18 @@ class XgpuError(Exception):
         return f"{self.location}: {self.message}" if self.location else self.message
 
 
+class XgpuWarning(UserWarning):
+    """What is compiled may not be what is meant; the commands print it as a diagnostic. ``location`` is the place."""
+
+    def __init__(self, message: str, location: SourceLocation):
+        super().__init__(message, location)
+        self.message = message
+        self.location = location
+
+    def __str__(self) -> str:
+        return f"{self.location}: {self.message}"
+
+
 class InvalidInput(XgpuError):
     """The input itself is wrong: text that does not parse, a missing file, shapes that do not fit, an unknown pass."""
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from xgpu import ir
-from xgpu.errors import KernelFault, SourceLocation, XgpuError
+from xgpu.errors import KernelFault, SourceLocation, XgpuError, XgpuWarning
 from xgpu.frontend.source_location import source_of
 
 PARSED_NAME = "-"
@@ -84,6 +84,11 @@ def _file_of(location: ir.Location) -> SourceLocation | None:
 def from_error(error: XgpuError, sources: Sources) -> Diagnostic:
     """Convert an error of xgpu's; one of several faults has `from_faults`."""
     return Diagnostic("error", sources.in_text(error.message), sources.named(error.location))
+
+
+def from_warning(warning: XgpuWarning, sources: Sources) -> Diagnostic:
+    """Convert a warning of xgpu's."""
+    return Diagnostic("warning", sources.in_text(warning.message), sources.named(warning.location))
 
 
 def from_faults(error: KernelFault, sources: Sources) -> list[Diagnostic]:

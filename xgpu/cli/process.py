@@ -10,10 +10,12 @@ import mmap
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
-from xgpu.errors import KernelFault, XgpuError
+from xgpu.errors import KernelFault, XgpuError, XgpuWarning
 
 DONE, WRONG_INPUT, WRONG_USAGE = 0, 1, 2
 INTERRUPTED, BROKEN_PIPE = 128 + signal.SIGINT, 128 + signal.SIGPIPE
@@ -99,10 +101,28 @@ def report_error(program: str, error: XgpuError) -> None:
         report(render(diagnostic, sources, program))
 
 
+def _show_warnings(program: str) -> None:
+    """Have xgpu's warnings printed as diagnostics, from now on."""
+    show = warnings.showwarning
+
+    def show_ours(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+        if not isinstance(message, XgpuWarning):
+            show(message, category, *rest, **more)
+            return
+        from xgpu.cli.diagnostics import Sources, from_warning, render
+
+        sources = Sources("<text>")
+        report(render(from_warning(message, sources), sources, program))
+
+    warnings.showwarning = show_ours
+
+
 def exit_code(program: str, body: Callable[[], int]) -> int:
     """Run ``body`` and return its exit code, or the one for what it raised, which is reported on stderr."""
     try:
-        code = body()
+        with warnings.catch_warnings():
+            _show_warnings(program)
+            code = body()
         sys.stdout.flush()
         return code
     except UsageError as error:

@@ -4,12 +4,13 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
-from xgpu.errors import InvalidInput, SourceLocation, ToolError, Unsupported
+from xgpu.errors import InvalidInput, SourceLocation, ToolError, Unsupported, XgpuWarning
 from xgpu.frontend import hlo_import_worker
 from xgpu.frontend.hlo_lines import ENTRY, instruction_places, root_place
-from xgpu.frontend.mlir_text import check_text, parse_module
+from xgpu.frontend.mlir_text import check_text, parse_module, place_at
 from xgpu.frontend.signature import Source, make_source, module_name
 
 # Far above the import time of any real program; a safeguard against text that makes the importer loop.
@@ -18,6 +19,8 @@ TIMEOUT_SECONDS = 300
 _HAD_ENTRY = re.compile(r"^[^\S\n]*HloModule\b.*\bentry_computation_layout=", re.MULTILINE)
 _UNKNOWN = re.compile(r'"mhlo\.unknown"\(.*loc\((#\w+|"[^"]*")\)')
 """What XLA's importer writes for an instruction that it knows no form of, and the location that has its name."""
+_LEFT_OUT = re.compile(r"\bconstant\(\s*\{\s*\.\.\.\s*\}")
+"""A constant as XLA dumps one that is large."""
 _WRONG_RESULT = re.compile(r"function result type .* in function @([\w.-]+)")
 _PARSE_ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
 _CHECK_FAILURE = re.compile(r"^F\d+ [^\]\n]*\] (.*)$", re.MULTILINE)
@@ -29,6 +32,7 @@ def from_hlo_text(text: str, filename: str = "<text>", name: str = "program") ->
     Raises InvalidInput with file, line and column where XLA's parser gives them, and what ``normalize`` raises.
     """
     imported = _import_hlo(text, filename)
+    _warn_of_constants_left_out(text, filename)
     places = instruction_places(text, filename)
     if (unknown := _UNKNOWN.search(imported)) is not None:
         name, instruction = _instruction(text, imported, unknown.group(1))
@@ -72,6 +76,14 @@ def _import_hlo(text: str, filename: str) -> str:
         reason = failure.group(1).strip() if failure else f"it ended with signal {-done.returncode}"
         raise InvalidInput(f"XLA cannot import this HLO module: {reason}", place)
     raise ToolError(f"XLA's HLO importer failed: {done.stderr.decode(errors='replace').strip()}")
+
+
+def _warn_of_constants_left_out(text: str, filename: str) -> None:
+    found = [match.start() for match in _LEFT_OUT.finditer(text)]
+    if found:
+        count = "a constant" if len(found) == 1 else f"{len(found)} constants"
+        message = f"the text leaves out the values of {count}, {{...}}: others are compiled in their place"
+        warnings.warn(XgpuWarning(message, place_at(text, found[0], filename)), stacklevel=2)
 
 
 def _instruction(text: str, imported: str, location: str) -> tuple[str, str]:

@@ -58,7 +58,7 @@ def check_text(text: str, filename: str) -> None:
         if token in "[({<":
             depth += 1
             if depth > MAX_NESTING:
-                place = _place_at(text, match.start(), filename)
+                place = place_at(text, match.start(), filename)
                 raise InvalidInput(f"brackets nest deeper than {MAX_NESTING}", place)
         elif token in "])}>":
             depth = max(depth - 1, 0)
@@ -77,7 +77,7 @@ def _check_vectors(text: str, filename: str) -> None:
     for start, shape in found:
         sizes = (min(int(size.lstrip("0")[:12] or 0), MAX_VECTOR + 1) for size in re.findall(r"\d+", shape))
         if prod(sizes) > MAX_VECTOR and not _is_in_comment(text, start):
-            raise InvalidInput(f"a vector of more than {MAX_VECTOR:,} elements", _place_at(text, start, filename))
+            raise InvalidInput(f"a vector of more than {MAX_VECTOR:,} elements", place_at(text, start, filename))
 
 
 def _is_in_comment(text: str, position: int) -> bool:
@@ -85,7 +85,8 @@ def _is_in_comment(text: str, position: int) -> bool:
     return text[text.rfind("\n", 0, position) + 1 : position].lstrip().startswith("//")
 
 
-def _place_at(text: str, position: int, filename: str) -> SourceLocation:
+def place_at(text: str, position: int, filename: str) -> SourceLocation:
+    """Return the file, line and column of a position in a text."""
     line = text.count("\n", 0, position) + 1
     return SourceLocation(filename, line, position - text.rfind("\n", 0, position))
 

@@ -115,6 +115,19 @@ def test_errors_show_the_users_line(xgpu: Callable[..., Any], folder: Path) -> N
     assert xgpu("compile", "syntax.py:f").err.endswith("\ndef f(:\n      ^\n")
 
 
+def test_warnings_are_diagnostics_and_no_errors(xgpu: Callable[..., Any], folder: Path) -> None:
+    lines = ("a = f32[64] parameter(0)", "b = f32[64] constant({...})", "ROOT c = f32[64] add(a, b)")
+    text = "\n  ".join(("HloModule m\nENTRY e {", *lines)) + "\n}\n"
+    (folder / "left_out.hlo").write_text(text)
+    outcome = xgpu("compile", "left_out.hlo", "--emit", "stablehlo")
+    assert outcome.code == 0
+    assert "stablehlo.add" in outcome.out
+    assert outcome.err == (
+        "left_out.hlo:4:15: warning: the text leaves out the values of a constant, {...}: others are compiled in their "
+        "place\n  b = f32[64] constant({...})\n              ^\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("argument", "message"),
     [

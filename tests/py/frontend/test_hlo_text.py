@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from xgpu.errors import InvalidInput, Unsupported
+from xgpu.errors import InvalidInput, Unsupported, XgpuWarning
 from xgpu.frontend.hlo_text import from_hlo_text
 from xgpu.frontend.source_location import source_of
 from xgpu.runtime.reference import Reference
@@ -162,3 +162,21 @@ def test_an_operation_that_cannot_be_compiled_has_a_line():
     text = "HloModule m\nENTRY e {\n a = f32[4] parameter(0)\n t = token[] after-all()\n ROOT b = f32[4] abs(a)\n}"
     with pytest.raises(Unsupported, match=r"^t\.hlo:4:2: stablehlo\.after_all of type !stablehlo\.token: tokens"):
         from_hlo_text(text, "t.hlo")
+
+
+LEFT_OUT = """HloModule m
+ENTRY %main (a: f32[64]) -> f32[64] {
+  %a = f32[64] parameter(0)
+  %c = f32[64] constant({...})
+  %d = f32[64] constant({...})
+  %e = f32[64] add(%c, %d)
+  ROOT %r = f32[64] add(%a, %e)
+}
+"""
+
+
+def test_constants_that_the_text_leaves_out_are_told():
+    with pytest.warns(
+        XgpuWarning, match=r"^m.hlo:4:16: the text leaves out the values of 2 constants, \{...\}: others"
+    ):
+        from_hlo_text(LEFT_OUT, "m.hlo")
