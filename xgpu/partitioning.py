@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
+from jax._src import xla_bridge
 from jax.extend.backend import backends
 from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
 
@@ -56,13 +57,17 @@ class Partitioned:
     outputs: tuple[PartitionSpec, ...]
 
 
-_OF_ONE_DEVICE = (SingleDeviceSharding, type(None))
+def can_have_mesh() -> bool:
+    """Whether there may be arrays that lie on several devices. Starts no devices."""
+    return xla_bridge.backends_are_initialized() and _has_many_devices()
 
 
 @functools.cache
-def can_have_mesh() -> bool:
-    """Whether arrays may lie on several devices in this process, whose devices never change."""
+def _has_many_devices() -> bool:
     return any(client.device_count() > 1 for client in backends().values())
+
+
+_OF_ONE_DEVICE = (SingleDeviceSharding, type(None))
 
 
 def mesh_of(arrays: Sequence[Any]) -> Mesh | None:

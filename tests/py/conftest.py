@@ -1,7 +1,8 @@
 """How many cases the property tests try, and which.
 
 By default they are the same ones on every machine and in every run. With ``XGPU_HYPOTHESIS=thorough`` they are more,
-and other ones each time; one that fails is tried first by the next such run.
+and other ones each time; one that fails is tried first by the next such run. With ``brief`` they are a tenth: enough for
+another version of the bindings, once the rules were tried with one.
 """
 
 import os
@@ -24,5 +25,6 @@ COMMON: dict[str, Any] = {
 }
 
 settings.register_profile("quick", max_examples=100, derandomize=True, **COMMON)
+settings.register_profile("brief", max_examples=10, derandomize=True, **COMMON)
 settings.register_profile("thorough", max_examples=3000, **COMMON)
 settings.load_profile(os.environ.get("XGPU_HYPOTHESIS", "quick"))

@@ -122,6 +122,7 @@ class Grouping:
         group = self._group(HeroKind("loop", shape_of(value)), level)
         group.roots.append(value)
         self._stored[value] = group
+        self._levels[value] = level + 1
         return group
 
     def move(self, values: Sequence[ir.Value], level: int) -> None:

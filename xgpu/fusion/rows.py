@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.fusion.bitcasts import behind_bitcasts
 from xgpu.fusion.groups import MOST_ROOTS, Group, Grouping
 from xgpu.fusion.heroes import Form, HeroKind, follow, is_packed
 from xgpu.fusion.in_place import IN_PLACE, updated_operands
@@ -33,10 +34,14 @@ _MOVING = ("stablehlo.transpose", "stablehlo.concatenate")
 
 def merge_rows(groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]) -> list[Group]:
     """Return ``groups`` with those that make row programs merged; ``results`` are those of the block."""
-    found = _Rows(groups, grouping, results)
-    for group in sorted(groups, key=lambda each: each.level):
-        if group not in found.merged and _may_start(group):
-            found.grow(group)
+    starts = [group for group in sorted(groups, key=lambda each: each.level) if _may_start(group)]
+    found = _Rows(groups, grouping, results, starts)
+    for group in starts:
+        found.grow(group)
+    # What each could have is known now, and what none took can be waited for.
+    found.starts.clear()
+    for group in starts:
+        found.grow(group)
     return found.groups()
 
 
@@ -64,7 +69,10 @@ class _Program:
 class _Rows:
     """What the groups of a block read of each other, and the programs made of them."""
 
-    def __init__(self, groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]):
+    def __init__(
+        self, groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value], starts: Sequence[Group]
+    ):
+        self.starts = {root: group for group in starts for root in group.roots}
         self._groups = list(groups)
         self._grouping = grouping
         self._needed = set(results) | {value for _, op in grouping.left for value in (*op.operands, *captured(op))}
@@ -79,17 +87,18 @@ class _Rows:
                 self._readers.setdefault(value, []).append(group)
             for hero in group.heroes if group.kind.name in IN_PLACE else ():
                 for value in updated_operands(hero):
-                    self._updates.setdefault(value, []).append(group.level)
-        self._programs: list[_Program] = []
-        self.merged: dict[Group, _Program] = {}
+                    self._updates.setdefault(behind_bitcasts(value), []).append(group.level)
+        self._merged: dict[Group, _Program] = {}
 
     def groups(self) -> list[Group]:
         """Return the groups that there are now, without what no other reads any more."""
-        if not self._programs:
+        if not self._merged:
             return self._groups
-        first = {program.first: program for program in self._programs}
-        kept_apart = (group for group in self._groups if group in first or group not in self.merged)
-        found = [_merged(first[group]) if group in first else group for group in kept_apart]
+        found = []
+        for group in self._groups:
+            program = self._merged.get(group)
+            if program is None or program.first == group:
+                found.append(group if program is None else _merged(program))
         needed, kept = set(self._needed), []
         for group in sorted(found, key=lambda each: -each.level):
             if roots := [root for root in group.roots if root in needed]:
@@ -100,24 +109,28 @@ class _Rows:
         return sorted(kept, key=lambda each: each.level)
 
     def grow(self, first: Group) -> None:
-        """Make a program of ``first`` and of what can follow it, if anything can."""
-        program = _Program(first, [first], first.level)
-        pending, seen = list(self._readers_of(first)), {first}
+        """Make a program of ``first`` and of what can follow it, if anything can; it may have one already."""
+        program = self._merged.get(first) or _Program(first, [first], first.level)
+        if program.first != first:
+            return
+        size, seen = len(program.members), set(program.members)
+        pending = [reader for member in program.members for reader in self._readers_of(member)]
         while pending:
             group = min(pending, key=lambda each: each.level)
             pending.remove(group)
             if group in seen:
                 continue
             seen.add(group)
-            level = None if group in self.merged else self._level_with(group, program)
+            level = None if group in self._merged else self._level_with(group, program)
             if level is not None:
                 program.level = level
                 program.members.append(group)
                 pending += self._readers_of(group)
-        if len(program.members) > 1:
-            self._programs.append(program)
-            self.merged |= dict.fromkeys(program.members, program)
+        if len(program.members) > size:
+            self._merged |= dict.fromkeys(program.members, program)
             self._grouping.move(program.roots, program.level)
+            for value in self._read(_merged(program)):
+                self._readers.setdefault(value, []).append(first)
 
     def _level_with(self, group: Group, program: _Program) -> int | None:
         """Return the level at which ``program`` can run with ``group`` as a part, if it can."""
@@ -127,19 +140,34 @@ class _Rows:
             return program.level
         read = self._read(group).difference(program.roots)
         level = max((self._grouping.level(value) for value in read), default=0)
-        can_wait = level > program.level and self._can_wait(program, level, group)
-        return level if can_wait and self._can_follow(group, replace(program, level=level)) else None
+        if level <= program.level or self._belongs_elsewhere(read, program):
+            return None
+        later = replace(program, level=level)
+        return level if self._can_wait(program, level, group) and self._can_follow(group, later) else None
+
+    def _belongs_elsewhere(self, read: Iterable[ir.Value], program: _Program) -> bool:
+        """Whether what reads these values may end another program, which would walk its rows once more without it."""
+        others = (self.starts[value] for value in read if value in self.starts)
+        return any(
+            ReductionShape.of(other.heroes[0]).elements == program.shape.elements
+            for other in others
+            if other not in self._merged
+        )
 
     def _can_wait(self, program: _Program, level: int, follower: Group) -> bool:
-        """Whether ``program`` can run at ``level``, a higher one: nothing else reads or updates its arrays before."""
+        """Whether ``program`` can run at ``level``, a higher one.
+
+        What else reads its results must come later, and what updates arrays that it reads not before it.
+        """
         inside = {follower, *program.members}
         others = (each for member in program.members for each in self._readers_of(member) if each not in inside)
-        if any(self.merged.get(reader, reader).level <= level for reader in others):
+        if any(self._merged.get(reader, reader).level <= level for reader in others):
             return False
         if any(self._left_readers.get(root, level + 1) <= level for root in program.roots):
             return False
         read = set[ir.Value]().union(*map(self._read, program.members)).difference(program.roots)
-        return not any(program.level <= each < level for value in read for each in self._updates.get(value, ()))
+        updates = (each for value in read for each in self._updates.get(behind_bitcasts(value), ()))
+        return not any(program.level <= each < level for each in updates)
 
     def _readers_of(self, group: Group) -> list[Group]:
         return [reader for root in group.roots for reader in self._readers.get(root, ())]
@@ -178,7 +206,7 @@ class _Trace:
     """What of a program, were a group part of it, an element needs."""
 
     def __init__(self, grouping: Grouping, program: _Program, heroes: set[ir.Operation], trial: _Program):
-        """``heroes`` are those of the block; the program's and those of ``trial``, which it may become, are its own."""
+        """``heroes`` are those of the block, of which only those of ``trial``, the program with the group, are made."""
         self._grouping = grouping
         self._level = program.level
         self._shape = program.shape

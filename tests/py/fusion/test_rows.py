@@ -13,7 +13,7 @@ import xgpu
 from xgpu.fusion.groups import MOST_ROOTS
 from xgpu.fusion.rows import LONGEST_ROW
 
-X = "f32[64,40]"
+X, Z = "f32[64,40]", "f32[256,256]"
 Case = tuple[Callable[..., Any], tuple[str, ...], list[tuple[str, int]]]
 """A function, its arguments, and of each kernel the emitter and how many values it stores."""
 
@@ -135,6 +135,16 @@ WAITING: dict[str, Case] = {
         lambda x, y: (x - largest(x) + jnp.sort(largest(y), 0), y - largest(y)),
         (X, X),
         [("reduce_row", 3), ("loop", 2)],
+    ),
+    "not for the end of a later one": (
+        lambda x, y, w: jax.nn.softmax(jnp.tanh(x) @ w) * largest(y),
+        (Z, Z, "f32[256,256]"),
+        [("loop", 1), ("reduce_row", 1), ("rows", 1)],
+    ),
+    "for what no later one can end": (
+        lambda x, y, w: (jnp.tanh(x) @ w - largest(jnp.tanh(x) @ w)[::-1]) / 64 * largest(y),
+        (Z, Z, "f32[256,256]"),
+        [("loop", 1), ("reduce_row", 1), ("rows", 1)],
     ),
     "not while others wait": (
         lambda x: x - largest(x) - jnp.sum(x * largest(x), 0),

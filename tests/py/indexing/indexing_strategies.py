@@ -16,7 +16,8 @@ from xgpu.indexing import AffineExpr, IndexingMap, Interval, constant, dim, symb
 
 Box = tuple[tuple[Interval, ...], tuple[Interval, ...]]
 
-thousands = settings(max_examples=30_000 if os.environ.get("XGPU_HYPOTHESIS") == "thorough" else 2000)
+_CASES = {"thorough": 30_000, "brief": 200}
+thousands = settings(max_examples=_CASES.get(os.environ.get("XGPU_HYPOTHESIS", ""), 2000))
 """How many cases of a rule are tried."""
 
 DIVISORS = [1, 2, 3, 4, 5, 6, 8, 12, 16]
