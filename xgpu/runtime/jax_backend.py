@@ -66,16 +66,27 @@ def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[Argu
     return written
 
 
+def _call_back(function: Callable[..., Any], results: Sequence[ArgumentSpec], arrays: Sequence[Any]) -> list[Any]:
+    """Call ``function`` on NumPy arrays, from XLA's program on the CPU; it returns arrays of the types ``results``.
+
+    XLA sees one result more, which nothing reads. If a call's results were all that a loop's body returns, in order,
+    XLA would have the call itself return them, and then take its operand i for result i: where that is the loop's
+    argument i, it would find that the loop never changes it, and go on for ever.
+    """
+    nothing = jax.ShapeDtypeStruct((0,), np.bool_)  # type: ignore[no-untyped-call]
+
+    def run(*values: Any) -> list[np.ndarray[Any, Any]]:
+        return [*function([np.asarray(value) for value in values]), np.zeros(nothing.shape, nothing.dtype)]
+
+    *written, _ = jax.pure_callback(run, [*map(_struct, results), nothing], *arrays, vmap_method="sequential")
+    return written
+
+
 def _launcher_on_host() -> Callable[..., Any]:
     compiled = HostLaunches()
 
-    def launch_on_host(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> Any:
-        launch = compiled.get(kernel, outputs)
-
-        def run(*values: Any) -> list[np.ndarray[Any, Any]]:
-            return launch([np.asarray(value) for value in values])
-
-        return jax.pure_callback(run, [_struct(spec) for spec in outputs], *arrays, vmap_method="sequential")
+    def launch_on_host(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
+        return _call_back(compiled.get(kernel, outputs), outputs, arrays)
 
     return launch_on_host
 
@@ -92,11 +103,8 @@ def _call_on_cuda(*arrays: Any, program: CompiledProgram) -> list[Any]:
     ]
 
 
-def _call_on_host(*arrays: Any, program: CompiledProgram) -> Any:
-    def run(*values: Any) -> list[np.ndarray[Any, Any]]:
-        return program.run_on_host([np.asarray(value) for value in values])
-
-    return jax.pure_callback(run, [_struct(spec) for spec in program.results], *arrays, vmap_method="sequential")
+def _call_on_host(*arrays: Any, program: CompiledProgram) -> list[Any]:
+    return _call_back(program.run_on_host, program.results, arrays)
 
 
 _CALLS: dict[str, Callable[..., list[Any]]] = {"cuda": _call_on_cuda, "cpu": _call_on_host}
