@@ -107,6 +107,12 @@ def _flattened_tokens(x: Any, y: Any, scale: Any) -> tuple[Any, Any]:
     return normal.reshape(x.shape) + y, normal
 
 
+def _joined_tokens(first: Any, others: Any, positions: Any) -> tuple[Any, Any]:
+    """As in a vision transformer: a token put before those of the image, then the first norm."""
+    total = jnp.concatenate([first, others], 1) + positions
+    return total, _rms_norm(total.astype(jnp.float32), jnp.float32(2)).astype(total.dtype)
+
+
 def _special_rows() -> Sequence[Array]:
     """Rows of ordinary numbers with one of another kind here and there, and rows of nothing else."""
     x = np.random.default_rng(2).standard_normal((24, 67)).astype(np.float32)
@@ -147,6 +153,9 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "group-norm-bf16": (_in_f32(_group_norm(2, first=True)), ("bf16[3,4,8,8]", "bf16[4]", "bf16[4]")),
     "group-norm-of-last-channels": (_group_norm(4, first=False), ("f32[3,6,8,16]", "f32[16]", "f32[16]")),
     "flattened-tokens": (_flattened_tokens, ("f32[3,11,68]", "f32[3,11,68]", "f32[68]")),
+    "joined-tokens": (_joined_tokens, ("f32[3,1,68]", "f32[3,7,68]", "f32[8,68]")),
+    "joined-tokens-bf16": (_joined_tokens, ("bf16[2,1,264]", "bf16[2,6,264]", "bf16[7,264]")),
+    "joined-odd-rows": (lambda x, y: jax.nn.softmax(jnp.concatenate([x, y])), ("f32[5,33]", "f32[4,33]")),
     "two-kept-dimensions": (jax.nn.softmax, ("f32[5,7,33]",)),
     "kept-dimensions-of-one": (lambda x: jax.nn.softmax(x, 3), ("f32[1,6,1,65]",)),
     "one-row": (_layer_norm, ("f32[1,1025]", "f32[1025]", "f32[1025]")),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from xgpu import ir
 from xgpu.fusion.in_place import SCATTER
-from xgpu.indexing.access import identity_map, shape_of
+from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 
 Stored = Callable[[ir.Value], bool]
@@ -27,3 +27,10 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
         operands = {op.operands[access.operand] for access in accesses(op) if access.map == same}
         pending += operands - seen
         seen |= operands
+
+
+def moves_elements(op: ir.Operation) -> bool:
+    """Whether ``op`` has kernels of its own, which read and write better than others: where it moves parts of rows."""
+    if op.name != "stablehlo.concatenate":
+        return op.name == "stablehlo.transpose"
+    return integer(op, "dimension") == len(shape_of(op.results[0])) - 1

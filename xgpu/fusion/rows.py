@@ -20,6 +20,7 @@ from xgpu.fusion.in_place import IN_PLACE, updated_operands
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import captured, maker
+from xgpu.fusion.root_indices import moves_elements
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
@@ -28,8 +29,6 @@ ROWS = "rows"
 """The emitter of row programs, and the kind of their groups."""
 LONGEST_ROW = 1 << 14
 """Elements of a row that the threads of a block can hold: 16 for each of 1024."""
-_MOVING = ("stablehlo.transpose", "stablehlo.concatenate")
-"""What has kernels of its own, which read and write better than others."""
 
 
 def merge_rows(groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]) -> list[Group]:
@@ -265,7 +264,7 @@ class _Trace:
                 continue
             op = maker(value)
             is_left = self._grouping.is_left(op) and self._grouping.is_stored(value)
-            if is_left or op.name in _MOVING or (op in self._heroes and op not in self._own):
+            if is_left or moves_elements(op) or (op in self._heroes and op not in self._own):
                 return False
             operands = [*op.operands, *captured(op)]
             unknown = [operand for operand in operands if operand not in self._dependent]

@@ -10,12 +10,9 @@ from xgpu import ir
 from xgpu.fusion.groups import MOST_ROOTS, Group
 from xgpu.fusion.heroes import is_packed
 from xgpu.fusion.left import VIEWS
-from xgpu.fusion.root_indices import Stored, at_root_indices
+from xgpu.fusion.root_indices import Stored, at_root_indices, moves_elements
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
-
-_MOVING = ("stablehlo.transpose", "stablehlo.concatenate")
-"""What has kernels of its own, which read and write better than others."""
 
 
 def merge_side_outputs(groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]) -> list[Group]:
@@ -53,11 +50,11 @@ def _can_be_side_outputs(roots: Sequence[ir.Value], reduction: Group, stored: St
     if any(is_packed(root) for root in roots):
         return False
     ops = list(at_root_indices(roots, stored))
-    if any(op.name in _MOVING for op in ops):
+    if any(map(moves_elements, ops)):
         return False
     read = [value for hero in reduction.heroes for value in list(hero.operands)[: len(hero.results)]]
     others = list(at_root_indices(read, stored))
-    if any(access_kind(op) == "indexing" and op.name not in VIEWS for op in {*ops} & {*others}):
+    if any(access_kind(op) in ("indexing", "piecewise") and op.name not in VIEWS for op in {*ops} & {*others}):
         return True
     return bool(_inputs(roots, ops, stored) & _inputs(read, others, stored))
 

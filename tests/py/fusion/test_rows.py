@@ -51,6 +51,16 @@ MERGED: dict[str, Case] = {
     "two at once": (lambda x, y: jax.nn.softmax(x) + jax.nn.softmax(y), (X, X), [("rows", 1)]),
     "elements of the row elsewhere": (lambda x: x[:, ::-1] - largest(x), (X,), [("rows", 1)]),
     "gathered scales": (lambda x, y, i: (x - largest(x)) * y[i], (X, "f32[7]", "s32[40]"), [("rows", 1)]),
+    "rows that are put together": (
+        lambda x, y: jax.nn.softmax(jnp.concatenate([x, y])),
+        (X, "f32[3,40]"),
+        [("rows", 1)],
+    ),
+    "rows that are put together and stored": (
+        lambda x, y: (lambda z: (z * 2, jax.nn.softmax(z)))(jnp.concatenate([x, y])),
+        (X, "f32[3,40]"),
+        [("rows", 2)],
+    ),
     "results that are needed": (statistics, (X,), [("rows", 2)]),
     "a sum that is reduced": (lambda x, y: (x + y, jax.nn.softmax(x + y)), (X, X), [("rows", 2)]),
     "beside a sort, which needs the same constants": (
@@ -178,6 +188,11 @@ PARTLY: dict[str, Case] = {
         lambda x, i: jax.nn.softmax(x).at[i].add(1.0),
         (X, "s32[9]"),
         [("rows", 1), ("scatter", 1)],
+    ),
+    "of pieces of rows": (
+        lambda x, y: jax.nn.softmax(jnp.concatenate([x, y], 1)),
+        (X, "f32[64,24]"),
+        [("reduce_row", 1), ("reduce_row", 1), ("concatenate", 1)],
     ),
     "sorted": (lambda x: x * jnp.sort(largest(x), 0), (X,), [("reduce_row", 1), ("loop", 1)]),
     "sorted beside": (
