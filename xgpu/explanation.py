@@ -125,7 +125,7 @@ def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
     moved = moved_bytes(body, kernel.aliases)
     seconds = max(LAUNCH_SECONDS, moved / kernel.device.memory_bandwidth)
     *operations, end = (op.operation for op in body.operations)
-    root = next((op for op in reversed(operations) if op.results[0] in end.operands), end)
+    root = next((op for op in reversed(operations) if any(each in end.operands for each in op.results)), end)
     named = root.name.removeprefix("stablehlo.")
     shape = kernel.grid, kernel.block
     return KernelReport(kernel.name, kernel.emitter, named, source_of(root), *shape, len(launches), moved, seconds)

@@ -82,11 +82,30 @@ def _rename_top_k(op: ir.Operation) -> None:
     if "largest" in op.attributes and not op.attributes["largest"].value:  # type: ignore[attr-defined]
         raise unsupported(op, "the k smallest elements are not supported, only the largest")
     types = [result.type for result in op.results]
-    attributes = {"k": op.attributes["k"]}
-    renamed = ir.Operation.create(
-        "chlo.top_k", types, list(op.operands), attributes, loc=op.location, ip=ir.InsertionPoint(op)
-    )
-    replace(op, list(renamed.results))
+    replace(op, _top_k(op, types, op.attributes["k"]))
+
+
+def _top_k(op: ir.Operation, types: Sequence[ir.Type], count: ir.Attribute) -> list[ir.Value[Any]]:
+    """Make, before ``op``, the largest elements of its operand's rows, and their indices; return both."""
+    place = ir.InsertionPoint(op)
+    made = ir.Operation.create("chlo.top_k", types, list(op.operands), {"k": count}, loc=op.location, ip=place)
+    return list(made.results)
+
+
+def _open_top_k_call(op: ir.Operation) -> None:
+    """Replace XLA's own call for the largest elements of rows, which only its compiler for one kind of device knows."""
+    target = ir.StringAttr(op.attributes["call_target_name"]).value
+    if target not in _TOP_K_CALLS or len(op.operands) != 1 or not isinstance(op.results[0].type, ir.TupleType):
+        return
+    type_ = ir.TupleType(op.results[0].type)
+    types = [type_.get_type(number) for number in range(type_.num_types)]
+    arrays = [each for each in types if isinstance(each, ir.RankedTensorType) and each.rank]
+    if len(arrays) != 2 or len(types) != 2:
+        return
+    with op.location:
+        values = _top_k(op, types, ir.IntegerAttr.get(ir.IntegerType.get_signless(64), arrays[0].shape[-1]))
+        place = ir.InsertionPoint(op)
+        replace(op, [ir.Operation.create("stablehlo.tuple", [type_], values, ip=place).results[0]])
 
 
 def _expand_bitcast(op: ir.Operation) -> None:
@@ -138,6 +157,7 @@ def _width(element: ir.Type) -> int:
     return element.width if isinstance(element, (ir.IntegerType, ir.FloatType)) else 0
 
 
+_TOP_K_CALLS = ("TopK", "__gpu$TopK")
 _REWRITES: Mapping[str, Callable[[ir.Operation], None]] = {
     "mhlo.fusion": _unwrap_fusion,
     "mhlo.copy": _forward_operands,
@@ -145,4 +165,5 @@ _REWRITES: Mapping[str, Callable[[ir.Operation], None]] = {
     "mhlo.add_dependency": _forward_operands,
     "mhlo.bitcast": _expand_bitcast,
     "mhlo.topk": _rename_top_k,
+    "stablehlo.custom_call": _open_top_k_call,
 } | {f"mhlo.{name}": _rename_to_chlo for name in _CHLO_FUNCTIONS}

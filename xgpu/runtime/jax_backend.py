@@ -20,6 +20,7 @@ from xgpu.dialects.attributes import LEFT
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
+from xgpu.runtime.host_libraries import load_host_libraries
 from xgpu.runtime.host_program import HostLaunches
 from xgpu.runtime.program import CompiledKernel, CompiledProgram
 
@@ -145,6 +146,8 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     """Write a call of the program's function, and that function, with launches in the place of calls of kernels."""
     stream = io.BytesIO()
     assert program.main is not None
+    if platform == "cpu":
+        load_host_libraries(program.main)
     xla_form(program.main).operation.write_bytecode(stream)
     target = context.module_context
     module = ir.Module.parse(stream.getvalue(), target.context)

@@ -13,6 +13,7 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.errors import ToolError
 from xgpu.frontend.xla_form import xla_form
 from xgpu.fusion.initial_values import with_initial_values_once
+from xgpu.runtime.host_libraries import load_host_libraries
 
 # Each operation rounds to its own type, as in a program run operation by operation and as xgpu's kernels do.
 _XLA_OPTIONS: dict[str, Any] = {"xla_allow_excess_precision": False}
@@ -31,6 +32,7 @@ class Reference:
         self._device = device or jax.devices("cpu")[0]
         if self._device.platform == "cpu":
             _refuse_what_ends_the_process(module)
+            load_host_libraries(module)
         is_wrapped = self._device.platform == "cpu" and _reduces_bytes(module)
         chosen = _XLA_OPTIONS | _OWN_REDUCTIONS if is_wrapped else _XLA_OPTIONS
         options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=chosen)

@@ -92,3 +92,9 @@ def test_loops_are_left_and_their_blocks_are_not() -> None:
     report = xgpu.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, a: jnp.sin(a) + i, x)).explain(jnp.ones((1024,)))
     assert [each.operation for each in report.left] == ["stablehlo.while"]
     assert [kernel.operation for kernel in report.kernels] == ["add"]
+
+
+def test_a_kernel_of_an_operations_second_result_is_named_after_it() -> None:
+    explanation = xgpu.jit(lambda x: jnp.argmax(x * 2, -1)).explain(jnp.ones((9, 64)))
+    (kernel,) = explanation.kernels
+    assert kernel.operation == "reduce"
