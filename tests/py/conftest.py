@@ -1,8 +1,8 @@
 """How many cases the property tests try, and which.
 
 By default they are the same ones on every machine and in every run. With ``XGPU_HYPOTHESIS=thorough`` they are more,
-and other ones each time; one that fails is tried first by the next such run. With ``brief`` they are a tenth: enough
-for another version of the bindings, once the rules were tried with one.
+and other ones each time; one that fails is tried first by the next such run. With ``brief`` they are a tenth, and
+accesses of the test programs' kernels are not checked: enough for another version of the bindings.
 """
 
 import os
