@@ -12,7 +12,7 @@ from xgpu.fusion.heroes import Form, follow
 from xgpu.fusion.in_place import IN_PLACE, updated_operands
 from xgpu.fusion.input_slices import INPUT_SLICES
 from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.fusion.regions import maker
+from xgpu.fusion.regions import captured, maker
 from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.fusion.rows import ROWS
 from xgpu.fusion.transposes import Transpose, moves_rows, needs_tile, transpose_of
@@ -108,7 +108,27 @@ def _joined_elsewhere(roots: Sequence[ir.Value], stored: Stored) -> dict[Concate
             pending += unknown
         else:
             forms[value] = follow(op, [forms[operand] for operand in op.operands])
-    return joined if all(forms[root] is not None for root in roots) else {}
+    beside = [operand for value, form in forms.items() if form for operand in maker(value).operands]
+    beside = [operand for operand in beside if forms.get(operand) is None]
+    heroes = {op for ops in joined.values() for op in ops}
+    is_whole = all(forms[root] is not None for root in roots) and not _depends_on(beside, heroes, stored)
+    return joined if is_whole else {}
+
+
+def _depends_on(values: Sequence[ir.Value], heroes: set[ir.Operation], stored: Stored) -> bool:
+    """Whether one of ``values`` is computed from a result of ``heroes``, at whichever indices."""
+    pending, seen = list(values), set(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value.owner, ir.Block) or stored(value):
+            continue
+        op = maker(value)
+        if op in heroes:
+            return True
+        operands = {*op.operands, *captured(op)} - seen
+        seen |= operands
+        pending += operands
+    return False
 
 
 def _keeps_rows(op: ir.Operation) -> bool:

@@ -1,5 +1,6 @@
 """The reference: the same program compiled by XLA for the CPU."""
 
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ class Reference:
         options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=chosen)
         devices = xla_client.DeviceList((self._device,))
         try:
-            program = xla_form(with_initial_values_once(module))
+            program = xla_form(with_initial_values_once(_with_updates_apart(module)))
             self._executable = compiler.backend_compile_and_load(self._device.client, program, devices, options, [])
         except (jax.errors.JaxRuntimeError, ValueError) as error:
             # The bindings make ValueErrors of exceptions in C++.
@@ -49,6 +50,38 @@ class Reference:
         with jax.enable_x64(True):
             buffers = [jax.device_put(array, self._device) for array in arrays]
         return [np.asarray(result) for result in self._executable.execute(buffers)]
+
+
+def _with_updates_apart(module: ir.Module) -> ir.Module:
+    """Return a program that computes what is written into an array before it writes.
+
+    XLA's compiler for the CPU fuses the two, also where the update is a slice of the array that is updated in its own
+    memory: it then reads what it has just written. The module itself is returned if it has no such update, else a copy.
+    """
+    if not _computed_updates(module):
+        return module
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    copy = ir.Module.parse(buffer.getvalue(), module.context)
+    for op in _computed_updates(copy):
+        update, place = op.operands[1], ir.InsertionPoint(op)
+        barrier = ir.Operation.create(
+            "stablehlo.optimization_barrier", [update.type], [update], loc=op.location, ip=place
+        )
+        op.operands[1] = barrier.results[0]
+    return copy
+
+
+def _computed_updates(module: ir.Module) -> list[ir.Operation]:
+    found: list[ir.Operation] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "stablehlo.dynamic_update_slice" and not isinstance(op.operands[1].owner, ir.Block):
+            found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
 
 
 def _reduces_bytes(module: ir.Module) -> bool:

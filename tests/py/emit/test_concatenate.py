@@ -148,3 +148,17 @@ def test_reads_of_pieces_of_any_size(sizes):
     )
     assert not total or [kernel.emitter for kernel in compiled.kernels] == ["loop"]
     np.testing.assert_array_equal(compiled.run(*arrays)[0], np.concatenate(arrays)[::-1] + 1)
+
+
+def test_rows_that_are_read_at_other_indices_too_are_left_to_the_loop():
+    def function(*arrays):
+        joined = lax.concatenate(arrays, 2).reshape(16, 8, 1, 34, 8)
+        return lax.max(joined, joined.transpose(0, 4, 2, 3, 1))
+
+    specs = ("f32[8,128,8]", "f32[8,128,8]", "f32[8,128,2]", "f32[8,128,8]", "f32[8,128,8]")
+    compiled = xgpu.compile(function, *specs)
+    assert [kernel.emitter for kernel in compiled.kernels] == ["loop"]
+    arrays = [numbers(spec, seed) for seed, spec in enumerate(specs)]
+    (result,) = compiled.run(*arrays)
+    joined = np.concatenate(arrays, 2).reshape(16, 8, 1, 34, 8)
+    np.testing.assert_array_equal(result, np.maximum(joined, joined.transpose(0, 4, 2, 3, 1)))

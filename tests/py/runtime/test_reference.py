@@ -109,3 +109,15 @@ def test_an_exception_of_the_bindings_is_an_error(monkeypatch: pytest.MonkeyPatc
     program = xgpu.compile(lambda x: x + 1, "f32[4]")
     with pytest.raises(ToolError, match="XLA cannot compile the reference: SmallVector unable to grow"):
         program.reference(*program.random_inputs(0))
+
+
+def test_an_update_that_overlaps_what_it_is_taken_from() -> None:
+    """XLA's compiler for the CPU would read what it has just written: the first element again and again."""
+    program = xgpu.compile(
+        lambda x, at: lax.dynamic_update_slice(x.reshape(39, 1), x.reshape(39, 1)[:38], (at, np.int16(0))),
+        "s16[39]",
+        "s16[]",
+    )
+    array = np.arange(39, dtype=np.int16)
+    for (result,) in (program.run(array, np.int16(1), on="host"), program.reference(array, np.int16(1))):
+        np.testing.assert_array_equal(result[:, 0], [0, *range(38)])
