@@ -80,9 +80,12 @@ def _drop_shardings(op: ir.Operation) -> None:
 
 
 def _without_shardings(attributes: ir.DictAttr) -> ir.Attribute:
-    named = (attributes[number] for number in range(len(attributes)))
-    kept = {each.name: each.attr for each in named if not each.name.startswith("sdy.")}
-    return ir.DictAttr.get(kept, context=attributes.context)
+    named = [attributes[number] for number in range(len(attributes))]
+    kept = [each for each in named if not each.name.startswith("sdy.")]
+    if len(kept) == len(named):
+        # Not to be looked into: the bindings end the process at attributes of kinds that they do not know.
+        return attributes
+    return ir.DictAttr.get({each.name: each.attr for each in kept}, context=attributes.context)
 
 
 def _declared(module: ir.Module) -> Iterator[tuple[str, _Mesh]]:

@@ -188,3 +188,9 @@ def test_shardings_say_nothing_about_results():
     (x,) = compiled.random_inputs(0)
     # f32 sums of six numbers in another order.
     np.testing.assert_allclose(compiled.run(x)[0], np.exp(x).sum(1), rtol=1e-6)
+
+
+def test_attributes_that_the_bindings_do_not_know_are_not_looked_into():
+    module = parse("func.func @main(%x: tensor<4xf32> {test.kind = array<si8: 0, 7>}) { return }")
+    resolve_meshes(module)
+    assert "array<si8: 0, 7>" in str(module)
