@@ -30,7 +30,8 @@ from xgpu.indexing.access import Access
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.partition.subgraphs import Node, Partition, Scope, Subgraph
+from xgpu.partition.placement import Scope
+from xgpu.partition.subgraphs import Node, Partition, Subgraph
 
 
 class SubgraphFunctions:
@@ -43,6 +44,12 @@ class SubgraphFunctions:
         self.partition = partition
         self.parameters = _parameters_read(partition, parameters)
         self.names = [f"{name}__{self._label(subgraph)}" for subgraph in partition.subgraphs]
+        # Which result of its subgraph's function a value is that other functions read.
+        self.position = {
+            value: number
+            for subgraph in partition.subgraphs[1:]
+            for number, value in enumerate(self.returned(subgraph))
+        }
 
     def _label(self, subgraph: Subgraph) -> str:
         if subgraph.number == 0:
@@ -54,7 +61,7 @@ class SubgraphFunctions:
         """Return the values of the fusion whose scalars the function returns."""
         if subgraph.number == 0:
             return list(self.partition.results)
-        return list(self.partition.nodes[subgraph.roots[0]].op.results)
+        return [value for root in subgraph.roots for value in self.partition.nodes[root].op.results]
 
     def result_types(self, subgraph: Subgraph) -> list[ir.Type]:
         """Return the types of the scalars that the function returns."""
@@ -94,7 +101,7 @@ def _parameters_read(partition: Partition, parameters: Sequence[ir.Value]) -> li
     callees: list[set[int]] = [set() for _ in partition.subgraphs]
     for (number, position), scope in partition.scope_of.items():
         node = partition.nodes[number]
-        value = node.op.operands[node.accesses[position].operand]
+        value = node.operand(position)
         if value not in partition.producer:
             found[scope.subgraph].add(value)
         elif not partition.is_injected(value, scope):
@@ -154,17 +161,17 @@ class _FunctionBody:
             node = self.partition.nodes[number]
             if number in self.values:
                 stack.pop()
-            elif position == len(node.accesses):
+            elif position == len(node.reads.accesses):
                 with node.op.location:
                     self.values[number] = self._build(node)
                 stack.pop()
             else:
                 stack[-1][1] += 1
-                if not node.is_deferred(position):
+                if not node.reads.is_deferred(position):
                     scope = self.partition.scope_of[number, position]
                     with node.op.location:
                         self._open(scope)
-                    operand = self._local_node(node.op.operands[node.accesses[position].operand], scope)
+                    operand = self._local_node(node.operand(position), scope)
                     if operand is not None:
                         stack.append([operand.number, 0])
 
@@ -177,13 +184,13 @@ class _FunctionBody:
             scope = scope.parent
         for each in reversed(closed):
             node = self.partition.nodes[each.reader]
-            self.indices[each] = apply_map(node.accesses[each.access].map, self._variables(node, each.access))
+            self.indices[each] = apply_map(node.reads.accesses[each.access].map, self._variables(node, each.access))
 
     def _variables(self, node: Node, position: int) -> Values:
         """Return the values of the dimensions of a read's map: the node's indices, then the runtime indices."""
         runtime = []
-        for index in node.accesses[position].runtime:
-            operand = node.op.operands[node.accesses[index.access].operand]
+        for index in node.reads.accesses[position].runtime:
+            operand = node.operand(index.access)
             value = self._read(operand, self.partition.scope_of[node.number, index.access])
             runtime.append(clamped_index(value, element_dtype(operand.type), index.clamp))
         return [*self.indices[node.scope], *runtime]
@@ -202,15 +209,15 @@ class _FunctionBody:
             return emit_constant(node.op, self.indices[scope])
         if node.scope.subgraph == self.subgraph.number:
             return self.values[node.number][producer[1]]
-        if (node.number, scope) not in self.reads:
-            callee = self.partition.subgraphs[node.scope.subgraph]
+        callee = self.partition.subgraphs[node.scope.subgraph]
+        if (callee.number, scope) not in self.reads:
             tensors = [self.tensors[parameter] for parameter in self.functions.parameters[callee.number]]
-            self.reads[node.number, scope] = PureCallOp.build(
+            self.reads[callee.number, scope] = PureCallOp.build(
                 self.functions.names[callee.number],
                 [*tensors, *self.indices[scope]],
                 self.functions.result_types(callee),
             )
-        return self.reads[node.number, scope][producer[1]]
+        return self.reads[callee.number, scope][self.functions.position[value]]
 
     def _extract(self, tensor: ir.Value, scope: Scope) -> ir.Value:
         element = ir.RankedTensorType(tensor.type).element_type
@@ -219,23 +226,21 @@ class _FunctionBody:
 
     def _operand(self, node: Node, position: int) -> ir.Value:
         """Return the value of a read whose scope is open."""
-        return self._read(
-            node.op.operands[node.accesses[position].operand], self.partition.scope_of[node.number, position]
-        )
+        return self._read(node.operand(position), self.partition.scope_of[node.number, position])
 
     def _build(self, node: Node) -> Values:
-        if node.kind == "generator":
+        if node.reads.kind == "generator":
             return [emit_iota(node.op, self.indices[node.scope])]
-        if node.kind == "elementwise":
-            operands = tuple(self._operand(node, position) for position in range(len(node.accesses)))
+        if node.reads.kind == "elementwise":
+            operands = tuple(self._operand(node, position) for position in range(len(node.reads.accesses)))
             if node.op.regions:
                 return emit_combiner(node.op.regions[0].blocks[0], operands)
             return [build_scalar(ScalarOp(node.op, operands, tuple(self.indices[node.scope])))]
-        if node.kind == "indexing":
-            return [self._operand(node, len(node.accesses) - 1)]
-        if node.kind in ("reduce", "contract"):
+        if node.reads.kind == "indexing":
+            return [self._operand(node, len(node.reads.accesses) - 1)]
+        if node.reads.kind in ("reduce", "contract"):
             return self._build_loop(node)
-        pieces = [i for i in range(len(node.accesses)) if node.is_deferred(i)]
+        pieces = [i for i in range(len(node.reads.accesses)) if node.reads.is_deferred(i)]
         return [self._build_pieces(node, pieces)]
 
     def _build_pieces(self, node: Node, pieces: list[int]) -> ir.Value:
@@ -244,7 +249,7 @@ class _FunctionBody:
             position = pieces[0]
             scope = self.partition.scope_of[node.number, position]
             self._open(scope)
-            return self._evaluate(node.op.operands[node.accesses[position].operand], scope)
+            return self._evaluate(node.operand(position), scope)
         first, rest = _split(node, pieces)
         test = _test_of(node, first)
         condition = InDomainOp.build(test, self._variables(node, first[0]))
@@ -257,11 +262,11 @@ class _FunctionBody:
 
     def _build_loop(self, node: Node) -> Values:
         """Emit a loop over what is read along symbols."""
-        reads = [position for position in range(len(node.accesses)) if node.is_deferred(position)]
-        initial = [self._operand(node, position) for position in range(len(reads), len(node.accesses))]
+        reads = [position for position in range(len(node.reads.accesses)) if node.reads.is_deferred(position)]
+        initial = [self._operand(node, position) for position in range(len(reads), len(node.reads.accesses))]
         accumulation = accumulation_of(node.op)
         scopes = list(dict.fromkeys(self.partition.scope_of[node.number, position] for position in reads))
-        maps = [node.accesses[scope.access].map for scope in scopes]
+        maps = [node.reads.accesses[scope.access].map for scope in scopes]
         map_ = replace(maps[0], results=tuple(result for each in maps for result in each.results))
         loop = LoopOp.build(map_, self.indices[node.scope], accumulation.emit_start(initial))
         indices = iter(loop.result_arguments)
@@ -270,7 +275,8 @@ class _FunctionBody:
         with ir.InsertionPoint(loop.body):
             elements = [
                 self._evaluate(
-                    node.op.operands[node.accesses[position].operand], self.partition.scope_of[node.number, position]
+                    node.operand(position),
+                    self.partition.scope_of[node.number, position],
                 )
                 for position in reads
             ]
@@ -288,7 +294,7 @@ def _band(access: Access) -> tuple[AffineExpr, Interval] | None:
 
 def _split(node: Node, pieces: list[int]) -> tuple[list[int], list[int]]:
     """Split the pieces in two to test between: in halves if they lie along one expression in order, else the first."""
-    bands = [band for i in pieces if (band := _band(node.accesses[i])) is not None]
+    bands = [band for i in pieces if (band := _band(node.reads.accesses[i])) is not None]
     ordered = len(bands) == len(pieces) and all(
         left[0] == right[0] and left[1].upper < right[1].lower for left, right in itertools.pairwise(bands)
     )
@@ -298,10 +304,10 @@ def _split(node: Node, pieces: list[int]) -> tuple[list[int], list[int]]:
 
 def _test_of(node: Node, pieces: list[int]) -> IndexingMap:
     """Return a map without results whose constraints hold where one of ``pieces`` is read."""
-    map_ = node.accesses[pieces[0]].map
+    map_ = node.reads.accesses[pieces[0]].map
     constraints = map_.constraints
     if len(pieces) > 1:
         # The first or the last may be empty, so the union of these two is not that of all.
-        bands = [band for i in pieces if (band := _band(node.accesses[i])) is not None]
+        bands = [band for i in pieces if (band := _band(node.reads.accesses[i])) is not None]
         constraints = ((bands[0][0], functools.reduce(Interval.union, (interval for _, interval in bands))),)
     return IndexingMap(map_.dims, map_.symbols, (), constraints)

@@ -4,70 +4,54 @@ An operation goes where all its users are, if they all want it at the same indic
 its own, which its users call. So calls may repeat, but no operation is ever emitted twice, and the size of the code
 is linear in the size of the fusion. (Source: the partitioning of XLA's GPU emitters.)
 
-A *scope* stands for "at these indices, in this region". Users that read an operand at their own indices share their
-scope with it; every other read opens a child scope. Two reads through equal maps from the same scope open the same
-child scope, so transposing a value twice in the same way does not split the fusion.
+A call at one scope returns all that is wanted there: an operation joins a subgraph that is called at the same scopes,
+or one that reads it itself and is called wherever else it is wanted. Otherwise two values that are computed from each
+other step by step, as the words of a random number are, would be two subgraphs a step, and calls would double with
+every step.
+
+Which operation goes where is decided in `xgpu.partition.placement`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xgpu import ir
-from xgpu.indexing.access import Access, AccessKind, identity_map, shape_of
-from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
-
-MAX_REGION_DEPTH = 8
-"""Conditional reads and reduction loops that one subgraph nests; the next one starts a new subgraph."""
-
-
-@dataclass(frozen=True, eq=False)
-class Scope:
-    """Indices and region at which operations are emitted; ``reader`` and ``access`` opened it (None at a root).
-
-    ``region`` is the scope that opened the region, None for that of the function itself. ``map`` leads from the root's
-    indices to these, if the partition composes maps and none of them needs a runtime index.
-    """
-
-    subgraph: int
-    parent: "Scope | None" = None
-    reader: int = -1
-    access: int = -1
-    depth: int = 0
-    region: "Scope | None" = None
-    map: IndexingMap | None = None
+from xgpu.partition.placement import Placement, Reads, Scope
 
 
 @dataclass
 class Node:
-    """An operation of the fusion: its number in program order, its reads, and the scope it was placed in."""
+    """An operation of the fusion: what it reads, who reads it, and the scope it was placed in."""
 
-    number: int
-    op: ir.Operation
-    kind: AccessKind
-    accesses: tuple[Access, ...]
+    reads: Reads
     users: list[tuple[int, int]] = field(default_factory=list)
     scope: Scope = field(init=False)
+
+    @property
+    def number(self) -> int:
+        """Its number in program order."""
+        return self.reads.number
+
+    @property
+    def op(self) -> ir.Operation:
+        """The operation itself."""
+        return self.reads.op
+
+    def operand(self, access: int) -> ir.Value:
+        """Return what an access reads."""
+        return self.op.operands[self.reads.accesses[access].operand]
 
     @property
     def is_free(self) -> bool:
         """Constants cost nothing to repeat: they are emitted wherever they are read, and belong to no subgraph."""
         return self.op.name == "stablehlo.constant"
 
-    def is_deferred(self, access: int) -> bool:
-        """Whether a read happens inside a region that this operation opens (an ``if`` or a loop)."""
-        if self.kind == "piecewise":
-            return not self._feeds_an_index(access)
-        # The initial values of a reduction, which are as many as its results, are read before the loop.
-        return self.kind == "contract" or (self.kind == "reduce" and access < len(self.op.results))
-
-    def _feeds_an_index(self, access: int) -> bool:
-        return any(runtime.access == access for later in self.accesses for runtime in later.runtime)
-
 
 @dataclass(frozen=True)
 class Subgraph:
-    """A function to emit: ``roots`` are the node numbers whose results it returns, all at the same indices."""
+    """A function to emit: ``roots`` are the nodes whose results it returns, by number, all at the same indices."""
 
     number: int
     roots: tuple[int, ...]
@@ -111,12 +95,12 @@ def partition(
     injected = injected or {}
     needed = _needed(results)
     chosen = [op for op in operations[:-1] if op in needed]
-    nodes = [Node(i, op, access_kind(op), accesses(op)) for i, op in enumerate(chosen)]
+    nodes = [Node(Reads.of(i, op)) for i, op in enumerate(chosen)]
     producer: dict[ir.Value, tuple[int, int]] = {
         value: (node.number, i) for node in nodes for i, value in enumerate(node.op.results)
     }
     for node in nodes:
-        for position, access in enumerate(node.accesses):
+        for position, access in enumerate(node.reads.accesses):
             operand = producer.get(node.op.operands[access.operand])
             if operand is not None:
                 nodes[operand[0]].users.append((node.number, position))
@@ -144,14 +128,11 @@ class _Partitioner:
         self.empty = empty
         self.nodes = empty.nodes
         self.roots = set(roots)
+        self.placement = Placement()
         # Where values are handed in, scopes are told apart by the map from the roots, however many steps lead to it.
-        self.root_scope = Scope(0, map=self._root_map() if empty.injected else None)
+        self.root_scope = self.placement.root(identity_map(shape_of(empty.results[0])) if empty.injected else None)
         self.subgraphs = [Subgraph(0, tuple(roots), self.root_scope)]
         self.scope_of: dict[tuple[int, int], Scope] = {}
-        self.children: dict[tuple[object, ...], Scope] = {}
-
-    def _root_map(self) -> IndexingMap:
-        return identity_map(shape_of(self.empty.results[0]))
 
     def run(self) -> Partition:
         for node in reversed(self.nodes):
@@ -159,8 +140,10 @@ class _Partitioner:
             if node.number in self.roots and not self._is_given(node):
                 wanted.add(self.root_scope)
             if wanted and not node.is_free:
-                node.scope = self._place(node, wanted)
-                self._open_scopes(node)
+                node.scope = self.placement.place(wanted)
+                self._note_root(node, wanted)
+                for position, scope in self.placement.children(node.reads, node.scope):
+                    self.scope_of[node.number, position] = scope
         return replace(self.empty, subgraphs=tuple(self.subgraphs), scope_of=self.scope_of)
 
     def _is_wanted(self, node: Node, use: tuple[int, int]) -> bool:
@@ -168,57 +151,19 @@ class _Partitioner:
         if use not in self.scope_of:
             return False
         user, position = self.nodes[use[0]], use[1]
-        value = user.op.operands[user.accesses[position].operand]
-        return not self.empty.is_injected(value, self.scope_of[use])
+        return not self.empty.is_injected(user.operand(position), self.scope_of[use])
 
     def _is_given(self, node: Node) -> bool:
         """Whether all results of a root are handed in at the root's own indices."""
         return all(self.empty.is_injected(value, self.root_scope) for value in node.op.results)
 
-    def _place(self, node: Node, wanted: set[Scope]) -> Scope:
-        if len(wanted) == 1:
-            (scope,) = wanted
-            if scope.depth <= MAX_REGION_DEPTH:
-                return scope
-        number = len(self.subgraphs)
-        scope = Scope(number)
-        self.subgraphs.append(Subgraph(number, (node.number,), scope))
-        return scope
-
-    def _open_scopes(self, node: Node) -> None:
-        for position, access in enumerate(node.accesses):
-            if node.kind == "elementwise" and _is_identity(access):
-                self.scope_of[node.number, position] = node.scope
-                continue
-            scope = self._child(node, position, access)
-            key = _scope_key(node, position, access)
-            if scope.map is not None:
-                key = (scope.subgraph, scope.region, scope.map)
-            self.scope_of[node.number, position] = self.children.setdefault(key, scope)
-
-    def _child(self, node: Node, position: int, access: Access) -> Scope:
-        parent = node.scope
-        if node.is_deferred(position):
-            return Scope(parent.subgraph, parent, node.number, position, parent.depth + 1, parent)
-        map_ = None
-        if parent.map is not None and not access.runtime:
-            map_ = parent.map.compose(access.map).simplify()
-        return Scope(parent.subgraph, parent, node.number, position, parent.depth, parent.region, map_)
-
-
-def _scope_key(node: Node, position: int, access: Access) -> tuple[object, ...]:
-    """What two reads must agree on to be at the same indices in the same region."""
-    if node.kind in ("reduce", "contract") and node.is_deferred(position):
-        return (node.scope, node.number, access.map)
-    if node.is_deferred(position) or access.runtime:
-        return (node.scope, node.number, position)
-    return (node.scope, access.map)
-
-
-def _is_identity(access: Access) -> bool:
-    map_ = access.map
-    return (
-        not access.runtime
-        and len(map_.results) == len(map_.dims)
-        and all(str(result) == f"d{i}" for i, result in enumerate(map_.results))
-    )
+    def _note_root(self, node: Node, wanted: set[Scope]) -> None:
+        """Note a node that others than its subgraph read, which the subgraph's function returns."""
+        if wanted == {node.scope}:
+            return
+        number = node.scope.subgraph
+        if number == len(self.subgraphs):
+            self.subgraphs.append(Subgraph(number, (), node.scope))
+        if number:
+            subgraph = self.subgraphs[number]
+            self.subgraphs[number] = replace(subgraph, roots=(*subgraph.roots, node.number))

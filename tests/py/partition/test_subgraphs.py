@@ -6,7 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from xgpu import ir
-from xgpu.partition.subgraphs import MAX_REGION_DEPTH, Partition, partition
+from xgpu.partition.placement import MAX_REGION_DEPTH
+from xgpu.partition.subgraphs import Partition, partition
 
 
 @contextmanager
@@ -124,3 +125,18 @@ def test_values_used_twice_make_code_linear_in_the_chain(links: int) -> None:
             if hasattr(node, "scope"):
                 per_subgraph[node.scope.subgraph] += 1
         assert sum(per_subgraph) == 3 * links
+
+
+@pytest.mark.parametrize("rounds", [1, 20])
+def test_words_computed_from_each_other_step_by_step_are_one_subgraph(rounds: int) -> None:
+    """As the two words of a random number are: neither half of a concatenation computes a step more than once."""
+    steps, left, right = [], "%x", "%x"
+    for i in range(rounds):
+        steps.append(f"%l{i} = stablehlo.add {left}, {right} : tensor<8x4xf32>")
+        steps.append(f"%r{i} = stablehlo.multiply {right}, %l{i} : tensor<8x4xf32>")
+        left, right = f"%l{i}", f"%r{i}"
+    steps.append(f"%j = stablehlo.concatenate {left}, {right}, dim = 1 : (tensor<8x4xf32>, tensor<8x4xf32>)")
+    steps.append("-> tensor<8x8xf32> return %j : tensor<8x8xf32>")
+    with partitioned("\n".join(steps), "%x: tensor<8x4xf32>") as result:
+        assert len(result.subgraphs) == 2
+        assert [node.scope.subgraph for node in result.nodes] == [1] * (2 * rounds - 1) + [0] * 2
