@@ -36,13 +36,43 @@ MOST_VISITED = 256
 """Operations after which the cost of a value is known to be high enough."""
 
 
+LATENCY_SECONDS = 1.5e-9
+"""What an instruction takes in a thread that waits for few others: two or three at a time in some eight cycles."""
+_LOAD = 4
+"""Instructions that an access to a stored array takes, its index and the wait for caches included."""
+
+
 @dataclass(frozen=True)
 class Cost:
-    """What computing a value once takes: bytes that are read in all, instructions for each element, and operations."""
+    """What computing a value once takes: bytes that are read in all, instructions for each element, and operations.
+
+    ``reads`` is the number of stored arrays that it is computed from.
+    """
 
     bytes: int
     instructions: int
     operations: int
+    reads: int
+
+    def instruction_bytes(self, times: float) -> float:
+        """Return the bytes of traffic that take as long as the instructions for so many elements, but for one each.
+
+        That one is what reading the element would take.
+        """
+        return BYTES_PER_INSTRUCTION * (self.instructions - 1) * times
+
+    @property
+    def instructions_again(self) -> int:
+        """The instructions for an element that is computed again; what it is computed from comes from caches then."""
+        return self.instructions + _LOAD * self.reads
+
+
+def bytes_per_instruction(width: int, target: Device) -> float:
+    """Return the bytes that ``target`` moves while a kernel executes an instruction for one element.
+
+    ``width`` is the number of its threads. If they are few, what counts is how long one of them takes.
+    """
+    return max(BYTES_PER_INSTRUCTION, LATENCY_SECONDS * target.memory_bandwidth / width)
 
 
 def instructions(op: ir.Operation) -> int:
@@ -94,7 +124,7 @@ class Costs:
                 elif operand not in seen:
                     seen.add(operand)
                     pending.append(operand)
-        return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen))
+        return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen), len(read))
 
     def _step(self, value: ir.Value) -> "_Step":
         if value not in self._steps:

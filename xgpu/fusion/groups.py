@@ -8,7 +8,7 @@ other, since a value that depends on another is of a higher level. One pass over
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from xgpu import ir
@@ -56,9 +56,16 @@ class Grouping:
     """The groups of a block whose operations, but for the terminator, are ``operations``.
 
     ``leave_scalars`` leaves to XLA what results need that is computed from scalars alone, such as a loop's counter.
+    ``awaited`` are values that are stored, whatever else is, and that all kernels wait for which need them.
     """
 
-    def __init__(self, operations: Sequence[ir.Operation], results: Sequence[ir.Value], leave_scalars: bool = False):
+    def __init__(
+        self,
+        operations: Sequence[ir.Operation],
+        results: Sequence[ir.Value],
+        leave_scalars: bool = False,
+        awaited: Set[ir.Value] = frozenset(),
+    ):
         self._groups: list[Group] = []
         self._latest: dict[tuple[HeroKind, int], Group] = {}
         self._levels: dict[ir.Value, int] = {}
@@ -71,6 +78,9 @@ class Grouping:
         self._views: dict[ir.Value, ir.Value] = {}
         for op in operations:
             self._place(op)
+            if awaited:
+                for value in awaited & set(op.results):
+                    self._store(value)
         taken = set(results)
         for value in results:
             if self.is_given(value) or self._show(value, taken):

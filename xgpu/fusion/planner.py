@@ -12,12 +12,12 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter, copy_operation
-from xgpu.fusion.groups import Group, Grouping
+from xgpu.fusion.groups import Group
 from xgpu.fusion.input_slices import merge_slices
 from xgpu.fusion.prepare import prepare
 from xgpu.fusion.regions import CONTROL_FLOW, captured
 from xgpu.fusion.rows import merge_rows
-from xgpu.fusion.shared_values import store_shared_values
+from xgpu.fusion.shared_values import group_operations
 from xgpu.fusion.side_outputs import merge_side_outputs
 from xgpu.options import Options
 
@@ -63,8 +63,8 @@ class _Planner:
         *operations, terminator = (op.operation for op in source.operations)
         results = list(terminator.operands)
         is_main = target.owner == self._main
-        grouping = Grouping(operations, [value for value in results if _has_elements(value)], leave_scalars=not is_main)
-        store_shared_values(operations, grouping, self._target)
+        stored = [value for value in results if _has_elements(value)]
+        grouping = group_operations(operations, stored, self._target, leave_scalars=not is_main)
         writer = FusionWriter(source, grouping, self._names)
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.left]
         groups = merge_side_outputs(grouping.groups, grouping.stored_before)

@@ -1,45 +1,84 @@
-"""Stores values that several kernels would compute again.
+"""Stores values that kernels would compute too often.
 
-Grouping stores what must be stored; everything else is computed wherever it is read. Where kernels of several levels
-need the same value, the first of them may store it for the others. That leaves all levels as they are: kernels of a
-higher level then read it, those of the same level still compute it.
+Grouping stores what must be stored; everything else is computed wherever it is read, and where it is read at several
+indices, once for each of them. What that costs is compared with what storing the value costs, in one of two ways:
+
+- Where kernels of several levels need a value, the first of them may store it for the others. That leaves all levels as
+  they are: kernels of a higher level then read it, those of the same level still compute it.
+- Where one kernel computes it many times over, all wait for another kernel that stores it. That makes levels anew.
+
+So the work of a plan is bounded: an operation is computed again only if that takes less time than memory takes for the
+value, or than one more launch. Chains of which each step reads the one before at several indices would otherwise take
+a time that is exponential in their length.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 
 from xgpu import ir
 from xgpu.device import Device
-from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, MOST_VISITED, Costs, byte_size, elements, launch_bytes
+from xgpu.fusion.cost_model import MOST_VISITED, Costs, byte_size, bytes_per_instruction, elements, launch_bytes
+from xgpu.fusion.evaluations import Evaluations
 from xgpu.fusion.groups import MOST_OPERATIONS, Group, Grouping
 from xgpu.fusion.heroes import HeroKind
-from xgpu.fusion.left import CONTRACTIONS, VIEWS
+from xgpu.fusion.left import VIEWS
 from xgpu.fusion.regions import captured
-from xgpu.indexing.access import integers, shape_of
+from xgpu.indexing.access import shape_of
 
-type _Users = dict[ir.Value, dict[Group, int]]
-"""The kernels that need a value, and how many elements of it each computes, some of them several times over."""
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
 
-_RUN = 8
-"""Neighbouring elements of a result for which a thread computes what is the same for all of them once."""
 _ROUNDS = 3
 """What is stored tells what other values cost, and these what else is worth storing; two rounds are mostly enough."""
+_READ_BY_THREAD = 16
+"""Elements that a thread of a reduction takes."""
+_MOST_INSTRUCTIONS = 20 * MOST_VISITED
+"""Instructions that no value is known to take, as no more operations are followed."""
+_GROUPINGS = 8
+"""Times that levels are made anew: kernels that wait are others than before, and may need others to wait for."""
 
 
-def store_shared_values(operations: Sequence[ir.Operation], grouping: Grouping, target: Device) -> None:
-    """Have values of a block whose operations are ``operations`` stored where that saves time on ``target``."""
-    choice: _Choice = {}
-    costs = Costs()
+def group_operations(
+    operations: Sequence[ir.Operation], results: Sequence[ir.Value], target: Device, leave_scalars: bool
+) -> Grouping:
+    """Return the groups of a block, with all values stored that it saves time on ``target`` to store.
+
+    ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
+    ``leave_scalars`` is handed on to `Grouping`.
+    """
+    costs, evaluations = Costs(), Evaluations(operations)
     reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
-    given = (operand for operands in reads.values() for operand in operands if grouping.is_given(operand))
-    stored_at = dict.fromkeys(given, -1) | grouping.stored_at()
-    for _ in range(_ROUNDS):
-        before, choice = choice, _Round(grouping, costs, target, stored_at | choice).choose(reads)
-        if choice == before:
+    awaited = set[ir.Value]()
+    for _ in range(_GROUPINGS):
+        grouping = Grouping(operations, results, leave_scalars, awaited)
+        choice, more = _choose(reads, grouping, costs, evaluations, target)
+        if not more:
             break
+        awaited |= more
     for value, level in reversed(choice.items()):
         grouping.store_at(value, level)
+    return grouping
+
+
+def _choose(
+    reads: Mapping[ir.Operation, Sequence[ir.Value]],
+    grouping: Grouping,
+    costs: Costs,
+    evaluations: Evaluations,
+    target: Device,
+) -> tuple[_Choice, Set[ir.Value]]:
+    """Return the values to store at their first kernel's level, and those that kernels are to wait for."""
+    given = (operand for operands in reads.values() for operand in operands if grouping.is_given(operand))
+    stored_at = dict.fromkeys(given, -1) | grouping.stored_at()
+    choice: _Choice = {}
+    awaited: Set[ir.Value] = set()
+    for _ in range(_ROUNDS):
+        before = choice, awaited
+        known = stored_at | choice | dict.fromkeys(awaited, -1)
+        choice, awaited = _Round(grouping, costs, evaluations, target, known).choose(reads)
+        if (choice, awaited) == before:
+            break
+    return choice, awaited
 
 
 class _Round:
@@ -50,38 +89,73 @@ class _Round:
     the kernel that stores each value in memory.
     """
 
-    def __init__(self, grouping: Grouping, costs: Costs, target: Device, stored_at: Mapping[ir.Value, int]):
+    def __init__(
+        self,
+        grouping: Grouping,
+        costs: Costs,
+        evaluations: Evaluations,
+        target: Device,
+        stored_at: Mapping[ir.Value, int],
+    ):
         self._grouping = grouping
         self._costs = costs
+        self._evaluations = evaluations
+        self._target = target
         self._launch = launch_bytes(target)
         self._stored_at = stored_at
-        self._choice: dict[ir.Value, int] = {}
+        self._choice: _Choice = {}
+        self._awaited = set[ir.Value]()
 
-    def choose(self, reads: Mapping[ir.Operation, Sequence[ir.Value]]) -> _Choice:
-        """Return the values to store, last ones first; ``reads`` has all operations in order, and what each reads."""
-        grouping = self._grouping
-        users: _Users = {}
+    def choose(self, reads: Mapping[ir.Operation, Sequence[ir.Value]]) -> tuple[_Choice, Set[ir.Value]]:
+        """Return the values to store, last ones first, and those to wait for; ``reads`` has all operations in order."""
+        grouping, evaluations = self._grouping, self._evaluations
+        evaluations.start()
         for group in grouping.groups:
             for root in group.roots:
-                users.setdefault(root, {})[group] = elements(root)
-        for op, operands in reversed(list(reads.items())):
+                evaluations.want(root, group)
+        for op in reversed(list(reads)):
             is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.is_left(op)
-            computing: dict[Group, int] = {}
+            computing: dict[Group, None] = {}
             for value in op.results:
-                needed = users.pop(value, {})
+                needed: Mapping[Group, float] = evaluations.of(value)
                 if needed and is_candidate and elements(value) and not grouping.is_stored(value):
-                    self._consider(value, needed)
+                    needed = self._consider(value, needed)
                 stored = self._choice.get(value)
-                for group, times in needed.items():
+                for group in needed:
                     if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
-                        computing[group] = max(times, computing.get(group, 0))
-            for operand in operands if computing else ():
-                if not grouping.is_given(operand):
-                    _add(users.setdefault(operand, {}), op, operand, computing)
-        return self._choice
+                        computing[group] = None
+            evaluations.compute(op, computing)
+        return self._choice, self._awaited
 
-    def _consider(self, value: ir.Value, needed: dict[Group, int]) -> None:
-        """Choose ``value``, which the kernels ``needed`` compute so many times, if storing it saves time."""
+    def _consider(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
+        """Choose ``value``, which the kernels ``needed`` compute so many times, if storing it saves time.
+
+        Returns the kernels that compute it then.
+        """
+        if sum(needed.values()) > elements(value) and self._is_worth_waiting_for(value, needed):
+            self._awaited.add(value)
+            own = Group(HeroKind("loop", shape_of(value)), self._grouping.level(value))
+            self._evaluations.want(value, own)
+            return {own: elements(value)}
+        return self._consider_later(value, needed)
+
+    def _is_worth_waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> bool:
+        """Whether kernels that compute ``value`` more than once for each element wait for another that stores it."""
+        size, saved = elements(value), 0.0
+        for group, times in needed.items():
+            once, width = min(times, size), _width(group, value)
+            saved += times * bytes_per_instruction(width, self._target)
+            saved -= once * bytes_per_instruction(max(width, size), self._target)
+        read = sum(byte_size(value, round(min(times, size))) for times in needed.values())
+        if saved * _MOST_INSTRUCTIONS <= (spent := byte_size(value) + read + self._launch):
+            return False
+        most = spent / saved
+        level = self._grouping.level(value) + 1
+        cost = self._costs.of(value, self._stored_at, level, min(MOST_VISITED, math.ceil(most)))
+        return cost.operations >= most or cost.instructions_again > most
+
+    def _consider_later(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
+        """Have the first kernel that computes ``value`` store it for those of higher levels, if that saves time."""
         first = level = min(group.level for group in needed)
         is_extra = not any(_can_store(group, value) for group in needed if group.level == first)
         if is_extra:
@@ -89,34 +163,26 @@ class _Round:
         later = [times for group, times in needed.items() if group.level > level]
         if not later or (is_extra and len(later) == 1 and later[0] <= elements(value)):
             # A kernel of its own would read and compute as much as the one that needs the value.
-            return
+            return needed
         # However large the computation is, it is enough to know that it is too large to be written again.
         most = MOST_OPERATIONS if len(later) > is_extra else MOST_VISITED
         cost = self._costs.of(value, self._stored_at, level + 1, most)
-        size, once = byte_size(value), cost.bytes + BYTES_PER_INSTRUCTION * cost.instructions * elements(value)
-        again = sum(cost.bytes + BYTES_PER_INSTRUCTION * (cost.instructions - 1) * times for times in later)
+        size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value))
+        again = sum(cost.bytes + cost.instruction_bytes(times) for times in later)
         extra = self._launch + once if is_extra else 0
         if (cost.operations >= MOST_OPERATIONS and len(later) > is_extra) or again - len(later) * size > size + extra:
             self._choice[value] = level
             if is_extra:
-                needed[Group(HeroKind("loop", shape_of(value)), level)] = elements(value)
+                own = Group(HeroKind("loop", shape_of(value)), level)
+                self._evaluations.want(value, own)
+                return {**needed, own: elements(value)}
+        return needed
 
 
-def _add(users: dict[Group, int], op: ir.Operation, operand: ir.Value, computing: Mapping[Group, int]) -> None:
-    """Note that kernels which compute ``op`` so many times compute ``operand``, and how often."""
-    size = elements(operand)
-    for group, times in computing.items():
-        if op.name in CONTRACTIONS or op.name == "stablehlo.reduce":
-            times = max(times, size)
-        elif op.name == "stablehlo.broadcast_in_dim" and not _varies_along_rows(op):
-            times = max(size, times // _RUN)
-        users[group] = max(times, users.get(group, 0))
-
-
-def _varies_along_rows(op: ir.Operation) -> bool:
-    """Whether neighbours in the result of a ``broadcast_in_dim`` are of different elements of its operand."""
-    dimensions, rank = integers(op, "broadcast_dimensions"), len(shape_of(op.results[0]))
-    return rank - 1 in dimensions and shape_of(op.operands[0])[dimensions.index(rank - 1)] > 1
+def _width(group: Group, value: ir.Value) -> int:
+    """Return about how many threads the kernel of ``group`` has; one that makes ``value`` alone if it has no roots."""
+    read = (operand for hero in group.heroes for operand in hero.operands)
+    return max(*map(elements, group.roots or (value,)), *(elements(operand) // _READ_BY_THREAD for operand in read), 1)
 
 
 def _can_store(group: Group, value: ir.Value) -> bool:

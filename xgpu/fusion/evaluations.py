@@ -1,0 +1,102 @@
+"""How often the kernels of a plan compute each value of a block.
+
+Operations are placed as emission will place them (`xgpu.partition.placement`): users that read a value at the same
+indices share what is computed, all others have it computed for themselves. Going backwards through the block, each
+read hands on how often it happens.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from xgpu import ir
+from xgpu.fusion.groups import Group
+from xgpu.fusion.regions import captured
+from xgpu.indexing.access import Shape, integers, shape_of
+from xgpu.indexing.hlo_maps import handled_ops
+from xgpu.partition.placement import Placement, Reads, Scope
+
+_RUN = 8
+"""Neighbouring elements of a result for which a thread computes what is the same for all of them once."""
+
+
+class Evaluations:
+    """Counts evaluations, from the last operation to the first: `want` and `compute` are called in that order.
+
+    ``reads`` are the operations of the block, each with the number of its place in it and with what it reads.
+    """
+
+    def __init__(self, operations: Sequence[ir.Operation]):
+        self._numbers = {op: number for number, op in enumerate(operations)}
+        self._reads: dict[ir.Operation, Reads] = {}
+        self._wanted: dict[ir.Value, dict[Group, set[Scope]]] = {}
+        self._placements: dict[Group, Placement] = {}
+        self._roots: dict[tuple[Group, Shape], Scope] = {}
+        self._counts: dict[Scope, float] = {}
+
+    def start(self) -> None:
+        """Forget all kernels; what operations read is kept."""
+        for table in (self._wanted, self._placements, self._roots, self._counts):
+            table.clear()
+
+    def want(self, value: ir.Value, group: Group) -> None:
+        """Note that the kernel of ``group`` computes all elements of ``value``."""
+        self._want(value, group, self._root(group, shape_of(value)))
+
+    def of(self, value: ir.Value) -> dict[Group, float]:
+        """Return how many elements of ``value`` each kernel computes that reads it where it is not in memory."""
+        wanted = self._wanted.get(value, {})
+        return {group: sum(self._counts[scope] for scope in scopes) for group, scopes in wanted.items()}
+
+    def compute(self, op: ir.Operation, groups: Iterable[Group]) -> None:
+        """Have the kernels of ``groups``, which want results of ``op``, compute it from what it reads."""
+        for group in groups:
+            if op.name not in handled_ops() or (group.kind.name != "loop" and op in group.heroes):
+                # What such a hero reads is computed once, whatever its threads do with it.
+                for operand in (*op.operands, *captured(op)):
+                    self.want(operand, group)
+                continue
+            wanted = set[Scope]().union(*(self._wanted.get(value, {}).get(group, ()) for value in op.results))
+            placement, reads = self._placements[group], self._reads_of(op)
+            scope = placement.place(wanted)
+            times = self._counts.setdefault(scope, sum(self._counts[each] for each in wanted))
+            for position, child in placement.children(reads, scope):
+                self._counts.setdefault(child, _repeated(reads, position, times))
+                self._want(op.operands[reads.accesses[position].operand], group, child)
+            for value in captured(op):
+                self._want(value, group, scope)
+
+    def _want(self, value: ir.Value, group: Group, scope: Scope) -> None:
+        self._wanted.setdefault(value, {}).setdefault(group, set()).add(scope)
+
+    def _root(self, group: Group, shape: Shape) -> Scope:
+        placement = self._placements.setdefault(group, Placement())
+        if (group, shape) not in self._roots:
+            scope = self._roots[group, shape] = placement.root()
+            self._counts[scope] = math.prod(shape)
+        return self._roots[group, shape]
+
+    def _reads_of(self, op: ir.Operation) -> Reads:
+        if op not in self._reads:
+            self._reads[op] = Reads.of(self._numbers[op], op)
+        return self._reads[op]
+
+
+def _repeated(reads: Reads, position: int, times: float) -> float:
+    """Return how often an access is made by an operation that is computed so many ``times``.
+
+    Where an access is made for a part of the indices alone, these are taken to be met as often as all others.
+    """
+    map_ = reads.accesses[position].map
+    times *= math.prod(interval.size for interval in map_.symbols)
+    for expression, interval in map_.constraints:
+        possible = expression.interval(map_.dims, map_.symbols)
+        times *= possible.intersect(interval).size / max(1, possible.size)
+    if reads.op.name == "stablehlo.broadcast_in_dim" and not _varies_along_rows(reads.op):
+        return max(math.prod(shape_of(reads.op.operands[0])), times / _RUN)
+    return times
+
+
+def _varies_along_rows(op: ir.Operation) -> bool:
+    """Whether neighbours in the result of a ``broadcast_in_dim`` are of different elements of its operand."""
+    dimensions, rank = integers(op, "broadcast_dimensions"), len(shape_of(op.results[0]))
+    return rank - 1 in dimensions and shape_of(op.operands[0])[dimensions.index(rank - 1)] > 1
