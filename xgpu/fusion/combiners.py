@@ -8,7 +8,7 @@ from xgpu.dtypes import dtype_of_element
 
 Function = Literal["overwrite", "add", "multiply", "minimum", "maximum", "and", "or", "xor", "other"]
 
-_BINARY: dict[str, Function] = {
+BINARY: dict[str, Function] = {
     "stablehlo.add": "add",
     "stablehlo.multiply": "multiply",
     "stablehlo.minimum": "minimum",
@@ -17,6 +17,7 @@ _BINARY: dict[str, Function] = {
     "stablehlo.or": "or",
     "stablehlo.xor": "xor",
 }
+"""The functions that are one operation of StableHLO."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def _function(value: ir.Value, old: ir.Value, update: ir.Value) -> Function:
         return "other"
     op = value.owner.operation
     operands = list(op.operands)
-    return _BINARY.get(op.name, "other") if operands in ([old, update], [update, old]) else "other"
+    return BINARY.get(op.name, "other") if operands in ([old, update], [update, old]) else "other"
 
 
 def _arguments_of(value: ir.Value) -> set[ir.Value]:

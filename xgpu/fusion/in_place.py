@@ -21,7 +21,7 @@ ORDERED = "xgpu.ordered"
 """Unit attribute of a scatter whose updates with the same place must be made one after the other, in their order."""
 _LEAST_IN_RUNS = 2**19
 """Elements of updates from which on there are enough threads if each takes several."""
-_LEAST_SHARE = 2
+LEAST_SHARE = 2
 """How many times smaller than its array an updated slice must be: what is saved is to write the rest."""
 
 
@@ -39,7 +39,7 @@ def in_place_kind(op: ir.Operation) -> HeroKind | None:
         return HeroKind(scatter_order(op), (op.operands[count], numbers, shapes, is_unique(op)))
     if op.name == UPDATE_SLICE:
         whole, part = shape_of(op.operands[0]), shape_of(op.operands[1])
-        if 0 < math.prod(part) * _LEAST_SHARE <= math.prod(whole):
+        if 0 < math.prod(part) * LEAST_SHARE <= math.prod(whole):
             return HeroKind("update_slice", part)
     return None
 

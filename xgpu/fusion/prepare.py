@@ -11,6 +11,7 @@ from xgpu.fusion.product_layouts import choose_product_layouts
 from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
+from xgpu.fusion.single_windows import update_single_windows
 from xgpu.fusion.split_reductions import split_reductions
 from xgpu.fusion.whole_slices import simplify_whole_slices
 from xgpu.options import Options
@@ -24,6 +25,7 @@ REWRITES: tuple[Rewrite, ...] = (
     choose_product_layouts,
     leave_epilogues,
     flatten_concatenations,
+    update_single_windows,
     rewrite_scatters,
     rewrite_reductions,
     order_reductions,

@@ -1,0 +1,65 @@
+"""Scatters of one window at a known place that is most of the array: updates of slices, part of other kernels."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xgpu
+
+UPDATES = {
+    "add": lambda x, u: x.at[1:-1, 2:-2].add(u),
+    "overwrite": lambda x, u: x.at[1:-1, 2:-2].set(u),
+    "multiply": lambda x, u: x.at[1:-1, 2:-2].multiply(u),
+    "minimum": lambda x, u: x.at[1:-1, 2:-2].min(u),
+    "maximum": lambda x, u: x.at[1:-1, 2:-2].max(u),
+}
+
+
+@pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES)
+@pytest.mark.parametrize("dtype", ["f32", "s32", "bf16"])
+def test_a_window_inside_is_one_loop(update, dtype):
+    compiled = xgpu.compile(lambda x, u: update(x * 2, u), f"{dtype}[20,30]", f"{dtype}[18,26]")
+    assert [launch.kernel.emitter for launch in compiled.launches] == ["loop"]
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+def test_what_a_window_leaves_keeps_its_sign():
+    compiled = xgpu.compile(lambda x, u: x.at[1:].add(u), "f32[4]", "f32[3]")
+    (result,) = compiled.run(np.full(4, -0.0, np.float32), np.zeros(3, np.float32))
+    np.testing.assert_array_equal(np.signbit(result), [True, False, False, False])
+
+
+def _scatter(start: int):
+    numbers = jax.lax.ScatterDimensionNumbers((0,), (), (0,))
+    mode = jax.lax.GatherScatterMode.FILL_OR_DROP
+    return lambda x, u: jax.lax.scatter_add(x * 2, jnp.array([start]), u, numbers, mode=mode)
+
+
+@pytest.mark.parametrize("start", [-1, 3])
+def test_a_window_that_is_not_inside_as_a_whole_is_dropped(start):
+    compiled = xgpu.compile(_scatter(start), "f32[10]", "f32[8]")
+    inputs = compiled.random_inputs(1)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+    assert "scatter" not in compiled.ir("fusions")
+
+
+@pytest.mark.parametrize("function", [lambda x, u: x.at[:8].add(u), lambda x, u: (x * 2).at[:8].set(u)])
+def test_a_small_window_is_updated_in_place(function):
+    compiled = xgpu.compile(function, "f32[32]", "f32[8]")
+    assert [launch.kernel.emitter for launch in compiled.launches][-1] == "scatter"
+
+
+@pytest.mark.parametrize("steps", [4, 16])
+def test_steps_of_a_stencil_are_a_few_kernels(steps):
+    def function(x):
+        for _ in range(steps):
+            x = x.at[1:-1].add(0.1 * (x[2:] - 2 * x[1:-1] + x[:-2]))
+        return x
+
+    compiled = xgpu.compile(function, "f32[4096]")
+    assert len(compiled.launches) <= 1 + steps // 2
+    inputs = compiled.random_inputs(1)
+    # Rounding of a few operations for each step, of numbers up to 1.
+    np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=0, atol=1e-6)

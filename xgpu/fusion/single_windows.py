@@ -1,0 +1,82 @@
+"""Scatters of one window at a known place: an update of a slice, which kernels compute element by element.
+
+``x.at[1:-1].add(y)`` is such a scatter. Where the window is most of the array, updating it in place saves nothing, and
+what reads the array or the result need not wait for a kernel of its own.
+"""
+
+import math
+from collections.abc import Sequence
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.frontend.mhlo import replace
+from xgpu.frontend.stablehlo_builder import element_of, hlo, reshape, shape_of, splat, tensor
+from xgpu.fusion.combiners import BINARY, combiners, has_own_types
+from xgpu.fusion.in_place import LEAST_SHARE, SCATTER
+from xgpu.fusion.regions import maker, planned_blocks
+from xgpu.indexing.scatter_maps import scatter_maps
+from xgpu.options import Options
+
+_OPERATIONS = {function: name for name, function in BINARY.items()}
+
+
+def update_single_windows(main: ir.func.FuncOp, target: Device, options: Options) -> None:
+    """Write scatters of a single window, which is most of the array at a known place, as updates of a slice."""
+    for block in planned_blocks(main.entry_block):
+        for op in [view.operation for view in block.operations]:
+            if op.name != SCATTER or not has_own_types(op):
+                continue
+            with ir.InsertionPoint(op), op.location:
+                if (results := _as_updates(op)) is not None:
+                    replace(op, results)
+
+
+def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
+    """Return what a scatter makes, computed by updates of slices; None if it stays as it is."""
+    count, found = len(op.results), combiners(op)
+    maps = scatter_maps(op)
+    whole, updates = math.prod(maps.operand_shape), math.prod(maps.update_shape)
+    if maps.windows != 1 or not 0 < whole < LEAST_SHARE * updates:
+        return None
+    if not all(each.alone and each.function in (*_OPERATIONS, "overwrite") for each in found):
+        return None
+    known = _integers(op.operands[count])
+    if known is None:
+        return None
+    operands = list(op.operands)[:count]
+    if not all(0 <= index <= bound for index, bound in zip(known, maps.bounds, strict=True)):
+        # A window that is not inside as a whole is dropped.
+        return operands
+    first, last = [0] * len(maps.update_shape), [size - 1 for size in maps.update_shape]
+    places = [result.evaluate(first + known, []) for result in maps.operand.results]
+    limits = [result.evaluate(last + known, []) + 1 for result in maps.operand.results]
+    sizes = [limit - place for place, limit in zip(places, limits, strict=True)]
+    results: list[ir.Value] = []
+    for each, operand, update in zip(found, operands, list(op.operands)[count + 1 :], strict=True):
+        new = reshape(update, sizes)
+        if each.function != "overwrite":
+            old = hlo.slice(operand, places, limits, [1] * len(sizes))
+            name = _OPERATIONS[each.function]
+            new = ir.Operation.create(name, results=[new.type], operands=[old, new]).results[0]
+        starts = [splat(place, tensor([], element_of(op.operands[count]))) for place in places]
+        results.append(hlo.dynamic_update_slice(operand, new, starts))
+    return results
+
+
+def _integers(value: ir.Value) -> list[int] | None:
+    """Return the elements of an array of integers, a vector or a scalar, that is known; else None."""
+    if isinstance(value.owner, ir.Block):
+        return None
+    op = maker(value)
+    if op.name == "stablehlo.constant":
+        elements = ir.DenseIntElementsAttr(op.attributes["value"])
+        return [int(elements[index]) for index in range(len(elements))]
+    parts: Sequence[list[int] | None] = [_integers(operand) for operand in op.operands]
+    numbers = [number for part in parts for number in part or ()]
+    if not parts or None in parts:
+        return None
+    if op.name == "stablehlo.concatenate" and len(shape_of(value)) == 1:
+        return numbers
+    if op.name == "stablehlo.reshape" or (op.name == "stablehlo.broadcast_in_dim" and len(numbers) == 1):
+        return numbers * (math.prod(shape_of(value)) // len(numbers))
+    return None
