@@ -131,6 +131,10 @@ class LoopEmitter:
         block = entry_function(self.fusion, self)
         inputs = list(block.arguments)[: len(self.fusion.parameter_types)]
         outputs = list(block.arguments)[len(inputs) :]
+        for output, alias in zip(outputs, self.fusion.aliases, strict=False):
+            if alias >= 0:
+                # A thread reads no element of what is overwritten but those that it writes, and these before.
+                inputs[alias] = output
         with ir.InsertionPoint(block):
             loop = LoopOp.build(self.thread_to_output(0), thread_and_block(self.launch_dimensions()), outputs)
             with ir.InsertionPoint(loop.body):

@@ -91,12 +91,13 @@ def _repeated(reads: Reads, position: int, times: float) -> float:
     for expression, interval in map_.constraints:
         possible = expression.interval(map_.dims, map_.symbols)
         times *= possible.intersect(interval).size / max(1, possible.size)
-    if reads.op.name == "stablehlo.broadcast_in_dim" and not _varies_along_rows(reads.op):
-        return max(math.prod(shape_of(reads.op.operands[0])), times / _RUN)
+    if reads.op.name == "stablehlo.broadcast_in_dim":
+        return max(math.prod(shape_of(reads.op.operands[0])), times / min(_RUN, _neighbours_alike(reads.op)))
     return times
 
 
-def _varies_along_rows(op: ir.Operation) -> bool:
-    """Whether neighbours in the result of a ``broadcast_in_dim`` are of different elements of its operand."""
-    dimensions, rank = integers(op, "broadcast_dimensions"), len(shape_of(op.results[0]))
-    return rank - 1 in dimensions and shape_of(op.operands[0])[dimensions.index(rank - 1)] > 1
+def _neighbours_alike(op: ir.Operation) -> int:
+    """Return how many neighbours in the result of a ``broadcast_in_dim`` are the same element of its operand."""
+    shape, dimensions = shape_of(op.results[0]), integers(op, "broadcast_dimensions")
+    varying = [i for i, size in zip(dimensions, shape_of(op.operands[0]), strict=True) if size > 1]
+    return math.prod(shape[max(varying, default=-1) + 1 :])

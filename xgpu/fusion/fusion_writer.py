@@ -2,16 +2,18 @@
 
 import math
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.frontend.source_location import source_of
 from xgpu.fusion.choice import choose
-from xgpu.fusion.groups import Group, Grouping
+from xgpu.fusion.groups import LOOP, Group, Grouping
 from xgpu.fusion.heroes import HERO
 from xgpu.fusion.regions import captured, is_constant, maker, nested
+from xgpu.fusion.root_indices import read_at_root_indices
 from xgpu.indexing.access import shape_of
 
 _LONGEST_NAME = 64
@@ -64,8 +66,12 @@ def _function_around(operations: Sequence[ir.Operation]) -> str:
 class FusionWriter:
     """Writes the functions of the fusions of one block, at the current insertion point."""
 
-    def __init__(self, block: ir.Block, grouping: Grouping, names: FusionNames):
+    def __init__(
+        self, block: ir.Block, grouping: Grouping, names: FusionNames, state: Mapping[ir.Value, ir.Value] | None = None
+    ):
+        """Write fusions of ``block``; ``state`` has what it is given in the memory that its results are wanted in."""
         self._grouping = grouping
+        self._state = state or {}
         self._position = {op.operation: number for number, op in enumerate(block.operations)}
         self._argument: dict[ir.Value, int] = {argument: number for number, argument in enumerate(block.arguments)}
         self._names = names
@@ -84,6 +90,8 @@ class FusionWriter:
         aliased: Sequence[ir.Value | None],
     ) -> Call:
         operations, inputs = self._needed(group, roots, {value for value in aliased if value is not None})
+        if emitter == LOOP:
+            aliased = self._written_in_place(group, roots)
         type_ = ir.FunctionType.get([value.type for value in inputs], [value.type for value in roots])
         function = ir.func.FuncOp("fusion", type_, visibility="private")  # type: ignore[call-arg]
         function.operation.attributes[attributes.EMITTER] = ir.StringAttr.get(emitter)
@@ -100,6 +108,17 @@ class FusionWriter:
                     copy.attributes[attributes.GRADE] = attributes.int_attribute(16)
             ir.func.return_([copies[value] for value in roots])
         return Call(self._names.settle(function), tuple(inputs), tuple(roots))
+
+    def _written_in_place(self, group: Group, roots: Sequence[ir.Value]) -> list[ir.Value | None]:
+        """Return for each root of a loop the state of which it is the next one, if the loop may write over it.
+
+        XLA would copy the root there otherwise. A thread may if it reads no element of the state but those that it
+        writes.
+        """
+        found = [self._state.get(root) for root in roots]
+        stored = partial(self._grouping.stored_before, level=group.level)
+        kept = read_at_root_indices(roots, [value for value in found if value is not None], stored)
+        return [value if value in kept and value not in found[:number] else None for number, value in enumerate(found)]
 
     def _needed(
         self, group: Group, roots: Sequence[ir.Value], aliased: set[ir.Value]

@@ -28,6 +28,9 @@ from xgpu.fusion.left import (
 from xgpu.fusion.regions import captured, is_constant, maker
 from xgpu.indexing.access import shape_of
 
+LOOP = "loop"
+"""Kernels whose threads each compute elements of the results, and the kind of their groups."""
+
 MOST_ROOTS = 16
 """Values that one kernel stores; more would run out of registers and of parameters."""
 

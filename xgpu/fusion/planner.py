@@ -43,6 +43,15 @@ def _has_elements(value: ir.Value) -> bool:
     return math.prod(ir.RankedTensorType(value.type).shape) > 0
 
 
+def _state(block: ir.Block) -> dict[ir.Value, ir.Value]:
+    """Return for results of a loop's body the arguments of the same number and type: XLA keeps both in one memory."""
+    if block.owner.operation.name != "stablehlo.while":
+        return {}
+    *_, terminator = block.operations
+    pairs = zip(terminator.operation.operands, block.arguments, strict=True)
+    return {result: argument for result, argument in reversed(list(pairs)) if result.type == argument.type}
+
+
 def _function(module: ir.Module, name: str) -> ir.func.FuncOp:
     for op in module.body.operations:
         if isinstance(op, ir.func.FuncOp) and ir.StringAttr(op.operation.attributes["sym_name"]).value == name:
@@ -65,7 +74,7 @@ class _Planner:
         is_main = target.owner == self._main
         stored = [value for value in results if _has_elements(value)]
         grouping = group_operations(operations, stored, self._target, leave_scalars=not is_main)
-        writer = FusionWriter(source, grouping, self._names)
+        writer = FusionWriter(source, grouping, self._names, {} if is_main else _state(source))
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.left]
         groups = merge_side_outputs(grouping.groups, grouping.stored_before)
         groups = merge_rows(groups, grouping, results)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from xgpu import ir
 from xgpu.fusion.in_place import SCATTER
+from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 
@@ -27,6 +28,28 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
         operands = {op.operands[access.operand] for access in accesses(op) if access.map == same}
         pending += operands - seen
         seen |= operands
+
+
+def read_at_root_indices(roots: Sequence[ir.Value], values: Sequence[ir.Value], stored: Stored) -> set[ir.Value]:
+    """Return which of ``values``, stored ones, a kernel that computes ``roots`` reads at their own indices alone."""
+    if not values:
+        return set()
+    own = set(at_root_indices(roots, stored))
+    read, elsewhere = set[ir.Value](), set[ir.Value]()
+    pending = list(own)
+    seen = set(own)
+    while pending:
+        op = pending.pop()
+        at_own = access_kind(op) == "elementwise" and op in own
+        same = identity_map(shape_of(op.results[0]))
+        for access in accesses(op):
+            operand = op.operands[access.operand]
+            (read if at_own and access.map == same else elsewhere).add(operand)
+        for operand in (*op.operands, *captured(op)):
+            if not isinstance(operand.owner, ir.Block) and not stored(operand) and maker(operand) not in seen:
+                seen.add(maker(operand))
+                pending.append(maker(operand))
+    return {value for value in values if value in read and value not in elsewhere}
 
 
 def moves_elements(op: ir.Operation) -> bool:

@@ -105,6 +105,7 @@ class _Round:
         self._stored_at = stored_at
         self._choice: _Choice = {}
         self._awaited = set[ir.Value]()
+        self._most: dict[ir.Value, float] = {}
 
     def choose(self, reads: Mapping[ir.Operation, Sequence[ir.Value]]) -> tuple[_Choice, Set[ir.Value]]:
         """Return the values to store, last ones first, and those to wait for; ``reads`` has all operations in order."""
@@ -125,6 +126,9 @@ class _Round:
                     if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
                         computing[group] = None
             evaluations.compute(op, computing)
+            most = min((self._most[value] for value in op.results if value in self._most), default=math.inf)
+            for operand in reads[op]:
+                self._most[operand] = min(most, self._most.get(operand, math.inf))
         return self._choice, self._awaited
 
     def _consider(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
@@ -150,9 +154,15 @@ class _Round:
         if saved * _MOST_INSTRUCTIONS <= (spent := byte_size(value) + read + self._launch):
             return False
         most = spent / saved
+        if most >= self._most.get(value, math.inf):
+            # What a value is computed from takes no more instructions than the value, which did not take so many.
+            return False
         level = self._grouping.level(value) + 1
         cost = self._costs.of(value, self._stored_at, level, min(MOST_VISITED, math.ceil(most)))
-        return cost.operations >= most or cost.instructions_again > most
+        if cost.operations >= most or cost.instructions_again > most:
+            return True
+        self._most[value] = most
+        return False
 
     def _consider_later(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
         """Have the first kernel that computes ``value`` store it for those of higher levels, if that saves time."""

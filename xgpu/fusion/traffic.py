@@ -37,7 +37,9 @@ def moved_bytes(block: ir.Block, aliases: Sequence[int]) -> int:
 
 
 def _updates(output: ir.Value) -> ir.Value:
-    """Return the elements that are written of an output that is updated in place."""
+    """Return the elements that are written of an output that is updated in place: all, but by slices and scatters."""
+    if maker(output).name not in (UPDATE_SLICE, SCATTER):
+        return output
     number: int = ir.OpResult(output).result_number
     return updates_of(maker(output))[number]
 

@@ -185,3 +185,45 @@ def test_a_scatter_in_a_loop_over_a_carried_array() -> None:
 
     compiled = xgpu.compile(function, X, Y, ROWS)
     assert [kernel.emitter for kernel in compiled.kernels] == ["scatter"]
+
+
+def _in_a_loop(step, *states):
+    """Compile five steps of a loop over ``states``; return the kernels' aliases and whether the results are XLA's."""
+
+    def function(*state):
+        return jax.lax.fori_loop(0, 5, lambda i, state: step(*state), state)
+
+    compiled = xgpu.compile(function, *states)
+    inputs = compiled.random_inputs(1)
+    for result, expected in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
+        # XLA contracts products and sums of the five steps.
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+    called = [launch.kernel for launch in compiled.launches]
+    return [kernel.aliases for kernel in called if kernel.emitter == "loop"]
+
+
+@pytest.mark.parametrize("shape", ["f32[1000]", "f32[1048576]", "bf16[7,13]"])
+def test_a_loops_state_is_written_where_it_is_read(shape):
+    assert _in_a_loop(lambda x: (jnp.sin(x) + 1,), shape) == [(0,)]
+
+
+def test_several_states_are_written_where_they_are_read():
+    aliases = _in_a_loop(lambda x, v: (x + 0.1 * v, v - 0.1 * jnp.sin(x)), "f32[100]", "f32[100]")
+    assert aliases == [(0, 1)]
+
+
+def test_a_state_that_is_read_at_other_indices_has_memory_of_its_own():
+    assert _in_a_loop(lambda x: (x + x[::-1],), "f32[100]") == [()]
+
+
+def test_a_state_that_becomes_another_one_is_copied_before():
+    aliases = _in_a_loop(lambda x, y: (y, 0.5 * (x + y)), "f32[100]", "f32[100]")
+    assert aliases == [(1,)]
+
+
+def test_a_state_that_is_stored_twice_is_overwritten_once():
+    def step(x, y):
+        new = jnp.cos(x) + y
+        return new, new
+
+    assert _in_a_loop(step, "f32[100]", "f32[100]") == [(0,)]

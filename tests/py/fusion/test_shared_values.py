@@ -158,7 +158,7 @@ def test_a_value_before_a_broadcast_is_stored():
         # Few elements; what is soon done; what is the same for neighbours, for which a thread computes it once.
         ((1, 2), "f32[128,2,2,256]", jax.lax.digamma),
         ((1, 2), "f32[128,28,28,256]", jnp.square),
-        ((2, 3), "f32[128,256,28,28]", jax.lax.digamma),
+        ((2, 3), "f32[128,256,20,20]", jax.lax.digamma),
     ],
     ids=["few", "cheap", "for neighbours"],
 )
