@@ -213,7 +213,7 @@ def test_several_states_are_written_where_they_are_read():
 
 
 def test_a_state_that_is_read_at_other_indices_has_memory_of_its_own():
-    assert _in_a_loop(lambda x: (x + x[::-1],), "f32[100]") == [()]
+    assert _in_a_loop(lambda x: (x + x[::-1],), "f32[100]") == [(-1,)]
 
 
 def test_a_state_that_becomes_another_one_is_copied_before():
