@@ -14,10 +14,14 @@ instead of 1.4, as one rounding is enough), erf_inv and erfc 5 instead of 65. di
 are a fifth to a tenth as many instructions. docs/accuracy.md has all of them.
 """
 _REAL = ("bf16", "f16", "f32", "f64")
+TOP_K = "chlo.top_k"
+"""The largest elements of rows, for which XLA has kernels of its own that look at a row once: a sort does not."""
+_RANKED = (*_REAL, *(f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
+"""Element types whose largest elements XLA finds."""
 
 
 def legalize_chlo(module: ir.Module) -> None:
-    """Write CHLO operations and composites as StableHLO, but for `KEPT_FUNCTIONS` on real numbers.
+    """Write CHLO operations and composites as StableHLO, but for `KEPT_FUNCTIONS` on real numbers and `TOP_K`.
 
     Custom calls of their names become them. Raises `MLIRError` with the diagnostics of the pass if an operation has no
     such form.
@@ -31,9 +35,9 @@ def legalize_chlo(module: ir.Module) -> None:
 def _hide(module: ir.Module) -> None:
     """Turn what is kept into custom calls, which the pass leaves alone."""
     for op in _operations(module):
-        if op.name in KEPT_FUNCTIONS and _is_real(op):
-            attributes: dict[str, ir.Attribute] = {"call_target_name": ir.StringAttr.get(op.name, module.context)}
-            _rename(op, "stablehlo.custom_call", attributes)
+        if (op.name in KEPT_FUNCTIONS and _element(op) in _REAL) or (op.name == TOP_K and _element(op) in _RANKED):
+            name = ir.StringAttr.get(op.name, module.context)
+            _rename(op, "stablehlo.custom_call", {"call_target_name": name, **_attributes(op)})
 
 
 def _show(module: ir.Module) -> None:
@@ -42,6 +46,12 @@ def _show(module: ir.Module) -> None:
             target = ir.StringAttr(op.attributes["call_target_name"]).value
             if target in KEPT_FUNCTIONS:
                 _rename(op, target, {})
+            elif target == TOP_K and "k" in op.attributes:
+                _rename(op, target, {"k": op.attributes["k"]})
+
+
+def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
+    return {name: op.attributes[name] for name in op.attributes}
 
 
 def _rename(op: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) -> None:
@@ -50,16 +60,17 @@ def _rename(op: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) ->
     replace(op, list(made.results))
 
 
-def _is_real(op: ir.Operation) -> bool:
+def _element(op: ir.Operation) -> str | None:
+    """Return the element type of the first result, None if that is no array of known shape."""
     type_ = op.results[0].type
-    return isinstance(type_, ir.RankedTensorType) and str(type_.element_type) in _REAL
+    return str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else None
 
 
 def _operations(module: ir.Module) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def collect(op: ir.Operation) -> ir.WalkResult:
-        if op.name in KEPT_FUNCTIONS or op.name == "stablehlo.custom_call":
+        if op.name in (*KEPT_FUNCTIONS, TOP_K, "stablehlo.custom_call"):
             found.append(op.operation)
         return ir.WalkResult.ADVANCE
 

@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.associative_scan import expand_associative_scans
-from xgpu.frontend.chlo import KEPT_FUNCTIONS, legalize_chlo
+from xgpu.frontend.chlo import KEPT_FUNCTIONS, TOP_K, legalize_chlo
 from xgpu.frontend.complex_constants import split_complex_constants
 from xgpu.frontend.entry_layouts import apply_entry_layouts
 from xgpu.frontend.expansions import expand_operations
@@ -259,7 +259,7 @@ def _check_operations(module: ir.Module) -> None:
     checked: dict[ir.Type, str | None] = {}
     for op in _operations(module)[1:]:
         is_function = op.name == "func.func" and op.parent == module.operation
-        is_known = op.name.startswith("stablehlo.") or op.name in KEPT_FUNCTIONS
+        is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, TOP_K)
         if not (is_function or is_known or op.name in _CALL_OPERATIONS):
             raise unsupported(op, "not a StableHLO operation")
         if any(len(region.blocks) > 1 for region in op.regions):

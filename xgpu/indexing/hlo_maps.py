@@ -236,7 +236,7 @@ def _gather(op: ir.Operation) -> tuple[Access, ...]:
 _REASONS: Mapping[str, str] = {
     name: reason
     for reason, names in {
-        "no element of its result can be computed alone": "cholesky fft sort triangular_solve",
+        "no element of its result can be computed alone": "cholesky fft sort triangular_solve chlo.top_k",
         "control flow of the program is not compiled": "case if while",
         "it exchanges data with other devices": (
             "all_gather all_reduce all_to_all collective_broadcast collective_permute recv reduce_scatter send"
