@@ -14,6 +14,7 @@ from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.single_windows import update_single_windows
 from xgpu.fusion.split_reductions import split_reductions
 from xgpu.fusion.whole_slices import simplify_whole_slices
+from xgpu.fusion.wide_windows import split_wide_windows
 from xgpu.options import Options
 
 Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
@@ -27,6 +28,7 @@ REWRITES: tuple[Rewrite, ...] = (
     flatten_concatenations,
     update_single_windows,
     rewrite_scatters,
+    split_wide_windows,
     rewrite_reductions,
     order_reductions,
     split_reductions,
