@@ -24,7 +24,7 @@ from xgpu.frontend.xla_form import xla_form
 from xgpu.runtime.host_libraries import load_host_libraries
 from xgpu.runtime.host_program import HostLaunches
 from xgpu.runtime.program import CompiledKernel, CompiledProgram
-from xgpu.runtime.xla_calls import HANDLER, TARGET, allow_export, kernel_text
+from xgpu.runtime.xla_calls import HANDLER, TARGET, Handler, allow_export, kernel_text
 
 _PTX_CALL = "__gpu$xla.gpu.ptx"
 allow_export(_PTX_CALL)
@@ -94,12 +94,13 @@ def _call_back(function: Callable[..., Any], results: Sequence[ArgumentSpec], ar
     return written
 
 
-def _launcher_on_host() -> Callable[..., Any]:
+def _launcher_on_host(handler: Handler) -> Callable[..., Any]:
     texts: dict[CompiledKernel, str] = {}
 
     def launch_on_host(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
         if kernel not in texts:
             texts[kernel] = kernel_text(kernel)
+            handler.load(texts[kernel])
         *written, _ = _launch_call(TARGET, kernel, _results_on_host(outputs))(*arrays, kernel=texts[kernel])
         return written
 
@@ -119,7 +120,7 @@ def _launcher(platform: str) -> Callable[..., list[Any]]:
     """Return what launches the kernels of one program on JAX arrays."""
     if platform == "cuda":
         return _launch_on_cuda
-    return _launcher_by_callback() if HANDLER is None else _launcher_on_host()
+    return _launcher_by_callback() if HANDLER is None else _launcher_on_host(HANDLER)
 
 
 def _call(*arrays: Any, program: CompiledProgram, platform: str) -> list[Any]:

@@ -2,11 +2,11 @@
 
 The kernel itself is an attribute of the call (`host_source`), so a program can be exported, or its executable
 serialised, and run in another process that has imported xgpu. When XLA makes an executable of a program, the handler
-gets each call's kernel once, compiles it unless this process has it, and leaves XLA a record of it.
+gets each call's kernel once, compiles it unless this process has it, and leaves XLA a record of it. Kernels of programs
+that are lowered here are compiled before that, where an error, or Ctrl-C, ends in Python as it should.
 """
 
 import ctypes
-import functools
 import threading
 from pathlib import Path
 from typing import Any
@@ -27,19 +27,23 @@ from xgpu.target.xla_writer import (
     DIVERGED,
     EXECUTE,
     FAIL,
+    FIND,
+    INSTANTIATE,
     NO_MEMORY,
-    QUERY,
     RELEASE,
     TYPE_ID,
     WRONG_BUFFERS,
+    Answer,
     KernelRecord,
 )
 
 TARGET = "xgpu.jit"
 """The name of the foreign function. Where it is unknown, XLA's message names it: that is what has to be imported."""
 
-_HANDLER = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-_FAILURE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p)
+_POINTER = ctypes.c_void_p
+_FUNCTION = ctypes.CFUNCTYPE(_POINTER, _POINTER)
+_FIND = ctypes.CFUNCTYPE(None, _POINTER, _POINTER)
+_FAIL = ctypes.CFUNCTYPE(None, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _POINTER)
 
 
 def allow_export(target: str) -> None:
@@ -54,7 +58,7 @@ def kernel_text(kernel: CompiledKernel) -> str:
     return to_text(host_source(kernel.host_module(), kernel.name, kernel.grid, kernel.block))
 
 
-class _Handler:
+class Handler:
     """XLA's handler, and the kernels that it has been given."""
 
     def __init__(self, header: FfiHeader):
@@ -62,11 +66,11 @@ class _Handler:
         self._lock = threading.Lock()
         self._kernels: dict[bytes, tuple[KernelRecord, HostCode]] = {}
         self._codes: dict[int, HostCode] = {}
-        self._instantiate = _HANDLER(self._instantiate_call)
-        self._query = _HANDLER(functools.partial(self._answer, creates_state=False))
-        self._fail = _FAILURE(self._failure)
-        imports = {QUERY: _address(self._query), FAIL: _address(self._fail)}
-        self._symbols, self._library = link_glue(handler_ir(header), [EXECUTE, RELEASE, TYPE_ID], imports)
+        self._find = _FIND(self._put_record)
+        self._fail = _FAIL(self._put_failure)
+        imports = {FIND: _address(self._find), FAIL: _address(self._fail)}
+        exports = [INSTANTIATE, EXECUTE, RELEASE, TYPE_ID]
+        self._symbols, self._library = link_glue(handler_ir(header), exports, imports)
         type_info = header.structure("TypeInfo")
         self._type_info = type_info(header.size("TypeInfo"), None, self._symbols[RELEASE])
 
@@ -74,31 +78,24 @@ class _Handler:
         """Register the handler with XLA. It stays so as long as the process lives."""
         capsules = {"type_id": self._symbols[TYPE_ID], "type_info": ctypes.addressof(self._type_info)}
         jax.ffi.register_ffi_type(TARGET, _capsules(capsules), "cpu")
-        stages = {"instantiate": _address(self._instantiate), "execute": self._symbols[EXECUTE]}
+        stages = {"instantiate": self._symbols[INSTANTIATE], "execute": self._symbols[EXECUTE]}
         jax.ffi.register_ffi_target(TARGET, _capsules(stages), "cpu")
 
-    def _answer(self, frame: int, creates_state: bool) -> None:
-        """Answer XLA's question, in an extension of a call frame, of which version the handler is."""
-        extension = self._at("Metadata_Extension", self._at("CallFrame", frame).extension_start)
-        metadata = self._at("Metadata", extension.metadata)
-        metadata.api_version.major_version = self._header.number("API_MAJOR")
-        metadata.api_version.minor_version = self._header.number("API_MINOR")
-        if creates_state:
-            metadata.state_type_id.type_id = ctypes.c_int64.from_address(self._symbols[TYPE_ID]).value
+    def load(self, text: str) -> None:
+        """Compile a kernel for this process, which XLA will ask for; raises what `load_source` raises."""
+        self._record(text.encode())
 
-    def _instantiate_call(self, address: int) -> int | None:
-        """Give XLA the record of the kernel that a call names; returns an error of XLA's, or None."""
+    def _put_record(self, address: int, answer: int) -> None:
+        """Give XLA the record of the kernel that a call names, or an error."""
         frame = self._at("CallFrame", address)
-        if frame.extension_start:
-            self._answer(address, creates_state=True)
-            return None
         try:
             record = self._record(self._kernel_of(frame.attrs))
-        except BaseException as error:  # Whatever it is, it must reach XLA: this was not called from Python.
-            return self._error(frame.api, str(error))
-        stage = self._header.number("ExecutionStage_INSTANTIATE")
-        state = {"ctx": frame.ctx, "stage": stage, "type_id": self._symbols[TYPE_ID]}
-        return self._call(frame.api, "State_Set", **state, state=ctypes.addressof(record))
+            stage = self._header.number("ExecutionStage_INSTANTIATE")
+            state = {"ctx": frame.ctx, "stage": stage, "type_id": self._symbols[TYPE_ID]}
+            error = self._call(frame.api, "State_Set", **state, state=ctypes.addressof(record))
+        except BaseException as caught:  # Whatever it is, it must reach XLA: this was not called from Python.
+            error = self._error(frame.api, _reason(caught))
+        _put(answer, error)
 
     def _kernel_of(self, attributes: Any) -> bytes:
         """Return a call's one attribute."""
@@ -119,13 +116,13 @@ class _Handler:
                 self._codes[ctypes.addressof(record)] = code
             return self._kernels[text][0]
 
-    def _failure(self, api: int, record: int, what: int, context: int | None) -> int | None:
-        """Return an error of XLA's that says what went wrong in a launch."""
+    def _put_failure(self, api: int, record: int, what: int, context: int | None, answer: int) -> None:
+        """Make an error of XLA's that says what went wrong in a launch."""
         try:
             message = _message(self._codes[record], what, context)
-        except BaseException as error:  # As above.
-            message = str(error)
-        return self._error(api, message)
+        except BaseException as caught:  # As above.
+            message = _reason(caught)
+        _put(answer, self._error(api, message))
 
     def _error(self, api: int, message: str) -> int | None:
         text = ctypes.create_string_buffer(message.replace("\0", " ").encode())
@@ -137,7 +134,7 @@ class _Handler:
         structure = f"{function}_Args"
         given = self._header.structure(structure)(struct_size=self._header.size(structure), **inputs)
         address = getattr(self._at("Api", api), f"XLA_FFI_{function}")
-        pointer: int | None = _HANDLER(address)(ctypes.addressof(given))
+        pointer: int | None = _FUNCTION(address)(ctypes.addressof(given))
         return pointer
 
     def _at(self, structure: str, address: int) -> Any:
@@ -168,6 +165,16 @@ def _message(code: HostCode, what: int, context: int | None) -> str:
     return f"kernel '{code.name}': a buffer is not aligned to {alignment} bytes"
 
 
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, XgpuError) else f"{type(error).__name__}: {error}"
+
+
+def _put(answer: int, error: int | None) -> None:
+    given = Answer.from_address(answer)
+    given.error = error
+    given.is_given = True
+
+
 def _item(array: int, type_: Any) -> Any:
     """Return the first item of a C array."""
     return type_.from_address(array).value
@@ -181,11 +188,11 @@ def _capsules(addresses: dict[str, int]) -> Any:
     return {name: jax.ffi.pycapsule(address) for name, address in addresses.items()}  # type: ignore[no-untyped-call]
 
 
-def make_handler() -> _Handler | None:
+def make_handler() -> Handler | None:
     """Make XLA on the CPU know the handler; None if this XLA's interface is not one that we know."""
     try:
         header = FfiHeader(Path(jax.ffi.include_dir(), "xla/ffi/api/c_api.h").read_text(encoding="utf-8"))
-        handler = _Handler(header)
+        handler = Handler(header)
         handler.register()
     except (OSError, XgpuError, AttributeError, RuntimeError):
         return None

@@ -8,7 +8,7 @@ size has the ``xgpu.shared_bytes`` of the kernel.
 
 To the kernel are added a driver, which runs the threads of the blocks ``first`` to ``last - 1``, numbered with x
 fastest, and ``void @k__blocks(ptr buffers, i64 first, i64 last, ptr context)``, which calls the driver in the default
-floating-point mode: XLA runs callbacks on the CPU with subnormals flushed to zero. `host_context` describes a context.
+floating-point mode: XLA's threads on the CPU flush subnormals to zero. `host_context` describes a context.
 """
 
 import ctypes

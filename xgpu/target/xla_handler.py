@@ -1,10 +1,12 @@
-"""LLVM IR of the one function that XLA calls on the CPU to launch a kernel: a handler of its foreign functions.
+"""LLVM IR of what XLA calls on the CPU to launch a kernel: a handler of its foreign functions.
 
 XLA keeps a `KernelRecord` as the state of each call in a program. The handler takes the arrays' addresses from the call
 frame and runs the blocks: alone, or, where there is enough to do, in pieces that it and tasks on XLA's own threads
 take one after the other. Then it hands XLA a future and does not wait, so no thread of XLA's is ever blocked. Python is
-called only for what goes wrong.
+called where XLA makes an executable, which it asks for the record, and for what goes wrong.
 """
+
+import ctypes
 
 from xgpu.target.host_context import ALIGNMENT, SHARED, UNWRITTEN_BYTE, offset_of
 from xgpu.target.xla_ffi import FfiHeader
@@ -13,12 +15,14 @@ from xgpu.target.xla_writer import (
     DIVERGED,
     EXECUTE,
     FAIL,
+    FIND,
+    INSTANTIATE,
     MISALIGNED,
     NO_MEMORY,
-    QUERY,
     RELEASE,
     TYPE_ID,
     WRONG_BUFFERS,
+    Answer,
     KernelRecord,
     Writer,
 )
@@ -27,32 +31,71 @@ from xgpu.target.xla_writer import (
 def handler_ir(header: FfiHeader) -> str:
     """Return the module of the handler for the XLA whose header is given; raises ToolError if it lacks something."""
     w = Writer(header)
-    parts = _execute, _launch, _distribute, _take, _run, _threads, job_functions
+    parts = _query, _instantiate, _execute, _answer, _launch, _distribute, _take, _run, _threads, job_functions
     return "\n".join([*(part(w) for part in parts), _DECLARATIONS])
 
 
-def _execute(w: Writer) -> str:
-    """Return IR of what is exported; the handler finds the record of the call's kernel."""
-    stage = w.number("ExecutionStage_INSTANTIATE")
+def _query(w: Writer) -> str:
+    """Return IR of a function that answers if XLA asks for a handler's version and type of state, and says whether."""
     return f"""
 @{TYPE_ID} = global i64 0
 
-define void @{RELEASE}(ptr %record) {{
-  ret void
-}}
-
-define ptr @{EXECUTE}(ptr %frame) {{
+define internal i1 @is_query(ptr %frame, i64 %type_id) {{
 entry:
 {w.get("extension", "ptr", "frame", "CallFrame", "extension_start")}
   %is_plain = icmp eq ptr %extension, null
   br i1 %is_plain, label %ordinary, label %extended
 extended:
-{w.get("extension.type", "i32", "extension", "InternalExtension", "type")}
-  %is_query = icmp eq i32 %extension.type, {w.number("Extension_Metadata")}
+{w.get("type", "i32", "extension", "InternalExtension", "type")}
+  %is_query = icmp eq i32 %type, {w.number("Extension_Metadata")}
   br i1 %is_query, label %query, label %ordinary
 query:
-  %answer = call ptr @{QUERY}(ptr %frame)
-  ret ptr %answer
+{w.get("metadata", "ptr", "extension", "Metadata_Extension", "metadata")}
+{w.put(f"i32 {w.number('API_MAJOR')}", "metadata", "Metadata", "api_version.major_version")}
+{w.put(f"i32 {w.number('API_MINOR')}", "metadata", "Metadata", "api_version.minor_version")}
+{w.put("i64 %type_id", "metadata", "Metadata", "state_type_id.type_id")}
+  ret i1 true
+ordinary:
+  ret i1 false
+}}
+"""
+
+
+def _instantiate(w: Writer) -> str:
+    """Return IR of the handler of a call's start, and of what is called at its end: records live as long as kernels."""
+    return f"""
+define ptr @{INSTANTIATE}(ptr %frame) {{
+entry:
+  %type_id = load i64, ptr @{TYPE_ID}
+  %is_query = call i1 @is_query(ptr %frame, i64 %type_id)
+  br i1 %is_query, label %query, label %ordinary
+query:
+  ret ptr null
+ordinary:
+  %answer = alloca [{ctypes.sizeof(Answer)} x i8], align 8
+  store [{ctypes.sizeof(Answer)} x i8] zeroinitializer, ptr %answer, align 8
+  call void @{FIND}(ptr %frame, ptr %answer)
+{w.get("api", "ptr", "frame", "CallFrame", "api")}
+  %error = call ptr @answer(ptr %api, ptr %answer)
+  ret ptr %error
+}}
+
+define void @{RELEASE}(ptr %record) {{
+  ret void
+}}
+"""
+
+
+def _execute(w: Writer) -> str:
+    """Return IR of the handler of a launch, which finds the record of the call's kernel."""
+    stage = w.number("ExecutionStage_INSTANTIATE")
+    return f"""
+define ptr @{EXECUTE}(ptr %frame) {{
+entry:
+  %is_query = call i1 @is_query(ptr %frame, i64 0)
+  br i1 %is_query, label %query, label %ordinary
+query:
+  ret ptr null
 ordinary:
 {w.get("api", "ptr", "frame", "CallFrame", "api")}
 {w.get("ctx", "ptr", "frame", "CallFrame", "ctx")}
@@ -65,6 +108,35 @@ known:
 {w.get("record", "ptr", "error.args", "State_Get_Args", "state")}
   %launch.error = call ptr @launch(ptr %frame, ptr %api, ptr %ctx, ptr %record)
   ret ptr %launch.error
+}}
+"""
+
+
+def _answer(w: Writer) -> str:
+    """Return IR of functions that ask Python for an error, and make one if it gave no answer."""
+    message = "xgpu was interrupted\\00"
+    bytes_ = len(message) - 2
+    return f"""
+@interrupted = internal constant [{bytes_} x i8] c"{message}"
+
+define internal ptr @fail(ptr %api, ptr %record, i32 %what, ptr %context) {{
+  %answer = alloca [{ctypes.sizeof(Answer)} x i8], align 8
+  store [{ctypes.sizeof(Answer)} x i8] zeroinitializer, ptr %answer, align 8
+  call void @{FAIL}(ptr %api, ptr %record, i32 %what, ptr %context, ptr %answer)
+  %error = call ptr @answer(ptr %api, ptr %answer)
+  ret ptr %error
+}}
+
+define internal ptr @answer(ptr %api, ptr %answer) {{
+{w.get("given", "i64", "answer", Answer, "is_given")}
+  %is_given = icmp ne i64 %given, 0
+  br i1 %is_given, label %said, label %silent
+said:
+{w.get("said.error", "ptr", "answer", Answer, "error")}
+  ret ptr %said.error
+silent:
+{w.call("error", "Error_Create", message="ptr @interrupted", errc=f"i32 {w.number('Error_Code_CANCELLED')}")}
+  ret ptr %error
 }}
 """
 
@@ -97,7 +169,7 @@ aligned:
   ret ptr %error
 faulty:
   %what = phi i32 [ {WRONG_BUFFERS}, %entry ], [ {MISALIGNED}, %collect ]
-  %fault = call ptr @{FAIL}(ptr %api, ptr %record, i32 %what, ptr null)
+  %fault = call ptr @fail(ptr %api, ptr %record, i32 %what, ptr null)
   ret ptr %fault
 }}
 """
@@ -184,7 +256,7 @@ check:
   %has_memory = icmp ne ptr %context, null
   br i1 %has_memory, label %prepare, label %no_memory
 no_memory:
-  %memory.error = call ptr @{FAIL}(ptr %api, ptr %record, i32 {NO_MEMORY}, ptr null)
+  %memory.error = call ptr @fail(ptr %api, ptr %record, i32 {NO_MEMORY}, ptr null)
   ret ptr %memory.error
 prepare:
   call void @llvm.memset.p0.i64(ptr align {ALIGNMENT} %context, i8 0, i64 {SHARED}, i1 false)
@@ -200,7 +272,7 @@ prepare:
 met:
   ret ptr null
 apart:
-  %error = call ptr @{FAIL}(ptr %api, ptr %record, i32 {DIVERGED}, ptr %context)
+  %error = call ptr @fail(ptr %api, ptr %record, i32 {DIVERGED}, ptr %context)
   ret ptr %error
 }}
 """
@@ -232,8 +304,8 @@ end:
 
 
 _DECLARATIONS = f"""
-declare ptr @{QUERY}(ptr)
-declare ptr @{FAIL}(ptr, ptr, i32, ptr)
+declare void @{FIND}(ptr, ptr)
+declare void @{FAIL}(ptr, ptr, i32, ptr, ptr)
 declare ptr @malloc(i64)
 declare ptr @aligned_alloc(i64, i64)
 declare void @free(ptr)

@@ -3,7 +3,7 @@
 import ctypes
 
 from xgpu.target.host_source import PIECES_PER_WORKER
-from xgpu.target.xla_writer import FAIL, NO_MEMORY, KernelRecord, Writer
+from xgpu.target.xla_writer import NO_MEMORY, KernelRecord, Writer
 
 
 class _Job(ctypes.Structure):
@@ -26,7 +26,7 @@ class _Job(ctypes.Structure):
 
 
 def job_functions(w: Writer) -> str:
-    """Return IR of ``@spread``, which begins a job, and of what it calls, which calls ``@run`` of the handler."""
+    """Return IR of ``@spread``, which begins a job, and of what it calls; it needs ``@run`` and ``@fail``."""
     return "\n".join(part(w) for part in (_spread, _make_job, _work, _piece, _finish))
 
 
@@ -47,7 +47,7 @@ promised:
   %has_memory = icmp ne ptr %job, null
   br i1 %has_memory, label %begin, label %no_memory
 no_memory:
-  %memory.error = call ptr @{FAIL}(ptr %api, ptr %record, i32 {NO_MEMORY}, ptr null)
+  %memory.error = call ptr @fail(ptr %api, ptr %record, i32 {NO_MEMORY}, ptr null)
   call void @tell(ptr %api, ptr %future, ptr %memory.error)
   ret ptr null
 begin:

@@ -4,17 +4,24 @@ import ctypes
 
 from xgpu.target.xla_ffi import FfiHeader
 
-EXECUTE, RELEASE, TYPE_ID = "xgpu_execute", "xgpu_release", "xgpu_type_id"
-"""What the module exports: the handler of a launch, the function that XLA calls for a record that it needs no more, and
-the place of the number that XLA gives the type of records."""
-QUERY, FAIL = "xgpu_query", "xgpu_fail"
-"""Functions that the handler imports.
+INSTANTIATE, EXECUTE, RELEASE = "xgpu_instantiate", "xgpu_execute", "xgpu_release"
+"""What the module exports: the handlers of a call's start and of a launch, and what XLA calls to drop a record."""
+TYPE_ID = "xgpu_type_id"
+"""The place of the number that XLA gives the type of records, exported too."""
+FIND, FAIL = "xgpu_find", "xgpu_fail"
+"""Functions that the handler imports, both Python's.
 
-``ptr QUERY(ptr frame)`` answers XLA's questions about the handler; ``ptr FAIL(ptr api, ptr record, i32 what, ptr
-context)`` makes an error of XLA's of what went wrong.
+``void FIND(ptr frame, ptr answer)`` has XLA keep the record of a call's kernel; ``void FAIL(ptr api, ptr record, i32
+what, ptr context, ptr answer)`` makes an error of what went wrong. They put an error, or null, into an `Answer`.
 """
 DIVERGED, WRONG_BUFFERS, MISALIGNED, NO_MEMORY = range(4)
 """What can go wrong."""
+
+
+class Answer(ctypes.Structure):
+    """What Python says: an exception that leaves it, as Ctrl-C may at any place, must not be taken for an answer."""
+
+    _fields_ = [("error", ctypes.c_void_p), ("is_given", ctypes.c_int64)]
 
 
 class KernelRecord(ctypes.Structure):

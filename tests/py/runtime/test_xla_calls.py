@@ -91,6 +91,12 @@ def test_calls_from_several_threads_at_once() -> None:
         assert all(pool.map(run, range(8)))
 
 
+@pytest.mark.parametrize("elements", [8, LARGE], ids=["one core", "several cores"])
+def test_subnormal_numbers_stay(elements: int) -> None:
+    x = jnp.full(elements, 1e-39, jnp.float32)
+    np.testing.assert_array_equal(xgpu.jit(lambda x: x * 0.5)(x), np.full(elements, 1e-39, np.float32) / 2)
+
+
 def meeting_apart(blocks: int) -> str:
     """Return a kernel in whose last block the second warp does not come to the barrier."""
     body = f"""{constants(31, blocks - 1)}
@@ -130,6 +136,30 @@ def test_wrong_calls_are_errors() -> None:
     aligned = text_of(reverse(32).replace("llvm.readonly", f"llvm.readonly, llvm.align = {1 << 32}"))
     with pytest.raises(jax.errors.JaxRuntimeError, match=f"kernel 'k': a buffer is not aligned to {1 << 32} bytes"):
         launch(aligned, x)
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_while_a_kernel_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = xgpu.jit(lambda x: x * 77 + 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(xla_calls, "load_source", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            function(jnp.ones(3))
+    np.testing.assert_array_equal(function(jnp.ones(3)), np.full(3, 82))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("name", "message"), [("from_text", "KeyboardInterrupt"), ("_put", "xgpu was interrupted")])
+def test_ctrl_c_where_xla_loads_a_kernel(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, x = text_of(reverse(96)), jnp.arange(96.0)
+    with monkeypatch.context() as patch:
+        patch.setattr(xla_calls, name, interrupted)
+        with pytest.raises(jax.errors.JaxRuntimeError, match=message):
+            launch(text, x)
+    np.testing.assert_array_equal(launch(text, x), x[::-1])
 
 
 def program(x: jax.Array) -> tuple[jax.Array, jax.Array]:
