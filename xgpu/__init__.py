@@ -4,6 +4,8 @@
 >>> double = xgpu.jit(lambda x: x * 2)
 """
 
+import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,8 +41,11 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # On demand, because importing JAX takes longer than all that xgpu-opt does.
-    import importlib
-
     if name not in _HOMES:
         raise AttributeError(f"module 'xgpu' has no attribute '{name}'")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+if "jax" in sys.modules:
+    # Programs that hold kernels may come from another process, and be loaded by JAX without another word to xgpu.
+    importlib.import_module("xgpu.runtime.xla_calls")

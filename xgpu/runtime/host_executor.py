@@ -1,10 +1,11 @@
 """Runs kernels on the host's cores: the blocks of a launch are spread over a thread pool."""
 
 import ctypes
+import itertools
 import math
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from typing import Any
 
@@ -13,16 +14,10 @@ import numpy as np
 from xgpu import ir
 from xgpu.errors import InvalidInput, KernelFault
 from xgpu.runtime.host_faults import CheckTables, divergence
-from xgpu.target.host import BufferParameter, HostCode, compile_host
-from xgpu.target.host_context import ALIGNMENT, SHARED, Header
+from xgpu.target.host import HostCode, compile_host
+from xgpu.target.host_context import ALIGNMENT, SHARED, UNWRITTEN_BYTE, Header
 from xgpu.target.host_driver import Dim3
-
-# Below this many threads of the kernel, handing work to the pool costs more than it saves.
-_INLINE_THREADS = 1 << 14
-# More pieces than workers, so that one that is slow does not leave the others idle for long.
-_PIECES_PER_WORKER = 4
-# Shared memory that no thread has written is NaN in every type of float.
-_UNWRITTEN_BYTE = 0xFF
+from xgpu.target.host_source import PIECES_PER_WORKER, BufferParameter
 
 type Array = np.ndarray[Any, Any]
 
@@ -85,40 +80,48 @@ class HostKernel:
         for position, (buffer, parameter) in enumerate(zip(buffers, parameters, strict=True)):
             _check_buffer(buffer, parameter, f"buffer {position} of kernel '{self.name}'")
         aligned = [_aligned(buffer, each.alignment) for buffer, each in zip(buffers, parameters, strict=True)]
-        pointers = (ctypes.c_void_p * len(aligned))(*(array.ctypes.data for array in aligned))
         if self._code.checks is None:
-            self._run_blocks(ctypes.cast(pointers, ctypes.c_void_p))
+            self._run_blocks(aligned)
         else:
-            self._run_checked(ctypes.cast(pointers, ctypes.c_void_p), aligned)
+            self._run_checked(aligned)
         for buffer, array, parameter in zip(buffers, aligned, parameters, strict=True):
             if array is not buffer and not parameter.is_readonly:
                 np.copyto(buffer, array)
 
-    def _run_blocks(self, pointers: ctypes.c_void_p) -> None:
-        blocks = math.prod(self.grid)
-        workers = min(_core_count(), blocks)
-        if workers <= 1 or blocks * math.prod(self.block) < _INLINE_THREADS:
-            self._run_piece(pointers, 0, blocks)
+    def _run_blocks(self, buffers: Sequence[Array]) -> None:
+        """Run the blocks, in pieces on several cores if there are enough; none runs any more when this returns."""
+        blocks, workers = self._code.blocks, _core_count()
+        if workers <= 1 or not self._code.is_split:
+            self._run_piece(buffers, 0, blocks)
             return
-        pieces = min(blocks, workers * _PIECES_PER_WORKER)
+        pieces = min(blocks, workers * PIECES_PER_WORKER)
         bounds = [blocks * piece // pieces for piece in range(pieces + 1)]
-        done = _pool().map(lambda first, last: self._run_piece(pointers, first, last), bounds[:-1], bounds[1:])
-        for _ in done:
-            pass
+        started: list[Future[None]] = []
+        try:
+            for first, last in itertools.pairwise(bounds):
+                started.append(_pool().submit(self._run_piece, buffers, first, last))
+            for piece in started:
+                piece.result()
+        finally:
+            # A fault in one piece, or Ctrl-C, ends the launch, and the caller may use the arrays again.
+            for piece in started:
+                piece.cancel()
+            wait(started)
 
-    def _run_piece(self, pointers: ctypes.c_void_p, first: int, last: int) -> None:
+    def _run_piece(self, buffers: Sequence[Array], first: int, last: int) -> None:
+        """Run some blocks. The arrays are arguments so that they outlive the piece, whatever becomes of the launch."""
         context = self._make_context()
-        self._driver(pointers, first, last, context.ctypes.data)
+        self._driver(_pointers(buffers), first, last, context.ctypes.data)
         if context.size and (fault := divergence(self._code, _header(context))):
             raise KernelFault(self.name, (fault,))
 
-    def _run_checked(self, pointers: ctypes.c_void_p, buffers: Sequence[Array]) -> None:
+    def _run_checked(self, buffers: Sequence[Array]) -> None:
         """Run the blocks in this thread, as the checks need, and raise what they found."""
         context = self._make_context()
         tables = CheckTables(self._code, buffers, context.ctypes.data)
         header = _header(context)
         header.checks = tables.address
-        self._driver(pointers, 0, math.prod(self.grid), context.ctypes.data)
+        self._driver(_pointers(buffers), 0, self._code.blocks, context.ctypes.data)
         diverged = divergence(self._code, header)
         faults = (*tables.faults(), *([diverged] if diverged else []))
         if faults:
@@ -128,11 +131,16 @@ class HostKernel:
         """Return the memory that one call of the driver works in; what shared memory starts as is made to show."""
         context = aligned_empty([self._code.context_bytes], np.uint8, ALIGNMENT)
         context[:SHARED] = 0
-        context[SHARED : self._code.shared_end] = _UNWRITTEN_BYTE
+        context[SHARED : self._code.shared_end] = UNWRITTEN_BYTE
         return context
 
 
 _DRIVER_TYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+
+
+def _pointers(buffers: Sequence[Array]) -> ctypes.c_void_p:
+    addresses = (ctypes.c_void_p * len(buffers))(*(array.ctypes.data for array in buffers))
+    return ctypes.cast(addresses, ctypes.c_void_p)
 
 
 def _header(context: Array) -> Header:

@@ -1,7 +1,8 @@
 """Calls compiled programs from JAX: inside jit, scan and loops, on CUDA and on the CPU.
 
-A compiled program is one JAX primitive. Lowered for CUDA, each kernel is a call of XLA's own PTX launch, so at run time
-there is no host code of ours, and no copy. Lowered for the CPU, it is a callback into the host executor.
+A compiled program is one JAX primitive. Each kernel becomes a call: on CUDA of XLA's own PTX launch, so at run time
+there is no host code of ours, and no copy; on the CPU of the foreign function of `xla_calls`, or, with an XLA to which
+that cannot be made known, of the host executor through Python.
 """
 
 import functools
@@ -23,8 +24,10 @@ from xgpu.frontend.xla_form import xla_form
 from xgpu.runtime.host_libraries import load_host_libraries
 from xgpu.runtime.host_program import HostLaunches
 from xgpu.runtime.program import CompiledKernel, CompiledProgram
+from xgpu.runtime.xla_calls import HANDLER, TARGET, Handler, allow_export, kernel_text
 
 _PTX_CALL = "__gpu$xla.gpu.ptx"
+allow_export(_PTX_CALL)
 
 
 program_p = Primitive("xgpu_program")
@@ -50,12 +53,15 @@ def _struct(spec: ArgumentSpec) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(spec.shape, spec.dtype.numpy)  # type: ignore[no-untyped-call]
 
 
-def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
+def _launch_call(target: str, kernel: CompiledKernel, results: Sequence[jax.ShapeDtypeStruct]) -> Callable[..., Any]:
+    """Return a call of a foreign function that takes a kernel's inputs and returns its outputs."""
     aliases = {source: number for number, source in enumerate(kernel.aliases) if source >= 0}
-    call: Callable[..., Any] = jax.ffi.ffi_call(
-        _PTX_CALL, [_struct(spec) for spec in outputs], input_output_aliases=aliases
-    )
-    written: list[Any] = call(
+    call: Callable[..., Any] = jax.ffi.ffi_call(target, results, input_output_aliases=aliases)
+    return call
+
+
+def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
+    written: list[Any] = _launch_call(_PTX_CALL, kernel, list(map(_struct, outputs)))(
         *arrays,
         name=kernel.name,
         kernel_type="ptx",
@@ -67,52 +73,67 @@ def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[Argu
     return written
 
 
-def _call_back(function: Callable[..., Any], results: Sequence[ArgumentSpec], arrays: Sequence[Any]) -> list[Any]:
-    """Call ``function`` on NumPy arrays, from XLA's program on the CPU; it returns arrays of the types ``results``.
+def _results_on_host(results: Sequence[ArgumentSpec]) -> list[jax.ShapeDtypeStruct]:
+    """Return the types of a call's results on the CPU: one more than anyone reads, without elements.
 
-    XLA sees one result more, which nothing reads. If a call's results were all that a loop's body returns, in order,
-    XLA would have the call itself return them, and then take its operand i for result i: where that is the loop's
-    argument i, it would find that the loop never changes it, and go on for ever.
+    If a call's results were all that a loop's body returns, in order, XLA would have the call itself return them, and
+    then take its operand i for result i: where that is the loop's argument i, it would find that the loop never changes
+    it, and go on for ever.
     """
     nothing = jax.ShapeDtypeStruct((0,), np.bool_)  # type: ignore[no-untyped-call]
+    return [*map(_struct, results), nothing]
+
+
+def _call_back(function: Callable[..., Any], results: Sequence[ArgumentSpec], arrays: Sequence[Any]) -> list[Any]:
+    """Call ``function`` on NumPy arrays, from XLA's program on the CPU; it returns arrays of the types ``results``."""
 
     def run(*values: Any) -> list[np.ndarray[Any, Any]]:
-        return [*function([np.asarray(value) for value in values]), np.zeros(nothing.shape, nothing.dtype)]
+        return [*function([np.asarray(value) for value in values]), np.zeros(0, np.bool_)]
 
-    *written, _ = jax.pure_callback(run, [*map(_struct, results), nothing], *arrays, vmap_method="sequential")
+    *written, _ = jax.pure_callback(run, _results_on_host(results), *arrays, vmap_method="sequential")
     return written
 
 
-def _launcher_on_host() -> Callable[..., Any]:
-    compiled = HostLaunches()
+def _launcher_on_host(handler: Handler) -> Callable[..., Any]:
+    texts: dict[CompiledKernel, str] = {}
 
     def launch_on_host(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
-        return _call_back(compiled.get(kernel, outputs), outputs, arrays)
+        if kernel not in texts:
+            texts[kernel] = kernel_text(kernel)
+            handler.load(texts[kernel])
+        *written, _ = _launch_call(TARGET, kernel, _results_on_host(outputs))(*arrays, kernel=texts[kernel])
+        return written
 
     return launch_on_host
 
 
-def _call_on_cuda(*arrays: Any, program: CompiledProgram) -> list[Any]:
+def _launcher_by_callback() -> Callable[..., Any]:
+    compiled = HostLaunches()
+
+    def launch_by_callback(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
+        return _call_back(compiled.get(kernel, outputs), outputs, arrays)
+
+    return launch_by_callback
+
+
+def _launcher(platform: str) -> Callable[..., list[Any]]:
+    """Return what launches the kernels of one program on JAX arrays."""
+    if platform == "cuda":
+        return _launch_on_cuda
+    return _launcher_by_callback() if HANDLER is None else _launcher_on_host(HANDLER)
+
+
+def _call(*arrays: Any, program: CompiledProgram, platform: str) -> list[Any]:
     values: dict[int | None, Any] = dict(enumerate(arrays))
+    launcher = _launcher(platform)
     for launch in program.launches:
         outputs = [program.values[i] for i in launch.outputs]
-        written = _launch_on_cuda(*(values[i] for i in launch.inputs), kernel=launch.kernel, outputs=outputs)
+        written = launcher(*(values[i] for i in launch.inputs), kernel=launch.kernel, outputs=outputs)
         values.update(zip(launch.outputs, written, strict=True))
     return [
         jax.numpy.zeros(spec.shape, spec.dtype.numpy) if number is None else values[number]
         for number, spec in zip(program.result_values, program.results, strict=True)
     ]
-
-
-def _call_on_host(*arrays: Any, program: CompiledProgram) -> list[Any]:
-    return _call_back(program.run_on_host, program.results, arrays)
-
-
-_CALLS: dict[str, Callable[..., list[Any]]] = {"cuda": _call_on_cuda, "cpu": _call_on_host}
-_LAUNCHERS: dict[str, Callable[[], Callable[..., list[Any]]]] = {
-    "cuda": lambda: _launch_on_cuda,
-    "cpu": _launcher_on_host,
-}
 
 
 def lower_program(context: Any, program: CompiledProgram, operands: Sequence[Any], platform: str) -> list[Any]:
@@ -125,7 +146,7 @@ def lower_program(context: Any, program: CompiledProgram, operands: Sequence[Any
     if program.main is not None:
         return _lower_with_xla(context, program, operands, platform)
     arguments = program.values[: len(operands)]
-    call = functools.partial(_CALLS[platform], program=program)
+    call = functools.partial(_call, program=program, platform=platform)
     return _lower(context, call, arguments, program.results, operands)
 
 
@@ -165,7 +186,7 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
-    launcher = _LAUNCHERS[platform]()
+    launcher = _launcher(platform)
     for call, launch in zip(calls, program.launches, strict=True):
         inputs, outputs = ([program.values[i] for i in numbers] for numbers in (launch.inputs, launch.outputs))
         run = functools.partial(launcher, kernel=launch.kernel, outputs=outputs)
@@ -188,7 +209,7 @@ def _lower_for(platform: str) -> Callable[..., list[Any]]:
     return rule
 
 
-for _platform in _CALLS:
+for _platform in ("cuda", "cpu"):
     mlir.register_lowering(program_p, _lower_for(_platform), platform=_platform)
 
 

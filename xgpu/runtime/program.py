@@ -1,9 +1,6 @@
 """What the runtime needs to know of a compiled program and its kernels."""
 
-from collections.abc import Sequence
 from typing import Any, Protocol
-
-import numpy as np
 
 from xgpu import ir
 from xgpu.frontend.signature import ArgumentSpec
@@ -68,6 +65,3 @@ class CompiledProgram(Protocol):
     @property
     def on_cpu(self) -> "CompiledProgram":
         """The same program for the processor: this one, unless it calls code that only a GPU has."""
-
-    def run_on_host(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-        """Run on NumPy arrays with the host executor."""

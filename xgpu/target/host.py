@@ -8,77 +8,47 @@ size has the ``xgpu.shared_bytes`` of the kernel.
 
 To the kernel are added a driver, which runs the threads of the blocks ``first`` to ``last - 1``, numbered with x
 fastest, and ``void @k__blocks(ptr buffers, i64 first, i64 last, ptr context)``, which calls the driver in the default
-floating-point mode: XLA runs callbacks on the CPU with subnormals flushed to zero. `host_context` describes a context.
+floating-point mode: XLA's threads on the CPU flush subnormals to zero. `host_context` describes a context.
 """
 
 import ctypes
-import itertools
 import math
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
-
-import llvmlite.binding as llvm
 
 from xgpu import ir
 from xgpu.errors import CompilerError, InvalidInput
-from xgpu.target.host_checks import CHECK, CHECK_IR
 from xgpu.target.host_context import FRAME_ALIGNMENT, round_up
 from xgpu.target.host_coroutine import COROUTINE_INSTRUCTIONS
-from xgpu.target.host_driver import DRIVER_IR, RUN_BLOCKS, Dim3, Launch, entry_name, entry_point, make_name
-from xgpu.target.host_helpers import HELPER_IR, HELPER_NAMES
+from xgpu.target.host_driver import Dim3, Launch, entry_name, entry_point, make_name
 from xgpu.target.host_kernel import make_ready
-from xgpu.target.host_labels import Place
-from xgpu.target.host_sanitizer import Checks
+from xgpu.target.host_linker import link, machine
+from xgpu.target.host_source import BufferParameter, HostSource
 from xgpu.target.llvm_ir import export_llvm_ir
-from xgpu.target.llvm_module import optimize, parse_llvm_ir
 
-OPT_LEVEL = 3
 INDEX_ARGUMENTS = 6
-# These CPU features convert to bf16 with subnormals flushed to zero, which is not what the program says.
-_FLUSHING_FEATURES = ("avx512bf16", "avxneconvert", "avx10.2", "avx10.2-256", "avx10.2-512")
 
 
 @dataclass(frozen=True)
-class BufferParameter:
-    """What a kernel says of one buffer: bytes of alignment, least size in bytes (0: unknown), whether it writes."""
-
-    alignment: int
-    size: int
-    is_readonly: bool
-
-
-@dataclass(frozen=True)
-class HostCode:
+class HostCode(HostSource):
     """A kernel compiled for this process. ``address`` is its entry point's and is valid while this object lives.
 
-    ``context_bytes`` is the size of the context that each call of it needs, 0 if none; the shared memory in it ends at
-    ``shared_end``. ``waits`` names the places where threads wait for each other, in the order of their numbers from 1;
-    ``checks`` is None unless sanitized.
+    ``context_bytes`` is the size of the context that each call of it needs, 0 if none.
     """
 
-    name: str
-    grid: Dim3
-    block: Dim3
-    parameters: tuple[BufferParameter, ...]
-    llvm_ir: str
     address: int
     context_bytes: int
-    shared_end: int
-    waits: tuple[tuple[str, Place], ...] = field(repr=False)
-    checks: Checks | None = field(repr=False)
     _library: object = field(repr=False, compare=False)
 
 
-def compile_host(
+def host_source(
     module: ir.Module,
     name: str | None = None,
     grid: Sequence[int] | None = None,
     block: Sequence[int] | None = None,
     sanitize: bool = False,
-) -> HostCode:
-    """Compile the kernel of a host-lowered ``llvm``-level module for this CPU; equal kernels are compiled once.
+) -> HostSource:
+    """Return the kernel of a host-lowered ``llvm``-level module as LLVM IR with its driver.
 
     ``name`` picks one of several kernels; ``grid`` and ``block`` stand in for absent attributes; ``sanitize`` adds the
     checks of `host_checks`. Raises CompilerError for a module that breaks the contract above or uses what the host
@@ -90,15 +60,37 @@ def compile_host(
     shape = _dimensions(kernel, "xgpu.grid", grid), _dimensions(kernel, "xgpu.block", block)
     buffers = [(parameter.size, parameter.is_readonly) for parameter in parameters]
     ready = make_ready(module, Launch(symbol_name, len(parameters), *shape), buffers, sanitize)
-    machine = _machine()
-    kernel_ir = export_llvm_ir(ready.module, machine.triple, str(machine.target_data), COROUTINE_INSTRUCTIONS)
-    llvm_ir = kernel_ir + ready.driver + entry_point(ready.launch, machine.triple)
-    functions = [entry_name(symbol_name), *([make_name(symbol_name)] if ready.is_coroutine else [])]
-    (address, *make), library = _linker().link(llvm_ir, functions)
-    context_bytes = ready.frames + (math.prod(shape[1]) * _frame_bytes(make[0], len(parameters)) if make else 0)
+    triple = machine().triple
+    kernel_ir = export_llvm_ir(ready.module, triple, str(machine().target_data), COROUTINE_INSTRUCTIONS)
+    llvm_ir = kernel_ir + ready.driver + entry_point(ready.launch, triple)
     contract = symbol_name, *shape, parameters
-    code = llvm_ir, address, context_bytes
-    return HostCode(*contract, *code, ready.frames, ready.waits, ready.checks, library)
+    return HostSource(*contract, llvm_ir, triple, ready.frames, ready.is_coroutine, ready.waits, ready.checks)
+
+
+def load_source(source: HostSource) -> HostCode:
+    """Compile a kernel for this CPU; equal kernels are compiled once.
+
+    Raises CompilerError if it calls what the host does not have, InvalidInput if it was made for other machines.
+    """
+    if source.triple != machine().triple:
+        raise InvalidInput(f"kernel '{source.name}' is for {source.triple}, and this machine is {machine().triple}")
+    make = make_name(source.name)
+    entry = entry_name(source.name)
+    addresses, library = link(source.llvm_ir, [entry, make] if source.is_coroutine else [entry])
+    frame = _frame_bytes(addresses[make], len(source.parameters)) if source.is_coroutine else 0
+    context_bytes = source.shared_end + math.prod(source.block) * frame
+    return HostCode(**vars(source), address=addresses[entry], context_bytes=context_bytes, _library=library)
+
+
+def compile_host(
+    module: ir.Module,
+    name: str | None = None,
+    grid: Sequence[int] | None = None,
+    block: Sequence[int] | None = None,
+    sanitize: bool = False,
+) -> HostCode:
+    """Compile the kernel of a host-lowered ``llvm``-level module for this CPU; see `host_source`."""
+    return load_source(host_source(module, name, grid, block, sanitize))
 
 
 _MAKE_TYPE = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, *[ctypes.c_int32] * 3, ctypes.c_void_p, ctypes.c_void_p)
@@ -165,73 +157,3 @@ def _buffer_parameter(attributes: ir.DictAttr) -> BufferParameter:
     return BufferParameter(
         number("llvm.align", 1), number("llvm.dereferenceable", 0), is_readonly="llvm.readonly" in attributes
     )
-
-
-@cache
-def _machine() -> llvm.TargetMachine:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features()
-    for name in _FLUSHING_FEATURES:
-        if name in features:
-            features[name] = False
-    return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=OPT_LEVEL, jit=True
-    )
-
-
-# What only some kernels call, each in a library of its own.
-_LIBRARIES = {CHECK: CHECK_IR, RUN_BLOCKS: DRIVER_IR}
-
-
-class _Linker:
-    """The process's JIT linker, the libraries that kernels may call, and every kernel linked so far by its text."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._numbers = itertools.count()
-        self._linked: dict[str, tuple[list[int], object]] = {}
-        self._jit = llvm.create_lljit_compiler(_machine())
-        self._libraries: dict[str, object] = {}
-        self._add_library("xgpu_helpers", HELPER_IR, HELPER_NAMES)
-
-    def _add_library(self, name: str, llvm_ir: str, functions: Sequence[str]) -> None:
-        if name not in self._libraries:
-            builder = llvm.JITLibraryBuilder().add_object_img(_object_code(llvm_ir))
-            for function in functions:
-                builder.export_symbol(function)
-            self._libraries[name] = builder.link(self._jit, name)
-
-    def link(self, llvm_ir: str, functions: Sequence[str]) -> tuple[list[int], object]:
-        """Return the addresses of functions of a module and the object that keeps its code loaded."""
-        with self._lock:
-            found = self._linked.get(llvm_ir)
-            if found is None:
-                for function, library_ir in _LIBRARIES.items():
-                    if f"@{function}(" in llvm_ir:
-                        self._add_library(function, library_ir, [function])
-                found = self._linked[llvm_ir] = self._link(llvm_ir, functions)
-            return found
-
-    def _link(self, llvm_ir: str, functions: Sequence[str]) -> tuple[list[int], object]:
-        builder = llvm.JITLibraryBuilder().add_object_img(_object_code(llvm_ir))
-        for function in functions:
-            builder.export_symbol(function)
-        for name in self._libraries:
-            builder.add_jit_library(name)
-        builder.add_current_process()
-        try:
-            library = builder.link(self._jit, f"xgpu_kernel_{next(self._numbers)}")
-        except RuntimeError as error:
-            what = f"the host cannot link '{functions[0]}', which calls an unknown function: {error}"
-            raise CompilerError(what) from error
-        return [library[function] for function in functions], library
-
-
-_linker = cache(_Linker)
-
-
-def _object_code(llvm_ir: str) -> bytes:
-    module = parse_llvm_ir(llvm_ir)
-    optimize(module, _machine(), OPT_LEVEL, vectorize=True)
-    return bytes(_machine().emit_object(module))

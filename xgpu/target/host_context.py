@@ -64,6 +64,8 @@ OPAQUE = SCRATCH + SCRATCH_BYTES
 """Offset of memory of as many bytes, for a value on its way from one operation to another."""
 SHARED = round_up(OPAQUE + SCRATCH_BYTES, ALIGNMENT)
 """Offset of the shared memory in a context."""
+UNWRITTEN_BYTE = 0xFF
+"""What shared memory holds before a block: NaN in every type of float. All before it is zero."""
 
 
 @dataclass(frozen=True)

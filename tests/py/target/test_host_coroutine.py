@@ -3,7 +3,7 @@
 import pytest
 
 from xgpu import ir
-from xgpu.target import host
+from xgpu.target import host_linker
 from xgpu.target.host import HostCode, compile_host
 from xgpu.target.llvm_module import optimize, parse_llvm_ir
 
@@ -53,7 +53,7 @@ def test_code_grows_with_the_number_of_shuffles_only(context: ir.Context) -> Non
     sizes = []
     for steps in (40, 80):
         module = parse_llvm_ir(butterflies(1, steps).llvm_ir)
-        optimize(module, host._machine(), host.OPT_LEVEL)
+        optimize(module, host_linker.machine(), host_linker.OPT_LEVEL)
         sizes.append(sum(1 for function in module.functions for block in function.blocks for _ in block.instructions))
     assert sizes[1] < 2.2 * sizes[0]
 

@@ -1,0 +1,204 @@
+"""Kernels as calls of a foreign function in XLA's programs for the CPU: Python has no part in a launch.
+
+The kernel itself is an attribute of the call (`host_source`), so a program can be exported, or its executable
+serialised, and run in another process that has imported xgpu. When XLA makes an executable of a program, the handler
+gets each call's kernel once, compiles it unless this process has it, and leaves XLA a record of it. Kernels of programs
+that are lowered here are compiled before that, where an error, or Ctrl-C, ends in Python as it should.
+"""
+
+import ctypes
+import threading
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax._src.export import _export
+
+from xgpu.errors import InvalidInput, KernelFault, XgpuError
+from xgpu.runtime.host_faults import divergence
+from xgpu.runtime.program import CompiledKernel
+from xgpu.target.host import HostCode, host_source, load_source
+from xgpu.target.host_context import Header
+from xgpu.target.host_linker import link_glue
+from xgpu.target.host_source import from_text, to_text
+from xgpu.target.xla_ffi import FfiHeader
+from xgpu.target.xla_handler import handler_ir
+from xgpu.target.xla_writer import (
+    DIVERGED,
+    EXECUTE,
+    FAIL,
+    FIND,
+    INSTANTIATE,
+    NO_MEMORY,
+    RELEASE,
+    TYPE_ID,
+    WRONG_BUFFERS,
+    Answer,
+    KernelRecord,
+)
+
+TARGET = "xgpu.jit"
+"""The name of the foreign function. Where it is unknown, XLA's message names it: that is what has to be imported."""
+
+_POINTER = ctypes.c_void_p
+_FUNCTION = ctypes.CFUNCTYPE(_POINTER, _POINTER)
+_FIND = ctypes.CFUNCTYPE(None, _POINTER, _POINTER)
+_FAIL = ctypes.CFUNCTYPE(None, _POINTER, _POINTER, ctypes.c_int32, _POINTER, _POINTER)
+
+
+def allow_export(target: str) -> None:
+    """Let JAX export programs that call a foreign function: only if somebody says that its calls stay what they are."""
+    stable = getattr(_export, "_CUSTOM_CALL_TARGETS_GUARANTEED_STABLE", None)
+    if isinstance(stable, set):
+        stable.add(target)
+
+
+def kernel_text(kernel: CompiledKernel) -> str:
+    """Return the attribute ``kernel`` of a call that launches a kernel."""
+    return to_text(host_source(kernel.host_module(), kernel.name, kernel.grid, kernel.block))
+
+
+class Handler:
+    """XLA's handler, and the kernels that it has been given."""
+
+    def __init__(self, header: FfiHeader):
+        self._header = header
+        self._lock = threading.Lock()
+        self._kernels: dict[bytes, tuple[KernelRecord, HostCode]] = {}
+        self._codes: dict[int, HostCode] = {}
+        self._find = _FIND(self._put_record)
+        self._fail = _FAIL(self._put_failure)
+        imports = {FIND: _address(self._find), FAIL: _address(self._fail)}
+        exports = [INSTANTIATE, EXECUTE, RELEASE, TYPE_ID]
+        self._symbols, self._library = link_glue(handler_ir(header), exports, imports)
+        type_info = header.structure("TypeInfo")
+        self._type_info = type_info(header.size("TypeInfo"), None, self._symbols[RELEASE])
+
+    def register(self) -> None:
+        """Register the handler with XLA. It stays so as long as the process lives."""
+        capsules = {"type_id": self._symbols[TYPE_ID], "type_info": ctypes.addressof(self._type_info)}
+        jax.ffi.register_ffi_type(TARGET, _capsules(capsules), "cpu")
+        stages = {"instantiate": self._symbols[INSTANTIATE], "execute": self._symbols[EXECUTE]}
+        jax.ffi.register_ffi_target(TARGET, _capsules(stages), "cpu")
+
+    def load(self, text: str) -> None:
+        """Compile a kernel for this process, which XLA will ask for; raises what `load_source` raises."""
+        self._record(text.encode())
+
+    def _put_record(self, address: int, answer: int) -> None:
+        """Give XLA the record of the kernel that a call names, or an error."""
+        frame = self._at("CallFrame", address)
+        try:
+            record = self._record(self._kernel_of(frame.attrs))
+            stage = self._header.number("ExecutionStage_INSTANTIATE")
+            state = {"ctx": frame.ctx, "stage": stage, "type_id": self._symbols[TYPE_ID]}
+            error = self._call(frame.api, "State_Set", **state, state=ctypes.addressof(record))
+        except BaseException as caught:  # Whatever it is, it must reach XLA: this was not called from Python.
+            error = self._error(frame.api, _reason(caught))
+        _put(answer, error)
+
+    def _kernel_of(self, attributes: Any) -> bytes:
+        """Return a call's one attribute."""
+        is_text = attributes.size == 1 and _item(attributes.types, ctypes.c_int) == self._header.number(
+            "AttrType_STRING"
+        )
+        if not is_text:
+            raise InvalidInput(f"a call of {TARGET} has one attribute, the text of a kernel")
+        span = self._at("ByteSpan", _item(attributes.attrs, ctypes.c_void_p))
+        return ctypes.string_at(span.ptr, span.len)
+
+    def _record(self, text: bytes) -> KernelRecord:
+        with self._lock:
+            if text not in self._kernels:
+                code = load_source(from_text(text))
+                record = _record_of(code)
+                self._kernels[text] = record, code
+                self._codes[ctypes.addressof(record)] = code
+            return self._kernels[text][0]
+
+    def _put_failure(self, api: int, record: int, what: int, context: int | None, answer: int) -> None:
+        """Make an error of XLA's that says what went wrong in a launch."""
+        try:
+            message = _message(self._codes[record], what, context)
+        except BaseException as caught:  # As above.
+            message = _reason(caught)
+        _put(answer, self._error(api, message))
+
+    def _error(self, api: int, message: str) -> int | None:
+        text = ctypes.create_string_buffer(message.replace("\0", " ").encode())
+        code = self._header.number("Error_Code_INTERNAL")
+        return self._call(api, "Error_Create", message=ctypes.addressof(text), errc=code)
+
+    def _call(self, api: int, function: str, **inputs: int | None) -> int | None:
+        """Call a function of XLA's interface, and return the pointer that it returns."""
+        structure = f"{function}_Args"
+        given = self._header.structure(structure)(struct_size=self._header.size(structure), **inputs)
+        address = getattr(self._at("Api", api), f"XLA_FFI_{function}")
+        pointer: int | None = _FUNCTION(address)(ctypes.addressof(given))
+        return pointer
+
+    def _at(self, structure: str, address: int) -> Any:
+        return self._header.structure(structure).from_address(address)
+
+
+def _record_of(code: HostCode) -> KernelRecord:
+    alignment = max((parameter.alignment for parameter in code.parameters), default=1)
+    return KernelRecord(
+        code.address,
+        len(code.parameters) + 1,  # The last is the result that nobody reads.
+        code.blocks,
+        alignment - 1,
+        code.is_split,
+        code.context_bytes,
+        code.shared_end,
+    )
+
+
+def _message(code: HostCode, what: int, context: int | None) -> str:
+    if what == DIVERGED and context and (fault := divergence(code, Header.from_address(context))):
+        return str(KernelFault(code.name, (fault,)))
+    if what == NO_MEMORY:
+        return f"kernel '{code.name}': no memory for the {code.context_bytes} bytes that its threads need"
+    if what == WRONG_BUFFERS:
+        return f"kernel '{code.name}' takes {len(code.parameters)} buffers, another number was given"
+    alignment = max(parameter.alignment for parameter in code.parameters)
+    return f"kernel '{code.name}': a buffer is not aligned to {alignment} bytes"
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) if isinstance(error, XgpuError) else f"{type(error).__name__}: {error}"
+
+
+def _put(answer: int, error: int | None) -> None:
+    given = Answer.from_address(answer)
+    given.error = error
+    given.is_given = True
+
+
+def _item(array: int, type_: Any) -> Any:
+    """Return the first item of a C array."""
+    return type_.from_address(array).value
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def _capsules(addresses: dict[str, int]) -> Any:
+    return {name: jax.ffi.pycapsule(address) for name, address in addresses.items()}  # type: ignore[no-untyped-call]
+
+
+def make_handler() -> Handler | None:
+    """Make XLA on the CPU know the handler; None if this XLA's interface is not one that we know."""
+    try:
+        header = FfiHeader(Path(jax.ffi.include_dir(), "xla/ffi/api/c_api.h").read_text(encoding="utf-8"))
+        handler = Handler(header)
+        handler.register()
+    except (OSError, XgpuError, AttributeError, RuntimeError):
+        return None
+    return handler
+
+
+HANDLER = make_handler()
+"""Made on import, so once in a process, whichever threads compile first; programs call it as long as that lives."""
+allow_export(TARGET)
