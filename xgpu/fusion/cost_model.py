@@ -24,6 +24,7 @@ An H200 moves 4.2 TB/s and issues 28.7 tera-instructions a second: 0.15 bytes fo
 behind traffic.
 """
 _LONG = {
+    **dict.fromkeys(("concatenate", "pad", "dynamic_update_slice"), 8),
     **dict.fromkeys(("divide", "rsqrt", "sqrt", "gather", "cbrt", "remainder"), 10),
     **dict.fromkeys(("exponential", "log", "logistic", "tanh", "exponential_minus_one", "log_plus_one"), 20),
     **dict.fromkeys(("sine", "cosine", "atan2", "tan"), 40),
@@ -38,7 +39,7 @@ MOST_VISITED = 256
 
 LATENCY_SECONDS = 1.5e-9
 """What an instruction takes in a thread that waits for few others: two or three at a time in some eight cycles."""
-_LOAD = 4
+_LOAD = 8
 """Instructions that an access to a stored array takes, its index and the wait for caches included."""
 
 
@@ -63,8 +64,8 @@ class Cost:
 
     @property
     def instructions_again(self) -> int:
-        """The instructions for an element that is computed again; what it is computed from comes from caches then."""
-        return self.instructions + _LOAD * self.reads
+        """The instructions that computing an element again takes more than reading it; both read from caches then."""
+        return self.instructions + _LOAD * (self.reads - 1)
 
 
 def bytes_per_instruction(width: int, target: Device) -> float:

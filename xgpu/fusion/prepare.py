@@ -6,12 +6,14 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.barriers import forward_barriers
 from xgpu.fusion.nested_concatenations import flatten_concatenations
+from xgpu.fusion.outer_constants import make_constants_inside
 from xgpu.fusion.product_epilogues import leave_epilogues
 from xgpu.fusion.product_layouts import choose_product_layouts
 from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.single_windows import update_single_windows
+from xgpu.fusion.sliced_concatenations import slice_operands
 from xgpu.fusion.split_reductions import split_reductions
 from xgpu.fusion.whole_slices import simplify_whole_slices
 from xgpu.fusion.wide_windows import split_wide_windows
@@ -21,7 +23,9 @@ Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
 """Rewrites a function for a device and options."""
 
 REWRITES: tuple[Rewrite, ...] = (
+    make_constants_inside,
     simplify_whole_slices,
+    slice_operands,
     forward_barriers,
     choose_product_layouts,
     leave_epilogues,

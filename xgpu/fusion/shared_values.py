@@ -22,8 +22,9 @@ from xgpu.fusion.evaluations import Evaluations
 from xgpu.fusion.groups import MOST_OPERATIONS, Group, Grouping
 from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import VIEWS
-from xgpu.fusion.regions import captured
+from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.hlo_maps import access_kind, handled_ops
 
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
@@ -32,6 +33,8 @@ _ROUNDS = 3
 """What is stored tells what other values cost, and these what else is worth storing; two rounds are mostly enough."""
 _READ_BY_THREAD = 16
 """Elements that a thread of a reduction takes."""
+_MOST_MOVES = 24
+"""Values from which on it takes long to find where an element comes from."""
 _MOST_INSTRUCTIONS = 20 * MOST_VISITED
 """Instructions that no value is known to take, as no more operations are followed."""
 _GROUPINGS = 8
@@ -136,7 +139,8 @@ class _Round:
 
         Returns the kernels that compute it then.
         """
-        if sum(needed.values()) > elements(value) and self._is_worth_waiting_for(value, needed):
+        is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
+        if is_repeated and self._is_worth_waiting_for(value, needed):
             self._awaited.add(value)
             own = Group(HeroKind("loop", shape_of(value)), self._grouping.level(value))
             self._evaluations.want(value, own)
@@ -187,6 +191,25 @@ class _Round:
                 self._evaluations.want(value, own)
                 return {**needed, own: elements(value)}
         return needed
+
+
+def _is_short_move(value: ir.Value) -> bool:
+    """Whether ``value`` has the elements of other values, soon found: these are the ones to store.
+
+    So it is with a padded array, and with one that is rolled.
+    """
+    pending, seen = [value], {value}
+    while pending and len(seen) <= _MOST_MOVES:
+        each = pending.pop()
+        if isinstance(each.owner, ir.Block) or maker(each).name not in handled_ops():
+            continue
+        if access_kind(maker(each)) in ("indexing", "piecewise"):
+            operands = set(maker(each).operands) - seen
+            seen |= operands
+            pending += operands
+        elif each == value:
+            return False
+    return len(seen) <= _MOST_MOVES
 
 
 def _width(group: Group, value: ir.Value) -> int:

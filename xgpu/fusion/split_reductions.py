@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.frontend.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
+from xgpu.fusion.cost_model import MOST_VISITED, instructions
 from xgpu.fusion.heroes import is_reduction
 from xgpu.fusion.reduction_regions import FIRST_EXTREME, is_commutative
 from xgpu.fusion.reduction_rewrites import reductions
 from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.indexing.hlo_maps import access_kind, handled_ops
 from xgpu.options import Options
 
 ALONE = 1 << 16
@@ -35,6 +37,8 @@ ALIGNMENT = 16
 """Elements after which a part may begin: no access of more is made."""
 LARGE = 1 << 20
 """Elements that take longer to read in small pieces than another kernel takes to start."""
+READ = 16
+"""Instructions for an element that a block executes while it is read."""
 NARROW_ROW = 32
 """Elements up to which a row, reduced together with dimensions further out, is too short for coalesced accesses."""
 
@@ -86,7 +90,7 @@ def _parts_of(op: ir.Operation, target: Device) -> Mapping[int, Part] | None:
         is_narrow = shape.reduced[-1] <= NARROW_ROW and shape.per_result > NARROW_ROW * shape.reduced[-1]
         if is_narrow and shape.elements > LARGE:
             return _minor_last(shape)
-    return _for_all_multiprocessors(shape, commutes, target)
+    return _for_all_multiprocessors(shape, commutes, target, _weight(op))
 
 
 def _minor_first(shape: ReductionShape) -> Mapping[int, Part]:
@@ -106,19 +110,41 @@ def _whole(size: int, is_reduced: bool) -> Part:
     return Part(size, 1, size) if is_reduced else Part(size, size, 1)
 
 
-def _for_all_multiprocessors(shape: ReductionShape, commutes: bool, target: Device) -> Mapping[int, Part] | None:
-    """Split so that there are enough blocks, if there are too few."""
+def _weight(op: ir.Operation) -> float:
+    """Return how many times longer than to read it a thread takes for an element of what ``op`` reduces, at least 1.
+
+    What the element is computed from is followed as long as it is at the same indices.
+    """
+    pending = list(op.operands)[: len(op.results)]
+    seen, taken = set(pending), 0
+    while pending and len(seen) < MOST_VISITED:
+        value = pending.pop()
+        if isinstance(value.owner, ir.Block) or value.owner.operation.name not in handled_ops():
+            continue
+        made = value.owner.operation
+        if access_kind(made) == "elementwise":
+            taken += instructions(made)
+            operands = set(made.operands) - seen
+            seen |= operands
+            pending += operands
+    return max(1.0, taken / READ)
+
+
+def _for_all_multiprocessors(
+    shape: ReductionShape, commutes: bool, target: Device, weight: float
+) -> Mapping[int, Part] | None:
+    """Split so that there are enough blocks, if there are too few; ``weight`` is how long an element takes."""
     columns = 1 if shape.is_rows else shape.kept[-1]
     blocks = shape.results // columns * -(-columns // LINE)
     alone = shape.per_result * min(columns, LINE) * (1 - 2 * blocks / target.sm_count)
-    if alone <= ALONE:
+    if alone * weight <= ALONE:
         return None
     folded = 1
     if commutes and not shape.is_rows and columns < LINE:
         folded = 1 << (FOLDED // columns - 1).bit_length()
         blocks = shape.results // columns * -(-columns * folded // LINE)
     wanted = -(-BLOCKS_PER_MULTIPROCESSOR * target.sm_count // blocks)
-    count = min(wanted, shape.elements // (blocks * SMALLEST_PART))
+    count = min(wanted, int(shape.elements * weight) // (blocks * SMALLEST_PART))
     return cut(shape, count, folded) if count * folded > 1 else None
 
 
