@@ -72,7 +72,7 @@ def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:
     with lowered_by_jax():
         results = _lower_jit(ctx, *arguments, name=str(name), **parameters)
         platform = _platform(ctx.module_context)
-        if platform is not None:
+        if platform is not None and not ctx.dim_var_values and not len(ctx.tokens_in):
             function = _last_callee(ctx.module_context.symbol_table)
             if _REPLACED not in function.attributes:
                 function.attributes[_REPLACED] = ir.UnitAttr.get()
@@ -141,8 +141,10 @@ def _replace(ctx: Any, function: Any, own: bytes, name: MarkedName, platform: st
         return
     block = function.regions[0].blocks[0]
     old = list(block.operations)
-    # Types are those of the program, which may have been traced in another mode than this thread is in now.
-    with ir.InsertionPoint.at_block_begin(block), function.location, jax.enable_x64(True):
+    # Types are those of the program, which may have been traced in another mode than this thread is in now. What is
+    # traced here is no function of the user's.
+    modes = jax.enable_x64(True), jax.explain_cache_misses(False), jax.log_compiles(False)
+    with ir.InsertionPoint.at_block_begin(block), function.location, modes[0], modes[1], modes[2]:
         values = lower_program(ctx, program, list(block.arguments), platform)
         ir.Operation.create("func.return", operands=values)
     for op in reversed(old):

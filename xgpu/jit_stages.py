@@ -11,9 +11,10 @@ from typing import Any
 
 import jax
 from jax._src import core, pjit
+from jax._src.effects import ordered_effects
 from jax._src.interpreters import pxla
 from jax._src.named_sharding import UNSPECIFIED
-from jax._src.state.types import AbstractRef, RefEffect
+from jax._src.state.types import RefEffect
 from jax._src.util import weakref_lru_cache
 
 from xgpu.jit_lowering import MarkedName, lowered_by_jax
@@ -28,13 +29,14 @@ def _lower(arguments: Sequence[Any], **parameters: Any) -> Any:
     if not isinstance(name, MarkedName) or not _can_be_called(parameters["jaxpr"]):
         return _resolve_and_lower(arguments, **parameters)
     call = _as_call(parameters["jaxpr"], name, parameters["ctx_mesh"])
-    inner = call.eqns[0].params["jaxpr"]
+    # JAX keeps what is made of a jaxpr for as long as that lives, so it must not refer to it: hence the copy.
+    given = {**parameters, "jaxpr": call.eqns[0].params["jaxpr"], "name": str(name)}
 
     def as_given(**other: Any) -> Any:
         with lowered_by_jax():
-            return _resolve_and_lower(arguments, **{**parameters, "jaxpr": inner, "name": str(name), **other})
+            return _resolve_and_lower(arguments, **{**given, **other})
 
-    spread = partition(arguments, parameters, name.options, as_given)
+    spread = partition(arguments, given, name.options, as_given)
     ours = _resolve_and_lower(arguments, **{**parameters, "jaxpr": call if spread is None else spread})
     return ours if parameters["lowering_parameters"].for_export else _Computation(ours, as_given)
 
@@ -43,10 +45,14 @@ pjit._resolve_and_lower = _lower  # type: ignore[assignment]
 
 
 def _can_be_called(jaxpr: Any) -> bool:
-    """Whether there is something to compile, and no reference to memory that is written to, which XLA has to see."""
-    of_references = any(isinstance(effect, RefEffect) for effect in jaxpr.effects)
-    values = (*jaxpr.in_avals, *map(core.typeof, jaxpr.consts))
-    return bool(jaxpr.eqns) and not of_references and not any(isinstance(value, AbstractRef) for value in values)
+    """Whether there may be something to compile: operations on arrays of known shape, in no order but by their values.
+
+    References to memory that is written to, and tokens, are XLA's.
+    """
+    values = (*jaxpr.in_avals, *jaxpr.out_avals, *map(core.typeof, jaxpr.consts))
+    are_known = all(isinstance(value, core.ShapedArray) and core.is_constant_shape(value.shape) for value in values)
+    is_ordered = any(isinstance(effect, RefEffect) or ordered_effects.contains(effect) for effect in jaxpr.effects)
+    return bool(jaxpr.eqns) and are_known and not is_ordered
 
 
 @weakref_lru_cache
@@ -70,13 +76,7 @@ def _as_call(jaxpr: Any, name: MarkedName, mesh: Any) -> Any:
     }
     done = core.positional_effects(inner)
     equation = core.new_jaxpr_eqn(invars, outvars, pjit.jit_p, parameters, done)
-    # An argument that is handed on is no result of the call, so that JAX returns the array that it was given.
-    places = {id(variable): number for number, variable in enumerate(inner.invars)}
-    results = [
-        invars[places[id(given)]] if id(given) in places else own
-        for given, own in zip(inner.outvars, outvars, strict=True)
-    ]
-    return core.Jaxpr((), invars, results, [equation], equation.effects, jaxpr.debug_info)
+    return core.Jaxpr((), invars, outvars, [equation], equation.effects, jaxpr.debug_info)
 
 
 class _Computation(pxla.MeshComputation):

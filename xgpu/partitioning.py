@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import jit as jax_jit
 from jax._src.lax.lax import _convert_element_type
 from jax._src.named_sharding import UnspecifiedValue
+from jax._src.util import weakref_lru_cache
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from xgpu import ir
@@ -79,34 +80,52 @@ def partition(
     mesh = _mesh_of(argument.sharding for argument in arguments)
     if mesh is None or not _is_free(parameters) or not all(map(_is_plain, (*jaxpr.in_avals, *jaxpr.out_avals))):
         return None
-    partitioned = _partition_program(lower(keep_unused=True))
-    if partitioned is None:
-        return None
+    known, key = _known(jaxpr), (tuple(arguments), options)
+    if key not in known:
+        partitioned = _partition_program(lower(keep_unused=True))
+        known[key] = partitioned and _spread(arguments, partitioned, mesh, parameters, options)
+    return known[key]
+
+
+@weakref_lru_cache
+def _known(jaxpr: Any) -> dict[Any, Any]:
+    """Return what `partition` made of a jaxpr, for as long as that lives."""
+    return {}
+
+
+def _spread(
+    arguments: Sequence[Any], partitioned: _Partitioned, mesh: Mesh, parameters: Mapping[str, Any], options: Options
+) -> Any | None:
+    """Return a jaxpr that runs a partitioned program on the parts of whole arrays, None if that cannot be compiled."""
     try:
         source = make_source(partitioned.module, str(parameters["name"]))
         level = "ptx" if mesh.devices.flat[0].platform == "gpu" else "lowered"
         program = Compiled.from_source(source, default_device(), options, [], level)
     except XgpuError:
         return None
-    types = [value.weak_type for value in jaxpr.out_avals]
+    results = parameters["jaxpr"].out_avals
+    types = [value.weak_type for value in results]
 
     def body(*parts: Any) -> tuple[Any, ...]:
-        results = zip(call_program(program, parts), types, strict=True)
-        return tuple(_convert_element_type(result, weak_type=is_weak) for result, is_weak in results)
+        typed = zip(call_program(program, parts), types, strict=True)
+        return tuple(_convert_element_type(result, weak_type=is_weak) for result, is_weak in typed)
 
     spread = jax.shard_map(body, mesh=mesh, in_specs=partitioned.inputs, out_specs=partitioned.outputs, check_vma=False)
     # Types are those of the program, which may have been traced in another mode than this thread is in now.
     with jax.enable_x64(True):
         made = jax_jit(spread).trace(*map(_struct, arguments)).jaxpr
-    return made if [*map(_type, made.out_avals)] == [*map(_type, jaxpr.out_avals)] else None
+    return made if [*map(_type, made.out_avals)] == [*map(_type, results)] else None
 
 
 def _mesh_of(shardings: Iterable[Any]) -> Mesh | None:
     """Return the mesh of what lies on several devices; None if nothing does, or on no mesh, or on different ones."""
     meshes = set()
     for sharding in shardings:
+        is_named = isinstance(sharding, NamedSharding)
+        if is_named and not isinstance(sharding.mesh, Mesh):
+            return None
         if sharding is not None and len(sharding.device_set) > 1:
-            if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, Mesh):
+            if not is_named:
                 return None
             meshes.add(sharding.mesh)
     return meshes.pop() if len(meshes) == 1 else None

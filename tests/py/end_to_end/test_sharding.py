@@ -102,3 +102,43 @@ got = agree(xgpu.jit(lambda tree, scale: {"sum": tree["x"] * scale + tree["b"]})
 assert set(got) == {"sum"}
 agree(xgpu.jit(lambda a: a * 2), jnp.ones((4, 4)))
 """)
+
+
+def test_summands_and_keys_are_left_to_xla() -> None:
+    run("""
+from jax.sharding import AxisType
+wide = jax.make_mesh((count,), ("x",), axis_types=(AxisType.Explicit,))
+with jax.set_mesh(wide):
+    a = jax.device_put(generator.standard_normal((2, 2 * count), dtype=np.float32), P(None, "x"))
+    b = jax.device_put(generator.standard_normal((2 * count, 3), dtype=np.float32), P("x", None))
+    reduced = jax.device_put(np.arange(4.0, dtype=np.float32), P(reduced={"x"}))
+    summands = jax.jit(lambda a, b: jnp.einsum("xy,yz->xz", a, b, out_sharding=P(unreduced={"x"})))
+    for function, arrays in (
+        (lambda r: jnp.sin(r) * 2, (reduced,)),
+        (summands, (a, b)),
+        (lambda a, b: jax.reshard(summands(a, b), P()) * 2, (a, b)),
+        (lambda u: u + u, (summands(a, b),)),
+        (lambda u: u.T, (summands(a, b),)),
+        (lambda u: jax.reshard(u, P()) * 2, (summands(a, b),)),
+    ):
+        got, expected = (jit(function)(*arrays) for jit in (xgpu.jit, jax.jit))
+        assert got.sharding == expected.sharding
+        np.testing.assert_allclose(jax.reshard(got, P()), jax.reshard(expected, P()), rtol=1e-5)
+
+keys = jax.device_put(jax.random.split(jax.random.key(0), rows), NamedSharding(mesh, P("a")))
+agree(xgpu.jit(lambda keys: jax.vmap(lambda key: jax.random.uniform(key, (3,)))(keys)), keys)
+agree(xgpu.jit(lambda keys: jax.random.key_data(keys) * 2), keys)
+""")
+
+
+def test_abstract_meshes_are_lowered_by_jax() -> None:
+    run("""
+abstract = jax.ShapeDtypeStruct((64, 32), np.float32, sharding=NamedSharding(mesh.abstract_mesh, P("a")))
+xgpu.jit(jnp.sin).trace(abstract).lower(lowering_platforms=("tpu",))
+""")
+
+
+def test_weak_types_are_kept() -> None:
+    run("""
+assert xgpu.jit(lambda x, s: s * 2)(x, 3.0).weak_type
+""")
