@@ -44,8 +44,8 @@ def jit(
 ) -> Callable[..., Any]:
     """Return ``function`` compiled by xgpu, to be used like the result of ``jax.jit``, which takes ``jit_options``.
 
-    On a CUDA device its kernels run inside XLA's executable, on a CPU on the host executor. What xgpu cannot compile is
-    left to XLA. The result can be called, traced, transformed (``jax.grad``, ``jax.vmap``, ...) and lowered, and has a
+    Its kernels run inside XLA's executable, on a CUDA device and on a CPU. What xgpu cannot compile is left to XLA. The
+    result can be called, traced, transformed (``jax.grad``, ``jax.vmap``, ...) and lowered, and has a
     method ``explain``, which takes the function's arguments and returns an `Explanation`. Without a function, the
     result is a decorator.
     """

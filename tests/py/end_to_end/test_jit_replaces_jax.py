@@ -236,3 +236,17 @@ def test_meshes_of_one_device(kind: AxisType) -> None:
             ours, theirs = (jit(function, **options)(x) for jit in BOTH)
             np.testing.assert_allclose(ours, theirs, rtol=1e-6)
             assert ours.sharding == theirs.sharding
+
+
+def wide_inside(x: jax.Array) -> jax.Array:
+    """A function whose arguments and result are narrow."""
+    with jax.enable_x64(True):
+        y = jnp.sort(jnp.sin(x.astype(jnp.float64) * 1.1)) + 1e-9
+        return (jnp.exp(y - x.astype(jnp.float64)) * (y @ y)).astype(jnp.float32)
+
+
+def test_wide_values_inside_a_narrow_program() -> None:
+    text = jax.jit(xgpu.jit(wide_inside)).trace(jnp.arange(4.0)).lower(lowering_platforms=("cuda",)).as_text()
+    launches = [line for line in text.splitlines() if "xla.gpu.ptx" in line]
+    assert launches
+    assert all("tensor<4xf64>" in line for line in launches)
