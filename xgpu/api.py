@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import jit as jax_jit
 
 from xgpu import ir, pipeline
 from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, timed
@@ -174,7 +175,7 @@ class Compiled:
         with jax.enable_x64(True):
             on_device = [jax.device_put(array, target) for array in arrays]
             try:
-                results = jax.jit(lambda *tracers: call_program(self, tracers))(*on_device)
+                results = jax_jit(lambda *tracers: call_program(self, tracers))(*on_device)
                 return [np.asarray(result) for result in results]
             except jax.errors.JaxRuntimeError as error:
                 # For example, text may call a library that only runs on a GPU.

@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import jit as jax_jit
 
 import xgpu
 from xgpu import ir
@@ -53,7 +54,7 @@ def from_jax(
     name = getattr(function, "__name__", type(function).__name__)
     try:
         with jax.enable_x64(wide):
-            jitted = jax.jit(
+            jitted = jax_jit(
                 function, keep_unused=True, static_argnums=tuple(static_argnums), static_argnames=tuple(static_argnames)
             )
             traced = jitted.trace(*args, **kwargs)

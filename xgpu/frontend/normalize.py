@@ -10,6 +10,7 @@ from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.associative_scan import expand_associative_scans
 from xgpu.frontend.chlo import KEPT_FUNCTIONS, TOP_K, legalize_chlo
 from xgpu.frontend.complex_constants import split_complex_constants
+from xgpu.frontend.empty_values import replace_empty_values
 from xgpu.frontend.entry_layouts import apply_entry_layouts
 from xgpu.frontend.expansions import expand_operations
 from xgpu.frontend.inline_calls import inline_calls
@@ -54,7 +55,7 @@ def normalize(module: ir.Module) -> None:
     composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
     expanded, tuples and sharding gone. Complex constants are made of real ones, and exponentials, logarithms and square
     roots of complex numbers of real functions. Arithmetic on floats of 8 and 4 bits is done in wider ones, and so are
-    sums of f16 and bf16 by reductions.
+    sums of f16 and bf16 by reductions. Values without elements are constants.
 
     Raises InvalidInput if there is no entry function, and Unsupported, with the operation, its type and the user's
     source line, for what xgpu cannot represent: dynamic shapes, tokens, unknown operations, and recursion. Arrays that
@@ -83,6 +84,7 @@ def normalize(module: ir.Module) -> None:
         _run_passes(module, "func.func(stablehlo-complex-math-expander)")
     widen_narrow_floats(module)
     widen_sums(module)
+    replace_empty_values(module)
     _run_passes(module, "func.func(cse)")
     _drop_annotations(module)
 

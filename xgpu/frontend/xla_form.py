@@ -7,6 +7,7 @@ concatenations of numbers that share a byte.
 import io
 
 import jax
+from jax import jit as jax_jit
 from jax import lax
 
 from xgpu import ir
@@ -70,7 +71,7 @@ def _lowered(type_: ir.Type) -> ir.Module:
     element = dtype_of_element(array.element_type).numpy
     with jax.enable_x64(True):
         spec = jax.ShapeDtypeStruct(tuple(array.shape), element)  # type: ignore[no-untyped-call]
-        lowered = jax.jit(lax.bessel_i0e).lower(spec).compiler_ir("stablehlo")
+        lowered = jax_jit(lax.bessel_i0e).lower(spec).compiler_ir("stablehlo")
     assert lowered is not None
     return ir.Module.parse(_bytecode(lowered), type_.context)
 

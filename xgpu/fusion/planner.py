@@ -11,6 +11,7 @@ from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
+from xgpu.frontend.empty_values import empty_constant
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter, copy_operation
 from xgpu.fusion.groups import Group
 from xgpu.fusion.input_slices import merge_slices
@@ -90,14 +91,14 @@ class _Planner:
                     self._write_left(step, values)
             for value in results:
                 if value not in values:
-                    values[value] = _empty_constant(ir.RankedTensorType(value.type))
+                    values[value] = empty_constant(ir.RankedTensorType(value.type))
             copy_operation(terminator, values)
 
     def _write_left(self, op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
         """Copy an operation that is left to XLA; the blocks that it runs are planned."""
         for value in (*op.operands, *captured(op)):
             if value not in values and not _has_elements(value):
-                values[value] = _empty_constant(ir.RankedTensorType(value.type))
+                values[value] = empty_constant(ir.RankedTensorType(value.type))
         if op.name not in CONTROL_FLOW:
             copy_operation(op, values)
             return
@@ -127,12 +128,3 @@ def _write_call(call: Call, values: dict[ir.Value, ir.Value]) -> None:
     types = [value.type for value in call.outputs]
     op = ir.func.CallOp(types, call.name, [values[value] for value in call.inputs])
     values.update(zip(call.outputs, op.operation.results, strict=True))
-
-
-def _empty_constant(type_: ir.RankedTensorType) -> ir.Value:
-    """Return a constant without elements; a complex one is made of its parts, as the frontend makes all of them."""
-    if isinstance(type_.element_type, ir.ComplexType):
-        part = _empty_constant(ir.RankedTensorType.get(type_.shape, ir.ComplexType(type_.element_type).element_type))
-        return ir.Operation.create("stablehlo.complex", results=[type_], operands=[part, part]).results[0]
-    empty = ir.Attribute.parse(f"dense<> : {type_}")
-    return ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": empty}).results[0]

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import jit as jax_jit
 from jax._src.interpreters import mlir as jax_mlir
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
@@ -41,7 +42,7 @@ def call_program(program: CompiledProgram, arrays: Sequence[Any]) -> list[Any]:
 
 @program_p.def_impl  # type: ignore[untyped-decorator]
 def _run_eagerly(*arrays: Any, program: CompiledProgram) -> list[Any]:
-    return jax.jit(lambda *tracers: call_program(program, tracers))(*arrays)
+    return jax_jit(lambda *tracers: call_program(program, tracers))(*arrays)
 
 
 @program_p.def_abstract_eval  # type: ignore[untyped-decorator]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu import jitting
+from xgpu import jit_lowering
 from xgpu.explanation import explain
 from xgpu.runtime.jax_backend import lower_program
 
@@ -80,7 +80,7 @@ def compiled(
         programs.append(program)
         return lower_program(context, program, *arguments)
 
-    monkeypatch.setattr(jitting, "lower_program", lower)
+    monkeypatch.setattr(jit_lowering, "lower_program", lower)
 
     def compile_(function: Callable[..., Any], arguments: Any) -> Callable[..., Any]:
         result = xgpu.jit(function).lower(*arguments).compile()

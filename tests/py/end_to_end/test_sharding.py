@@ -13,7 +13,7 @@ import pytest
 PRELUDE = """
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
-import xgpu, xgpu.jitting as jitting
+import xgpu
 
 jax.config.update("jax_default_matmul_precision", "highest")
 count = jax.device_count()
@@ -66,10 +66,9 @@ def test_elementwise_kernels_see_the_parts_of_one_device() -> None:
     run("""
 function = xgpu.jit(lambda a, b: jax.nn.gelu(a + b) * 2)
 result = agree(function, x, y)
-(call,) = function._partitioned.values()
-assert call is not None
-text = jax.jit(lambda *leaves: call(leaves)).lower(x, y).as_text()
-assert f"tensor<{64 // rows}x{32 * rows // count}xf32>" in text
+text = function.lower(x, y).compile().as_text()
+assert f"f32[{64 // rows},{32 * rows // count}]" in text
+assert "tanh" not in text and "custom-call" in text
 assert result.sharding.is_equivalent_to(x.sharding, 2)
 """)
 
@@ -102,4 +101,44 @@ tree = {"x": x, "b": np.ones(32, np.float32)}
 got = agree(xgpu.jit(lambda tree, scale: {"sum": tree["x"] * scale + tree["b"]}), tree, 2.0)
 assert set(got) == {"sum"}
 agree(xgpu.jit(lambda a: a * 2), jnp.ones((4, 4)))
+""")
+
+
+def test_summands_and_keys_are_left_to_xla() -> None:
+    run("""
+from jax.sharding import AxisType
+wide = jax.make_mesh((count,), ("x",), axis_types=(AxisType.Explicit,))
+with jax.set_mesh(wide):
+    a = jax.device_put(generator.standard_normal((2, 2 * count), dtype=np.float32), P(None, "x"))
+    b = jax.device_put(generator.standard_normal((2 * count, 3), dtype=np.float32), P("x", None))
+    reduced = jax.device_put(np.arange(4.0, dtype=np.float32), P(reduced={"x"}))
+    summands = jax.jit(lambda a, b: jnp.einsum("xy,yz->xz", a, b, out_sharding=P(unreduced={"x"})))
+    for function, arrays in (
+        (lambda r: jnp.sin(r) * 2, (reduced,)),
+        (summands, (a, b)),
+        (lambda a, b: jax.reshard(summands(a, b), P()) * 2, (a, b)),
+        (lambda u: u + u, (summands(a, b),)),
+        (lambda u: u.T, (summands(a, b),)),
+        (lambda u: jax.reshard(u, P()) * 2, (summands(a, b),)),
+    ):
+        got, expected = (jit(function)(*arrays) for jit in (xgpu.jit, jax.jit))
+        assert got.sharding == expected.sharding
+        np.testing.assert_allclose(jax.reshard(got, P()), jax.reshard(expected, P()), rtol=1e-5)
+
+keys = jax.device_put(jax.random.split(jax.random.key(0), rows), NamedSharding(mesh, P("a")))
+agree(xgpu.jit(lambda keys: jax.vmap(lambda key: jax.random.uniform(key, (3,)))(keys)), keys)
+agree(xgpu.jit(lambda keys: jax.random.key_data(keys) * 2), keys)
+""")
+
+
+def test_abstract_meshes_are_lowered_by_jax() -> None:
+    run("""
+abstract = jax.ShapeDtypeStruct((64, 32), np.float32, sharding=NamedSharding(mesh.abstract_mesh, P("a")))
+xgpu.jit(jnp.sin).trace(abstract).lower(lowering_platforms=("tpu",))
+""")
+
+
+def test_weak_types_are_kept() -> None:
+    run("""
+assert xgpu.jit(lambda x, s: s * 2)(x, 3.0).weak_type
 """)

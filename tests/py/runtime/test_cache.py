@@ -137,7 +137,7 @@ for name in sys.argv[1:]:
 @xgpu.jit
 def function(x):
     return jnp.sort(jnp.sin(x) @ x.T).sum(1), jnp.tan(x)
-print(function.trace(jnp.ones((300, 400))).lower(lowering_platforms=("cuda",)).as_text())
+print(jax.jit(function).trace(jnp.ones((300, 400))).lower(lowering_platforms=("cuda",)).as_text())
 """
 
 
