@@ -7,7 +7,6 @@ from math import prod
 from xgpu import ir
 from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
 from xgpu.errors import InvalidInput, Unsupported
-from xgpu.frontend.associative_scan import expand_associative_scans
 from xgpu.frontend.chlo import KEPT_FUNCTIONS, legalize_chlo
 from xgpu.frontend.complex_constants import split_complex_constants
 from xgpu.frontend.entry_layouts import apply_entry_layouts
@@ -17,6 +16,8 @@ from xgpu.frontend.meshes import FULL_TO_SHARD, SHARD_TO_FULL, resolve_meshes
 from xgpu.frontend.mhlo import replace, rewrite_mhlo
 from xgpu.frontend.narrow_floats import widen_narrow_floats
 from xgpu.frontend.resources import read_resources
+from xgpu.frontend.scan_op import SCAN
+from xgpu.frontend.scans import rewrite_chlo_scans, rewrite_prefix_windows
 from xgpu.frontend.source_location import name_of, source_of, unsupported
 from xgpu.frontend.wide_sums import widen_sums
 
@@ -53,8 +54,8 @@ def normalize(module: ir.Module) -> None:
     Afterwards the module holds one function, ``@main``, of StableHLO operations on arrays of known shape: calls and
     composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
     expanded, tuples and sharding gone. Complex constants are made of real ones, and exponentials, logarithms and square
-    roots of complex numbers of real functions. Arithmetic on floats of 8 and 4 bits is done in wider ones, and so are
-    sums of f16 and bf16 by reductions.
+    roots of complex numbers of real functions. What combines all elements up to each is a scan, `xgpu.scan`. Arithmetic on floats of 8 and 4 bits is done in wider ones, and so are
+    sums of f16 and bf16 by reductions and scans.
 
     Raises InvalidInput if there is no entry function, and Unsupported, with the operation, its type and the user's
     source line, for what xgpu cannot represent: dynamic shapes, tokens, unknown operations, and recursion. Arrays that
@@ -70,7 +71,7 @@ def normalize(module: ir.Module) -> None:
         _run_passes(module, "hlo-legalize-to-stablehlo")
     # Before the first step that reads a constant, and again below, as CHLO's functions bring new ones.
     split_complex_constants(module)
-    expand_associative_scans(module)
+    rewrite_chlo_scans(module)
     _run(legalize_chlo, module)
     _run_passes(module, "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})")
     if _has_operations(module, _SIZED_BY_OPERANDS):
@@ -79,6 +80,7 @@ def normalize(module: ir.Module) -> None:
     _check_operations(module)
     inline_calls(module)
     expand_operations(module)
+    rewrite_prefix_windows(module)
     if split_complex_constants(module):
         _run_passes(module, "func.func(stablehlo-complex-math-expander)")
     widen_narrow_floats(module)
@@ -259,7 +261,7 @@ def _check_operations(module: ir.Module) -> None:
     checked: dict[ir.Type, str | None] = {}
     for op in _operations(module)[1:]:
         is_function = op.name == "func.func" and op.parent == module.operation
-        is_known = op.name.startswith("stablehlo.") or op.name in KEPT_FUNCTIONS
+        is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, SCAN)
         if not (is_function or is_known or op.name in _CALL_OPERATIONS):
             raise unsupported(op, "not a StableHLO operation")
         if any(len(region.blocks) > 1 for region in op.regions):

@@ -1,0 +1,83 @@
+"""The operation of the xgpu dialect that StableHLO lacks: a scan of arrays."""
+
+from collections.abc import Iterator, Mapping
+
+from xgpu import ir
+from xgpu.dialects.attributes import BOOLEAN, INTEGER
+from xgpu.dialects.base import TENSOR, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.namespace import XgpuDialect
+
+_RETURN = "stablehlo.return"
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class ScanOp(DeclaredOp):
+    """Combines every element along a dimension of some arrays with all before it: an inclusive scan.
+
+    The region takes an element of each array, or what elements before are combined to, then one of each of what
+    follows, and returns their combination. It is associative; it need not be commutative or have an identity. A scan in
+    ``reverse`` starts from the last element, which is then the first that the region takes. It starts anew after every
+    ``chunk`` elements along the dimension, counted from where it starts.
+
+    ```mlir
+    %sums = "xgpu.scan"(%x) ({
+    ^bb0(%before: tensor<f32>, %element: tensor<f32>):
+      %sum = stablehlo.add %before, %element : tensor<f32>
+      stablehlo.return %sum : tensor<f32>
+    }) {dimension = 1 : i64, reverse = false, chunk = 1000 : i64} : (tensor<8x1000xf32>) -> tensor<8x1000xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.scan"
+    OPERANDS = (Values("inputs", TENSOR, "The arrays, of one shape.", variadic=True),)
+    RESULTS = (Values("scanned", TENSOR, "The combinations, one array for each operand.", variadic=True),)
+    ATTRIBUTES = (
+        Attribute("dimension", INTEGER, "The dimension to scan along."),
+        Attribute("reverse", BOOLEAN, "Whether to start from the last element."),
+        Attribute("chunk", INTEGER, "How many elements there are until the scan starts anew."),
+    )
+    REGIONS = 1
+    _ODS_REGIONS = (1, True)
+    dimension: int
+    reverse: bool
+    chunk: int
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The arrays are of one shape, which has the dimension; the region takes two elements of each."""
+        operands = [value.type for value in self.operation.operands]
+        results = [value.type for value in self.operation.results]
+        if not operands:
+            yield "expected at least 1 operands, got 0"
+            return
+        if operands != results:
+            expected, got = (", ".join(map(str, types)) for types in (operands, results))
+            yield f"expected results of the operands' types ({expected}), got ({got})"
+            return
+        shapes = [list(ir.RankedTensorType(type_).shape) for type_ in operands]
+        if any(shape != shapes[0] for shape in shapes):
+            yield f"expected arrays of one shape, got ({', '.join(map(str, operands))})"
+        elif not 0 <= self.dimension < len(shapes[0]):
+            yield f"attribute 'dimension': expected a dimension of {operands[0]}, got {self.dimension}"
+        elif self.chunk < 1:
+            yield f"attribute 'chunk': expected a positive number, got {self.chunk}"
+        else:
+            yield from self._region_problems(operands)
+
+    def _region_problems(self, operands: list[ir.Type]) -> Iterator[str]:
+        scalars = [str(ir.RankedTensorType.get([], ir.RankedTensorType(type_).element_type)) for type_ in operands]
+        blocks = self.operation.regions[0].blocks
+        if len(blocks) != 1:
+            yield f"expected a region of one block, got {len(blocks)}"
+            return
+        got = [str(argument.type) for argument in blocks[0].arguments]
+        if got != [*scalars, *scalars]:
+            yield f"expected region arguments ({', '.join([*scalars, *scalars])}), got ({', '.join(got)})"
+            return
+        operations = list(blocks[0].operations)
+        if not operations or operations[-1].operation.name != _RETURN:
+            yield f"expected the region to end with {_RETURN}"
+            return
+        returned = [str(value.type) for value in operations[-1].operation.operands]
+        if returned != scalars:
+            yield f"expected {_RETURN} of ({', '.join(scalars)}), got ({', '.join(returned)})"
