@@ -18,7 +18,9 @@ class ScanOp(DeclaredOp):
     The region takes an element of each array, or what elements before are combined to, then one of each of what
     follows, and returns their combination. It is associative; it need not be commutative or have an identity. A scan in
     ``reverse`` starts from the last element, which is then the first that the region takes. It starts anew after every
-    ``chunk`` elements along the dimension, counted from where it starts.
+    ``chunk`` elements along the dimension, counted from where it starts; or, if there are twice as many operands as
+    results, it then goes on from what the others hold: for each chunk but the first, in the order of memory, what all
+    before it are combined to.
 
     ```mlir
     %sums = "xgpu.scan"(%x) ({
@@ -45,27 +47,32 @@ class ScanOp(DeclaredOp):
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """The arrays are of one shape, which has the dimension; the region takes two elements of each."""
-        operands = [value.type for value in self.operation.operands]
-        results = [value.type for value in self.operation.results]
-        if not operands:
-            yield "expected at least 1 operands, got 0"
+        operands = [ir.RankedTensorType(value.type) for value in self.operation.operands]
+        results = [ir.RankedTensorType(value.type) for value in self.operation.results]
+        inputs, starts = operands[: len(results)], operands[len(results) :]
+        if not results:
+            yield "expected at least 1 results, got 0"
             return
-        if operands != results:
-            expected, got = (", ".join(map(str, types)) for types in (operands, results))
-            yield f"expected results of the operands' types ({expected}), got ({got})"
-            return
-        shapes = [list(ir.RankedTensorType(type_).shape) for type_ in operands]
-        if any(shape != shapes[0] for shape in shapes):
-            yield f"expected arrays of one shape, got ({', '.join(map(str, operands))})"
-        elif not 0 <= self.dimension < len(shapes[0]):
-            yield f"attribute 'dimension': expected a dimension of {operands[0]}, got {self.dimension}"
+        shape, rank = list(results[0].shape), results[0].rank
+        if inputs != results:
+            expected, got = (", ".join(map(str, types)) for types in (inputs, results))
+            yield f"expected results of the first operands' types ({expected}), got ({got})"
+        elif any(list(type_.shape) != shape for type_ in results):
+            yield f"expected arrays of one shape, got ({', '.join(map(str, inputs))})"
+        elif not 0 <= self.dimension < rank:
+            yield f"attribute 'dimension': expected a dimension of {results[0]}, got {self.dimension}"
         elif self.chunk < 1:
             yield f"attribute 'chunk': expected a positive number, got {self.chunk}"
         else:
-            yield from self._region_problems(operands)
+            shape[self.dimension] = -(-shape[self.dimension] // self.chunk) - 1
+            expected_starts = [ir.RankedTensorType.get(shape, type_.element_type) for type_ in results if min(shape) >= 0]
+            if starts and starts != expected_starts:
+                expected, got = (", ".join(map(str, types)) for types in (expected_starts, starts))
+                yield f"expected what chunks go on from to be ({expected}), got ({got})"
+            yield from self._region_problems(results)
 
-    def _region_problems(self, operands: list[ir.Type]) -> Iterator[str]:
-        scalars = [str(ir.RankedTensorType.get([], ir.RankedTensorType(type_).element_type)) for type_ in operands]
+    def _region_problems(self, arrays: list[ir.RankedTensorType]) -> Iterator[str]:
+        scalars = [str(ir.RankedTensorType.get([], type_.element_type)) for type_ in arrays]
         blocks = self.operation.regions[0].blocks
         if len(blocks) != 1:
             yield f"expected a region of one block, got {len(blocks)}"

@@ -38,6 +38,22 @@ class Part:
     there: ir.Value | None = None
 
 
+class _Prologue:
+    """The functions of ``values``, which may be the same more than once, at one index."""
+
+    def __init__(self, fusion: Fusion, name: str, values: Sequence[ir.Value]):
+        self._values = values
+        self._read = list(dict.fromkeys(values))
+        parts = partition(fusion.body, self._read)
+        self.functions = SubgraphFunctions(f"{fusion.name}__{name}", parts, list(fusion.body.arguments))
+
+    def emit_call(self, inputs: Values, indices: Values) -> Values:
+        types = self.functions.result_types(self.functions.partition.subgraphs[0])
+        scalars = PureCallOp.build(self.functions.names[0], [*inputs, *indices], types)
+        found = dict(zip(self._read, scalars, strict=True))
+        return [found[value] for value in self._values]
+
+
 class Scans:
     """The heroes of a fusion, what they read and what is made of them."""
 
@@ -45,9 +61,10 @@ class Scans:
         self.fusion = fusion
         self.heroes = fusion.heroes
         self.shape = ScanShape.of(self.heroes[0])
-        self._read = list(dict.fromkeys(value for hero in self.heroes for value in hero.operands))
-        parts = partition(fusion.body, self._read)
-        self._prologue = SubgraphFunctions(f"{fusion.name}__prologue", parts, list(fusion.body.arguments))
+        inputs = [value for hero in self.heroes for value in list(hero.operands)[: len(hero.results)]]
+        starts = [value for hero in self.heroes for value in list(hero.operands)[len(hero.results) :]]
+        self._prologue = _Prologue(fusion, "prologue", inputs)
+        self._starts = _Prologue(fusion, "starts", starts) if starts else None
 
     @property
     def results(self) -> list[ir.Value]:
@@ -83,7 +100,9 @@ class Scans:
 
     def emit_functions(self) -> None:
         """Write the functions that the entry function calls."""
-        self._prologue.emit()
+        self._prologue.functions.emit()
+        if self._starts is not None:
+            self._starts.functions.emit()
         for number, hero in enumerate(self.heroes):
             types = [scalar_type(element_dtype(value.type)) for value in hero.results]
             type_ = ir.FunctionType.get([*types, *types], types)
@@ -98,10 +117,12 @@ class Scans:
 
     def emit_elements(self, inputs: Values, indices: Values) -> Values:
         """Return what the heroes read at ``indices``, in the order of the accumulators."""
-        types = self._prologue.result_types(self._prologue.partition.subgraphs[0])
-        scalars = PureCallOp.build(self._prologue.names[0], [*inputs, *indices], types)
-        values = dict(zip(self._read, scalars, strict=True))
-        return [values[value] for hero in self.heroes for value in hero.operands]
+        return self._prologue.emit_call(inputs, indices)
+
+    def emit_starts(self, inputs: Values, indices: Values) -> Values:
+        """Return the accumulators that a chunk goes on from, given where these are."""
+        assert self._starts is not None
+        return self._starts.emit_call(inputs, indices)
 
     def emit_stores(self, inputs: Values, indices: Values, accumulators: Values, outputs: Values) -> Values:
         """Store what the epilogues make of the heroes' results at ``indices``; return the outputs."""
@@ -192,7 +213,7 @@ class ScanEmitter:
     ) -> tuple[list[list[Sequence[ir.Value]]], Values, Values]:
         """Scan a thread's elements, by step and then by element of a vector, in the order of memory.
 
-        ``carry`` is what all tiles before are combined to, for each column. Returns the scans, the carry for the next
+        ``carry`` is what all tiles and chunks before are combined to, for each column. Returns the scans, the carry for the next
         tile if there are several, and the tiles in shared memory.
         """
         raise NotImplementedError
@@ -204,25 +225,41 @@ class ScanEmitter:
 
     def _emit_tiles(self, inputs: Values, position: Values, outputs: Values) -> Values:
         """Emit the loop over the tiles and return the outputs."""
-        shared, tiles = self.emit_shared(), self.tiling.tiles
+        shared, tiles, start = self.emit_shared(), self.tiling.tiles, self._emit_start(inputs, position)
         if tiles == 1:
             first = [*position, constant(ir.IndexType.get(), 0)]
-            return self._emit_tile(inputs, first, outputs, None, shared)[0]
+            return self._emit_tile(inputs, first, outputs, start, shared)[0]
         dims = self.tiling.places().dims
-        carried = [*outputs, *self.scans.emit_nothing() * self.columns, *shared]
+        numbers = self.scans.emit_nothing() * self.columns if start is None else start.values
+        carried = [*outputs, *numbers, *shared]
         loop = LoopOp.build(IndexingMap(dims, (Interval(0, tiles - 1),), ()), position, carried)
         with ir.InsertionPoint(loop.body):
             (tile,) = loop.symbol_arguments
             values = loop.carried_arguments
             end = len(carried) - len(shared)
-            is_later = compare_integers("uge", tile, constant(ir.IndexType.get(), 1))
-            carry = Part(tuple(values[len(outputs) : end]), is_later)
-            stored, carried, shared = self._emit_tile(
+            there = compare_integers("uge", tile, constant(ir.IndexType.get(), 1))
+            if start is not None and start.there is not None:
+                there = ir.arith.ori(there, start.there)
+            carry = Part(tuple(values[len(outputs) : end]), there)
+            stored, numbers, shared = self._emit_tile(
                 inputs, [*position, tile], values[: len(outputs)], carry, values[end:]
             )
-            YieldOp.build([*stored, *carried, *shared])
+            YieldOp.build([*stored, *numbers, *shared])
         results: Values = list(loop.operation.results)
         return results[: len(outputs)]
+
+    def _emit_start(self, inputs: Values, position: Values) -> Part | None:
+        """Return what a thread's chunk goes on from, for each column; the first chunk goes on from nothing."""
+        if not self.tiling.shape.goes_on:
+            return None
+        places, elements = self.tiling.start_places(), self.tiling.start_elements()
+        numbers = _clamped(apply_map(places, position), places, elements)
+        loop = LoopOp.build(elements, numbers, self.scans.emit_nothing() * self.columns)
+        with ir.InsertionPoint(loop.body):
+            read = self.scans.emit_starts(inputs, loop.result_arguments)
+            YieldOp.build([*loop.carried_arguments[len(read) :], *read])
+        is_later = at_least(self.tiling.chunk, 1, position, places.dims)
+        return Part(tuple(loop.operation.results), is_later)
 
     def _emit_tile(
         self, inputs: Values, position: Values, outputs: Values, carry: Part | None, shared: Values
@@ -242,10 +279,7 @@ class ScanEmitter:
         count, vector, steps = len(self.scans.results), self.tiling.vector, self.tiling.steps
         outer = LoopOp.build(anywhere, position, self.scans.emit_nothing() * vector * steps)
         with ir.InsertionPoint(outer.body):
-            numbers = [
-                _at_most(number, expr.interval(places.dims, places.symbols), interval)
-                for number, expr, interval in zip(outer.result_arguments, places.results, elements.dims, strict=True)
-            ]
+            numbers = _clamped(outer.result_arguments, places, elements)
             inner = LoopOp.build(elements, numbers, outer.carried_arguments)
             with ir.InsertionPoint(inner.body):
                 read = self.scans.emit_elements(inputs, inner.result_arguments)
@@ -268,11 +302,14 @@ class ScanEmitter:
         return emit_nest(covering, (1, 1), position, carried, body)[:count]
 
 
-def _at_most(number: ir.Value, found: Interval, allowed: Interval) -> ir.Value:
-    """Return a number, or the largest that is allowed if it is larger."""
-    if found.upper <= allowed.upper:
-        return number
-    return ir.arith.minui(number, constant(ir.IndexType.get(), allowed.upper))
+def _clamped(numbers: Values, places: IndexingMap, elements: IndexingMap) -> Values:
+    """Return the results of ``places``, or the largest that ``elements`` takes where they are larger."""
+    found = []
+    for number, expr, allowed in zip(numbers, places.results, elements.dims, strict=True):
+        is_inside = expr.interval(places.dims, places.symbols).upper <= allowed.upper
+        largest = None if is_inside else constant(ir.IndexType.get(), allowed.upper)
+        found.append(number if largest is None else ir.arith.minui(number, largest))
+    return found
 
 
 def _by_step(values: Values, count: int, vector: int) -> list[list[Values]]:

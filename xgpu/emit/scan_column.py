@@ -55,8 +55,8 @@ class ColumnScanEmitter(ScanEmitter):
             [scans.emit_join(start, Part(value)) for start, value in zip(starts, step, strict=True)] for step in scanned
         ]
         values: list[list[Sequence[ir.Value]]] = [[part.values for part in step if part is not None] for step in joined]
-        after = [] if carry is None else [value for part in ends if part is not None for value in part.values]
-        return values, after, shared
+        after = [value for part in ends if part is not None for value in part.values]
+        return values, after if self.tiling.tiles > 1 else [], shared
 
     def _emit_row_lanes(
         self, position: Values, carries: Sequence[Part | None], own: Sequence[Sequence[ir.Value]], tiles: Values

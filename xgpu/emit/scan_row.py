@@ -62,7 +62,7 @@ class RowScanEmitter(ScanEmitter):
             joined = [scans.emit_join(start, Part(value)) for value in vector]
             step: list[Sequence[ir.Value]] = [part.values for part in joined if part is not None]
             scanned.append(step[::-1] if is_reverse else step)
-        if carry is None:
+        if self.tiling.tiles == 1:
             return scanned, [], shared
         after = scans.emit_join(carry, whole_)
         assert after is not None

@@ -70,6 +70,29 @@ class ScanTiling:
         raise NotImplementedError
 
     @property
+    def chunk(self) -> AffineExpr:
+        """The number of a thread's chunk, from where the scan starts."""
+        raise NotImplementedError
+
+    def start_places(self) -> IndexingMap:
+        """Return (thread, block) -> which of the vectors that ``start_elements`` knows; any for the first chunk."""
+        raise NotImplementedError
+
+    def start_elements(self) -> IndexingMap:
+        """Return (the numbers of a vector)[column] -> indices of what chunks go on from."""
+        raise NotImplementedError
+
+    @property
+    def _chunk_before(self) -> AffineExpr:
+        """The number of the chunk before a thread's, of the last but one for the first."""
+        count = self.shape.chunks - 1
+        return (self.chunk + (count - 1)) % count
+
+    def _start_index(self, chunk: AffineExpr) -> AffineExpr:
+        """Return where along the dimension is what comes after a chunk of this number."""
+        return self.shape.chunks - 2 - chunk if self.shape.reverse else chunk
+
+    @property
     def threads(self) -> Groups:
         """A group of threads for each unit."""
         return Groups(self.lanes * self.row_lanes, self.groups, self.units)
@@ -130,9 +153,26 @@ class RowScanTiling(ScanTiling):
         threads, vectors = self.threads, self.shape.chunk // self.vector
         turn = (symbol(0) * threads.warps + threads.lane // self.width) * self.steps + symbol(1)
         vector = turn * self.width + threads.lane % self.width
-        row, chunk = threads.unit // self.shape.chunks, threads.unit % self.shape.chunks
         inside = [(threads.unit, whole(self.units)), (vector, whole(vectors))]
-        return threads.map((self.tiles, self.steps), [row, chunk * vectors + vector], inside)
+        return threads.map((self.tiles, self.steps), [self._row, self.chunk * vectors + vector], inside)
+
+    @property
+    def _row(self) -> AffineExpr:
+        return self.threads.unit // self.shape.chunks
+
+    @property
+    def chunk(self) -> AffineExpr:
+        """A row's chunks are neighbours."""
+        return self.threads.unit % self.shape.chunks
+
+    def start_places(self) -> IndexingMap:
+        """Return (thread, block) -> row and chunk before."""
+        return self.threads.map((), [self._row, self._chunk_before], [])
+
+    def start_elements(self) -> IndexingMap:
+        """Return (row, chunk)[0] -> indices."""
+        indices = self.shape.indices(dim(0), self._start_index(dim(1)), constant(0))
+        return IndexingMap((whole(self.shape.outer), whole(self.shape.chunks - 1)), (whole(1),), indices)
 
     def elements(self) -> IndexingMap:
         """Return (row, vector)[element] -> indices; elements of a vector are always in the order of memory."""
@@ -193,11 +233,33 @@ class ColumnScanTiling(ScanTiling):
         """Return (thread, block)[tile, step] -> outer number, position along the scan, vector of columns."""
         threads, shape = self.threads, self.shape
         position = (symbol(0) * self.row_lanes + threads.lane // self.lanes) * self.steps + symbol(1)
-        vector = threads.unit % self.stretches * self.lanes + threads.lane % self.lanes
-        around = threads.unit // self.stretches
-        numbers = [around // shape.chunks, around % shape.chunks * shape.chunk + position, vector]
+        numbers = [self._outer, self.chunk * shape.chunk + position, self._columns]
         inside = [(threads.unit, whole(self.units)), (position, whole(shape.chunk))]
         return threads.map((self.tiles, self.steps), numbers, inside)
+
+    @property
+    def _outer(self) -> AffineExpr:
+        return self.threads.unit // self.stretches // self.shape.chunks
+
+    @property
+    def _columns(self) -> AffineExpr:
+        return self.threads.unit % self.stretches * self.lanes + self.threads.lane % self.lanes
+
+    @property
+    def chunk(self) -> AffineExpr:
+        """The stretches of all columns are neighbours, then chunks are."""
+        return self.threads.unit // self.stretches % self.shape.chunks
+
+    def start_places(self) -> IndexingMap:
+        """Return (thread, block) -> outer number, chunk before, vector of columns."""
+        return self.threads.map((), [self._outer, self._chunk_before, self._columns], [])
+
+    def start_elements(self) -> IndexingMap:
+        """Return (outer number, chunk, vector of columns)[column] -> indices."""
+        shape = self.shape
+        indices = shape.indices(dim(0), self._start_index(dim(1)), dim(2) * self.vector + symbol(0))
+        dims = (whole(shape.outer), whole(shape.chunks - 1), whole(shape.inner // self.vector))
+        return IndexingMap(dims, (whole(self.vector),), indices)
 
     def elements(self) -> IndexingMap:
         """Return (outer number, position, vector of columns)[element] -> indices."""

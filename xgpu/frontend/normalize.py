@@ -15,6 +15,7 @@ from xgpu.frontend.inline_calls import inline_calls
 from xgpu.frontend.meshes import FULL_TO_SHARD, SHARD_TO_FULL, resolve_meshes
 from xgpu.frontend.mhlo import replace, rewrite_mhlo
 from xgpu.frontend.narrow_floats import widen_narrow_floats
+from xgpu.frontend.recursive_scans import find_recursive_scans
 from xgpu.frontend.resources import read_resources
 from xgpu.frontend.scan_op import SCAN
 from xgpu.frontend.scans import rewrite_chlo_scans, rewrite_prefix_windows
@@ -80,6 +81,7 @@ def normalize(module: ir.Module) -> None:
     _check_operations(module)
     inline_calls(module)
     expand_operations(module)
+    find_recursive_scans(module)
     rewrite_prefix_windows(module)
     if split_complex_constants(module):
         _run_passes(module, "func.func(stablehlo-complex-math-expander)")

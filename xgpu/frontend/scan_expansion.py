@@ -4,7 +4,18 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.frontend.scan_op import binary_function, combine_elements, identity_of
-from xgpu.frontend.stablehlo_builder import Value, element_of, fill_region, hlo, inline_block, reshape, shape_of, tensor
+from xgpu.frontend.stablehlo_builder import (
+    Value,
+    broadcast,
+    element_of,
+    fill_region,
+    hlo,
+    inline_block,
+    reshape,
+    shape_of,
+    splat,
+    tensor,
+)
 
 
 def expand_scan(op: ir.Operation) -> list[Value]:
@@ -16,10 +27,11 @@ def expand_scan(op: ir.Operation) -> list[Value]:
     dimension = ir.IntegerAttr(op.attributes["dimension"]).value
     is_reverse = ir.BoolAttr(op.attributes["reverse"]).value
     chunk = ir.IntegerAttr(op.attributes["chunk"]).value
-    values, block = list(op.operands), op.regions[0].blocks[0]
+    values, block = list(op.operands)[: len(op.results)], op.regions[0].blocks[0]
     shape = shape_of(values[0])
     if 0 in shape:
         return values
+    starts = [_of_elements(value, op, dimension, is_reverse, chunk) for value in list(op.operands)[len(values) :]]
     if is_reverse:
         values = [hlo.reverse(value, [dimension]) for value in values]
     size, chunk = shape[dimension], min(chunk, shape[dimension])
@@ -30,7 +42,28 @@ def expand_scan(op: ir.Operation) -> list[Value]:
     values = _scan([reshape(value, apart) for value in values], dimension + 1, block)
     lengthened = [*shape[:dimension], whole, *shape[dimension + 1 :]]
     values = [_part(reshape(value, lengthened), dimension, 0, size) for value in values]
-    return [hlo.reverse(value, [dimension]) for value in values] if is_reverse else values
+    if is_reverse:
+        values = [hlo.reverse(value, [dimension]) for value in values]
+    if not starts:
+        return values
+    position = hlo.iota(tensor(shape, "i64"), dimension)
+    edge = splat(size - chunk - 1 if is_reverse else chunk, tensor(shape, "i64"))
+    is_later = hlo.compare(position, edge, hlo.ComparisonDirectionAttr.get("LE" if is_reverse else "GE"))
+    combined = combine_elements(block, [*starts, *values])
+    return [hlo.select(is_later, *pair) for pair in zip(combined, values, strict=True)]
+
+
+def _of_elements(starts: Value, op: ir.Operation, dimension: int, is_reverse: bool, chunk: int) -> Value:
+    """Return for each element what its chunk goes on from, any number for those of the first."""
+    shape, count = shape_of(op.results[0]), shape_of(starts)[dimension] + 1
+    rank, whole = len(shape), count * chunk
+    edge = _part(starts, dimension, *((count - 2, count - 1) if is_reverse else (0, 1)))
+    shifted = hlo.concatenate([starts, edge] if is_reverse else [edge, starts], dimension)
+    apart = [*shape[:dimension], count, chunk, *shape[dimension + 1 :]]
+    wide = broadcast(shifted, apart, [i for i in range(rank + 1) if i != dimension + 1])
+    wide = reshape(wide, [*shape[:dimension], whole, *shape[dimension + 1 :]])
+    first = whole - shape[dimension] if is_reverse else 0
+    return _part(wide, dimension, first, first + shape[dimension])
 
 
 def _lengthened(value: Value, dimension: int, size: int) -> Value:

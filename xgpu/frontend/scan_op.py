@@ -10,7 +10,7 @@ from xgpu.frontend.stablehlo_builder import Value, element_of, fill_region, hlo,
 SCAN = "xgpu.scan"
 """The operation's name: StableHLO has none for it, so it is one of our own from the ``stablehlo`` level on."""
 
-_ELEMENTWISE = frozenset(
+ELEMENTWISE = frozenset(
     f"stablehlo.{name}"
     for name in """abs add and atan2 cbrt ceil clamp compare complex convert cosine divide exponential
     exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt
@@ -30,19 +30,24 @@ def build_scan(
     reverse: bool,
     combine: Callable[[list[Value]], Sequence[Value]],
     chunk: int | None = None,
+    starts: Sequence[Value] = (),
 ) -> list[Value]:
     """Return the inclusive scans of arrays of one shape along a dimension.
 
     ``combine`` emits the region, given scalars of what comes before and then of each element. A scan starts anew after
-    every ``chunk`` elements, never if that is left out.
+    every ``chunk`` elements, never if that is left out, or goes on from ``starts``.
+    Of single elements and of none the scans are the arrays.
     """
+    shape = shape_of(inputs[0])
+    if 0 in shape or shape[dimension] == 1:
+        return list(inputs)
     attributes: dict[str, ir.Attribute] = {
         "dimension": _i64(dimension),
         "reverse": ir.BoolAttr.get(reverse),
-        "chunk": _i64(chunk or max(1, shape_of(inputs[0])[dimension])),
+        "chunk": _i64(chunk or shape[dimension]),
     }
     types = [value.type for value in inputs]
-    op = ir.Operation.create(SCAN, results=types, operands=list(inputs), attributes=attributes, regions=1)
+    op = ir.Operation.create(SCAN, results=types, operands=[*inputs, *starts], attributes=attributes, regions=1)
     scalars = [tensor([], element_of(value)) for value in inputs]
     fill_region(op, [*scalars, *scalars], combine)
     return list(op.results)
@@ -53,7 +58,7 @@ def is_elementwise(block: ir.Block) -> bool:
     *body, terminator = (op.operation for op in block.operations)
     local = {*block.arguments, *(result for op in body for result in op.results)}
     return local.issuperset(terminator.operands) and all(
-        uniform(op) is not None or (op.name in _ELEMENTWISE and local.issuperset(op.operands)) for op in body
+        uniform(op) is not None or (op.name in ELEMENTWISE and local.issuperset(op.operands)) for op in body
     )
 
 

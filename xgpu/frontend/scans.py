@@ -81,7 +81,7 @@ def _scan_of_chlo(op: ir.Operation, count: int) -> list[Value]:
         # The element comes first in this region, and what is carried second.
         return combine_elements(block, [*values[count:], *values[:count]])[:count]
 
-    if not shape[axis]:
+    if 0 in shape:
         return [*inputs, *starts]
     scanned = build_scan(inputs, axis, is_reverse, combine)
     others = [i for i in range(len(shape)) if i != axis]
@@ -132,7 +132,7 @@ class _Prefix:
         if any(_numbers(op, name, len(shape)) != one for name in names):
             return None
         along = [i for i in range(len(shape)) if (windows[i], low[i], high[i]) != (1, 0, 0)]
-        if len(along) != 1 or not shape[along[0]] or windows[along[0]] == 1:
+        if len(along) != 1 or 0 in shape or windows[along[0]] == 1:
             return None
         (i,) = along
         for is_reverse, before in ((False, low[i]), (True, high[i])):

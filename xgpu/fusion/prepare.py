@@ -12,6 +12,7 @@ from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.split_reductions import split_reductions
+from xgpu.fusion.split_scans import rewrite_scans
 from xgpu.fusion.whole_slices import simplify_whole_slices
 from xgpu.options import Options
 
@@ -25,6 +26,7 @@ REWRITES: tuple[Rewrite, ...] = (
     leave_epilogues,
     flatten_concatenations,
     rewrite_scatters,
+    rewrite_scans,
     rewrite_reductions,
     order_reductions,
     split_reductions,

@@ -44,7 +44,7 @@ def reduce_window(op: ir.Operation) -> tuple[Access, ...]:
 
 
 def scan(op: ir.Operation) -> tuple[Access, ...]:
-    """The operands, with a symbol for how many elements back from the result's own, in its chunk."""
+    """The arrays, with a symbol for how many elements back from the result's own, in its chunk; what that goes on from."""
     shape, dimension, chunk = shape_of(op.results[0]), integer(op, "dimension"), integer(op, "chunk")
     size, is_reverse = shape[dimension], bool(ir.BoolAttr(op.attributes["reverse"]).value)
     chunk = min(chunk, size)
@@ -54,7 +54,16 @@ def scan(op: ir.Operation) -> tuple[Access, ...]:
     place = position % chunk if chunk < size else position
     inside = (place - symbol(0), Interval(0, chunk - 1))
     map_ = IndexingMap(ranges(shape), ranges((chunk,)), tuple(results), (inside,))
-    return tuple(Access(i, map_) for i in range(len(op.operands)))
+    count = len(op.results)
+    read = [Access(i, map_) for i in range(count)]
+    if len(op.operands) > count:
+        starts = shape_of(op.operands[count])[dimension]
+        number = position // chunk - 1
+        indices = [dim(i) for i in range(len(shape))]
+        indices[dimension] = starts - 1 - number if is_reverse else number
+        later = IndexingMap(ranges(shape), (), tuple(indices), ((number, Interval(0, starts - 1)),))
+        read += [Access(i, later) for i in range(count, 2 * count)]
+    return tuple(read)
 
 
 def _inputs_and_inits(op: ir.Operation, map_: IndexingMap) -> tuple[Access, ...]:
