@@ -65,9 +65,10 @@ class ScanOp(DeclaredOp):
             yield f"attribute 'chunk': expected a positive number, got {self.chunk}"
         else:
             shape[self.dimension] = -(-shape[self.dimension] // self.chunk) - 1
-            expected_starts = [ir.RankedTensorType.get(shape, type_.element_type) for type_ in results if min(shape) >= 0]
-            if starts and starts != expected_starts:
-                expected, got = (", ".join(map(str, types)) for types in (expected_starts, starts))
+            shape[self.dimension] = max(0, shape[self.dimension])
+            given = [ir.RankedTensorType.get(shape, type_.element_type) for type_ in results]
+            if starts and starts != given:
+                expected, got = (", ".join(map(str, types)) for types in (given, starts))
                 yield f"expected what chunks go on from to be ({expected}), got ({got})"
             yield from self._region_problems(results)
 

@@ -7,8 +7,8 @@ from xgpu import ir
 from xgpu.dialects.attributes import MAP, SYMBOL, map_of
 from xgpu.dialects.base import ANY, BOOL, INDEX, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import YIELD, XgpuDialect, terminator_problems
-from xgpu.dialects.scan import ScanOp
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
+from xgpu.dialects.scan import ScanOp
 from xgpu.dialects.threads import THREAD_OPS
 from xgpu.indexing.indexing_map import IndexingMap
 

@@ -1,4 +1,4 @@
-"""Scans: sums, products, extremes and any combiner of all elements up to each, from part of a warp to several kernels."""
+"""Scans: sums, products, extremes, any combiner of all elements up to each, for part of a warp to several kernels."""
 
 from collections.abc import Callable, Iterator
 from typing import Any

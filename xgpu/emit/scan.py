@@ -8,7 +8,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
@@ -26,6 +25,7 @@ from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.partition.subgraphs import partition
+
 
 @dataclass(frozen=True)
 class Part:
@@ -64,7 +64,7 @@ class Scans:
         inputs = [value for hero in self.heroes for value in list(hero.operands)[: len(hero.results)]]
         starts = [value for hero in self.heroes for value in list(hero.operands)[len(hero.results) :]]
         self._prologue = _Prologue(fusion, "prologue", inputs)
-        self._starts = _Prologue(fusion, "starts", starts) if starts else None
+        self._starts = _Prologue(fusion, "starts", starts) if self.shape.goes_on else None
 
     @property
     def results(self) -> list[ir.Value]:
@@ -178,7 +178,7 @@ def at_least(expr: AffineExpr, least: int, position: Values, dims: Sequence[Inte
 class ScanEmitter:
     """Base of the emitters of scans: the loop over tiles, what a thread reads of each, and what it stores."""
 
-    NAME: ClassVar[str]
+    NAME: str
 
     def __init__(self, fusion: Fusion, tiling: Callable[..., ScanTiling]):
         self.fusion = fusion
@@ -213,8 +213,8 @@ class ScanEmitter:
     ) -> tuple[list[list[Sequence[ir.Value]]], Values, Values]:
         """Scan a thread's elements, by step and then by element of a vector, in the order of memory.
 
-        ``carry`` is what all tiles and chunks before are combined to, for each column. Returns the scans, the carry for the next
-        tile if there are several, and the tiles in shared memory.
+        ``carry`` is what all tiles and chunks before are combined to, for each column. Returns the scans, the carry for
+        the next tile if there are several, and the tiles in shared memory.
         """
         raise NotImplementedError
 
@@ -295,7 +295,8 @@ class ScanEmitter:
 
         def body(indices: Values, carried: Values) -> Values:
             tensors, values = carried[:count], carried[count:]
-            return [*self.scans.emit_stores(inputs, indices, values[:heroes], tensors), *values[heroes:], *values[:heroes]]
+            stored = self.scans.emit_stores(inputs, indices, values[:heroes], tensors)
+            return [*stored, *values[heroes:], *values[:heroes]]
 
         carried = [*outputs, *(value for step in scanned for element in step for value in element)]
         covering = of_one_tile(self.tiling.places().compose(self.tiling.elements()))

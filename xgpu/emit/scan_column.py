@@ -11,9 +11,9 @@ from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map, extract, insert
+from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.scan import Part, ScanEmitter, at_least
 from xgpu.emit.scan_tiling import ColumnScanTiling
-from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.indexing.indexing_map import IndexingMap
 
 

@@ -214,8 +214,9 @@ class ColumnScanTiling(ScanTiling):
         ):
             row_lanes *= 2
         steps = min(most, -(-shape.chunk // row_lanes))
-        groups = groups_per_block(lanes * row_lanes, units, target)
-        while groups > 1 and lanes * row_lanes * groups > WARP and lanes * row_lanes * groups * bytes_of_lane > MOST_TILE_BYTES:
+        group = lanes * row_lanes
+        groups = groups_per_block(group, units, target)
+        while groups > 1 and group * groups > WARP and group * groups * bytes_of_lane > MOST_TILE_BYTES:
             groups //= 2
         return cls(shape, vector, lanes, row_lanes, groups, steps, -(-shape.chunk // (row_lanes * steps)))
 
@@ -276,13 +277,12 @@ class ColumnScanTiling(ScanTiling):
 
     def tile_writing(self) -> IndexingMap:
         """Return (thread, block)[column] -> where in the tile a thread's is: lanes are neighbours."""
-        threads = self.threads
-        address = (threads.number * self.vector + symbol(0)) * threads.size + threads.lane
-        return threads.map((self.vector,), [address], [])
+        address = symbol(0) * self.threads.threads + self.threads.thread
+        return self.threads.map((self.vector,), [address], [])
 
     def tile_reading(self) -> IndexingMap:
         """Return (thread, block)[row lane, column] -> where in the tile that of a row lane of its column is."""
         threads = self.threads
-        address = (threads.number * self.vector + symbol(1)) * threads.size
-        address = address + symbol(0) * self.lanes + threads.lane % self.lanes
+        row_lane = threads.number * self.row_lanes + symbol(0)
+        address = symbol(1) * threads.threads + row_lane * self.lanes + threads.lane % self.lanes
         return threads.map((self.row_lanes, self.vector), [address], [])

@@ -55,8 +55,8 @@ def normalize(module: ir.Module) -> None:
     Afterwards the module holds one function, ``@main``, of StableHLO operations on arrays of known shape: calls and
     composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
     expanded, tuples and sharding gone. Complex constants are made of real ones, and exponentials, logarithms and square
-    roots of complex numbers of real functions. What combines all elements up to each is a scan, `xgpu.scan`. Arithmetic on floats of 8 and 4 bits is done in wider ones, and so are
-    sums of f16 and bf16 by reductions and scans.
+    roots of complex numbers of real functions. What combines all elements up to each is a scan, `xgpu.scan`. Arithmetic
+    on floats of 8 and 4 bits is done in wider ones, and so are sums of f16 and bf16 by reductions and scans.
 
     Raises InvalidInput if there is no entry function, and Unsupported, with the operation, its type and the user's
     source line, for what xgpu cannot represent: dynamic shapes, tokens, unknown operations, and recursion. Arrays that
@@ -67,7 +67,9 @@ def normalize(module: ir.Module) -> None:
     resolve_meshes(module)
     apply_entry_layouts(module, main_of(module))
     rewrite_mhlo(module)
-    _run_passes(module, "symbol-dce")
+    if not _has_operations(module, (SCAN,)):
+        # The pass refuses regions of operations that MLIR does not know; functions beside these are checked, then go.
+        _run_passes(module, "symbol-dce")
     if _has_operations(module, ("mhlo.",)):
         _run_passes(module, "hlo-legalize-to-stablehlo")
     # Before the first step that reads a constant, and again below, as CHLO's functions bring new ones.

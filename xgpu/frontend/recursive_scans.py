@@ -13,6 +13,7 @@ JAX's would not be met by a module that has imported it before, nor in text.)
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xgpu import ir
 from xgpu.frontend.scan_op import ELEMENTWISE, build_scan, uniform
@@ -49,14 +50,15 @@ def find_recursive_scans(module: ir.Module) -> None:
                 continue
             inner |= found[-1].inner
     made: list[tuple[_Written, Mapping[Value, Value]]] = []
+    replaced: dict[Value, Value] = {}
     # A scan of several arrays is also that of those among them that need no others.
     for each in sorted(found, key=lambda written: -len(written.arrays)):
         scans = next((scans for other, scans in made if other.has(each) and other.is_before(each, order)), None)
         if scans is None and each.is_before(each, order):
-            scans = each.emit(order)
+            scans = each.emit(order, replaced)
             made.append((each, scans))
         if scans is not None:
-            each.use(scans[each.arrays[0]])
+            replaced[each.value] = each.use(scans[each.arrays[0]])
     _erase_unused([each.value for each in found], order)
 
 
@@ -65,7 +67,7 @@ def _erase_unused(values: Sequence[Value], order: Mapping[ir.Operation, int]) ->
     pending, makers = list(values), set[ir.Operation]()
     while pending:
         op = _maker(pending.pop())
-        if op is not None and op not in makers and (op.name in ELEMENTWISE or op.name in _MOVING):
+        if op is not None and op in order and op not in makers and (op.name in ELEMENTWISE or op.name in _MOVING):
             makers.add(op)
             pending += op.operands
     for op in sorted(makers, key=lambda op: -order[op]):
@@ -134,7 +136,7 @@ def _is_zero(value: Value) -> bool:
     op = _maker(value)
     if op is not None and op.name == "stablehlo.complex":
         return all(_is_zero(operand) for operand in op.operands)
-    number = None if op is None else uniform(op)
+    number: Any = None if op is None else uniform(op)
     return number is not None and not number.value
 
 
@@ -353,7 +355,7 @@ class _Written:
         """Whether the other scan is one of those of these arrays, which the same region makes in the same block."""
         own = dict(zip(self.arrays, self.region, strict=True))
         return self._block == other._block and all(
-            own.get(array) == value for array, value in zip(other.arrays, other.region, strict=True)
+            array in own and own[array] == value for array, value in zip(other.arrays, other.region, strict=True)
         )
 
     @property
@@ -377,15 +379,18 @@ class _Written:
         """Whether all arrays are reversed along the dimension, and only that."""
         return all(_is_reversed(array, self.dimension) for array in self.arrays)
 
-    def emit(self, order: Mapping[ir.Operation, int]) -> dict[Value, Value]:
-        """Emit the scan of the arrays, of those before they are reversed if they are; return the scans by array."""
-        last, maker = self._last(order), _maker(self.value)
-        assert maker is not None
+    def emit(self, order: Mapping[ir.Operation, int], replaced: Mapping[Value, Value]) -> dict[Value, Value]:
+        """Emit the scan of the arrays, of those before they are reversed if they are; return the scans by array.
+
+        ``replaced`` has what has been put in place of results so far.
+        """
+        last, result = self._last(order), _maker(self.value)
+        assert result is not None
         place = ir.InsertionPoint.at_block_begin(self._block) if last is None else ir.InsertionPoint.after(last)
-        arrays: Sequence[Value] = self.arrays
+        arrays = [replaced.get(array, array) for array in self.arrays]
         if self.is_reversed:
-            arrays = [array.owner.operation.operands[0] for array in arrays]
-        with maker.location, place:
+            arrays = [maker.operands[0] for array in self.arrays if (maker := _maker(array)) is not None]
+        with result.location, place:
             scans = build_scan(arrays, self.dimension, self.is_reversed, self._emit_region)
         return dict(zip(self.arrays, scans, strict=True))
 
@@ -410,8 +415,8 @@ class _Written:
                 values[value] = ir.Operation.create(op.name, types, operands, _attributes(op)).results[0]
         return [values[value] for value in self.region]
 
-    def use(self, scan: Value) -> None:
-        """Have what uses the result use ``scan``, which is not reversed where the arrays are."""
+    def use(self, scan: Value) -> Value:
+        """Have what uses the result use ``scan``, which is not reversed where the arrays are; return what it uses."""
         maker = _maker(self.value)
         assert maker is not None
         with maker.location, ir.InsertionPoint(maker):
@@ -426,6 +431,7 @@ class _Written:
             with maker.location, ir.InsertionPoint(maker):
                 scan = hlo.reverse(scan, [self.dimension])
         self.value.replace_all_uses_with(scan)
+        return scan
 
 
 def _is_reversed(value: Value, dimension: int) -> bool:

@@ -103,9 +103,10 @@ def _windows(value: Value, dimension: int, block: ir.Block, function: str) -> Va
     """Return the windows of all elements up to each."""
     shape = shape_of(value)
     size = shape[dimension]
-    pairs = [number for i in range(len(shape)) for number in ((size - 1, 0) if i == dimension else (0, 0))]
     integer = ir.IntegerType.get_signless(64)
-    padding = ir.DenseElementsAttr.get([ir.IntegerAttr.get(integer, each) for each in pairs], tensor([len(shape), 2], integer))
+    before = [size - 1 if i == dimension else 0 for i in range(len(shape))]
+    numbers = [ir.IntegerAttr.get(integer, number) for low in before for number in (low, 0)]
+    padding = ir.DenseElementsAttr.get(numbers, tensor([len(shape), 2], integer))
     lengths = [size if i == dimension else 1 for i in range(len(shape))]
     start = identity_of(function, element_of(value))
     op = hlo.ReduceWindowOp([value.type], [value], [start], lengths, padding=padding).operation

@@ -1,4 +1,4 @@
-"""The scan that every prefix sum and the like becomes, ``xgpu.scan``: how it is built, and its region on whole arrays."""
+"""The scan that prefix sums and the like become, ``xgpu.scan``: how it is built, and its region on whole arrays."""
 
 from collections.abc import Callable, Sequence
 

@@ -32,7 +32,7 @@ def rewrite_chlo_scans(module: ir.Module) -> None:
 
 
 def rewrite_prefix_windows(module: ir.Module) -> None:
-    """Rewrite, in place, each `stablehlo.reduce_window` whose windows all start at the first element or end at the last.
+    """Rewrite each `stablehlo.reduce_window` whose windows all start at the first element, or end at the last.
 
     Such are the sums of all elements up to each, with or without itself, from either end. Where the region is not
     elementwise, or the arrays' types are not its own, the operation stays.

@@ -1,7 +1,7 @@
 """Programs of the ``stablehlo`` level as XLA takes them.
 
-They are without the operations that only xgpu knows, scans among them, and without those of which XLA's compiler for the CPU aborts:
-concatenations of numbers that share a byte.
+They are without the operations that only xgpu knows, scans among them, and without those of which XLA's compiler for
+the CPU aborts: concatenations of numbers that share a byte.
 """
 
 import io

@@ -70,6 +70,7 @@ def _widening(op: ir.Operation) -> Widening | None:
 
 
 def byte_of(type_: ir.Type) -> ir.Type | None:
+    """Return the 8-bit type for integers of 2 and 4 bits, None for other types."""
     if not isinstance(type_, ir.IntegerType) or type_.width not in (2, 4):
         return None
     return ir.IntegerType.get_unsigned(8) if type_.is_unsigned else ir.IntegerType.get_signless(8)

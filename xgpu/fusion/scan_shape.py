@@ -28,7 +28,7 @@ class ScanShape:
         """Return the shape of an `xgpu.scan`."""
         shape, dimension = shape_of(op.operands[0]), integer(op, "dimension")
         chunk = max(1, min(integer(op, "chunk"), shape[dimension]))
-        goes_on = len(op.operands) > len(op.results)
+        goes_on = len(op.operands) > len(op.results) and chunk < shape[dimension]
         return cls(shape, dimension, bool(ir.BoolAttr(op.attributes["reverse"]).value), chunk, goes_on)
 
     @property

@@ -7,16 +7,16 @@ phases of Sengupta and others, "Scan primitives for GPU computing".)
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.device import Device
+from xgpu.dialects.attributes import LEFT
 from xgpu.frontend.mhlo import replace
 from xgpu.frontend.narrow_floats import Widening
-from xgpu.frontend.scan_op import SCAN, binary_function, build_scan, combine_elements, identity_of, is_elementwise
+from xgpu.frontend.scan_op import SCAN, binary_function, build_scan, identity_of, is_elementwise
 from xgpu.frontend.stablehlo_builder import (
     Value,
-    broadcast,
     element_of,
     fill_region,
     hlo,
@@ -29,7 +29,7 @@ from xgpu.frontend.stablehlo_builder import (
 from xgpu.fusion.heroes import is_packed
 from xgpu.fusion.reduction_regions import region_names
 from xgpu.fusion.reduction_rewrites import ARITHMETIC, NO_COMPUTATION, ORDERING, byte_of
-from xgpu.fusion.regions import planned_blocks
+from xgpu.fusion.regions import maker, planned_blocks
 from xgpu.fusion.scan_shape import ScanShape
 from xgpu.options import Options
 
@@ -45,15 +45,27 @@ LINE = 16
 """Columns that a block scans as a rule, 64 bytes of f32."""
 
 
+type _Combine = Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]
+
+
 def rewrite_scans(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Widen packed integers, and split the scans of ``main`` that need it for ``target``, and again what that leaves."""
+    """Widen packed integers, and split the scans of ``main`` that need it for ``target``, and again what that leaves.
+
+    Scans of packed numbers that cannot be widened are left to XLA: threads would write parts of one byte.
+    """
     pending = _scans(main)[::-1]
     while pending:
         op = pending.pop()
         with op.location, ir.InsertionPoint(op):
-            if is_packed(op.results[0]):
-                if region_names(op) - NO_COMPUTATION <= ARITHMETIC or region_names(op) - NO_COMPUTATION <= ORDERING:
+            if any(map(is_packed, op.results)):
+                names = region_names(op) - NO_COMPUTATION
+                if names <= ARITHMETIC or names <= ORDERING:
                     Widening(byte_of).widen(op)
+            if any(map(is_packed, op.results)):
+                op.attributes[LEFT] = ir.StringAttr.get(
+                    "elements that share a byte, of which threads would write parts"
+                )
+                continue
             chunk = _chunk(op, target)
             if chunk is not None:
                 pending += _split(op, chunk)
@@ -90,7 +102,7 @@ def _split(op: ir.Operation, chunk: int) -> list[ir.Operation]:
 
     ends = build_scan(totals, shape.dimension, shape.reverse, region)
     replace(op, build_scan(list(op.operands), shape.dimension, shape.reverse, region, chunk, ends))
-    return [ends[0].owner.operation] if chunks > 2 else []
+    return [maker(ends[0])] if chunks > 2 else []
 
 
 def _totals(op: ir.Operation, shape: ScanShape, chunk: int, count: int) -> list[Value]:
@@ -119,7 +131,8 @@ def _totals(op: ir.Operation, shape: ScanShape, chunk: int, count: int) -> list[
     return _reduced([is_element, *parts], inits, shape, combine)[1:]
 
 
-def _reduced(parts: Sequence[Value], inits: Sequence[Value], shape: ScanShape, combine) -> list[Value]:
+def _reduced(parts: Sequence[Value], inits: Sequence[Value], shape: ScanShape, combine: _Combine) -> list[Value]:
+    """Return what the chunks of ``parts`` are combined to; ``combine`` takes what is before in the scan first."""
     dimension = shape.dimension + 1
     sizes = [size for i, size in enumerate(shape_of(parts[0])) if i != dimension]
     types = [tensor(sizes, element_of(part)) for part in parts]

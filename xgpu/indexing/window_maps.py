@@ -1,4 +1,4 @@
-"""What the operations read that combine many elements into one: reductions, windows, scans, dot products, convolutions."""
+"""What the operations read that combine many elements: reductions, windows, scans, dot products, convolutions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -44,7 +44,7 @@ def reduce_window(op: ir.Operation) -> tuple[Access, ...]:
 
 
 def scan(op: ir.Operation) -> tuple[Access, ...]:
-    """The arrays, with a symbol for how many elements back from the result's own, in its chunk; what that goes on from."""
+    """The arrays, with a symbol for how many elements before the result's own, then what its chunk goes on from."""
     shape, dimension, chunk = shape_of(op.results[0]), integer(op, "dimension"), integer(op, "chunk")
     size, is_reverse = shape[dimension], bool(ir.BoolAttr(op.attributes["reverse"]).value)
     chunk = min(chunk, size)
