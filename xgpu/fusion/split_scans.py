@@ -83,7 +83,7 @@ def _chunk(op: ir.Operation, target: Device) -> int | None:
         return None
     columns = min(shape.inner, LINE)
     blocks = shape.outer * -(-shape.inner // LINE)
-    if shape.size * columns * (1 - 2 * blocks / target.sm_count) <= ALONE:
+    if shape.size * columns * (1 - blocks / target.sm_count) <= ALONE:
         return None
     wanted = BLOCKS_PER_MULTIPROCESSOR * target.sm_count / blocks
     length = max(SHORTEST_CHUNK / columns, min(LONGEST_CHUNK / columns, shape.size / wanted))
