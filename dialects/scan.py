@@ -66,14 +66,14 @@ class ScanOp(DeclaredOp):
         else:
             shape[self.dimension] = -(-shape[self.dimension] // self.chunk) - 1
             shape[self.dimension] = max(0, shape[self.dimension])
-            given = [ir.RankedTensorType.get(shape, type_.element_type) for type_ in results]
+            given = [ir.RankedTensorType.get(shape, type_.element_type, loc=self.operation.location) for type_ in results]
             if starts and starts != given:
                 expected, got = (", ".join(map(str, types)) for types in (given, starts))
                 yield f"expected what chunks go on from to be ({expected}), got ({got})"
             yield from self._region_problems(results)
 
     def _region_problems(self, arrays: list[ir.RankedTensorType]) -> Iterator[str]:
-        scalars = [str(ir.RankedTensorType.get([], type_.element_type)) for type_ in arrays]
+        scalars = [f"tensor<{type_.element_type}>" for type_ in arrays]
         blocks = self.operation.regions[0].blocks
         if len(blocks) != 1:
             yield f"expected a region of one block, got {len(blocks)}"

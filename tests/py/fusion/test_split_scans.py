@@ -63,3 +63,12 @@ def test_packed_elements_that_cannot_be_widened_are_left():
     }"""
     compiled = xgpu.compile(text)
     assert "xgpu.left" in compiled.ir("fusions")
+
+
+@pytest.mark.parametrize("level", ["stablehlo", "fusions", "emitted"])
+def test_compilation_goes_on_from_text(level):
+    direct = xgpu.compile(lambda x: lax.cumsum(x, 0, reverse=True), "s32[40000]")
+    x = direct.random_inputs(seed=0)
+    again = xgpu.compile(direct.ir(level))
+    assert [kernel.grid for kernel in again.kernels] == [kernel.grid for kernel in direct.kernels]
+    np.testing.assert_array_equal(again.run(*x)[0], np.cumsum(x[0][::-1], dtype=np.int32)[::-1])
