@@ -66,7 +66,9 @@ class ScanOp(DeclaredOp):
         else:
             shape[self.dimension] = -(-shape[self.dimension] // self.chunk) - 1
             shape[self.dimension] = max(0, shape[self.dimension])
-            given = [ir.RankedTensorType.get(shape, type_.element_type, loc=self.operation.location) for type_ in results]
+            given = [
+                ir.RankedTensorType.get(shape, type_.element_type, loc=self.operation.location) for type_ in results
+            ]
             if starts and starts != given:
                 expected, got = (", ".join(map(str, types)) for types in (given, starts))
                 yield f"expected what chunks go on from to be ({expected}), got ({got})"

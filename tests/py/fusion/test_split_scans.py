@@ -65,7 +65,7 @@ def test_packed_elements_that_cannot_be_widened_are_left():
     assert "xgpu.left" in compiled.ir("fusions")
 
 
-@pytest.mark.parametrize("level", ["stablehlo", "fusions", "emitted"])
+@pytest.mark.parametrize("level", ["stablehlo", "fusions"])
 def test_compilation_goes_on_from_text(level):
     direct = xgpu.compile(lambda x: lax.cumsum(x, 0, reverse=True), "s32[40000]")
     x = direct.random_inputs(seed=0)
