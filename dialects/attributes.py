@@ -95,6 +95,13 @@ INTEGER = AttributeKind(
     lambda attribute: int_of(attribute),
 )
 
+BOOLEAN = AttributeKind(
+    "true or false",
+    lambda attribute: isinstance(attribute, ir.BoolAttr),
+    lambda value: ir.BoolAttr.get(value),
+    lambda attribute: ir.BoolAttr(attribute).value,
+)
+
 
 def int_array(values: tuple[int, ...]) -> ir.Attribute:
     """Return ``array<i64: values>``."""

@@ -128,6 +128,42 @@ class ShuffleReduceOp(DeclaredOp):
 
 @ir.register_operation(XgpuDialect)
 @declare
+class ShuffleOp(DeclaredOp):
+    """Gives each lane of a warp the values of the lane that it names.
+
+    All 32 lanes of the warp execute it, or none. Of the lane's number only the lowest five bits count.
+
+    ```mlir
+    %1 = "xgpu.shuffle"(%lane, %0) : (index, f32) -> f32
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.shuffle"
+    OPERANDS = (
+        Values("lane", INDEX, "The number of the lane whose values this lane gets."),
+        Values("values", SCALAR, "This lane's values.", variadic=True),
+    )
+    RESULTS = (Values("taken", SCALAR, "The other lane's values.", variadic=True),)
+    lane: ir.Value
+    values: list[ir.Value]
+
+    @classmethod
+    def build(cls, lane: ir.Value, values: Sequence[ir.Value], loc: ir.Location | None = None) -> list[ir.Value]:
+        """Create the operation and return the other lane's values."""
+        return list(cls.create([lane, *values], [value.type for value in values], loc=loc).operation.results)
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """There are values, and the types of operands and results agree."""
+        values = [str(value.type) for value in self.values]
+        results = [str(value.type) for value in self.operation.results]
+        if not values:
+            yield "expected at least 2 operands, got 1"
+        elif values != results:
+            yield f"expected results of the values' types ({', '.join(values)}), got ({', '.join(results)})"
+
+
+@ir.register_operation(XgpuDialect)
+@declare
 class PredicatedExtractOp(DeclaredOp):
     """Reads an element of a tensor where a condition holds; gives the fallback, and reads nothing, where it does not.
 
@@ -314,6 +350,7 @@ THREAD_OPS: tuple[type[DeclaredOp], ...] = (
     AllocateSharedOp,
     SyncThreadsOp,
     ShuffleReduceOp,
+    ShuffleOp,
     PredicatedExtractOp,
     PredicatedInsertOp,
     AtomicRmwOp,

@@ -8,6 +8,7 @@ from xgpu.dialects.attributes import MAP, SYMBOL, map_of
 from xgpu.dialects.base import ANY, BOOL, INDEX, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import YIELD, XgpuDialect, terminator_problems
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
+from xgpu.dialects.scan import ScanOp
 from xgpu.dialects.threads import THREAD_OPS
 from xgpu.indexing.indexing_map import IndexingMap
 
@@ -234,6 +235,7 @@ class PureCallOp(DeclaredOp):
 
 _OPS: tuple[type[DeclaredOp], ...] = (
     *(ApplyIndexingOp, InDomainOp, LoopOp, YieldOp, PureCallOp),
+    ScanOp,
     *FUNCTION_OPS,
     *THREAD_OPS,
 )

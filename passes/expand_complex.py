@@ -16,6 +16,7 @@ _STRUCTURAL = frozenset(
     (
         *("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"),
         *("func.call", "func.return", "xgpu.loop", "xgpu.yield", "xgpu.pure_call", "xgpu.shuffle_reduce"),
+        "xgpu.shuffle",
     )
 )
 """Operations that hand values on, whatever their types."""

@@ -12,16 +12,23 @@ HOST_BARRIER = "xgpu_host_barrier"
 """``void()``: returns when all threads of the block have called it."""
 HOST_SHUFFLE = "xgpu_host_shuffle_xor"
 """``i32(i32 value, i32 distance)``: returns the value of the warp's thread whose number differs by ``distance``."""
+HOST_SHUFFLE_FROM = "xgpu_host_shuffle_idx"
+"""``i32(i32 value, i32 lane)``: returns the value of the warp's thread of this number."""
 _HOST_FUNCTIONS = {
-    "gpu.barrier": (HOST_BARRIER, "!llvm.func<void ()>"),
-    "gpu.shuffle": (HOST_SHUFFLE, "!llvm.func<i32 (i32, i32)>"),
+    HOST_BARRIER: "!llvm.func<void ()>",
+    HOST_SHUFFLE: "!llvm.func<i32 (i32, i32)>",
+    HOST_SHUFFLE_FROM: "!llvm.func<i32 (i32, i32)>",
 }
+_SHUFFLES = {"xor": (HOST_SHUFFLE, "bfly"), "idx": (HOST_SHUFFLE_FROM, "idx")}
+"""The modes of shuffles: what the host's function and the GPU's instruction are called."""
 
 
 def declare_host_functions(module: ir.Module) -> None:
     """Declare the driver's functions that the barriers and shuffles of ``module`` will call."""
-    for operation, (name, type_) in _HOST_FUNCTIONS.items():
-        if walk(module.operation, operation):
+    called = {HOST_BARRIER} if walk(module.operation, "gpu.barrier") else set()
+    called |= {_SHUFFLES[mode][0] for op in walk(module.operation, "gpu.shuffle") if (mode := _mode(op)) in _SHUFFLES}
+    for name, type_ in _HOST_FUNCTIONS.items():
+        if name in called:
             with ir.InsertionPoint.at_block_begin(module.body):
                 ir.Operation.create(
                     "llvm.func",
@@ -56,22 +63,27 @@ def _barrier(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     return []
 
 
+def _mode(op: ir.Operation) -> str:
+    """Return the mode of a `gpu.shuffle`: which lane a lane's second operand names."""
+    return str(op.attributes["mode"]).split("<", 1)[1].removesuffix(">").split()[-1]
+
+
 def _shuffle(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
-    """A butterfly over all lanes of the warp; whether the other lane is valid is not asked."""
-    value, distance = list(op.operands)[:2]
-    mode = str(op.attributes["mode"])
-    if "xor" not in mode or value.type != b.i32 or next(iter(op.results[1].uses), None) is not None:
-        refuse("lower-to-llvm", op, "expected the value of a shuffle of i32 by xor")
+    """A shuffle of all lanes of the warp; whether the other lane is valid is not asked."""
+    value, by = list(op.operands)[:2]
+    if _mode(op) not in _SHUFFLES or value.type != b.i32 or next(iter(op.results[1].uses), None) is not None:
+        refuse("lower-to-llvm", op, "expected the value of a shuffle of i32 by xor or idx")
+    host, kind = _SHUFFLES[_mode(op)]
     if b.target == "host":
-        (shuffled,) = _call(HOST_SHUFFLE, [value, distance], [b.i32])
+        (shuffled,) = _call(host, [value, by], [b.i32])
     else:
         # Bits that a lane's number keeps (none), and the largest number: the whole warp.
         clamp = b.constant(WARP_SIZE - 1, b.i32)
         shuffled = ir.Operation.create(
             "nvvm.shfl.sync",
             results=[b.i32],
-            operands=[b.constant(-1, b.i32), value, distance, clamp],
-            attributes={"kind": ir.Attribute.parse("#nvvm.shfl_kind<bfly>")},
+            operands=[b.constant(-1, b.i32), value, by, clamp],
+            attributes={"kind": ir.Attribute.parse(f"#nvvm.shfl_kind<{kind}>")},
         ).results[0]
     return [shuffled, b.constant(1, b.i1)]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.threads import WARP_SIZE, ShuffleReduceOp
+from xgpu.dialects.threads import WARP_SIZE, ShuffleOp, ShuffleReduceOp
 from xgpu.passes import arith_builder as b
 from xgpu.passes.base import Pass, function_name, functions, walk
 from xgpu.passes.refusals import refuse
@@ -17,7 +17,7 @@ _PIECE_BITS = 32
 
 @dataclass(frozen=True)
 class LowerShuffles(Pass):
-    """Writes `xgpu.shuffle_reduce` as shuffles of 32 bits, `gpu.shuffle`, and the body of the combiner.
+    """Writes `xgpu.shuffle_reduce` and `xgpu.shuffle` as shuffles of 32 bits, `gpu.shuffle`, and combiners' bodies.
 
     A value of less than 32 bits is shuffled as the low bits of an i32, a wider one in pieces. A combiner that is too
     large to be copied is called. What no one uses is not shuffled, and combiners that nothing refers to any more go
@@ -42,6 +42,9 @@ class LowerShuffles(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Lower every shuffle of ``module``."""
+        for op in reversed(walk(module.operation, ShuffleOp.OPERATION_NAME)):
+            with ir.InsertionPoint(op), op.location:
+                self._lower_plain(cast(ShuffleOp, op.opview))
         shuffles = walk(module.operation, ShuffleReduceOp.OPERATION_NAME)
         if not shuffles:
             return
@@ -54,11 +57,25 @@ class LowerShuffles(Pass):
                 op.erase()
         _erase_unused(module, combiners)
 
+    def _lower_plain(self, shuffle: ShuffleOp) -> None:
+        op = shuffle.operation
+        self._check(op, shuffle.values)
+        lane = ir.arith.index_cast(b.integer_type(_PIECE_BITS), shuffle.lane)
+        values = []
+        for value, result in zip(shuffle.values, op.results, strict=True):
+            is_used = next(iter(result.uses), None) is not None
+            values.append(_shuffle(value, "idx", lane) if is_used else value)
+        replace_op(op, values)
+
+    def _check(self, op: ir.Operation, values: Sequence[ir.Value]) -> None:
+        if any(isinstance(value.type, ir.ComplexType) for value in values):
+            refuse(self.NAME, op, "expected integers and floats; run expand-complex first")
+
     def _lower(self, shuffle: ShuffleReduceOp, combiners: dict[str, ir.Operation]) -> None:
         op, combiner = shuffle.operation, combiners[shuffle.combiner]
-        if any(isinstance(value.type, ir.ComplexType) for value in shuffle.values):
-            refuse(self.NAME, op, "expected integers and floats; run expand-complex first")
-        arguments = [*shuffle.values, *(_shuffle(value, shuffle.distance) for value in shuffle.values)]
+        self._check(op, shuffle.values)
+        by = create_integer(shuffle.distance, b.integer_type(_PIECE_BITS))
+        arguments = [*shuffle.values, *(_shuffle(value, "xor", by) for value in shuffle.values)]
         blocks = combiner.regions[0].blocks
         if len(blocks) == 1 and count_ops(combiner, self.max_ops) <= self.max_ops:
             copy = combiner.clone(ip=False)
@@ -70,16 +87,16 @@ class LowerShuffles(Pass):
         replace_op(op, values)
 
 
-def _shuffle(value: ir.Value, distance: int) -> ir.Value:
-    """Return the value of the lane whose number differs by ``distance``."""
+def _shuffle(value: ir.Value, mode: str, by: ir.Value) -> ir.Value:
+    """Return the value of the lane whose number differs by ``by``, mode ``xor``, or is that, mode ``idx``."""
     type_ = value.type
     bits = type_.width
     code = b.bitcast(value, b.integer_type(bits))
     if bits <= _PIECE_BITS:
-        code = b.truncate(_shuffle_piece(b.extend(code, _PIECE_BITS), distance), bits)
+        code = b.truncate(_shuffle_piece(b.extend(code, _PIECE_BITS), mode, by), bits)
     else:
         pieces = [
-            _shuffle_piece(b.truncate(b.shift_right(code, at), _PIECE_BITS), distance)
+            _shuffle_piece(b.truncate(b.shift_right(code, at), _PIECE_BITS), mode, by)
             for at in range(0, bits, _PIECE_BITS)
         ]
         code = b.extend(pieces[0], bits)
@@ -88,13 +105,12 @@ def _shuffle(value: ir.Value, distance: int) -> ir.Value:
     return b.bitcast(code, type_)
 
 
-def _shuffle_piece(piece: ir.Value, distance: int) -> ir.Value:
-    by, width = create_integer(distance, piece.type), create_integer(WARP_SIZE, piece.type)
+def _shuffle_piece(piece: ir.Value, mode: str, by: ir.Value) -> ir.Value:
     made = ir.Operation.create(
         "gpu.shuffle",
         results=[piece.type, b.integer_type(1)],
-        operands=[piece, by, width],
-        attributes={"mode": ir.Attribute.parse("#gpu.shuffle_mode<xor>")},
+        operands=[piece, by, create_integer(WARP_SIZE, piece.type)],
+        attributes={"mode": ir.Attribute.parse(f"#gpu.shuffle_mode<{mode}>")},
     )
     return made.results[0]
 

@@ -31,7 +31,7 @@ class LowerToLlvm(Pass):
     Needs lower-scf and lower-tensors to have run. ``index`` becomes the integer type of ``xgpu.index_bits``. On the
     GPU, thread and block numbers are special registers. For the host they are six more i32 parameters of the kernel
     (thread x, y, z, block x, y, z), every pointer is in address space 0, and barriers and shuffles are calls of
-    ``@xgpu_host_barrier`` and ``@xgpu_host_shuffle_xor``.
+    ``@xgpu_host_barrier``, ``@xgpu_host_shuffle_xor`` and ``@xgpu_host_shuffle_idx``.
 
     ```mlir
     func.func @k(%p: !llvm.ptr<1>) attributes {xgpu.kernel, xgpu.index_bits = 32 : i64} {

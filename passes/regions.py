@@ -6,13 +6,13 @@ The C++ side does the work: an operation is cloned whole, and the operations of 
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.dialects.threads import ShuffleReduceOp, SyncThreadsOp
+from xgpu.dialects.threads import ShuffleOp, ShuffleReduceOp, SyncThreadsOp
 
 UNROLL = "xgpu.unroll"
 """Discardable attribute of a loop: ``"none"`` keeps it rolled, ``"full"`` asks LLVM to unroll it."""
 
 
-_COLLECTIVE = frozenset((SyncThreadsOp.OPERATION_NAME, ShuffleReduceOp.OPERATION_NAME))
+_COLLECTIVE = frozenset(op.OPERATION_NAME for op in (SyncThreadsOp, ShuffleReduceOp, ShuffleOp))
 
 
 def waits_for_threads(op: ir.Operation) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 import xgpu
 from xgpu.errors import XgpuError
@@ -55,6 +56,7 @@ def _benchmarks() -> list[Benchmark]:
         Benchmark("pad f32", lambda x: jnp.pad(x, ((1, 1), (4, 4))), ((square, f32),)),
         Benchmark("bf16 to f32", lambda x: x.astype(f32), ((square, bf16),)),
         *[benchmark for dtype in (f32, bf16) for benchmark in _reductions(dtype)],
+        *[benchmark for dtype in (f32, bf16) for benchmark in _scans(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _rows(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _transposes(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _joins(dtype)],
@@ -111,6 +113,40 @@ def _reductions(dtype: Any) -> list[Benchmark]:
         ("sum of a transposed array", lambda x: jnp.sum(x.T, 0), square),
     ]
     return [Benchmark(f"{what} {name}", function, ((shape, dtype),)) for what, function, shape in cases]
+
+
+def _scans(dtype: Any) -> list[Benchmark]:
+    """Sums up to each element along rows, columns and everything, and linear recurrences."""
+    name = "f32" if dtype == jnp.float32 else "bf16"
+
+    def sums(axis: int, reverse: bool = False) -> Callable[[jax.Array], jax.Array]:
+        return lambda x: lax.cumsum(x, axis, reverse=reverse)
+
+    def recurrence(a: jax.Array, b: jax.Array) -> jax.Array:
+        def combine(left: Any, right: Any) -> Any:
+            return left[0] * right[0], right[0] * left[1] + right[1]
+
+        return lax.associative_scan(combine, (jnp.tanh(a), b), axis=1)[1]
+
+    cases: list[tuple[str, Callable[..., Any], tuple[int, ...]]] = [
+        ("row scan", sums(1), (16384, 16384)),
+        ("row scan, 4096", sums(1), (4096, 4096)),
+        ("row scan, odd, reverse", sums(1, reverse=True), (4095, 4097)),
+        ("row scan, 100", sums(1), (1 << 18, 100)),
+        ("column scan", sums(0), (16384, 16384)),
+        ("column scan, 4096", sums(0), (4096, 4096)),
+        ("column scan, 2048, reverse", sums(0, reverse=True), (2048, 2048)),
+        ("column scan, 8", sums(0), (1 << 21, 8)),
+        *((f"scan, 2^{power}", sums(0), (1 << power,)) for power in (16, 20, 24, 28)),
+        ("row maximum scan", lambda x: lax.cummax(x, 1), (4096, 4096)),
+        ("row logsumexp scan", lambda x: lax.cumlogsumexp(x, 1), (4096, 4096)),
+    ]
+    scans = [Benchmark(f"{what} {name}", function, ((shape, dtype),)) for what, function, shape in cases]
+    shapes = ((16, 2048, 1024), (1, 1 << 22), (64, 1 << 16))
+    return scans + [
+        Benchmark(f"recurrence {'x'.join(map(str, shape))} {name}", recurrence, ((shape, dtype),) * 2)
+        for shape in shapes
+    ]
 
 
 def _rows(dtype: Any) -> list[Benchmark]:

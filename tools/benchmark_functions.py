@@ -48,6 +48,11 @@ def cases() -> dict[str, Case]:
     return {**library(), **written()}
 
 
+def _ready(values: Any) -> Any:
+    """Wait for arrays to be computed, and return them."""
+    return jax.block_until_ready(values)  # type: ignore[no-untyped-call]
+
+
 def _arguments(specs: Sequence[str]) -> list[Any]:
     drawn: list[Any] = []
     generator = np.random.default_rng(0)
@@ -58,7 +63,7 @@ def _arguments(specs: Sequence[str]) -> list[Any]:
         dtype, shape = parse_spec(spec)
         numbers = generator.integers(0, 1000, shape) if dtype.is_integer else generator.standard_normal(shape)
         drawn.append(jax.numpy.asarray(numbers, dtype.numpy))
-    return jax.block_until_ready(drawn)
+    return _ready(drawn)
 
 
 def measure(name: str, seconds: float) -> Measurement:
@@ -67,11 +72,11 @@ def measure(name: str, seconds: float) -> Measurement:
     arguments = _arguments(specs)
     theirs, ours = jax.jit(function), xgpu.jit(function)
     start = time.perf_counter()
-    expected = jax.block_until_ready(theirs(*arguments))
+    expected = _ready(theirs(*arguments))
     middle = time.perf_counter()
-    found = jax.block_until_ready(ours(*arguments))
+    found = _ready(ours(*arguments))
     end = time.perf_counter()
-    best = {theirs: math.inf, ours: math.inf}
+    best: dict[Callable[..., Any], float] = {theirs: math.inf, ours: math.inf}
     for _ in range(5):
         for each in best:
             best[each] = min(best[each], _time(each, arguments, seconds / 5))
@@ -81,12 +86,12 @@ def measure(name: str, seconds: float) -> Measurement:
 def _time(function: Callable[..., Any], arguments: Sequence[Any], seconds: float) -> float:
     """Return the seconds of a call, of as many as fit: they are queued, as a training loop queues its steps."""
     start = time.perf_counter()
-    jax.block_until_ready(function(*arguments))
+    _ready(function(*arguments))
     count = max(1, min(200, int(seconds / (time.perf_counter() - start))))
     start = time.perf_counter()
     for _ in range(count):
         result = function(*arguments)
-    jax.block_until_ready(result)
+    _ready(result)
     return (time.perf_counter() - start) / count
 
 

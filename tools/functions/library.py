@@ -130,7 +130,14 @@ def _random() -> dict[str, Case]:
     shape = (1024, 1024)
     names = """normal uniform bernoulli gumbel exponential laplace logistic rademacher truncated_normal cauchy rayleigh
     weibull_min maxwell pareto ball bits""".split()
-    extra = {"weibull_min": (1.0, 2.0), "pareto": (3.0,), "rayleigh": (1.0,), "ball": (3,), "bernoulli": (0.3,)}
+    extra = {
+        "truncated_normal": (-2.0, 2.0),
+        "weibull_min": (1.0, 2.0),
+        "pareto": (3.0,),
+        "rayleigh": (1.0,),
+        "ball": (3,),
+        "bernoulli": (0.3,),
+    }
     cases: dict[str, Case] = {}
     for name in names:
         parameters = extra.get(name, ())

@@ -259,7 +259,8 @@ def _runge_kutta(x: Any) -> Any:
 
 
 def _conjugate(a: Any, b: Any) -> Any:
-    return jax.scipy.sparse.linalg.cg(lambda x: a @ (a.T @ x) + 100 * x, b, maxiter=20)[0]
+    solved = jax.scipy.sparse.linalg.cg(lambda x: a @ (a.T @ x) + 100 * x, b, maxiter=20)  # type: ignore[no-untyped-call]
+    return solved[0]
 
 
 def _bilinear(image: Any, places: Any) -> Any:

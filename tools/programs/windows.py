@@ -65,17 +65,6 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "several-operands": (_several, ("f32[9,7]", "s32[9,7]")),
     "of-a-computed-operand": (lambda x: _max_pool(jnp.exp(x) * 2, 2, 1, "SAME") - x, ("f32[1,6,7,2]",)),
     "of-a-window": (lambda x: _max_pool(_average_pool(x), 2, 1, "VALID"), ("f32[1,9,7,2]",)),
-    "cumsum": (lambda x: jnp.cumsum(x, 1), ("f32[5,67]",)),
-    "cumsum-reversed": (lambda x: lax.cumsum(x, 0, reverse=True), ("s32[67,5]",)),
-    "cumsum-of-several": (
-        lambda x: (jnp.cumsum(x * 2, 0)[::-1], jnp.cumsum(x), jnp.sum(jnp.cumsum(x, 1), 1)),
-        ("f32[7,9]",),
-    ),
-    "cumsum-bf16": (lambda x: jnp.cumsum(x, 0), ("bf16[33]",)),
-    "cumsum-empty": (lambda x: jnp.cumsum(x, 1), ("f32[3,0]",)),
-    "cumprod": (lambda x: lax.cumprod(x, 0), ("f32[33]",)),
-    "cummax": (lambda x: lax.cummax(x, 1), ("bf16[5,67]",)),
-    "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, 1), ("f32[5,33]",)),
     "gradient-of-max-pool": (
         jax.grad(lambda x: jnp.sum(_max_pool(x, 3, 2, "SAME") ** 2)),
         ("f32[2,9,11,3]",),

@@ -10,6 +10,8 @@ from xgpu.emit.loop import LoopEmitter
 from xgpu.emit.reduce_column import ColumnReductionEmitter
 from xgpu.emit.reduce_row import RowReductionEmitter
 from xgpu.emit.rows import RowsEmitter
+from xgpu.emit.scan_column import ColumnScanEmitter
+from xgpu.emit.scan_row import RowScanEmitter
 from xgpu.emit.scatter import OrderedScatterEmitter, ScatterEmitter
 from xgpu.emit.scatter_sorted import SortedScatterEmitter
 from xgpu.emit.transpose import TransposeEmitter
@@ -32,6 +34,8 @@ EMITTERS: dict[str, type[Emitter]] = {
         RowReductionEmitter,
         RowsEmitter,
         ColumnReductionEmitter,
+        RowScanEmitter,
+        ColumnScanEmitter,
     )
 }
 """Every emitter by name."""

@@ -7,6 +7,7 @@ a function such as exp is rounded twice, to f16 and to its type, and a reduction
 from collections.abc import Callable, Iterable
 
 from xgpu import ir
+from xgpu.frontend.scan_op import SCAN
 
 WiderType = Callable[[ir.Type], ir.Type | None]
 """Returns the element type to compute with instead of one, or None if that will do."""
@@ -34,7 +35,8 @@ def widen_narrow_floats(module: ir.Module) -> bool:
 
     def visit(view: ir.Operation) -> ir.WalkResult:
         op = view.operation
-        if op.name.startswith("stablehlo.") and op.name not in _AS_IT_IS and widening.is_needed(op):
+        is_arithmetic = op.name == SCAN or (op.name.startswith("stablehlo.") and op.name not in _AS_IT_IS)
+        if is_arithmetic and widening.is_needed(op):
             found.append(op)
         return ir.WalkResult.ADVANCE
 

@@ -7,7 +7,6 @@ from math import prod
 from xgpu import ir
 from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
 from xgpu.errors import InvalidInput, Unsupported
-from xgpu.frontend.associative_scan import expand_associative_scans
 from xgpu.frontend.chlo import KEPT_FUNCTIONS, TOP_K, legalize_chlo
 from xgpu.frontend.complex_constants import split_complex_constants
 from xgpu.frontend.empty_values import replace_empty_values
@@ -17,7 +16,10 @@ from xgpu.frontend.inline_calls import inline_calls
 from xgpu.frontend.meshes import FULL_TO_SHARD, SHARD_TO_FULL, resolve_meshes
 from xgpu.frontend.mhlo import replace, rewrite_mhlo
 from xgpu.frontend.narrow_floats import widen_narrow_floats
+from xgpu.frontend.recursive_scans import find_recursive_scans
 from xgpu.frontend.resources import read_resources
+from xgpu.frontend.scan_op import SCAN
+from xgpu.frontend.scans import rewrite_chlo_scans, rewrite_prefix_windows
 from xgpu.frontend.source_location import name_of, source_of, unsupported
 from xgpu.frontend.wide_sums import widen_sums
 
@@ -54,8 +56,9 @@ def normalize(module: ir.Module) -> None:
     Afterwards the module holds one function, ``@main``, of StableHLO operations on arrays of known shape: calls and
     composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
     expanded, tuples and sharding gone. Complex constants are made of real ones, and exponentials, logarithms and square
-    roots of complex numbers of real functions. Arithmetic on floats of 8 and 4 bits is done in wider ones, and so are
-    sums of f16 and bf16 by reductions. Values without elements are constants.
+    roots of complex numbers of real functions. What combines all elements up to each is a scan, `xgpu.scan`. Arithmetic
+    on floats of 8 and 4 bits is done in wider ones, and so are sums of f16 and bf16 by reductions and scans. Values
+    without elements are constants.
 
     Raises InvalidInput if there is no entry function, and Unsupported, with the operation, its type and the user's
     source line, for what xgpu cannot represent: dynamic shapes, tokens, unknown operations, and recursion. Arrays that
@@ -66,12 +69,14 @@ def normalize(module: ir.Module) -> None:
     resolve_meshes(module)
     apply_entry_layouts(module, main_of(module))
     rewrite_mhlo(module)
-    _run_passes(module, "symbol-dce")
+    if not _has_operations(module, (SCAN,)):
+        # The pass refuses regions of operations that MLIR does not know; functions beside these are checked, then go.
+        _run_passes(module, "symbol-dce")
     if _has_operations(module, ("mhlo.",)):
         _run_passes(module, "hlo-legalize-to-stablehlo")
     # Before the first step that reads a constant, and again below, as CHLO's functions bring new ones.
     split_complex_constants(module)
-    expand_associative_scans(module)
+    rewrite_chlo_scans(module)
     _run(legalize_chlo, module)
     _run_passes(module, "func.func(stablehlo-legalize-deprecated-ops{fail-on-unused=false})")
     if _has_operations(module, _SIZED_BY_OPERANDS):
@@ -80,6 +85,8 @@ def normalize(module: ir.Module) -> None:
     _check_operations(module)
     inline_calls(module)
     expand_operations(module)
+    find_recursive_scans(module)
+    rewrite_prefix_windows(module)
     if split_complex_constants(module):
         _run_passes(module, "func.func(stablehlo-complex-math-expander)")
     widen_narrow_floats(module)
@@ -261,7 +268,7 @@ def _check_operations(module: ir.Module) -> None:
     checked: dict[ir.Type, str | None] = {}
     for op in _operations(module)[1:]:
         is_function = op.name == "func.func" and op.parent == module.operation
-        is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, TOP_K)
+        is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, SCAN, TOP_K)
         if not (is_function or is_known or op.name in _CALL_OPERATIONS):
             raise unsupported(op, "not a StableHLO operation")
         if any(len(region.blocks) > 1 for region in op.regions):

@@ -1,7 +1,7 @@
 """Programs of the ``stablehlo`` level as XLA takes them.
 
-They are without the operations that only xgpu knows, and without those of which XLA's compiler for the CPU aborts:
-concatenations of numbers that share a byte.
+They are without the operations that only xgpu knows, scans among them, and without those of which XLA's compiler for
+the CPU aborts: concatenations of numbers that share a byte.
 """
 
 import io
@@ -14,13 +14,15 @@ from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.chlo import BESSEL_I0E
 from xgpu.frontend.mhlo import replace
+from xgpu.frontend.scan_expansion import expand_scan
+from xgpu.frontend.scan_op import SCAN
 from xgpu.frontend.stablehlo_builder import element_of, hlo, shape_of, tensor
 
 _CONCATENATE = "stablehlo.concatenate"
 
 
 def xla_form(module: ir.Module) -> ir.Module:
-    """Return the program with bessel_i0e written as JAX lowers it, and packed numbers concatenated as wider ones.
+    """Return the program with bessel_i0e and scans written out, and packed numbers concatenated as wider ones.
 
     The module itself is returned if it has no such operation, else a copy. Works at the ``fusions`` level too.
     """
@@ -33,6 +35,10 @@ def xla_form(module: ir.Module) -> ir.Module:
         if op.name == _CONCATENATE:
             replace(op, [_concatenated(op)])
             continue
+        if op.name == SCAN:
+            with ir.InsertionPoint(op), op.location:
+                replace(op, expand_scan(op))
+            continue
         if type_ not in lowered:
             lowered[type_] = _lowered(type_)
         replace(op, _copied(lowered[type_], op))
@@ -43,7 +49,8 @@ def _operations(module: ir.Module) -> list[ir.Operation]:
     found: list[ir.Operation] = []
 
     def collect(op: ir.Operation) -> ir.WalkResult:
-        if op.name == BESSEL_I0E or (op.name == _CONCATENATE and dtype_of_element(element_of(op.results[0])).is_packed):
+        is_ours = op.name in (BESSEL_I0E, SCAN)
+        if is_ours or (op.name == _CONCATENATE and dtype_of_element(element_of(op.results[0])).is_packed):
             found.append(op.operation)
         return ir.WalkResult.ADVANCE
 

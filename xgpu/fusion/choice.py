@@ -15,6 +15,7 @@ from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import captured, maker
 from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.fusion.rows import ROWS
+from xgpu.fusion.scan_shape import ScanShape
 from xgpu.fusion.transposes import Transpose, moves_rows, needs_tile, transpose_of
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind
@@ -46,6 +47,9 @@ def choose(group: Group, stored: Stored) -> list[Choice]:
     if group.kind.name == "reduce":
         shape = ReductionShape.of(group.heroes[0])
         return [_choice("reduce_row" if shape.is_rows else "reduce_column", group.heroes, group.roots)]
+    if group.kind.name == "scan":
+        is_rows = ScanShape.of(group.heroes[0]).is_rows
+        return [_choice("scan_row" if is_rows else "scan_column", group.heroes, group.roots)]
     return _loops(group, stored)
 
 

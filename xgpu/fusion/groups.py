@@ -343,7 +343,7 @@ class Grouping:
         if form is None:
             return False
         (result,) = op.results
-        if group.kind.name == "reduce" and is_packed(result):
+        if group.kind.name in ("reduce", "scan") and is_packed(result):
             # Threads that make neighbouring results would write parts of one byte.
             return False
         for operand in others:

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
+from xgpu.frontend.scan_op import SCAN
 from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.scan_shape import ScanShape
 from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import delinearize, dim, linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses
@@ -44,6 +46,8 @@ def hero_kind(op: ir.Operation) -> HeroKind | None:
             # Results that share a byte are for one thread.
             return HeroKind("loop", shape.result_shape)
         return HeroKind("reduce", shape)
+    if op.name == SCAN:
+        return HeroKind("scan", ScanShape.of(op))
     if op.name in ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce_window"):
         return HeroKind("loop", shape_of(op.results[0]))
     return None

@@ -15,6 +15,7 @@ from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.single_windows import update_single_windows
 from xgpu.fusion.sliced_concatenations import slice_operands
 from xgpu.fusion.split_reductions import split_reductions
+from xgpu.fusion.split_scans import rewrite_scans
 from xgpu.fusion.whole_slices import simplify_whole_slices
 from xgpu.fusion.wide_windows import split_wide_windows
 from xgpu.options import Options
@@ -33,6 +34,7 @@ REWRITES: tuple[Rewrite, ...] = (
     update_single_windows,
     rewrite_scatters,
     split_wide_windows,
+    rewrite_scans,
     rewrite_reductions,
     order_reductions,
     split_reductions,

@@ -16,9 +16,9 @@ from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import planned_blocks
 from xgpu.options import Options
 
-_ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply and or xor".split())
-_ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())
-_NO_COMPUTATION = frozenset(("stablehlo.constant", "stablehlo.return"))
+ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply and or xor".split())
+ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())
+NO_COMPUTATION = frozenset(("stablehlo.constant", "stablehlo.return"))
 
 _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
     "add": hlo.add,
@@ -62,14 +62,15 @@ def reductions(main: ir.func.FuncOp) -> list[ir.Operation]:
 
 def _widening(op: ir.Operation) -> Widening | None:
     """Return how to widen what a reduction computes in, None if that is not needed or would change results."""
-    names = region_names(op) - _NO_COMPUTATION
-    if any(is_packed(value) for value in op.results) and (names <= _ARITHMETIC or names <= _ORDERING):
+    names = region_names(op) - NO_COMPUTATION
+    if any(is_packed(value) for value in op.results) and (names <= ARITHMETIC or names <= ORDERING):
         # Arithmetic agrees in the lower bits, comparisons on extended numbers.
-        return Widening(_byte)
+        return Widening(byte_of)
     return None
 
 
-def _byte(type_: ir.Type) -> ir.Type | None:
+def byte_of(type_: ir.Type) -> ir.Type | None:
+    """Return the 8-bit type for integers of 2 and 4 bits, None for other types."""
     if not isinstance(type_, ir.IntegerType) or type_.width not in (2, 4):
         return None
     return ir.IntegerType.get_unsigned(8) if type_.is_unsigned else ir.IntegerType.get_signless(8)

@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from xgpu import ir
 from xgpu.frontend.chlo import KEPT_FUNCTIONS
 from xgpu.frontend.meshes import is_between_shapes
+from xgpu.frontend.scan_op import SCAN
 from xgpu.frontend.source_location import unsupported
 from xgpu.indexing import window_maps
 from xgpu.indexing.access import (
@@ -284,6 +285,7 @@ _OTHERS: Mapping[str, _Entry] = {
 
 _TABLE: Mapping[str, _Entry] = {
     **{f"stablehlo.{name}": _Entry("elementwise", _elementwise) for name in _ELEMENTWISE},
+    SCAN: _Entry("reduce", window_maps.scan),
     **dict.fromkeys(KEPT_FUNCTIONS, _Entry("elementwise", _elementwise)),
     **{f"stablehlo.{name}": entry for name, entry in _OTHERS.items()},
 }

@@ -2,9 +2,9 @@
 
 The contract of the host lowering: every pointer is in address space 0, and the kernel is
 ``llvm.func @k(buffers..., i32 tid_x, tid_y, tid_z, bid_x, bid_y, bid_z)`` with the attributes ``xgpu.kernel``,
-``xgpu.block`` and ``xgpu.grid``. Threads wait for each other by calling ``void @xgpu_host_barrier()`` and ``i32
-@xgpu_host_shuffle_xor(i32 value, i32 distance)``; globals that are not constant are tiles in shared memory, one of no
-size has the ``xgpu.shared_bytes`` of the kernel.
+``xgpu.block`` and ``xgpu.grid``. Threads wait for each other by calling ``void @xgpu_host_barrier()``, ``i32
+@xgpu_host_shuffle_xor(i32 value, i32 distance)`` and ``i32 @xgpu_host_shuffle_idx(i32 value, i32 lane)``; globals that
+are not constant are tiles in shared memory, one of no size has the ``xgpu.shared_bytes`` of the kernel.
 
 To the kernel are added a driver, which runs the threads of the blocks ``first`` to ``last - 1``, numbered with x
 fastest, and ``void @k__blocks(ptr buffers, i64 first, i64 last, ptr context)``, which calls the driver in the default

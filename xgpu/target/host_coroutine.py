@@ -2,7 +2,8 @@
 
 The coroutine lives as long as a driver call: it suspends at the start of every block, at barriers and at shuffles, each
 time with the number of that site in the context, and a driver resumes the threads in turn (`host_driver`). Calls of
-``void @xgpu_host_barrier()`` and ``i32 @xgpu_host_shuffle_xor(i32 value, i32 distance)`` are the sites.
+``void @xgpu_host_barrier()``, ``i32 @xgpu_host_shuffle_xor(i32 value, i32 distance)`` and
+``i32 @xgpu_host_shuffle_idx(i32 value, i32 lane)`` are the sites.
 """
 
 from collections.abc import Sequence
@@ -28,6 +29,8 @@ from xgpu.target.llvm_ops import DYNAMIC_INDEX, Instruction, Writer
 
 BARRIER = "xgpu_host_barrier"
 SHUFFLE = "xgpu_host_shuffle_xor"
+SHUFFLE_FROM = "xgpu_host_shuffle_idx"
+_SHUFFLES = (SHUFFLE, SHUFFLE_FROM)
 
 # Block x, y, z and the context: a kernel's last parameters.
 _AFTER_THREAD = 4
@@ -69,7 +72,7 @@ def find_sites(module: ir.Module, kernel: ir.Operation) -> list[Site]:
             callee = _sync_callee(op)
             if callee == BARRIER:
                 barriers.append(Site((op,), is_shuffle=False))
-            if callee == SHUFFLE or (op.name not in _FIXED and not op.name.startswith(_FIXED_PREFIXES)):
+            if callee in _SHUFFLES or (op.name not in _FIXED and not op.name.startswith(_FIXED_PREFIXES)):
                 movable.append(op)
             else:
                 shuffles += _steps(movable, op)
@@ -80,7 +83,7 @@ def find_sites(module: ir.Module, kernel: ir.Operation) -> list[Site]:
 def _sync_callee(op: ir.Operation) -> str | None:
     callee = op.attributes.get("callee") if op.name == "llvm.call" else None
     name = ir.FlatSymbolRefAttr(callee).value if callee is not None else None
-    return name if name in (BARRIER, SHUFFLE) else None
+    return name if name in (BARRIER, *_SHUFFLES) else None
 
 
 def _steps(movable: Sequence[ir.Operation], following: ir.Operation) -> list[Site]:
@@ -233,7 +236,9 @@ class _Coroutine:
         b = self._b
         slots = self._load(byte_address(self._context, offset_of("read_slots")), self._pointer)
         for piece, call in enumerate(site.calls):
-            partner = b.binary("and", b.binary("xor", self._lane, call.operands[1]), b.constant(WARP - 1, b.i32))
+            by = call.operands[1]
+            lane = b.binary("xor", self._lane, by) if _sync_callee(call) == SHUFFLE else by
+            partner = b.binary("and", lane, b.constant(WARP - 1, b.i32))
             value = self._load(byte_address(self._slot(slots, partner), 4 * piece), b.i32)
             call.results[0].replace_all_uses_with(value)
 

@@ -3,9 +3,9 @@
 
 // CHECK-LABEL: func.func @sum
 // CHECK-SAME:    (%[[X:.*]]: f32)
+// CHECK-NEXT:    %[[BY:.*]] = arith.constant 16 : i32
 // CHECK-NEXT:    %[[BITS:.*]] = arith.bitcast %[[X]] : f32 to i32
-// CHECK-DAG:     %[[BY:.*]] = arith.constant 16 : i32
-// CHECK-DAG:     %[[WARP:.*]] = arith.constant 32 : i32
+// CHECK-NEXT:    %[[WARP:.*]] = arith.constant 32 : i32
 // CHECK-NEXT:    %[[OTHER:.*]], %{{.*}} = gpu.shuffle xor %[[BITS]], %[[BY]], %[[WARP]] : i32
 // CHECK-NEXT:    %[[Y:.*]] = arith.bitcast %[[OTHER]] : i32 to f32
 // CHECK-NEXT:    %[[R:.*]] = arith.addf %[[X]], %[[Y]] : f32
@@ -85,4 +85,21 @@ func.func @unused(%x: f32) {
 func.func private @add(%x: f32, %y: f32) -> f32 {
   %0 = arith.addf %x, %y : f32
   return %0 : f32
+}
+
+// -----
+
+// A shuffle takes the values of a lane that is computed; a value that no one uses is not shuffled.
+
+// CHECK-LABEL: func.func @from
+// CHECK-SAME:    (%[[LANE:.*]]: index, %[[X:.*]]: f32, %{{.*}}: i32)
+// CHECK-NEXT:    %[[FROM:.*]] = arith.index_cast %[[LANE]] : index to i32
+// CHECK-NEXT:    %[[BITS:.*]] = arith.bitcast %[[X]] : f32 to i32
+// CHECK-NEXT:    %[[WARP:.*]] = arith.constant 32 : i32
+// CHECK-NEXT:    %[[OTHER:.*]], %{{.*}} = gpu.shuffle idx %[[BITS]], %[[FROM]], %[[WARP]] : i32
+// CHECK-NEXT:    %[[R:.*]] = arith.bitcast %[[OTHER]] : i32 to f32
+// CHECK-NEXT:    return %[[R]]
+func.func @from(%lane: index, %x: f32, %i: i32) -> f32 {
+  %0:2 = "xgpu.shuffle"(%lane, %x, %i) : (index, f32, i32) -> (f32, i32)
+  return %0#0 : f32
 }

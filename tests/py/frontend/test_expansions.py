@@ -6,12 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax import lax
 
 import xgpu
 from xgpu.dtypes import dtype_named
 from xgpu.errors import Unsupported
-from xgpu.frontend.load import load_source
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.frontend.stablehlo_text import from_stablehlo_text
 from xgpu.runtime.reference import Reference
@@ -242,52 +240,6 @@ def test_windows_that_are_too_large_are_refused():
     text = program(select_and_scatter("i32", [2**50], [1], [(0, 2**50 - 1)]), operands, ["tensor<1xi32>"])
     with pytest.raises(Unsupported, match=r"windows of shape .* are too large"):
         from_stablehlo_text(text)
-
-
-@pytest.mark.parametrize("is_reverse", [False, True])
-@pytest.mark.parametrize(("function", "by_hand"), [(lax.cumsum, np.cumsum), (lax.cummax, np.maximum.accumulate)])
-def test_scans_are_windows(function, by_hand, is_reverse):
-    source = load_source(lambda x: function(x, 1, reverse=is_reverse), ["s32[3,40]"])
-    assert "stablehlo.while" not in str(source.module)
-    array = np.random.default_rng(0).integers(-50, 50, (3, 40)).astype(np.int32)
-    (result,) = Reference(source.module)([array])
-    step = -1 if is_reverse else 1
-    np.testing.assert_array_equal(result, by_hand(array[:, ::step], axis=1)[:, ::step])
-
-
-def scan(attributes, body, init="%zero", results="%y#0, %y#1"):
-    return f"""func.func @main(%x: tensor<4x5xf32>, %i: tensor<4xf32>) -> (tensor<4x5xf32>, tensor<4xf32>) {{
-        %zero = stablehlo.constant dense<0.0> : tensor<4xf32>
-        %y:2 = chlo.scan(%x) inits ({init}) dimension=1 attributes {{{attributes}}} {{
-        ^bb0(%input: tensor<4xf32>, %carry: tensor<4xf32>):
-          {body}
-        }} : (tensor<4x5xf32>, tensor<4xf32>) -> (tensor<4x5xf32>, tensor<4xf32>)
-        return {results} : tensor<4x5xf32>, tensor<4xf32>
-    }}"""
-
-
-ADDS = "%s = stablehlo.add %input, %carry : tensor<4xf32>\nstablehlo.return %s, %s : tensor<4xf32>, tensor<4xf32>"
-RETURNS_INPUT = ADDS.replace("return %s,", "return %input,")
-
-
-def test_a_scan_gives_its_last_carry():
-    source = from_stablehlo_text(scan("is_associative = true, is_reverse = true", ADDS))
-    array = np.arange(20, dtype=np.float32).reshape(4, 5)
-    sums, last = Reference(source.module)([array, array[:, 0]])
-    np.testing.assert_array_equal(sums, np.cumsum(array[:, ::-1], axis=1)[:, ::-1])
-    np.testing.assert_array_equal(last, array.sum(axis=1))
-
-
-@pytest.mark.parametrize(
-    ("attributes", "body", "init"),
-    [
-        ("is_associative = false, is_reverse = false", ADDS, "%zero"),
-        ("is_associative = true, is_reverse = false", RETURNS_INPUT, "%zero"),
-        ("is_associative = true, is_reverse = false", ADDS, "%i"),
-    ],
-)
-def test_other_scans_become_loops(attributes, body, init):
-    assert "stablehlo.while" in str(from_stablehlo_text(scan(attributes, body, init)).module)
 
 
 def test_sizes_of_dimensions_are_constants():

@@ -56,6 +56,28 @@ def values_of(dtype: Any, count: int) -> Array:
     return (numbers % 2 == 0 if dtype == np.bool_ else numbers % 4).astype(dtype)
 
 
+@pytest.mark.parametrize(("lane", "expected"), [("d0 + 29", -3), ("d0 * 0 + 31", None)], ids=["before", "last"])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.complex128], ids=lambda dtype: np.dtype(dtype).name)
+def test_shuffle_from_a_lane(dtype: Any, lane: str, expected: int | None) -> None:
+    """Every thread gets the value of the lane that it names, whose number counts modulo 32."""
+    xs = values_of(dtype, 64)
+    element = dtype_of_numpy(xs.dtype).signless
+    text = f"""
+      func.func @k(%x: tensor<64x{element}>, %o: tensor<64x{element}>) -> tensor<64x{element}>
+          attributes {{xgpu.kernel, xgpu.inputs = 1 : i64, xgpu.block = array<i64: 64, 1, 1>,
+          xgpu.grid = array<i64: 1, 1, 1>}} {{
+        %t = gpu.thread_id x upper_bound 64
+        %v = tensor.extract %x[%t] : tensor<64x{element}>
+        %lane = "xgpu.apply_indexing"(%t) {{map = #xgpu.map<(d0) -> ({lane}), d0 in [0, 63]>}} : (index) -> index
+        %w = "xgpu.shuffle"(%lane, %v) : (index, {element}) -> {element}
+        %r = tensor.insert %w into %o[%t] : tensor<64x{element}>
+        return %r : tensor<64x{element}>
+      }}"""
+    lanes = np.arange(32)
+    source = (lanes + expected) % 32 if expected is not None else np.full(32, 31)
+    np.testing.assert_array_equal(launch(text, xs), xs.reshape(2, 32)[:, source].reshape(64))
+
+
 @pytest.mark.parametrize("distance", [1, 16])
 @pytest.mark.parametrize("dtype", TYPES, ids=lambda dtype: np.dtype(dtype).name)
 def test_shuffle(dtype: Any, distance: int) -> None:

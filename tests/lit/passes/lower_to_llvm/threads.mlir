@@ -12,6 +12,7 @@
 // The host's driver has functions for it; all memory is in one space.
 
 // HOST-DAG:    llvm.func @xgpu_host_shuffle_xor(i32, i32) -> i32
+// HOST-DAG:    llvm.func @xgpu_host_shuffle_idx(i32, i32) -> i32
 // HOST-DAG:    llvm.func @xgpu_host_barrier()
 // HOST-DAG:    llvm.mlir.global internal @k__tile_0() {addr_space = 0 : i32, alignment = 16 : i64} : !llvm.array<8 x f32>
 // HOST-LABEL:  llvm.func @k
@@ -28,4 +29,14 @@ func.func @k(%x: i32) attributes {xgpu.kernel} {
   %p = llvm.mlir.addressof @k__tile_0 : !llvm.ptr<3>
   llvm.store %y, %p : i32, !llvm.ptr<3>
   return
+}
+
+// CHECK-LABEL: llvm.func internal @from
+// CHECK:         nvvm.shfl.sync idx %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : i32 -> i32
+// HOST-LABEL:  llvm.func internal @from
+// HOST:          llvm.call @xgpu_host_shuffle_idx(%{{.*}}, %{{.*}}) : (i32, i32) -> i32
+func.func @from(%x: i32, %lane: i32) -> i32 {
+  %c32 = arith.constant 32 : i32
+  %y, %valid = gpu.shuffle idx %x, %lane, %c32 : i32
+  return %y : i32
 }

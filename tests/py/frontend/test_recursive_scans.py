@@ -1,0 +1,112 @@
+"""What JAX writes for `lax.associative_scan` is found, whatever its size, and nothing else is taken for it."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import xgpu
+from xgpu.frontend import from_stablehlo_text, load_source
+
+from .test_scans import check
+
+SIZES = [4, 5, 6, 7, 8, 9, 31, 100]
+
+
+def recurrence(a, b):
+    return a[0] * b[0], b[0] * a[1] + b[1]
+
+
+def restarting(a, b):
+    return a[0] | b[0], jnp.where(b[0], b[1], a[1] + b[1])
+
+
+def scan(combine, **options):
+    return lambda *x: lax.associative_scan(combine, x if len(x) > 1 else x[0], **options)
+
+
+@pytest.mark.parametrize("size", [2, 3, *SIZES])
+def test_one_array(size):
+    text = check(scan(jnp.add), f"s32[{size}]")
+    assert "stablehlo.pad" not in text
+    assert "stablehlo.slice" not in text
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_several_arrays(size):
+    text = check(scan(restarting), f"pred[{size}]", f"s32[{size}]")
+    assert "stablehlo.pad" not in text
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_one_result_of_several_arrays(size):
+    """The scan of the first array is not computed then, but what pairs of it are combined to is."""
+    text = check(lambda a, b: scan(recurrence, axis=1)(a % 2, b)[1], f"s32[3,{size}]", f"s32[3,{size}]")
+    assert "stablehlo.pad" not in text
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_in_reverse(axis):
+    text = check(scan(jnp.maximum, axis=axis, reverse=True), "s32[9,8,5]")
+    assert f"dimension = {axis} : i64, reverse = true" in text
+    assert text.count("stablehlo.reverse") == 1  # Of no use to anyone.
+
+
+def test_what_several_use_is_one_scan():
+    def function(x):
+        y = scan(jnp.add)(x)
+        return y, y[::-1], y * 2
+
+    check(function, "s32[40]")
+
+
+def test_two_scans_of_one_array():
+    check(lambda x: (scan(jnp.add)(x), scan(jnp.maximum)(x)), "s32[40]", scans=2)
+
+
+def test_a_scan_of_a_scan():
+    check(lambda x: scan(jnp.add)(scan(jnp.add)(x)), "s32[40]", scans=2)
+
+
+def test_under_vmap_and_in_a_loop():
+    check(jax.vmap(scan(jnp.add)), "s32[5,40]")
+    check(lambda x: lax.fori_loop(0, 3, lambda _, x: scan(jnp.add)(x) % 100, x), "s32[40]")
+
+
+def test_zeros_lose_their_sign_as_in_jax():
+    x = np.full(9, -0.0, np.float32)
+    function = scan(jnp.multiply)
+    expected = np.asarray(jax.jit(function)(x))
+    (result,) = xgpu.compile(function, "f32[9]").run(x)
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
+
+
+def test_products_of_matrices_stay():
+    source = load_source(scan(jnp.matmul), ["f32[9,2,2]"])
+    assert "xgpu.scan" not in str(source.module)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Another function at one level only, other elements, another order, and a number that is not zero between.
+        ("stablehlo.add %A, %B : tensor<4xi32>", "stablehlo.multiply %A, %B : tensor<4xi32>"),
+        ("[0:7:2]", "[1:8:2]"),
+        (
+            "low = [0], high = [1], interior = [1] : (tensor<2",
+            "low = [1], high = [0], interior = [1] : (tensor<2",
+        ),
+        ("dense<0>", "dense<1>"),
+    ],
+)
+def test_what_differs_at_one_place_stays(old, new):
+    text = jax.jit(lambda x: scan(jnp.add)(x)).lower(jax.ShapeDtypeStruct((8,), np.int32)).as_text()
+    assert "xgpu.scan" in str(from_stablehlo_text(text).module)
+    pattern = re.escape(old).replace("%A", r"(%\w+)").replace("%B", r"(%\w+)")
+    changed, count = re.subn(pattern, new.replace("%A", r"\1").replace("%B", r"\2"), text, count=1)
+    assert count == 1
+    module = str(from_stablehlo_text(changed).module)
+    assert "{chunk = 8 : i64" not in module

@@ -1,0 +1,155 @@
+"""Splits scans in chunks where one kernel would leave most of a device idle.
+
+What each chunk is combined to is a reduction, which reads the array once more; a scan of these says what comes before
+each chunk, and there the scan itself goes on. Results do not
+depend on timing, as they would if blocks waited for whichever others before them are done. (Source: the scans in three
+phases of Sengupta and others, "Scan primitives for GPU computing".)
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.dialects.attributes import LEFT
+from xgpu.frontend.mhlo import replace
+from xgpu.frontend.narrow_floats import Widening
+from xgpu.frontend.scan_op import SCAN, binary_function, build_scan, identity_of, is_elementwise
+from xgpu.frontend.stablehlo_builder import (
+    Value,
+    element_of,
+    fill_region,
+    hlo,
+    inline_block,
+    reshape,
+    shape_of,
+    splat,
+    tensor,
+)
+from xgpu.fusion.heroes import is_packed
+from xgpu.fusion.reduction_regions import region_names
+from xgpu.fusion.reduction_rewrites import ARITHMETIC, NO_COMPUTATION, ORDERING, byte_of
+from xgpu.fusion.regions import maker, planned_blocks
+from xgpu.fusion.scan_shape import ScanShape
+from xgpu.options import Options
+
+ALONE = 1 << 15
+"""Elements that one block scans as fast as two more kernels are started."""
+SHORTEST_CHUNK = 1 << 11
+"""Elements of a chunk at least: more blocks are not faster, and more chunks are to be scanned."""
+LONGEST_CHUNK = 1 << 16
+"""Elements of a chunk at most: blocks then end together, and few are idle at the end."""
+BLOCKS_PER_MULTIPROCESSOR = 4
+"""Blocks that keep a multiprocessor busy until others end."""
+LINE = 16
+"""Columns that a block scans as a rule, 64 bytes of f32."""
+
+
+type _Combine = Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]
+
+
+def rewrite_scans(main: ir.func.FuncOp, target: Device, options: Options) -> None:
+    """Widen packed integers, and split the scans of ``main`` that need it for ``target``, and again what that leaves.
+
+    Scans of packed numbers that cannot be widened are left to XLA: threads would write parts of one byte.
+    """
+    pending = _scans(main)[::-1]
+    while pending:
+        op = pending.pop()
+        with op.location, ir.InsertionPoint(op):
+            if any(map(is_packed, op.results)):
+                names = region_names(op) - NO_COMPUTATION
+                if names <= ARITHMETIC or names <= ORDERING:
+                    Widening(byte_of).widen(op)
+            if any(map(is_packed, op.results)):
+                op.attributes[LEFT] = ir.StringAttr.get(
+                    "elements that share a byte, of which threads would write parts"
+                )
+                continue
+            chunk = _chunk(op, target)
+            if chunk is not None:
+                pending += _split(op, chunk)
+
+
+def _scans(main: ir.func.FuncOp) -> list[ir.Operation]:
+    operations = (view.operation for block in planned_blocks(main.entry_block) for view in block.operations)
+    return [op for op in operations if op.name == SCAN]
+
+
+def _chunk(op: ir.Operation, target: Device) -> int | None:
+    """Return of how many elements chunks are to be, None if the scan is to stay as it is."""
+    shape = ScanShape.of(op)
+    if not math.prod(shape.shape) or shape.chunks > 1 or not is_elementwise(op.regions[0].blocks[0]):
+        return None
+    columns = min(shape.inner, LINE)
+    blocks = shape.outer * -(-shape.inner // LINE)
+    if shape.size * columns * (1 - blocks / target.sm_count) <= ALONE:
+        return None
+    wanted = BLOCKS_PER_MULTIPROCESSOR * target.sm_count / blocks
+    length = max(SHORTEST_CHUNK / columns, min(LONGEST_CHUNK / columns, shape.size / wanted))
+    chunk = 1 << math.ceil(math.log2(length))
+    return chunk if chunk < shape.size else None
+
+
+def _split(op: ir.Operation, chunk: int) -> list[ir.Operation]:
+    """Have a scan work by chunks, and go on from what is before; return the scan of that, if there is one."""
+    shape, block = ScanShape.of(op), op.regions[0].blocks[0]
+    chunks = -(-shape.size // chunk)
+    totals = _totals(op, shape, chunk, chunks - 1)
+
+    def region(values: list[Value]) -> Sequence[Value]:
+        return inline_block(block, values)
+
+    ends = build_scan(totals, shape.dimension, shape.reverse, region)
+    replace(op, build_scan(list(op.operands), shape.dimension, shape.reverse, region, chunk, ends))
+    return [maker(ends[0])] if chunks > 2 else []
+
+
+def _totals(op: ir.Operation, shape: ScanShape, chunk: int, count: int) -> list[Value]:
+    """Return what each of the first ``count`` chunks is combined to, along the dimension, in the order of memory."""
+    block = op.regions[0].blocks[0]
+    first = shape.size - count * chunk if shape.reverse else 0
+    starts, ends = [0] * len(shape.shape), list(shape.shape)
+    starts[shape.dimension], ends[shape.dimension] = first, first + count * chunk
+    apart = [*shape.shape[: shape.dimension], count, chunk, *shape.shape[shape.dimension + 1 :]]
+    parts = [reshape(hlo.slice(v, starts, ends, [1] * len(starts)), apart) for v in op.operands]
+    if (function := binary_function(block)) is not None:
+        inits = [identity_of(function, element_of(parts[0]))]
+        return _reduced(parts, inits, shape, lambda left, right: inline_block(block, [*left, *right]))
+    # No number is known that changes nothing: a flag says which are elements, and which what a reduction starts from.
+    is_element = splat(1, tensor(apart, "i1"))
+    inits = [splat(0, tensor([], "i1")), *(_zero(element_of(part)) for part in parts)]
+
+    def combine(left: Sequence[Value], right: Sequence[Value]) -> list[Value]:
+        combined = inline_block(block, [*left[1:], *right[1:]])
+        chosen = [
+            hlo.select(left[0], hlo.select(right[0], both, before), after)
+            for both, before, after in zip(combined, left[1:], right[1:], strict=True)
+        ]
+        return [hlo.or_(left[0], right[0]), *chosen]
+
+    return _reduced([is_element, *parts], inits, shape, combine)[1:]
+
+
+def _reduced(parts: Sequence[Value], inits: Sequence[Value], shape: ScanShape, combine: _Combine) -> list[Value]:
+    """Return what the chunks of ``parts`` are combined to; ``combine`` takes what is before in the scan first."""
+    dimension = shape.dimension + 1
+    sizes = [size for i, size in enumerate(shape_of(parts[0])) if i != dimension]
+    types = [tensor(sizes, element_of(part)) for part in parts]
+    op = hlo.ReduceOp(types, list(parts), list(inits), ir.DenseI64ArrayAttr.get([dimension])).operation
+    scalars = [tensor([], element_of(part)) for part in parts]
+    count = len(parts)
+
+    def body(values: list[Value]) -> Sequence[Value]:
+        before, after = values[:count], values[count:]
+        return combine(after, before) if shape.reverse else combine(before, after)
+
+    fill_region(op, [*scalars, *scalars], body)
+    return list(op.results)
+
+
+def _zero(element: ir.Type) -> Value:
+    if isinstance(element, ir.ComplexType):
+        part = splat(0, tensor([], element.element_type))
+        return hlo.complex(part, part)
+    return splat(0, tensor([], element))
