@@ -121,7 +121,8 @@ class Session:
                 self._dump("After", step, module)
 
         verify = options.verify_each in ("true", "1")
-        instrumentation = manager.Instrumentation(before, after, verify)
+        split = " --split-input-file" if options.split_input_file else ""
+        instrumentation = manager.Instrumentation(before, after, verify, f"{options.file}{split}")
         try:
             manager.run(module, _parse_pipeline(options.pipeline), instrumentation)
         except CompilerError as error:

@@ -180,6 +180,9 @@ class Compiled:
                 results = jax.jit(lambda *tracers: call_program(self, tracers))(*on_device)
                 return [np.asarray(result) for result in results]
             except jax.errors.JaxRuntimeError as error:
+                if "\nKeyboardInterrupt" in str(error):
+                    # Of a callback of ours; XLA knows errors of its own only.
+                    raise KeyboardInterrupt from None
                 # For example, text may call a library that only runs on a GPU.
                 reason = str(error).partition("\n")[0]
                 raise ToolError(f"XLA cannot run the program on {target.platform}: {reason}") from error

@@ -68,9 +68,12 @@ def _jobs() -> int:
     if not sys.executable:
         return 1
     try:
-        return min(_MOST_PROCESSES, int(os.environ.get("XGPU_JOBS") or len(os.sched_getaffinity(0))))
+        jobs = int(os.environ.get("XGPU_JOBS") or len(os.sched_getaffinity(0)))
     except ValueError:
-        raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes") from None
+        jobs = 0
+    if jobs > 0:
+        return min(_MOST_PROCESSES, jobs)
+    raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes")
 
 
 def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> None:

@@ -147,9 +147,10 @@ def test_a_kernel_that_ends_every_process_is_an_error(jobs, monkeypatch):
         _compiled()
 
 
-def test_jobs_must_be_a_number(jobs):
-    jobs("many")
-    with pytest.raises(InvalidInput, match="XGPU_JOBS=many: expected a number of processes"):
+@pytest.mark.parametrize("given", ["many", "0", "-2"])
+def test_jobs_must_be_a_number(jobs, given):
+    jobs(given)
+    with pytest.raises(InvalidInput, match=f"XGPU_JOBS={given}: expected a number of processes"):
         _compiled()
 
 

@@ -18,12 +18,16 @@ from xgpu.frontend.unreadable import unreadable_attribute
 
 # MLIR's parser recurses for each bracket and each affine operator, and overflows the stack from about 2,000 on.
 MAX_NESTING = 256
+MAX_CHAIN = 2_000
+"""Aliases of which each is part of the next: such a chain nests as brackets do, for what walks or prints it."""
 MAX_AFFINE_LINE = 20_000
 MAX_VECTOR = 1 << 16
 """Elements of a vector. MLIR's parser wants memory for each of what an operation puts together, written or not."""
 
 # Strings and comments hold no brackets; '->', '>=' and '<=' are none.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=|[\[({<]|[\])}>]')
+_ALIAS = re.compile(r"^[^\S\n]*([#!][A-Za-z_][\w$.-]*)\s*=", re.MULTILINE)
+_ALIAS_NAME = re.compile(r"[#!][A-Za-z_][\w$.-]*")
 _AFFINE = re.compile(r"affine_(?:map|set)\s*<([^\n]*)")
 _VECTOR = re.compile(r"\bvector\s*<([\d\sx\[\]]*)")
 _FROM_ELEMENTS = re.compile(r"\bfrom_elements\b[^\n]*")
@@ -66,6 +70,7 @@ def parse_unguarded(text: str, filename: str, places: Mapping[str, SourceLocatio
 def check_mlir_text(text: str, filename: str) -> None:
     """Refuse what `check_text` does, and text that MLIR's parser crashes at, which another process finds out."""
     check_text(text, filename)
+    _check_aliases(text, filename)
     if (match := _NO_ADDRESS_SPACE.search(text)) and not _is_in_comment(text, match.start()):
         raise InvalidInput("expected a number of type i32 as an address space", place_at(text, match.start(), filename))
     if _CRASHES.search(text):
@@ -120,6 +125,21 @@ def check_text(text: str, filename: str) -> None:
             line = text.count("\n", 0, match.start()) + 1
             raise InvalidInput(f"affine map longer than {MAX_AFFINE_LINE} characters", SourceLocation(filename, line))
     _check_vectors(text, filename)
+
+
+def _check_aliases(text: str, filename: str) -> None:
+    """Refuse chains of more than `MAX_CHAIN` aliases."""
+    found = list(_ALIAS.finditer(text))
+    if len(found) <= MAX_CHAIN:
+        return
+    depths: dict[str, int] = {}
+    for match, following in zip(found, (*found[1:], None), strict=True):
+        body = text[match.end() : following.start() if following else len(text)]
+        depth = 1 + max((depths.get(name, 0) for name in _ALIAS_NAME.findall(body)), default=0)
+        depths[match.group(1)] = depth
+        if depth > MAX_CHAIN:
+            place = place_at(text, match.start(1), filename)
+            raise InvalidInput(f"a chain of more than {MAX_CHAIN:,} aliases, each part of the next", place)
 
 
 def _check_vectors(text: str, filename: str) -> None:

@@ -27,10 +27,11 @@ def unreadable_attribute(within: ir.Operation) -> tuple[ir.Operation, str] | Non
 
 def _read(attribute: ir.Attribute) -> None:
     """Read an attribute and all that it holds."""
-    if isinstance(attribute, ir.ArrayAttr):
-        for number in range(len(attribute)):
-            _read(attribute[number])
-    elif isinstance(attribute, ir.DictAttr):
-        # What is looked up by number is read together with its name, which ends the process.
-        for number in range(len(attribute)):
-            _read(attribute[attribute[number].name])
+    pending = [attribute]
+    while pending:
+        read = pending.pop()
+        if isinstance(read, ir.ArrayAttr):
+            pending += (read[number] for number in range(len(read)))
+        elif isinstance(read, ir.DictAttr):
+            # What is looked up by number is read together with its name, which ends the process.
+            pending += (read[read[number].name] for number in range(len(read)))

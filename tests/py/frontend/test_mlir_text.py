@@ -147,3 +147,15 @@ def test_locations_as_attributes():
         parse_module("module attributes {a.b = [loc(unknown)]} { func.func private @f() }", "x.mlir")
     with pytest.raises(InvalidInput, match=r"^x\.mlir:2:1: 'func\.func' attribute 'a\.b' is or holds"):
         parse_module("func.func private @g()\nfunc.func private @f() attributes {a.b = loc(unknown)}", "x.mlir")
+
+
+@pytest.mark.parametrize("link", ["#a{} = [#a{}]", "!a{} = tuple<!a{}>"])
+def test_chains_of_aliases_nest_as_brackets_do(link):
+    sign = link[0]
+    start = f"{sign}a0 = {'1' if sign == '#' else 'i1'}\n"
+    chain = start + "".join(link.format(i + 1, i) + "\n" for i in range(5000))
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:2001:1: a chain of more than 2,000 aliases"):
+        parse_module(chain, "x.mlir")
+    # Many that are no chain are what locations in JAX's text are.
+    many = start + "".join(link.format(i + 1, 0) + "\n" for i in range(5000))
+    assert len(parse_module(many, "x.mlir").body.operations) == 0
