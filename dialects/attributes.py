@@ -41,8 +41,23 @@ GRADE = "xgpu.grade"
 """Attribute of a function of f32 whose result is then rounded to a narrower type: that type's width, 16 for bf16."""
 MANY_RESTS = "xgpu.many_rests"
 """Unit attribute of a loop of which a partial vector, if split off, is met so often that it is unrolled as well."""
+UNROLL = "xgpu.unroll"
+"""Discardable attribute of a loop: ``"none"`` keeps it rolled, ``"full"`` asks LLVM to unroll it."""
+FLAGS = "xgpu.flags"
+"""Discardable attribute of an LLVM operation: its overflow or no-wrap flags as LLVM spells them, "nsw nuw", "inbounds".
+
+The bindings can neither set nor read the flags that the operation itself has."""
+FIRST_EXTREME = "xgpu.first_extreme"
+"""Attribute of a reduction that finds the largest (``GT``) or smallest (``LT``) element and its position.
+
+Positions rise in the order of the elements and from the initial one, so of equal elements the first is to be kept.
+"""
 LEVEL = "xgpu.level"
 """Module attribute: the level that the module is at, a string."""
+BYTES = "llvm.dereferenceable"
+"""Argument attribute of a pointer to an array: the bytes of the array. LLVM's own."""
+ALIGNMENT = "llvm.align"
+"""Argument attribute of a pointer: what its address is a multiple of. LLVM's own."""
 RANGE = "xgpu.range"
 """Argument attribute of an index parameter: its inclusive range, as array<i64: lower, upper>."""
 ELEMENT_TYPE = "xgpu.element"

@@ -1,4 +1,4 @@
-"""Checks of the discardable ``xgpu.*`` attributes of modules, functions and their arguments."""
+"""Checks of the discardable ``xgpu.*`` attributes of operations, and of functions' arguments."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -6,6 +6,7 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.dialects import attributes
+from xgpu.dtypes import MAX_ELEMENTS
 
 MAX_THREADS_PER_BLOCK = 1024
 """Of every CUDA device; a device may allow fewer for a given kernel."""
@@ -14,31 +15,21 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks of a grid along x, y and z, of every CUDA device."""
 
 
-def attribute_problems(function: ir.Operation) -> Iterator[str]:
-    """Yield what is wrong with the ``xgpu.*`` attributes of a function and of its arguments."""
-    present = function.attributes
+def attribute_problems(op: ir.Operation) -> Iterator[str]:
+    """Yield what is wrong with the ``xgpu.*`` attributes of an operation, and if it is a function, of its arguments."""
+    present = op.attributes
     for name, check in _CHECKS.items():
-        try:
-            if name in present and (problem := check(present[name])):
-                yield f"attribute '{name}': {problem}, got {present[name]}"
-        except TypeError:
-            # Some attributes have no class in the bindings, and cannot even be looked at.
-            yield f"attribute '{name}': of a kind that it never has"
+        if name in present and (problem := check(present[name])):
+            yield f"attribute '{name}': {problem}, got {present[name]}"
             return
-    yield from _alias_problems(function)
+    yield from _alias_problems(op)
     if "arg_attrs" not in present:
         return
     for number, argument in enumerate(ir.ArrayAttr(present["arg_attrs"])):
         dictionary = ir.DictAttr(argument)
-        if attributes.RANGE not in dictionary:
-            continue
-        try:
-            problem = _range_problem(dictionary[attributes.RANGE])
-        except TypeError:
-            # Some attributes have no class in the bindings, and cannot even be looked at.
-            problem = "expected array<i64: lower, upper>"
-        if problem:
-            yield f"argument {number}, attribute '{attributes.RANGE}': {problem}, in {argument}"
+        for name, check in _ARGUMENT_CHECKS.items():
+            if name in dictionary and (problem := check(dictionary[name])):
+                yield f"argument {number}, attribute '{name}': {problem}, in {argument}"
 
 
 def _alias_problems(function: ir.Operation) -> Iterator[str]:
@@ -106,6 +97,16 @@ def _integer_problem(attribute: ir.Attribute) -> str | None:
     return None if is_count else "expected a count of type i64"
 
 
+def _bytes_problem(attribute: ir.Attribute) -> str | None:
+    is_count = isinstance(attribute, ir.IntegerAttr) and 0 <= attribute.value <= MAX_ELEMENTS
+    return None if is_count else f"expected a number of bytes up to {MAX_ELEMENTS}"
+
+
+def _alignment_problem(attribute: ir.Attribute) -> str | None:
+    is_power = isinstance(attribute, ir.IntegerAttr) and attribute.value.bit_count() == 1 and attribute.value > 0
+    return None if is_power else "expected a power of two"
+
+
 def _index_bits_problem(attribute: ir.Attribute) -> str | None:
     known = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64" and attribute.value in (32, 64)
     return None if known else "expected 32 : i64 or 64 : i64"
@@ -119,6 +120,23 @@ def _string_problem(attribute: ir.Attribute) -> str | None:
     return None if isinstance(attribute, ir.StringAttr) else "expected a string"
 
 
+def _type_problem(attribute: ir.Attribute) -> str | None:
+    return None if isinstance(attribute, ir.TypeAttr) else "expected a type"
+
+
+def _grade_problem(attribute: ir.Attribute) -> str | None:
+    is_width = isinstance(attribute, ir.IntegerAttr) and isinstance(attribute.type, ir.IntegerType)
+    return None if is_width else "expected the width of a type"
+
+
+def _one_of(*words: str) -> Callable[[ir.Attribute], str | None]:
+    def problem(attribute: ir.Attribute) -> str | None:
+        known = isinstance(attribute, ir.StringAttr) and attribute.value in words
+        return None if known else f"expected {' or '.join(repr(word) for word in words)}"
+
+    return problem
+
+
 _CHECKS: dict[str, Callable[[ir.Attribute], str | None]] = {
     attributes.KERNEL: _unit_problem,
     attributes.GRID: _dimensions(MAX_GRID, None),
@@ -129,4 +147,18 @@ _CHECKS: dict[str, Callable[[ir.Attribute], str | None]] = {
     attributes.SHARED_BYTES: _integer_problem,
     attributes.INDEX_BITS: _index_bits_problem,
     attributes.EMITTER: _string_problem,
+    attributes.LEVEL: _string_problem,
+    attributes.LEFT: _string_problem,
+    attributes.FLAGS: _string_problem,
+    attributes.COLD: _unit_problem,
+    attributes.MANY_RESTS: _unit_problem,
+    attributes.GRADE: _grade_problem,
+    attributes.UNROLL: _one_of("none", "full"),
+    attributes.FIRST_EXTREME: _one_of("GT", "LT"),
+}
+_ARGUMENT_CHECKS: dict[str, Callable[[ir.Attribute], str | None]] = {
+    attributes.RANGE: _range_problem,
+    attributes.ELEMENT_TYPE: _type_problem,
+    attributes.BYTES: _bytes_problem,
+    attributes.ALIGNMENT: _alignment_problem,
 }

@@ -1,4 +1,4 @@
-"""Limits on the types of a program that comes from outside: what is larger can only be a mistake or an attack."""
+"""Limits on the types of a program that comes from outside: what is beyond can only be a mistake or an attack."""
 
 import math
 
@@ -8,6 +8,8 @@ from xgpu.dtypes import MAX_ELEMENTS
 
 MAX_VECTOR_ELEMENTS = 1024
 """Far above any vector that a pass makes; LLVM takes one apart element by element."""
+ADDRESS_SPACES = {0: "any", 1: "global", 3: "shared", 4: "constant", 5: "local"}
+"""Those of NVVM. LLVM ends the process at some others, and the host takes some for segments."""
 
 
 def type_problems(module: ir.Module) -> list[Problem]:
@@ -22,6 +24,10 @@ def type_problems(module: ir.Module) -> list[Problem]:
             found.append(Problem(op, f"'{op.name}' has a value of type {type_}: {problem}"))
 
     def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name == "llvm.mlir.global" and (space := _space_of(op)) not in ADDRESS_SPACES:
+            found.append(
+                Problem(op, f"'{op.name}' is in address space {space}: they are {', '.join(map(str, ADDRESS_SPACES))}")
+            )
         for result in op.results:
             check(op, result.type)
         for region in op.regions:
@@ -34,7 +40,13 @@ def type_problems(module: ir.Module) -> list[Problem]:
     return found
 
 
+def _space_of(variable: ir.Operation) -> int:
+    return ir.IntegerAttr(variable.attributes["addr_space"]).value if "addr_space" in variable.attributes else 0
+
+
 def _problem(type_: ir.Type) -> str | None:
+    if isinstance(type_, ir.llvm.PointerType) and type_.address_space not in ADDRESS_SPACES:
+        return f"the address spaces are {', '.join(map(str, ADDRESS_SPACES))}"
     if isinstance(type_, ir.VectorType):
         count = math.prod(type_.shape)
         return None if count <= MAX_VECTOR_ELEMENTS else f"vectors have at most {MAX_VECTOR_ELEMENTS} elements"

@@ -229,7 +229,7 @@ class PureCallOp(DeclaredOp):
         operands = [value.type for value in self.operation.operands]
         results = [value.type for value in self.operation.results]
         if operands != list(type_.inputs) or results != list(type_.results):
-            got = ir.FunctionType.get(operands, results)
+            got = ir.FunctionType.get(operands, results, callee.context)
             yield f"expected operands and results to fit '@{self.callee}' of type {type_}, got {got}"
 
 

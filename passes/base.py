@@ -76,9 +76,11 @@ def _convert(pass_name: str, option: str, text: str, hint: Any) -> Any:
             return {"true": True, "1": True, "": True, "false": False, "0": False}[text.lower()]
         if typing.get_origin(hint) is Literal:
             return {word: word for word in typing.get_args(hint)}[text]
+        if hint is int and int(text) < 0:
+            raise ValueError
         return hint(text)
     except (KeyError, ValueError):
-        expected = describe_type(hint)
+        expected = "a number from 0 on" if hint is int else describe_type(hint)
         raise InvalidInput(f"pass '{pass_name}', option '{option}': expected {expected}, got '{text}'") from None
 
 

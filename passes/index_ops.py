@@ -106,10 +106,14 @@ class Scope:
 
 
 class Scopes:
-    """The blocks around the operation that a walk in program order has reached, outermost first."""
+    """The blocks around the operation that a walk in program order has reached, outermost first.
+
+    Of a region of several blocks only the one that the walk is in counts as around it: others may dominate it or not.
+    """
 
     def __init__(self, function: ir.Operation):
         entry = function.regions[0].blocks[0]
+        self._function = function
         self._stack = [Scope(entry, function, loop=False)]
         self._depths = {entry: 0}
 
@@ -126,8 +130,10 @@ class Scopes:
         entered = []
         while block not in self._depths:
             entered.append(block)
+            if block.owner.operation == self._function:
+                break
             block = block.owner.operation.block
-        while self._stack[-1].block != block:
+        while self._stack and self._stack[-1].block != block:
             closed = self._stack.pop()
             closed.open = False
             del self._depths[closed.block]
@@ -139,7 +145,12 @@ class Scopes:
     def depth_of(self, value: ir.Value) -> int:
         """Return how deep the block that defines ``value`` is nested; ``value`` is usable where the walk is."""
         owner = value.owner
-        return self._depths[owner if isinstance(owner, ir.Block) else owner.operation.block]
+        block = owner if isinstance(owner, ir.Block) else owner.operation.block
+        if block in self._depths:
+            return self._depths[block]
+        # Another block of a region that the walk is in, which dominates the one that it is in.
+        parent = block.owner.operation
+        return 0 if parent == self._function else self._depths[parent.block] + 1
 
     def outside_loops(self, op: ir.Operation, depth: int) -> "Place":
         """Return where a pure computation at ``op`` goes whose operands are defined in blocks down to ``depth``.

@@ -4,16 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 from xgpu import ir
+from xgpu.dialects.attributes import FLAGS
 from xgpu.errors import CompilerError
 from xgpu.frontend.source_location import source_of
 from xgpu.passes.arith_builder import element_type, like
 
 Target = Literal["nvvm", "host"]
-
-FLAGS = "xgpu.flags"
-"""Discardable attribute of an LLVM operation: its overflow or no-wrap flags as LLVM spells them, "nsw nuw", "inbounds".
-
-The bindings can neither set nor read the flags that the operation itself has."""
 
 
 class LlvmBuilder:

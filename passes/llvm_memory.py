@@ -6,8 +6,8 @@ Atomic operations are relaxed and hold for all threads of the device: ``syncscop
 from collections.abc import Mapping
 
 from xgpu import ir
+from xgpu.dialects.attributes import FLAGS
 from xgpu.passes.arith_builder import element_type
-from xgpu.passes.llvm_builder import FLAGS
 
 GLOBAL_SPACE, SHARED_SPACE, CONSTANT_SPACE = 1, 3, 4
 SYNC_SCOPE = "syncscope"

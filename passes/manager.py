@@ -1,11 +1,11 @@
 """Runs pipelines: passes of ours and MLIR's in one list, verified, timed and printed after every pass."""
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xgpu import ir
+from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.verify import problems
 from xgpu.errors import CompilerError, XgpuError
@@ -48,11 +48,15 @@ def is_mlir_pass(text: str) -> bool:
 
 @dataclass
 class Instrumentation:
-    """What to do around each pass. ``times`` collects (pass, seconds) in running order."""
+    """What to do around each pass. ``times`` collects (pass, seconds) in running order.
+
+    ``source`` is the file that the module was read from, if any, as the command line of xgpu-opt names it.
+    """
 
     before: Callable[[Step, ir.Module], None] = lambda step, module: None
     after: Callable[[Step, ir.Module], None] = lambda step, module: None
     verify: bool = True
+    source: str | None = None
     times: list[tuple[str, float]] = field(default_factory=list)
 
 
@@ -64,8 +68,8 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
     """
     instrumentation = instrumentation or Instrumentation()
     with module.context, ir.Location.unknown():
-        # In the module's own context, where no insertion point is current: a clone would be put there.
-        original = module.operation.clone()
+        given = module.operation.attributes
+        level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "emitted"
         for position, step in enumerate(steps):
             instrumentation.before(step, module)
             start = time.perf_counter()
@@ -76,7 +80,7 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
             except XgpuError:
                 raise
             except Exception as error:
-                raise _failure(error, steps[: position + 1], original) from error
+                raise _failure(error, steps[: position + 1], instrumentation.source, level) from error
             instrumentation.times.append((str(step), time.perf_counter() - start))
             instrumentation.after(step, module)
 
@@ -96,13 +100,12 @@ def verify(module: ir.Module) -> None:
         raise InvalidIR(found[0])
 
 
-def _failure(error: Exception, steps: Sequence[Step], original: ir.Operation) -> CompilerError:
-    """Describe the failure of the last of ``steps``, which began with ``original``; writes the latter to a file."""
+def _failure(error: Exception, steps: Sequence[Step], source: str | None, level: str) -> CompilerError:
+    """Describe the failure of the last of ``steps``, which began with the text in ``source``, or with ``level``."""
     pipeline = ",".join(str(step) for step in steps)
-    with tempfile.NamedTemporaryFile("w", suffix=".mlir", prefix="xgpu-", delete=False) as file:
-        file.write(f"// RUN: xgpu-opt %s -p '{pipeline}'\n{original}")
     reported = isinstance(error, ir.MLIRError | InvalidIR)
     reason = str(error) if reported else f"{type(error).__name__}: {error}"
     location = error.location if isinstance(error, InvalidIR) else None
-    repeat = f"to repeat: xgpu-opt {file.name} -p '{pipeline}'"
+    made = f"xgpu compile SOURCE --emit {level} | xgpu-opt --split-input-file"
+    repeat = f"to repeat: {made if source is None else f'xgpu-opt {source}'} -p '{pipeline}'"
     return CompilerError(f"pass '{steps[-1]}' failed: {reason}\n{repeat}", location)

@@ -121,7 +121,8 @@ class Ranges:
         parent = owning_op(value)
         number = value.arg_number
         if parent.name == "func.func":
-            return _function_argument_range(parent, number)
+            is_parameter = value.owner == parent.regions[0].blocks[0]
+            return _function_argument_range(parent, number) if is_parameter else None
         if parent.name == "scf.for" and number == 0:
             lower, upper, step = (self.index_range(v) for v in list(parent.operands)[:3])
             if lower.is_point and upper.is_point and step.is_point and upper.lower > lower.lower:

@@ -12,10 +12,9 @@ from xgpu.cli.diagnostics import Diagnostic, Sources
 from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, report
 from xgpu.cli.text import name_of_file, read_text, write_text
 from xgpu.cli.timing import timing_table
-from xgpu.dialects.limits import type_problems
-from xgpu.dialects.verify import problems
+from xgpu.dialects.input_checks import input_problems
 from xgpu.errors import CompilerError, InvalidInput, XgpuError
-from xgpu.frontend.mlir_text import check_text
+from xgpu.frontend.mlir_text import check_mlir_text
 from xgpu.frontend.source_location import source_of
 from xgpu.passes import manager, registry
 from xgpu.passes.manager import MlirPass, Step
@@ -94,13 +93,13 @@ class Session:
             handler.detach()
 
     def _parse(self, text: str) -> ir.Module:
-        check_text(text, self._name)
+        check_mlir_text(text, self._name)
         try:
             module = ir.Module.parse(text)
         except ir.MLIRError as error:
             self._emit_all(error)
             raise _Stop from None
-        found = type_problems(module) or problems(module)
+        found = input_problems(module)
         for problem in found:
             self._emit(Diagnostic("error", problem.message, self._sources.named(source_of(problem.op))))
         if found:
@@ -122,7 +121,8 @@ class Session:
                 self._dump("After", step, module)
 
         verify = options.verify_each in ("true", "1")
-        instrumentation = manager.Instrumentation(before, after, verify)
+        split = " --split-input-file" if options.split_input_file else ""
+        instrumentation = manager.Instrumentation(before, after, verify, f"{options.file}{split}")
         try:
             manager.run(module, _parse_pipeline(options.pipeline), instrumentation)
         except CompilerError as error:

@@ -17,6 +17,7 @@ from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.frontend import load_source
+from xgpu.frontend.load import spec_of
 from xgpu.frontend.meshes import crosses_devices
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.frontend.source_location import unsupported
@@ -153,7 +154,9 @@ class Compiled:
     def _checked(self, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
         self._check_ranks()
         self._check_is_for_one_device()
-        values = [np.asarray(array) for array in arrays]
+        # Of any strides and byte order, as NumPy has them; kernels, and XLA, take rows one after the other.
+        given = [np.asarray(array) for array in arrays]
+        values = [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in given]
         check_arguments(self.source, [_spec_of(value) for value in values])
         return values
 
@@ -178,6 +181,9 @@ class Compiled:
                 results = jax_jit(lambda *tracers: call_program(self, tracers))(*on_device)
                 return [np.asarray(result) for result in results]
             except jax.errors.JaxRuntimeError as error:
+                if "\nKeyboardInterrupt" in str(error):
+                    # Of a callback of ours; XLA knows errors of its own only.
+                    raise KeyboardInterrupt from None
                 # For example, text may call a library that only runs on a GPU.
                 reason = str(error).partition("\n")[0]
                 raise ToolError(f"XLA cannot run the program on {target.platform}: {reason}") from error
@@ -240,7 +246,10 @@ def compile_to(
     times: Times = []
     later = text_of_later_level(source)
     if later is not None:
-        return Compiled(*restart(*later, target, options, times), times, level)
+        restarted = restart(*later, target, options, times)
+        if args_or_specs:
+            check_arguments(restarted[0], [spec_of(argument) for argument in args_or_specs])
+        return Compiled(*restarted, times, level)
     with timed(times, "frontend"):
         program = load_source(source, args_or_specs)
     return Compiled.from_source(program, target, options, times, level)

@@ -1,11 +1,13 @@
 """A process that compiles kernels for another one: `xgpu.parallel` starts it and talks to it by lines of JSON.
 
 A request has a kernel of level ``emitted`` as bytecode, the answer its level ``lowered``, and PTX if that was asked
-for, or the error. It ends when its input does.
+for, or the error. Before the first request it says that it is ready. It ends when its input does.
 """
 
 import base64
+import contextlib
 import json
+import os
 import sys
 from dataclasses import asdict
 from typing import Any
@@ -37,9 +39,11 @@ def _described(error: Exception) -> dict[str, Any]:
 
 def main() -> None:
     """Answer requests until there are no more."""
-    answers = sys.stdout
-    # What libraries print is not an answer.
-    sys.stdout = sys.stderr
+    # What libraries print, in Python or not, is not an answer.
+    answers = os.fdopen(os.dup(1), "w")
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)
+    print(json.dumps({"ready": True}), file=answers, flush=True)
     for line in sys.stdin.buffer:
         try:
             answer = _build(json.loads(line))

@@ -15,7 +15,7 @@ from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.base import Fusion
 from xgpu.emit.select import emit_kernel
-from xgpu.errors import InvalidInput, Unsupported
+from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.source_location import source_of
 from xgpu.options import Options
@@ -324,7 +324,14 @@ def _emit_fusion(name: str, function: ir.Operation, device: Device, options: Opt
     aliases: tuple[int, ...] = ()
     if attributes.ALIASES in function.attributes:
         aliases = attributes.int_array_of(function.attributes[attributes.ALIASES])
-    return emit_kernel(Fusion(name, function.regions[0].blocks[0], device, options, aliases), emitter)
+    try:
+        return emit_kernel(Fusion(name, function.regions[0].blocks[0], device, options, aliases), emitter)
+    except XgpuError as error:
+        error.location = error.location or source_of(function)
+        raise
+    except Exception as error:
+        reason = f"emitter '{emitter}' cannot make fusion @{name}: {type(error).__name__}: {error}"
+        raise CompilerError(reason, source_of(function)) from error
 
 
 def _value_spec(value: ir.Value, number: int) -> ArgumentSpec:

@@ -2,6 +2,10 @@
 
 The passes are Python, which runs on one core for a process. A process starts in the time of a few kernels, so small
 programs are compiled in this one. ``XGPU_JOBS`` says how many processes there may be; 1 for this one alone.
+
+A process that ends, or that was stopped, is replaced once for a kernel, since what ended it may have been the machine
+(memory, an operator); the second time it is an error, and not tried in this process, which would end too. Where no
+process gets as far as to say that it is ready, kernels are compiled in this one.
 """
 
 import base64
@@ -28,11 +32,16 @@ _KERNELS_PER_PROCESS = 8
 """A process takes 0.9 s of a core to start, as long as it compiles about as many kernels."""
 _MOST_PROCESSES = 32
 _SILENT_SECONDS = 2.0
+_ATTEMPTS = 2
+_WATCH_SECONDS = 1.0
+_STALLED_SECONDS = 30.0
+"""A process that has work and took no time of a core for so long was stopped, or waits for what never comes."""
 
 type _Pending = queue.SimpleQueue[tuple[int, str, bytes]]
 """Kernels to compile: position, name and request."""
-type _Done = queue.SimpleQueue[tuple[int, dict[str, Any] | XgpuError]]
-"""Positions of kernels and what was made of them."""
+type _Answer = dict[str, Any] | XgpuError
+type _Done = queue.SimpleQueue[tuple[int, _Answer] | None]
+"""Positions of kernels and what was made of them; None from each thread that has ended."""
 type Progress = Callable[[int], None]
 """Is told how many kernels are compiled."""
 
@@ -59,9 +68,12 @@ def _jobs() -> int:
     if not sys.executable:
         return 1
     try:
-        return min(_MOST_PROCESSES, int(os.environ.get("XGPU_JOBS") or len(os.sched_getaffinity(0))))
+        jobs = int(os.environ.get("XGPU_JOBS") or len(os.sched_getaffinity(0)))
     except ValueError:
-        raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes") from None
+        jobs = 0
+    if jobs > 0:
+        return min(_MOST_PROCESSES, jobs)
+    raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes")
 
 
 def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> None:
@@ -73,11 +85,9 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
     workers: list[_Worker] = []
     failed: dict[int, XgpuError] = {}
     try:
-        if not _start(workers, processes, pending, done):
-            return
-        for count in range(len(kernels)):
+        _start(workers, processes, pending, done)
+        for count, (number, answer) in enumerate(_answers(workers, len(kernels), done)):
             progress(count)
-            number, answer = done.get()
             if isinstance(answer, XgpuError):
                 failed[number] = answer
             else:
@@ -92,22 +102,48 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
         raise failed[min(failed)]
 
 
-def _start(workers: "list[_Worker]", processes: int, pending: "_Pending", done: "_Done") -> bool:
-    """Start as many of the processes as the machine lets, and return whether there is one."""
+def _start(workers: "list[_Worker]", processes: int, pending: "_Pending", done: "_Done") -> None:
+    """Start as many of the processes as the machine lets."""
     with contextlib.suppress(OSError):
         for _ in range(processes):
             workers.append(_Worker())
     for worker in workers:
         threading.Thread(target=worker.serve, args=(pending, done), daemon=True).start()
-    return bool(workers)
+
+
+def _answers(workers: "Sequence[_Worker]", count: int, done: "_Done") -> "Iterator[tuple[int, _Answer]]":
+    """Yield the answers for ``count`` kernels, fewer if no process is left, and keep an eye on the processes."""
+    serving = len(workers)
+    while count and serving:
+        try:
+            answer = done.get(timeout=_WATCH_SECONDS)
+        except queue.Empty:
+            for worker in workers:
+                worker.watch()
+            continue
+        if answer is None:
+            serving -= 1
+            continue
+        count -= 1
+        yield answer
 
 
 class _Worker:
-    """A process that compiles kernels, one after the other."""
+    """A process that compiles kernels, one after the other, and another one in its place if it ends.
+
+    A thread of this process calls `serve`; `watch` and `end` are called by another one.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._process = self._started()
+        self._is_ready = False
+        self._seen = (0.0, time.monotonic())
+
+    def _started(self) -> subprocess.Popen[bytes]:
         paths = [str(Path(xgpu.__file__).parents[1]), *sys.path]
-        self._process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-P", "-m", "xgpu.compile_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -117,36 +153,97 @@ class _Worker:
         )
 
     def serve(self, pending: "_Pending", done: "_Done") -> None:
-        """Have the process compile what is pending, until nothing is."""
-        while True:
-            try:
+        """Have the process compile what is pending, until nothing is, or until no process can be had."""
+        try:
+            while True:
                 number, name, request = pending.get_nowait()
-            except queue.Empty:
-                return
-            try:
-                done.put((number, self._ask(request)))
-            except (OSError, ValueError) as error:
-                done.put((number, CompilerError(f"kernel {name}: the process that compiled it ended: {error}")))
+                answer = self._answer(name, request)
+                if answer is None:
+                    pending.put((number, name, request))
+                    return
+                done.put((number, answer))
+        except queue.Empty:
+            return
+        finally:
+            done.put(None)
 
-    def _ask(self, request: bytes) -> dict[str, Any] | XgpuError:
+    def _answer(self, name: str, request: bytes) -> "_Answer | None":
+        """Return what the process makes of a request, None if there is no process that takes it."""
+        reason = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                if not self._is_ready and "ready" not in self._receive():
+                    return None
+                self._is_ready = True
+            except (OSError, ValueError):
+                return None
+            try:
+                self._send(request)
+                answer = self._receive()
+                return _error(answer["error"]) if "error" in answer else answer
+            except OSError:
+                code = self._process.wait()
+                reason = f"exit code {code}" if code >= 0 else f"signal {-code}"
+            except ValueError as error:
+                reason = f"its answer is none: {error}"
+            if not self._restart():
+                break
+        return CompilerError(f"kernel {name}: the process that compiled it ended, {_ATTEMPTS} times: {reason}")
+
+    def _send(self, request: bytes) -> None:
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._process.stdin.write(request)
         self._process.stdin.flush()
+
+    def _receive(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        if not line:
-            raise OSError(f"exit code {self._process.wait()}")
+        if not line.endswith(b"\n"):
+            raise OSError("the process ended")
         answer: dict[str, Any] = json.loads(line)
-        return _error(answer["error"]) if "error" in answer else answer
+        return answer
+
+    def _restart(self) -> bool:
+        """Start another process in the place of this one, unless all is over."""
+        with self._lock, contextlib.suppress(OSError):
+            self._close()
+            if not self._is_over:
+                self._process = self._started()
+                self._is_ready = False
+                return True
+        return False
+
+    def watch(self) -> None:
+        """End the process if it makes no progress: the thread that waits for it then hears that it ended."""
+        with self._lock:
+            used, now = _processor_seconds(self._process.pid), time.monotonic()
+            if used is None or used != self._seen[0]:
+                self._seen = (used or 0.0, now)
+            elif now - self._seen[1] > _STALLED_SECONDS:
+                self._process.kill()
 
     def end(self) -> None:
         """End the process, whatever it does."""
+        with self._lock:
+            self._is_over = True
+            self._close()
+
+    def _close(self) -> None:
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             with contextlib.suppress(OSError):
                 assert pipe is not None
                 pipe.close()
+
+
+def _processor_seconds(process: int) -> float | None:
+    """Return the time of a core that a process took; None where that cannot be read."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
 
 
 def _request(kernel: Kernel, level: str) -> bytes:

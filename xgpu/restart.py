@@ -9,10 +9,9 @@ from xgpu import ir, pipeline
 from xgpu.compiler import Kernel, Launch, Program, Times, emit_program
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.dialects.limits import type_problems
-from xgpu.dialects.verify import problems
+from xgpu.dialects.input_checks import input_problems
 from xgpu.dtypes import dtype_of_element
-from xgpu.errors import InvalidInput
+from xgpu.errors import CompilerError, InvalidInput
 from xgpu.frontend.load import read_text
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.frontend.signature import ArgumentSpec, Source, module_name
@@ -43,7 +42,8 @@ def restart(
 ) -> tuple[Source, ir.Module | None, Program]:
     """Return what ``text`` holds: the signature, the module of level ``fusions`` if that is its level, the program.
 
-    Kernels of several modules take their arguments one after another. Levels without tensors have no argument types.
+    Kernels of several modules take their arguments one after another. Levels without tensors have no argument types:
+    there, arrays are bytes, as many as a pointer says that there are.
     """
     modules = [_parse(part, filename) for part in _parts(text)]
     levels = {_level_of(module, filename) for module in modules}
@@ -57,7 +57,11 @@ def restart(
             raise InvalidInput(f"{filename}: a module of level 'fusions' has a function @main that calls the fusions")
         arguments, results = _specs("arg", main.type.inputs), _specs("result", main.type.results)
         source = Source(planned, module_name(planned, "program"), arguments, results)
-        return source, planned, emit_program(planned, device, options, times)
+        try:
+            return source, planned, emit_program(planned, device, options, times)
+        except CompilerError as error:
+            # The planner gives emitters only what they can make; a person who edits its plan may not.
+            raise InvalidInput(error.message, error.location) from error
     return _restart_kernels(modules, level, filename, device, options, times)
 
 
@@ -67,11 +71,8 @@ def _restart_kernels(
     arguments: list[ArgumentSpec] = []
     results: list[ArgumentSpec] = []
     entries = [_entry(module, filename) for module in modules]
-    parameters = [_tensor_parameters(entry) for entry in entries]
-    counts = [
-        attributes.int_of(entry.attributes[attributes.INPUTS]) if tensors else 0
-        for entry, tensors in zip(entries, parameters, strict=True)
-    ]
+    parameters = [_array_parameters(entry) for entry in entries]
+    counts = [attributes.int_of(entry.attributes[attributes.INPUTS]) for entry in entries]
     total = sum(counts)
     launches = []
     for module, entry, tensors, count in zip(modules, entries, parameters, counts, strict=True):
@@ -100,7 +101,7 @@ def _parts(text: str) -> list[str]:
 
 def _parse(part: str, filename: str) -> ir.Module:
     module = parse_module(part, filename)
-    if found := type_problems(module) or problems(module):
+    if found := input_problems(module):
         raise InvalidInput(found[0].message, source_of(found[0].op))
     return module
 
@@ -123,28 +124,41 @@ def _entry(module: ir.Module, filename: str) -> ir.Operation:
         raise InvalidInput(
             f"{filename}: expected one function with {attributes.KERNEL} in a module, got {len(entries)}"
         )
+    if not len(entries[0].regions) or not len(entries[0].regions[0].blocks):
+        raise InvalidInput("the kernel's function has no body", source_of(entries[0]))
     missing = [name for name in required if name not in entries[0].attributes]
     if missing:
         raise InvalidInput(f"the kernel's function lacks the attribute {missing[0]}", source_of(entries[0]))
     return entries[0]
 
 
-def _tensor_parameters(entry: ir.Operation) -> list[ir.RankedTensorType]:
-    """Return the types of the tensor parameters, with the elements that callers see."""
-    signature = ir.TypeAttr(entry.attributes["function_type"]).value
+def _array_parameters(entry: ir.Operation) -> list[ir.RankedTensorType]:
+    """Return the types of the parameters that are arrays, with the elements that callers see."""
+    parameters = entry.regions[0].blocks[0].arguments
     described = list(ir.ArrayAttr(entry.attributes["arg_attrs"])) if "arg_attrs" in entry.attributes else []
     found = []
-    for i, type_ in enumerate(signature.inputs if isinstance(signature, ir.FunctionType) else []):
-        if not isinstance(type_, ir.RankedTensorType):
-            continue
-        named = ir.DictAttr(described[i]) if described else ir.DictAttr.get({}, entry.context)
-        if attributes.ELEMENT_TYPE in named:
-            element = named[attributes.ELEMENT_TYPE]
-            if not isinstance(element, ir.TypeAttr):
-                problem = f"expected a type as {attributes.ELEMENT_TYPE} of a parameter, got {element}"
-                raise InvalidInput(problem, source_of(entry))
-            type_ = ir.RankedTensorType.get(type_.shape, element.value, loc=entry.location)
-        found.append(type_)
+    for number, parameter in enumerate(parameters):
+        type_ = parameter.type
+        named = ir.DictAttr(described[number]) if described else ir.DictAttr.get({}, entry.context)
+        if isinstance(type_, ir.llvm.PointerType):
+            if attributes.BYTES not in named:
+                raise InvalidInput(
+                    f"parameter {number} of the kernel lacks the attribute {attributes.BYTES}", source_of(entry)
+                )
+            byte = ir.IntegerType.get_unsigned(8, entry.context)
+            size = attributes.int_of(named[attributes.BYTES])
+            found.append(ir.RankedTensorType.get([size], byte, loc=entry.location))
+        elif not isinstance(type_, ir.RankedTensorType):
+            raise InvalidInput(f"parameter {number} of the kernel is no array but of type {type_}", source_of(entry))
+        elif attributes.ELEMENT_TYPE in named:
+            element = ir.TypeAttr(named[attributes.ELEMENT_TYPE]).value
+            found.append(ir.RankedTensorType.get(type_.shape, element, loc=entry.location))
+        else:
+            found.append(type_)
+    inputs = attributes.int_of(entry.attributes[attributes.INPUTS])
+    if inputs > len(found):
+        reason = f"the kernel has {len(found)} parameters, of which {attributes.INPUTS} calls {inputs} inputs"
+        raise InvalidInput(reason, source_of(entry))
     return found
 
 

@@ -108,16 +108,49 @@ def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
     assert done == [kernel.name not in ("function_fusion_5", "function_fusion_11") for kernel in fresh]
 
 
-def test_a_process_that_ends_is_an_error(jobs, monkeypatch):
+def _ending_by(monkeypatch, number, times):
+    """Have a signal sent to the process that the first request goes to, before it goes there, ``times`` times."""
+    sent = []
+
+    class Worker(parallel._Worker):
+        def _send(self, request):
+            if len(sent) < times:
+                sent.append(number)
+                self._process.send_signal(number)
+            super()._send(request)
+
+    monkeypatch.setattr(parallel, "_Worker", Worker)
+    return sent
+
+
+def test_a_process_that_is_killed_is_replaced(jobs, monkeypatch):
     jobs(2)
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    with pytest.raises(CompilerError, match="kernel function_fusion_0: the process that compiled it ended: "):
+    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+    sent = _ending_by(monkeypatch, signal.SIGKILL, 1)
+    assert all(".entry" in kernel.ptx for kernel in _compiled().kernels)
+    assert len(sent) == 1
+
+
+def test_a_process_that_is_stopped_is_replaced(jobs, monkeypatch):
+    jobs(2)
+    monkeypatch.setattr(parallel, "_WATCH_SECONDS", 0.2)
+    monkeypatch.setattr(parallel, "_STALLED_SECONDS", 5.0)
+    sent = _ending_by(monkeypatch, signal.SIGSTOP, 1)
+    assert all(".entry" in kernel.ptx for kernel in _compiled().kernels)
+    assert len(sent) == 1
+
+
+def test_a_kernel_that_ends_every_process_is_an_error(jobs, monkeypatch):
+    jobs(2)
+    _ending_by(monkeypatch, signal.SIGKILL, 100)
+    with pytest.raises(CompilerError, match=r"kernel function_fusion_\d+: the process .* ended, 2 times: signal 9"):
         _compiled()
 
 
-def test_jobs_must_be_a_number(jobs):
-    jobs("many")
-    with pytest.raises(InvalidInput, match="XGPU_JOBS=many: expected a number of processes"):
+@pytest.mark.parametrize("given", ["many", "0", "-2"])
+def test_jobs_must_be_a_number(jobs, given):
+    jobs(given)
+    with pytest.raises(InvalidInput, match=f"XGPU_JOBS={given}: expected a number of processes"):
         _compiled()
 
 
@@ -187,7 +220,7 @@ def test_kernels_of_a_later_level_are_compiled_here(jobs):
     assert ".entry" in xgpu.compile(text).kernels[19].ptx
 
 
-@pytest.mark.parametrize("executable", ["/nonexistent/python", "", None])
+@pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false", "/bin/echo", "", None])
 def test_where_no_process_can_be_started_this_one_compiles(jobs, monkeypatch, executable):
     jobs(2)
     monkeypatch.setattr(sys, "executable", executable)

@@ -39,6 +39,29 @@ def test_levels_with_tensors_run(level: str) -> None:
         np.testing.assert_array_equal(got, expected)
 
 
+def test_levels_without_tensors_run_on_bytes() -> None:
+    direct = program()
+    inputs = direct.random_inputs(3)
+    lowered = xgpu.compile(direct.ir("lowered"))
+    assert [str(spec) for spec in lowered.arguments] == ["arg0: u8[3960]", "arg1: u8[7]"]
+    results = lowered.run(*(array.reshape(-1).view(np.uint8) for array in inputs))
+    for got, expected in zip(results, direct.run(*inputs), strict=True):
+        np.testing.assert_array_equal(got.view(expected.dtype).reshape(expected.shape), expected)
+
+
+def test_arguments_that_are_given_are_those_of_the_text() -> None:
+    with pytest.raises(xgpu.InvalidInput, match="takes 2 arguments, but 1 were given"):
+        xgpu.compile(program().ir("emitted"), "f32[8]")
+
+
+def test_names_that_ptx_does_not_have() -> None:
+    text = program().ir("lowered").partition("// -----")[0].replace("@function_fusion_0", '@"a kernel"')
+    with pytest.raises(xgpu.InvalidInput, match="'a kernel' is no name of a kernel in PTX"):
+        xgpu.compile(text).ir("ptx")
+    # On the host any name will do.
+    assert xgpu.compile(text).ir("llvm").count('@"a kernel"') == 1
+
+
 def test_earlier_levels_are_not_to_be_had() -> None:
     restarted = xgpu.compile(program().ir("optimized"))
     for level in ("stablehlo", "fusions", "emitted"):
@@ -46,6 +69,23 @@ def test_earlier_levels_are_not_to_be_had() -> None:
             restarted.ir(level)
     with pytest.raises(xgpu.InvalidInput, match="later level than 'stablehlo'"):
         restarted.reference(*restarted.random_inputs(0))
+
+
+def _kernel(body: str, head: str) -> str:
+    launch = 'xgpu.grid = array<i64: 1, 1, 1>, xgpu.block = array<i64: 1, 1, 1>, xgpu.inputs = 1, xgpu.emitter = "loop"'
+    body = "" if "private @f" in head else f"{{ {body} return }}"
+    return f'module attributes {{xgpu.level = "lowered"}} {{ {head} attributes {{xgpu.kernel, {launch}}} {body} }}'
+
+
+_FUSION = """module attributes {{xgpu.level = "fusions"}} {{
+  func.func private @f(%x: tensor<8xf32>) -> tensor<8xf32> attributes {{xgpu.emitter = "{}"}} {{
+    return {} : tensor<8xf32>
+  }}
+  func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {{
+    %0 = call @f(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }}
+}}"""
 
 
 @pytest.mark.parametrize(
@@ -58,6 +98,20 @@ def test_earlier_levels_are_not_to_be_had() -> None:
             "the kernel's function lacks the attribute xgpu.grid",
         ),
         ('module attributes {xgpu.level = "fusions"} {}', "has a function @main that calls the fusions"),
+        ("module attributes {xgpu.level = 42} {}", "attribute 'xgpu.level': expected a string, got 42 : i64"),
+        (_kernel("", "func.func private @f()"), "the kernel's function has no body"),
+        (_kernel("", "func.func @f(%i: i32)"), "parameter 0 of the kernel is no array but of type i32"),
+        (
+            _kernel("", "func.func @f(%p: !llvm.ptr)"),
+            "parameter 0 of the kernel lacks the attribute llvm.dereferenceable",
+        ),
+        (_kernel("", "func.func @f()"), "the kernel has 0 parameters, of which xgpu.inputs calls 1 inputs"),
+        (
+            _kernel('"xgpu.pure_call"() {callee = @g} : () -> ()', "func.func private @g(index)\nfunc.func @f()"),
+            r"expected operands and results to fit '@g' of type \(index\) -> \(\), got \(\) -> \(\)",
+        ),
+        (_FUSION.format("reduce_row", "%x"), "emitter 'reduce_row' cannot make fusion @f: IndexError"),
+        (_FUSION.format("nothing", "%x"), "unknown emitter 'nothing'"),
         (
             'module attributes {xgpu.level = "emitted"} { func.func @f() { "xgpu.nothing"() : () -> ()\n return } }',
             "'xgpu.nothing' is not an operation of the xgpu dialect",

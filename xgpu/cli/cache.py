@@ -15,12 +15,12 @@ def _run(arguments: argparse.Namespace) -> int:
 
     kernels = kernel_cache()
     if kernels.folder is None:
-        print("nothing is kept: XGPU_CACHE=off")
+        print("nothing is kept: XGPU_CACHE or XGPU_CACHE_DIR turns it off")
     elif arguments.clear:
         print(f"{kernels.folder}: {kernels.clear()} kernels removed")
     else:
         files = kernels.entries()
-        print(f"{kernels.folder}: {len(files)} kernels, {sum(path.stat().st_size for path in files):,} bytes")
+        print(f"{kernels.folder}: {len(files)} kernels, {sum(size for _, size in files):,} bytes")
     return DONE
 
 

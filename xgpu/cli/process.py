@@ -6,6 +6,7 @@ of the output went away.
 
 import contextlib
 import ctypes
+import errno
 import mmap
 import os
 import signal
@@ -13,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 from xgpu.errors import KernelFault, XgpuError, XgpuWarning
 
@@ -24,10 +25,17 @@ TRACEBACK_VARIABLE = "XGPU_TRACEBACK"
 """Environment variable: if set, an internal error ends in Python's traceback."""
 
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What writing to stdout fails with when its disk is full, or it is closed."""
 _ACTIVITY_BYTES = 512
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
+_SECONDS_TO_STOP = 10
+"""What native code does without looking at signals may take longer than anyone waits who interrupted it."""
+
 _activity: mmap.mmap | None = None
+_is_interrupted = False
+"""Whether the command was interrupted: whatever it does then, that is how it ended."""
 
 
 class UsageError(Exception):
@@ -47,14 +55,47 @@ def supervise(program: str) -> None:
     Python cannot catch. Call this before importing anything that starts threads.
     """
     global _activity
+    _open_standard_streams()
     _activity = mmap.mmap(-1, _ACTIVITY_BYTES)
     sys.stdout.flush()
     sys.stderr.flush()
+    # Neither process is to be interrupted before it can handle that.
+    signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     child = os.fork()
-    if child == 0:
-        _die_with_parent()
-        return
-    os._exit(_wait(program, child))
+    if child:
+        os._exit(_wait(program, child))
+    _die_with_parent()
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _interrupt)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, once.
+
+    Native code that it passes through may report it in its own way, make another error of it, or drop it: so what is
+    printed from now on goes nowhere, and the exit code does not depend on what becomes of it.
+    """
+    global _is_interrupted
+    _is_interrupted = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    raise KeyboardInterrupt
+
+
+def _open_standard_streams() -> None:
+    """Put something in the place of standard streams that are closed: a file would get their number otherwise.
+
+    Reading and writing them fails as if they were closed, but what goes to stderr is lost: there is no place to say so.
+    """
+    modes = {0: (os.O_WRONLY, "r"), 1: (os.O_RDONLY, "w"), 2: (os.O_WRONLY, "w")}
+    for number, (flags, mode) in modes.items():
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free is the next file's.
+            os.open(os.devnull, flags)
+            setattr(sys, ("stdin", "stdout", "stderr")[number], open(number, mode, closefd=False))  # noqa: SIM115
 
 
 def _die_with_parent() -> None:
@@ -68,10 +109,22 @@ def _wait(program: str, child: int) -> int:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # A terminal sends it to the child as well.
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        global _is_interrupted
+        _is_interrupted = True
+        # A terminal sends it to the child as well, which takes notice of the first only.
+        forward(number, frame)
+        signal.alarm(_SECONDS_TO_STOP)
+
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+        signal.signal(signal.SIGINT, interrupt)
+    signal.signal(signal.SIGALRM, lambda number, frame: forward(signal.SIGKILL, frame))
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     _, status = os.waitpid(child, 0)
+    if _is_interrupted:
+        return INTERRUPTED
     if not os.WIFSIGNALED(status):
         return os.waitstatus_to_exitcode(status)
     number = signal.Signals(os.WTERMSIG(status))
@@ -85,9 +138,11 @@ def _wait(program: str, child: int) -> int:
 
 
 def report(text: str) -> None:
-    """Print ``text`` to stderr."""
-    with contextlib.suppress(BrokenPipeError):
+    """Print ``text`` to stderr; if that cannot be written, the exit code says it all."""
+    try:
         print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _give_up(sys.stderr)
 
 
 def report_error(program: str, error: XgpuError) -> None:
@@ -119,10 +174,15 @@ def _show_warnings(program: str) -> None:
 
 def exit_code(program: str, body: Callable[[], int]) -> int:
     """Run ``body`` and return its exit code, or the one for what it raised, which is reported on stderr."""
+    code = _code_of_errors(program, body)
+    return INTERRUPTED if _is_interrupted else code
+
+
+def _code_of_errors(program: str, body: Callable[[], int]) -> int:
     try:
         with warnings.catch_warnings():
             _show_warnings(program)
-            code = body()
+            code = _code_of(body)
         sys.stdout.flush()
         return code
     except UsageError as error:
@@ -131,13 +191,10 @@ def exit_code(program: str, body: Callable[[], int]) -> int:
     except XgpuError as error:
         report_error(program, error)
         return WRONG_INPUT
-    except SystemExit as stop:  # How argparse ends after --help and --version.
-        return int(stop.code or 0)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # What is still buffered would fail again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up(sys.stdout)
         return BROKEN_PIPE
     except RecursionError:
         report(f"{program}: error: the input is nested too deeply")
@@ -146,7 +203,23 @@ def exit_code(program: str, body: Callable[[], int]) -> int:
         report(f"{program}: error: out of memory")
         return WRONG_INPUT
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in _UNWRITABLE:
+            _give_up(sys.stdout)
+            report(f"{program}: error: cannot write the output: {error.strerror}")
+            return WRONG_INPUT
         if os.environ.get(TRACEBACK_VARIABLE):
             raise
         report(f"{program}: internal error: {type(error).__name__}: {error}\n{TRACEBACK_VARIABLE}=1 shows where")
         return WRONG_INPUT
+
+
+def _code_of(body: Callable[[], int]) -> int:
+    try:
+        return body()
+    except SystemExit as stop:  # How argparse ends after --help and --version.
+        return int(stop.code or 0)
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let what is still buffered go nowhere: it would fail again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

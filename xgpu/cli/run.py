@@ -61,6 +61,10 @@ def _run(arguments: argparse.Namespace) -> int:
         print("sanitized: no fault found")
         if not (compiled.has_reference or arguments.check):
             return DONE
+    if not (compiled.has_reference or arguments.check):
+        for result in compiled.results:
+            print(f"{result}: compared with nothing, as XLA does not run the level of this program")
+        return DONE
     disagreeing = _print_comparisons(compiled, results, compiled.reference(*inputs))
     if not (arguments.check and disagreeing):
         return DONE

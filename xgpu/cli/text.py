@@ -14,7 +14,7 @@ def name_of_file(path: str) -> str:
 
 
 def read_text(path: str) -> str:
-    """Return the text of a file, or of stdin for ``-``."""
+    """Return the text of a file, or of stdin for ``-``, without the mark that some editors begin a file with."""
     name = name_of_file(path)
     try:
         data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
@@ -23,7 +23,7 @@ def read_text(path: str) -> str:
     if data.startswith(b"ML\xefR"):
         raise InvalidInput("expected MLIR text, got MLIR bytecode", SourceLocation(name))
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = data[: error.start]
         line, column = before.count(b"\n") + 1, error.start - before.rfind(b"\n")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.dialects.attributes import MANY_RESTS
+from xgpu.dialects.attributes import FIRST_EXTREME, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion
@@ -25,7 +25,7 @@ from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.heroes import HERO, forms_of
 from xgpu.fusion.reduction_order import arrays_read
-from xgpu.fusion.reduction_regions import FIRST_EXTREME, is_commutative
+from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol

@@ -60,9 +60,9 @@ def spec_of(argument: Any) -> tuple[DType, tuple[int, ...]]:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a UTF-8 file. Raises InvalidInput if it cannot be read."""
+    """Return the text of a file of UTF-8, marked as such or not. Raises InvalidInput if it cannot be read."""
     try:
-        return path.read_bytes().decode()
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path} is not a text file: byte {error.start} is not UTF-8") from None
     except (OSError, ValueError) as error:

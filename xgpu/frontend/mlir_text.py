@@ -1,25 +1,45 @@
 """Parses MLIR text safely: every error has a place in the file, and no text can crash the parser."""
 
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from math import prod
+from pathlib import Path
 
+import xgpu
 from xgpu import ir
-from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.errors import InvalidInput, SourceLocation, ToolError
 from xgpu.frontend.source_location import name_of, source_of
+from xgpu.frontend.unreadable import unreadable_attribute
 
 # MLIR's parser recurses for each bracket and each affine operator, and overflows the stack from about 2,000 on.
 MAX_NESTING = 256
+MAX_CHAIN = 2_000
+"""Aliases of which each is part of the next: such a chain nests as brackets do, for what walks or prints it."""
 MAX_AFFINE_LINE = 20_000
 MAX_VECTOR = 1 << 16
 """Elements of a vector. MLIR's parser wants memory for each of what an operation puts together, written or not."""
 
 # Strings and comments hold no brackets; '->', '>=' and '<=' are none.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=|[\[({<]|[\])}>]')
+_ALIAS = re.compile(r"^[^\S\n]*([#!][A-Za-z_][\w$.-]*)\s*=", re.MULTILINE)
+_ALIAS_NAME = re.compile(r"[#!][A-Za-z_][\w$.-]*")
 _AFFINE = re.compile(r"affine_(?:map|set)\s*<([^\n]*)")
 _VECTOR = re.compile(r"\bvector\s*<([\d\sx\[\]]*)")
 _FROM_ELEMENTS = re.compile(r"\bfrom_elements\b[^\n]*")
 _TENSOR = re.compile(r"\btensor\s*<([\d\sx]*)")
+# MLIR's parser reads an address space of any kind as a number, and an atomic update's type without a check, and ends
+# the process at others. Both are found here as they are always written.
+_NO_ADDRESS_SPACE = re.compile(r"\baddr_space\s*=\s*(?![\d\s#])|\baddr_space\s*=\s*\d+\s*(?!\s|\d|:\s*i32\b)")
+_UPDATED = r"(?:b?f\d+|i\d+|!llvm\.ptr(?:<\d+>)?|vector<\d+x(?:b?f|i)\d+>)"
+_UPDATE = rf"[^\n]*!llvm\.ptr(?:<\d+>)?, {_UPDATED}(?: loc\([^\n]*\))?$"
+_CRASHES = re.compile(rf"\baddr_space\s*(?:=\s*#|[^=\s])|^(?!\s*//)[^\n]*\batomicrmw\b(?!{_UPDATE})", re.MULTILINE)
+"""What may be none of these: the text is first parsed in another process, which takes half a second to start."""
+_WORKER_SECONDS = 300
 
 
 def parse_module(text: str, filename: str, places: Mapping[str, SourceLocation] | None = None) -> ir.Module:
@@ -29,18 +49,56 @@ def parse_module(text: str, filename: str, places: Mapping[str, SourceLocation] 
     ``places`` says where operations are whose location in the text is but a name.
     Raises InvalidInput at the line and column of an error.
     """
-    check_text(text, filename)
-    context = ir.make_context()
+    check_mlir_text(text, filename)
+    module = parse_unguarded(text, filename, places or {})
+    if places:
+        _place(module, places)
+    return module
+
+
+def parse_unguarded(text: str, filename: str, places: Mapping[str, SourceLocation]) -> ir.Module:
+    """Parse MLIR text that was checked, see `parse_module`."""
     try:
-        module = _parse(text, filename, context)
+        return _parse(text, filename, ir.make_context())
     except ir.MLIRError as error:
         diagnostics = error.error_diagnostics
         if not diagnostics:
             raise InvalidInput(str(error), SourceLocation(filename)) from None
-        raise _diagnosed(diagnostics[0], filename, places or {}) from None
-    if places:
-        _place(module, places)
-    return module
+        raise _diagnosed(diagnostics[0], filename, places) from None
+
+
+def check_mlir_text(text: str, filename: str) -> None:
+    """Refuse what `check_text` does, and text that MLIR's parser crashes at, which another process finds out."""
+    check_text(text, filename)
+    _check_aliases(text, filename)
+    if (match := _NO_ADDRESS_SPACE.search(text)) and not _is_in_comment(text, match.start()):
+        raise InvalidInput("expected a number of type i32 as an address space", place_at(text, match.start(), filename))
+    if _CRASHES.search(text):
+        _try_to_parse(text, filename)
+
+
+def _try_to_parse(text: str, filename: str) -> None:
+    """Parse text in another process; raises InvalidInput if that finds an error, or crashes."""
+    command = [sys.executable, "-P", "-m", "xgpu.frontend.mlir_parse_worker", filename]
+    paths = [str(Path(xgpu.__file__).parents[1]), *sys.path]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    try:
+        done = subprocess.run(
+            command, input=text.encode(), capture_output=True, env=environment, timeout=_WORKER_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise InvalidInput(f"MLIR's parser took longer than {_WORKER_SECONDS} s", SourceLocation(filename)) from None
+    except OSError as error:
+        raise ToolError(f"cannot run {sys.executable} for MLIR's parser: {error.strerror}") from None
+    if done.returncode < 0:
+        reason = f"MLIR's parser crashed ({signal.Signals(-done.returncode).name}) at this text"
+        raise InvalidInput(reason, SourceLocation(filename))
+    if done.returncode:
+        raise ToolError(f"MLIR's parser failed: {done.stderr.decode(errors='replace').strip()}")
+    if done.stdout:
+        # Not parsed again here to find the same error: the next time it may crash.
+        found = json.loads(done.stdout)
+        raise InvalidInput(found["message"], SourceLocation(**found["location"]) if found["location"] else None)
 
 
 def check_text(text: str, filename: str) -> None:
@@ -67,6 +125,21 @@ def check_text(text: str, filename: str) -> None:
             line = text.count("\n", 0, match.start()) + 1
             raise InvalidInput(f"affine map longer than {MAX_AFFINE_LINE} characters", SourceLocation(filename, line))
     _check_vectors(text, filename)
+
+
+def _check_aliases(text: str, filename: str) -> None:
+    """Refuse chains of more than `MAX_CHAIN` aliases."""
+    found = list(_ALIAS.finditer(text))
+    if len(found) <= MAX_CHAIN:
+        return
+    depths: dict[str, int] = {}
+    for match, following in zip(found, (*found[1:], None), strict=True):
+        body = text[match.end() : following.start() if following else len(text)]
+        depth = 1 + max((depths.get(name, 0) for name in _ALIAS_NAME.findall(body)), default=0)
+        depths[match.group(1)] = depth
+        if depth > MAX_CHAIN:
+            place = place_at(text, match.start(1), filename)
+            raise InvalidInput(f"a chain of more than {MAX_CHAIN:,} aliases, each part of the next", place)
 
 
 def _check_vectors(text: str, filename: str) -> None:
@@ -110,8 +183,11 @@ def _parse(text: str, filename: str, context: ir.Context) -> ir.Module:
     except ir.MLIRError as error:
         # Only this entry point names the file, but it takes one operation; the other takes any number.
         if "single top-level operation" in str(error):
-            return _named(ir.Module.parse(text, context), filename)
+            module = _named(ir.Module.parse(text, context), filename)
+            _check_attributes(module.operation)
+            return module
         raise
+    _check_attributes(parsed)
     module = ir.Module.create(parsed.location)
     if parsed.name != "builtin.module":
         module.body.append(parsed)
@@ -121,6 +197,11 @@ def _parse(text: str, filename: str, context: ir.Context) -> ir.Module:
     for op in list(parsed.regions[0].blocks[0].operations):
         module.body.append(op)
     return module
+
+
+def _check_attributes(parsed: ir.Operation) -> None:
+    if (found := unreadable_attribute(parsed)) is not None:
+        raise InvalidInput(found[1], source_of(found[0]))
 
 
 def _named(module: ir.Module, filename: str) -> ir.Module:

@@ -94,6 +94,6 @@ def _result_names(main: ir.func.FuncOp) -> list[str]:
         return names
     for index, attributes in enumerate(ir.ArrayAttr(main.attributes["res_attrs"])):
         dictionary = ir.DictAttr(attributes)
-        if "jax.result_info" in dictionary:
-            names[index] = ir.StringAttr(dictionary["jax.result_info"]).value or names[index]
+        if "jax.result_info" in dictionary and isinstance(info := dictionary["jax.result_info"], ir.StringAttr):
+            names[index] = info.value or names[index]
     return names

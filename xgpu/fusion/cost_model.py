@@ -35,25 +35,19 @@ _OTHER_FUNCTION = 60
 """Instructions of functions that are not StableHLO's own, such as the error function."""
 MOST_VISITED = 256
 """Operations after which the cost of a value is known to be high enough."""
-
-
 LATENCY_SECONDS = 1.5e-9
 """What an instruction takes in a thread that waits for few others: two or three at a time in some eight cycles."""
-_LOAD = 8
+LOAD = 8
 """Instructions that an access to a stored array takes, its index and the wait for caches included."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What computing a value once takes: bytes that are read in all, instructions for each element, and operations.
-
-    ``reads`` is the number of stored arrays that it is computed from.
-    """
+    """What computing a value once takes: bytes that are read in all, instructions for each element, and operations."""
 
     bytes: int
     instructions: int
     operations: int
-    reads: int
 
     def instruction_bytes(self, times: float) -> float:
         """Return the bytes of traffic that take as long as the instructions for so many elements, but for one each.
@@ -61,11 +55,6 @@ class Cost:
         That one is what reading the element would take.
         """
         return BYTES_PER_INSTRUCTION * (self.instructions - 1) * times
-
-    @property
-    def instructions_again(self) -> int:
-        """The instructions that computing an element again takes more than reading it; both read from caches then."""
-        return self.instructions + _LOAD * (self.reads - 1)
 
 
 def bytes_per_instruction(width: int, target: Device) -> float:
@@ -125,12 +114,12 @@ class Costs:
                 elif operand not in seen:
                     seen.add(operand)
                     pending.append(operand)
-        return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen), len(read))
+        return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen))
 
     def _step(self, value: ir.Value) -> "_Step":
         if value not in self._steps:
             op = maker(value)
-            operands = [operand for operand in op.operands if not _is_immediate(operand)]
+            operands = [operand for operand in op.operands if not is_immediate(operand)]
             read = tuple((each, elements(each)) for each in operands)
             step = _Step(instructions(op), _reads(op), read)
             self._steps.update(dict.fromkeys(op.results, step))
@@ -155,7 +144,7 @@ def _reads(op: ir.Operation) -> int:
     return max(elements(value) for value in values)
 
 
-def _is_immediate(value: ir.Value) -> bool:
+def is_immediate(value: ir.Value) -> bool:
     """Whether ``value`` is a constant, or one number in every element: no instruction and no memory is needed."""
     while not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.broadcast_in_dim":
         value = maker(value).operands[0]

@@ -5,12 +5,14 @@ indices share what is computed, all others have it computed for themselves. Goin
 read hands on how often it happens.
 """
 
+import heapq
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from xgpu import ir
+from xgpu.fusion.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
 from xgpu.fusion.groups import Group
-from xgpu.fusion.regions import captured
+from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import Shape, integers, shape_of
 from xgpu.indexing.hlo_maps import handled_ops
 from xgpu.partition.placement import Placement, Reads, Scope
@@ -26,6 +28,7 @@ class Evaluations:
     """
 
     def __init__(self, operations: Sequence[ir.Operation]):
+        self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
         self._reads: dict[ir.Operation, Reads] = {}
         self._wanted: dict[ir.Value, dict[Group, set[Scope]]] = {}
@@ -64,6 +67,41 @@ class Evaluations:
                 self._want(op.operands[reads.accesses[position].operand], group, child)
             for value in captured(op):
                 self._want(value, group, scope)
+
+    def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
+        """Return how many instructions it takes more to compute an element of ``value`` than to read it.
+
+        It is computed from what is stored, which is read from caches. Once ``most`` instructions are found no more are looked for; what
+        takes very many operations takes infinitely many.
+        """
+        placement, size = Placement(), math.prod(shape_of(value))
+        root = placement.root()
+        counts: dict[Scope, float] = {root: size}
+        wanted = {maker(value): {root}}
+        pending = [-self._numbers[maker(value)]]
+        read = set[tuple[ir.Value, Scope]]()
+        total = -float(LOAD * size)
+        for _ in range(MOST_VISITED):
+            if not pending or total > most * size:
+                return total / size
+            op = self._operations[-heapq.heappop(pending)]
+            scopes, reads = wanted[op], self._reads_of(op)
+            scope = placement.place(scopes)
+            times = counts.setdefault(scope, sum(counts[each] for each in scopes))
+            total += times * instructions(op)
+            for position, child in placement.children(reads, scope):
+                operand = op.operands[reads.accesses[position].operand]
+                counts.setdefault(child, _repeated(reads, position, times))
+                if is_immediate(operand):
+                    continue
+                if is_stored(operand):
+                    total += LOAD * counts[child] * ((operand, child) not in read)
+                    read.add((operand, child))
+                    continue
+                if maker(operand) not in wanted:
+                    heapq.heappush(pending, -self._numbers[maker(operand)])
+                wanted.setdefault(maker(operand), set()).add(child)
+        return math.inf
 
     def _want(self, value: ir.Value, group: Group, scope: Scope) -> None:
         self._wanted.setdefault(value, {}).setdefault(group, set()).add(scope)

@@ -7,11 +7,6 @@ from xgpu.indexing.access import integer, integers
 
 COMMUTATIVE = "xgpu.commutative"
 """Unit attribute of a reduction whose region gives the same whichever of two elements comes first."""
-FIRST_EXTREME = "xgpu.first_extreme"
-"""Attribute of a reduction that finds the largest (``GT``) or smallest (``LT``) element and its position.
-
-Positions rise in the order of the elements and from the initial one, so of equal elements the first is to be kept.
-"""
 
 
 def is_commutative(op: ir.Operation) -> bool:

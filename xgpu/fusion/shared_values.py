@@ -162,8 +162,11 @@ class _Round:
             # What a value is computed from takes no more instructions than the value, which did not take so many.
             return False
         level = self._grouping.level(value) + 1
-        cost = self._costs.of(value, self._stored_at, level, min(MOST_VISITED, math.ceil(most)))
-        if cost.operations >= most or cost.instructions_again > most:
+
+        def is_stored(each: ir.Value) -> bool:
+            return self._stored_at.get(each, level) < level
+
+        if self._evaluations.instructions_again(value, is_stored, most) > most:
             return True
         self._most[value] = most
         return False

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.device import Device
+from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.frontend.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
 from xgpu.fusion.cost_model import MOST_VISITED, instructions
 from xgpu.fusion.heroes import is_reduction
-from xgpu.fusion.reduction_regions import FIRST_EXTREME, is_commutative
+from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_rewrites import reductions
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.hlo_maps import access_kind, handled_ops

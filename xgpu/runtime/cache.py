@@ -1,26 +1,38 @@
 """Compiled kernels kept on disk and in memory, by everything that they were made from.
 
 The folder is ``$XGPU_CACHE_DIR``, else ``xgpu`` in the user's cache folder; ``XGPU_CACHE=off`` keeps nothing.
-Each kernel is one file of JSON whose name is its key and which says its own checksum: what cannot be read is made anew.
-A file appears whole or not at all, so processes may share the folder.
+Each kernel is one file of JSON whose name is its key and its user, and which says its own checksum, of which the key
+is part: what cannot be read, or is another kernel's, is made anew. A file appears whole or not at all, so processes
+may share the folder. Users may too: PTX runs on the GPU with the rights of who loads it, so a file is believed only if
+it is this user's or root's and nobody else can write to it.
 """
 
 import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import re
+import secrets
+import stat
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import xgpu
 
 MOST_BYTES = 256 * 1024 * 1024
-"""Size of the folder from which on the kernels that were used least recently are removed."""
-_SUFFIX = ".json"
+"""Size of a user's kernels in the folder from which on those that were used least recently are removed."""
+_ENTRY = re.compile(r"[0-9a-f]{64}\.[0-9]+\.json")
+"""The name of a kernel's file: other files in the folder are somebody else's, and are left alone."""
+_TEMPORARY = re.compile(r"\.[0-9a-f]{64}\.[0-9]+\.json\.[0-9a-f]+\.tmp")
+_TEMPORARY_SECONDS = 600
+"""After this time a file that is being written belongs to a process that ended."""
+_ROOT = 0
+_OFF = frozenset(("off", "0", "no", "false"))
 
 
 @dataclass(frozen=True)
@@ -59,9 +71,12 @@ class KernelCache:
         self._loaded: dict[str, CachedKernel] = {}
 
     def get(self, key: str) -> CachedKernel | None:
-        """Return the kernel of a key; None if there is none, or none that is whole."""
-        if key not in self._loaded and self.folder is not None and (kernel := _read(self._path(key))) is not None:
-            self._loaded[key] = kernel
+        """Return the kernel of a key; None if there is none, or none that is whole and can be believed."""
+        if key not in self._loaded and self.folder is not None:
+            for user in dict.fromkeys((os.geteuid(), _ROOT)):
+                if (kernel := _read(self._path(key, user), key)) is not None:
+                    self._loaded[key] = kernel
+                    break
         return self._loaded.get(key)
 
     def put(self, key: str, kernel: CachedKernel) -> None:
@@ -70,83 +85,128 @@ class KernelCache:
             return
         self._loaded[key] = kernel
         with contextlib.suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            _write(self._path(key), kernel)
+            self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            _write(self._path(key, os.geteuid()), key, kernel)
             self._prune()
 
-    def entries(self) -> list[Path]:
-        """Return the files, the one used least recently first."""
-        if self.folder is None or not self.folder.is_dir():
-            return []
-        return [path for _, path in sorted(_by_time(self.folder))]
+    def entries(self) -> list[tuple[Path, int]]:
+        """Return the files of this user's kernels and their sizes, the one used least recently first."""
+        found = sorted((status.st_mtime, path, status.st_size) for path, status in _files(self.folder, _ENTRY))
+        return [(path, size) for _, path, size in found]
 
     def clear(self) -> int:
-        """Remove every kernel and return how many there were on disk."""
+        """Remove every kernel of this user and return how many there were on disk."""
         self._loaded.clear()
-        removed = 0
-        for path in self.entries():
-            with contextlib.suppress(OSError):
-                path.unlink()
-                removed += 1
-        return removed
+        for path, _ in _files(self.folder, _TEMPORARY):
+            _remove(path)
+        return sum(_remove(path) for path, _ in self.entries())
 
-    def _path(self, key: str) -> Path:
+    def _path(self, key: str, user: int) -> Path:
         assert self.folder is not None
-        return self.folder / f"{key}{_SUFFIX}"
+        return self.folder / f"{key}.{user}.json"
 
     def _prune(self) -> None:
-        sizes = [(path, path.stat().st_size) for path in self.entries()]
-        excess = sum(size for _, size in sizes) - MOST_BYTES
-        for path, size in sizes:
+        """Remove what a process left half written, and kernels until all are within the limit."""
+        for path, status in _files(self.folder, _TEMPORARY):
+            if time.time() - status.st_mtime > _TEMPORARY_SECONDS:
+                _remove(path)
+        entries = self.entries()
+        excess = sum(size for _, size in entries) - MOST_BYTES
+        for path, size in entries:
             if excess <= 0:
                 return
-            path.unlink(missing_ok=True)
-            excess -= size
+            excess -= size * _remove(path)
 
 
-def _by_time(folder: Path) -> Iterator[tuple[float, Path]]:
-    for path in folder.glob(f"*{_SUFFIX}"):
-        # Another process may remove it meanwhile.
-        with contextlib.suppress(OSError):
-            yield path.stat().st_mtime, path
+def _files(folder: Path | None, name: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield this user's regular files in a folder whose whole name matches, as far as they can be seen."""
+    if folder is None:
+        return
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            # Another process may remove it meanwhile.
+            with contextlib.suppress(OSError):
+                status = entry.stat(follow_symlinks=False)
+                if name.fullmatch(entry.name) and stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+                    yield Path(entry), status
 
 
-def _checksum(kernel: CachedKernel) -> str:
-    return hashlib.sha256(f"{kernel.shared_bytes}\0{kernel.ptx}".encode()).hexdigest()
-
-
-def _read(path: Path) -> CachedKernel | None:
+def _remove(path: Path) -> bool:
+    """Remove a file and return whether it was there, and this user may."""
     try:
-        found = json.loads(path.read_text())
-        kernel = CachedKernel(str(found["ptx"]), int(found["shared_bytes"]))
-        if found["checksum"] != _checksum(kernel):
-            return None
-        os.utime(path)
-    except (OSError, ValueError, KeyError, TypeError):
+        path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _checksum(key: str, kernel: CachedKernel) -> str:
+    return hashlib.sha256(f"{key}\0{kernel.shared_bytes}\0{kernel.ptx}".encode()).hexdigest()
+
+
+def _read(path: Path, key: str) -> CachedKernel | None:
+    """Return the kernel of ``key`` from a file, whatever lies in its place; None if it is not one to believe."""
+    try:
+        # Not blocking, as it may be a pipe that nobody writes to.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
         return None
+    try:
+        if not _is_believed(os.fstat(descriptor)):
+            return None
+        with open(descriptor, "rb", closefd=False) as file:
+            kernel = _decoded(json.loads(file.read()), key)
+        # Where nothing can be written, nothing is removed either.
+        with contextlib.suppress(OSError):
+            os.utime(descriptor)
+    except (OSError, ValueError, RecursionError):
+        return None
+    finally:
+        os.close(descriptor)
     return kernel
 
 
-def _write(path: Path, kernel: CachedKernel) -> None:
-    text = json.dumps(asdict(kernel) | {"checksum": _checksum(kernel)})
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
+def _is_believed(status: os.stat_result) -> bool:
+    """Whether a file is one that only this user or root can have written, of a size that is ours."""
+    is_ours = status.st_uid in (os.geteuid(), _ROOT) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISREG(status.st_mode) and is_ours and status.st_size <= MOST_BYTES
+
+
+def _decoded(found: Any, key: str) -> CachedKernel | None:
+    if not isinstance(found, dict):
+        return None
+    ptx, shared_bytes = found.get("ptx"), found.get("shared_bytes")
+    if not isinstance(ptx, str) or type(shared_bytes) is not int:
+        return None
+    kernel = CachedKernel(ptx, shared_bytes)
+    return kernel if found.get("checksum") == _checksum(key, kernel) else None
+
+
+def _write(path: Path, key: str, kernel: CachedKernel) -> None:
+    text = json.dumps(asdict(kernel) | {"checksum": _checksum(key, kernel)})
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    # Others may read it if the user's umask lets them, nobody may write to it.
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     try:
-        with os.fdopen(descriptor, "w") as file:
+        with open(descriptor, "w") as file:
             file.write(text)
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        _remove(temporary)
         raise
 
 
 def default_folder() -> Path | None:
     """Return the folder that the environment asks for; None for none."""
-    if os.environ.get("XGPU_CACHE") == "off":
+    given = os.environ.get("XGPU_CACHE_DIR", "").strip()
+    if any(word.strip().lower() in _OFF for word in (os.environ.get("XGPU_CACHE", ""), given)):
         return None
-    if given := os.environ.get("XGPU_CACHE_DIR"):
-        return Path(given)
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "xgpu"
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    # Relative ones are to be ignored, says the specification of this variable.
+    home = base if os.path.isabs(base) else "~/.cache"
+    folder = Path(os.path.expanduser(given or os.path.join(home, "xgpu")))
+    # Where the user has no home, "~" stays.
+    return None if folder.parts[:1] == ("~",) else folder.absolute()
 
 
 @cache

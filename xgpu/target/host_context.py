@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.dialects.attributes import SHARED_BYTES, int_of
+from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, int_of
 from xgpu.errors import CompilerError
 from xgpu.passes.base import walk
-from xgpu.passes.llvm_builder import FLAGS
 
 ALIGNMENT = 1024
 """Bytes to which a context, and the shared memory in it, are aligned."""

@@ -10,10 +10,12 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.errors import CompilerError
+from xgpu.errors import CompilerError, InvalidInput
 from xgpu.target.llvm_ir import NVPTX_TRIPLE
 from xgpu.target.llvm_module import optimize, parse_llvm_ir
 
+_PTX_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+_LOCAL = (llvm.Linkage.internal, llvm.Linkage.private)
 # Intrinsics for which LLVM's NVPTX back end has no code: it would end the process rather than report an error.
 _NO_CODE = set(
     "acos asin atan atan2 cosh exp exp10 llrint llround log log10 log2 lrint lround pow powi sinh tan".split()
@@ -60,8 +62,21 @@ def _machine(target: Device, opt_level: int) -> llvm.TargetMachine:
 def _optimized(llvm_ir: str, machine: llvm.TargetMachine, opt_level: int) -> llvm.ModuleRef:
     module = parse_llvm_ir(llvm_ir)
     optimize(module, machine, opt_level)
+    _check_names(module)
     _check_calls(module)
     return module
+
+
+def _check_names(module: llvm.ModuleRef) -> None:
+    """Give what nobody outside names a name that PTX has, and refuse other names: LLVM would end the process."""
+    for value in (*module.functions, *module.global_variables):
+        name = str(value.name)
+        if _PTX_NAME.fullmatch(name) or name.startswith("llvm."):
+            continue
+        if value.linkage not in _LOCAL:
+            raise InvalidInput(f"'{name}' is no name of a kernel in PTX: it has letters, digits, '_' and '$'")
+        # LLVM numbers names that are there already.
+        value.name = re.sub(r"[^A-Za-z0-9_$]", "_", f"_{name}")
 
 
 def _check_calls(module: llvm.ModuleRef) -> None:

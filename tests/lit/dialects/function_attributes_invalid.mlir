@@ -21,8 +21,15 @@ func.func @wrong_width() attributes {xgpu.kernel, xgpu.grid = array<i32: 1, 1, 1
 
 // -----
 
+// expected-error @+1 {{attribute 'arg_attrs' is or holds what is not supported as one}}
+func.func @range_of_unknown_kind(%i: index {xgpu.range = array<si8: 0, 7>}) {
+  return
+}
+
+// -----
+
 // expected-error @+1 {{argument 0, attribute 'xgpu.range': expected array<i64: lower, upper>}}
-func.func @range_of_other_width(%i: index {xgpu.range = array<si8: 0, 7>}) {
+func.func @range_of_other_width(%i: index {xgpu.range = array<i32: 0, 7>}) {
   return
 }
 
@@ -60,4 +67,92 @@ func.func @huge_vector(%i: index) {
   // expected-error @+1 {{vectors have at most 1024 elements}}
   %0 = arith.constant dense<0.0> : vector<65536xf32>
   return
+}
+
+// -----
+
+func.func @unroll(%x: f32) -> f32 {
+  // expected-error @+1 {{attribute 'xgpu.unroll': expected 'none' or 'full', got true}}
+  %y = arith.addf %x, %x {xgpu.unroll = true} : f32
+  return %y : f32
+}
+
+// -----
+
+func.func @grade(%x: f32) -> f32 {
+  // expected-error @+1 {{attribute 'xgpu.grade': expected the width of a type, got "16"}}
+  %y = arith.addf %x, %x {xgpu.grade = "16"} : f32
+  return %y : f32
+}
+
+// -----
+
+func.func @flags(%x: f32) -> f32 {
+  // expected-error @+1 {{attribute 'xgpu.flags': expected a string}}
+  %y = arith.addf %x, %x {xgpu.flags = [1]} : f32
+  return %y : f32
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.cold': expected a unit attribute}}
+func.func @cold() attributes {xgpu.cold = 1 : i32} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{argument 0, attribute 'xgpu.element': expected a type}}
+func.func @element(%t: tensor<8xi64> {xgpu.element = 1 : i32}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{argument 0, attribute 'llvm.align': expected a power of two}}
+func.func @align(%p: !llvm.ptr {llvm.align = 0 : i64}) {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'builtin.module' attribute 'xgpu.level': expected a string, got 42 : i64}}
+module attributes {xgpu.level = 42} {
+}
+
+// -----
+
+func.func @address_space(%i: i64) {
+  // expected-error @+1 {{'llvm.inttoptr' has a value of type !llvm.ptr<77>: the address spaces are 0, 1, 3, 4, 5}}
+  %p = llvm.inttoptr %i : i64 to !llvm.ptr<77>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'llvm.mlir.global' is in address space 2: they are 0, 1, 3, 4, 5}}
+llvm.mlir.global internal @g() {addr_space = 2 : i32} : !llvm.array<8 x f32>
+
+// -----
+
+// What the bindings have no class for, wherever it is.
+
+// expected-error @+1 {{attribute 'a.b' is or holds what is not supported as one}}
+func.func @location() attributes {a.b = loc("x")} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'arg_attrs' is or holds what is not supported as one}}
+func.func @within(%i: index {a.b = [{c = loc(unknown)}]}) {
+  return
+}
+
+// -----
+
+func.func @complex() -> tensor<2xcomplex<f32>> {
+  // expected-error @+1 {{attribute 'value' is or holds what is not supported as one}}
+  %0 = arith.constant dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>
+  return %0 : tensor<2xcomplex<f32>>
 }

@@ -260,3 +260,28 @@ func.func @unknown(%n: index) -> i1 {
   %p = arith.cmpi slt, %i, %c8 : index
   return %p : i1
 }
+
+// -----
+
+// Several blocks: an index is known in the blocks that its own dominates, and what one branch computes is not there for
+// what comes after it. A block's argument is no parameter of the function.
+
+// CHECK-LABEL: func.func @branches
+// CHECK-SAME:    (%[[C:.*]]: i1, %[[I:.*]]: index {{.*}}, %[[J:.*]]: index)
+// CHECK:         cf.cond_br
+// CHECK-NEXT:  ^bb1(%{{.*}}: index):
+// CHECK-NEXT:    cf.br ^bb2(%[[I]] : index)
+// CHECK-NEXT:  ^bb2(%[[R:.*]]: index):
+// CHECK-NEXT:    "xgpu.apply_indexing"(%[[I]], %[[R]]) {map = #xgpu.map<(d0, d1) -> (d1 * 2 + d0 floordiv 16), d0 in [0, 63], d1 in [0, 999]>}
+// CHECK-NEXT:    return %[[I]]
+func.func @branches(%c: i1, %i: index {xgpu.range = array<i64: 0, 63>}, %j: index) -> (index, index) {
+  %a = "xgpu.apply_indexing"(%i) {map = #xgpu.map<(d0) -> (d0 floordiv 16), d0 in [0, 63]>} : (index) -> index
+  cf.cond_br %c, ^bb1(%j : index), ^bb2(%j : index)
+^bb1(%p: index):
+  %b = "xgpu.apply_indexing"(%a, %i) {map = #xgpu.map<(d0, d1) -> (d0 * 16 + d1 mod 16), d0 in [0, 3], d1 in [0, 63]>} : (index, index) -> index
+  cf.br ^bb2(%b : index)
+^bb2(%r: index):
+  %d = "xgpu.apply_indexing"(%a, %i) {map = #xgpu.map<(d0, d1) -> (d0 * 16 + d1 mod 16), d0 in [0, 3], d1 in [0, 63]>} : (index, index) -> index
+  %e = "xgpu.apply_indexing"(%a, %r) {map = #xgpu.map<(d0, d1) -> (d0 + d1 * 2), d0 in [0, 3], d1 in [0, 999]>} : (index, index) -> index
+  return %d, %e : index, index
+}

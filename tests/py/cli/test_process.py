@@ -1,6 +1,7 @@
 """The commands as processes: how they end by signals, closed pipes and crashes in native code, and how they start."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,8 +13,10 @@ OPT = [sys.executable, "-m", "xgpu.tools.xgpu_opt"]
 XGPU = [sys.executable, "-m", "xgpu.cli.main"]
 
 
-# With it, Python says more on stderr when native code crashes.
-ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONFAULTHANDLER"}
+# With these, Python says more on stderr when native code crashes, and writes what it is to write later at once.
+ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if name not in ("PYTHONFAULTHANDLER", "PYTHONUNBUFFERED")
+}
 PATIENCE = 300
 """Seconds after which a process that does not end counts as one that never will."""
 
@@ -55,14 +58,11 @@ def test_nothing_but_the_result_is_printed(tmp_path: Path) -> None:
 
 
 def test_a_crash_in_native_code_is_a_diagnostic(tmp_path: Path) -> None:
-    # A chain of aliases nests an attribute deeper than MLIR's printer can recurse, with no bracket inside another.
-    aliases = "".join(f"#a{i + 1} = [#a{i}]\n" for i in range(100_000))
-    path = tmp_path / "chain.mlir"
-    path.write_text(f"#a0 = 1\n{aliases}module attributes {{x.a = #a100000}} {{}}")
-    code, out, err = execute([*OPT, str(path), "-p", "cse"])
+    path = tmp_path / "crash.py"
+    path.write_text("import os\nos.abort()\n")
+    code, out, err = execute([*XGPU, "compile", f"{path}:f"])
     assert (code, out) == (1, "")
-    assert err.startswith("xgpu-opt: error: crashed (SIGSEGV) while ")
-    assert err.endswith(f"{path}\n")
+    assert err == f"xgpu: error: crashed (SIGABRT) while compiling {path}:f\n"
 
 
 def test_interrupt_is_quiet() -> None:
@@ -70,6 +70,37 @@ def test_interrupt_is_quiet() -> None:
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, err) == (130, b"", b"")
+
+
+def test_an_interrupt_is_not_what_becomes_of_it(tmp_path: Path) -> None:
+    """Some libraries drop it, others make another error of it and say so: the command ends by it all the same."""
+    path = tmp_path / "program.py"
+    path.write_text(
+        "import os, signal, sys\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT)\n"
+        "except KeyboardInterrupt:\n    print('dropped', file=sys.stderr)\n"
+        "raise ImportError('something failed to import')\n"
+    )
+    assert execute([*XGPU, "compile", f"{path}:f"]) == (130, "", "")
+
+
+def _shell(command: list[str], redirections: str) -> tuple[int, str, str]:
+    return execute(["bash", "-c", f"{shlex.join(command)} {redirections}"])
+
+
+def test_streams_that_are_closed_or_full(tmp_path: Path) -> None:
+    path = tmp_path / "empty.mlir"
+    path.write_text("module {}\n")
+    cannot = "xgpu-opt: error: cannot"
+    read, written = [*OPT, "-"], [*OPT, str(path)]
+    assert _shell(read, "<&-") == (1, "", f"{cannot} read '-': Bad file descriptor\n")
+    assert _shell(written, ">&-") == (1, "", f"{cannot} write the output: Bad file descriptor\n")
+    assert _shell(written, ">/dev/full") == (1, "", f"{cannot} write the output: No space left on device\n")
+    assert _shell([*OPT, "--help"], ">/dev/full") == (1, "", f"{cannot} write the output: No space left on device\n")
+    # What cannot be said is in the exit code.
+    assert _shell(read, "<&- >&- 2>&-")[0] == 1
+    assert _shell([*OPT, "nothing"], "2>/dev/full")[0] == 1
+    assert _shell(written, "<&- 2>&-") == (0, "module {\n}\n", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -186,3 +186,19 @@ def test_specifications_of_arrays():
     ]
     with pytest.raises(InvalidInput):
         spec_of(np.array(["text"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("add.hlo", "HloModule m\nENTRY e { x = f32[8] parameter(0) ROOT y = f32[8] add(x, x) }\n"),
+        ("f.mlir", "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }\n"),
+        ("f.py", "def f(x):\n    return x\n"),
+    ],
+)
+def test_a_mark_at_the_start_of_a_file_is_no_text(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    function = name == "f.py"
+    loaded = load_source(f"{path}:f" if function else path, ("f32[8]",) if function else ())
+    assert [str(spec).split()[-1] for spec in loaded.arguments] == ["f32[8]"]

@@ -1,4 +1,5 @@
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,50 @@ def test_no_truncation_of_a_file_is_anything_but_an_error():
         if text[:end].partition("\n")[2].strip():
             with pytest.raises(InvalidInput, match=r"^calls\.mlir:\d+:\d+: "):
                 parse_module(text[:end], "calls.mlir")
+
+
+_UPDATE = """func.func @f(%p: !llvm.ptr<1>, %v: f32) {{
+  %0 = llvm.atomicrmw fadd %p, %v monotonic <alignment = 4> : !llvm.ptr<1>, {}
+  return
+}}"""
+_VARIABLE = "llvm.mlir.global internal @g() {{addr_space = {}, alignment = 16 : i64}} : !llvm.array<8 x f32>"
+
+
+@pytest.mark.parametrize("space", ["unit", '"shared"', "3", "3 : i64", "-3 : i32", "[3 : i32]"])
+def test_address_spaces_that_would_crash_the_parser(space):
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:2:\d+: expected a number of type i32 as an address space"):
+        parse_module("\n" + _VARIABLE.format(space), "x.mlir")
+
+
+def test_text_at_which_the_parser_may_crash_is_parsed_in_another_process():
+    """It crashes at this type most of the time, and else says one thing or another."""
+    with pytest.raises(InvalidInput, match=r"^x\.mlir(:2:\d+)?: .*(parser crashed|tuple<>)"):
+        parse_module(_UPDATE.format("tuple<>"), "x.mlir")
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:1:\d+: .*undefined symbol alias id 'space'"):
+        parse_module(_VARIABLE.format("#space"), "x.mlir")
+    assert "addr_space = 3" in str(parse_module("#space = 3 : i32\n" + _VARIABLE.format("#space"), "x.mlir"))
+
+
+def test_text_as_it_always_is_is_parsed_here(monkeypatch):
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("started a process"))
+    assert "llvm.atomicrmw" in str(parse_module(_UPDATE.format("f32"), "x.mlir"))
+    assert "addr_space = 3" in str(parse_module(_VARIABLE.format("3 : i32"), "x.mlir"))
+
+
+def test_locations_as_attributes():
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:1:1: 'builtin\.module' attribute 'a\.b' is or holds"):
+        parse_module("module attributes {a.b = [loc(unknown)]} { func.func private @f() }", "x.mlir")
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:2:1: 'func\.func' attribute 'a\.b' is or holds"):
+        parse_module("func.func private @g()\nfunc.func private @f() attributes {a.b = loc(unknown)}", "x.mlir")
+
+
+@pytest.mark.parametrize("link", ["#a{} = [#a{}]", "!a{} = tuple<!a{}>"])
+def test_chains_of_aliases_nest_as_brackets_do(link):
+    sign = link[0]
+    start = f"{sign}a0 = {'1' if sign == '#' else 'i1'}\n"
+    chain = start + "".join(link.format(i + 1, i) + "\n" for i in range(5000))
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:2001:1: a chain of more than 2,000 aliases"):
+        parse_module(chain, "x.mlir")
+    # Many that are no chain are what locations in JAX's text are.
+    many = start + "".join(link.format(i + 1, 0) + "\n" for i in range(5000))
+    assert len(parse_module(many, "x.mlir").body.operations) == 0

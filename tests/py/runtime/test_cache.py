@@ -68,7 +68,10 @@ def test_everything_that_matters_is_in_the_key(folder: Path) -> None:
     assert len(list(folder.iterdir())) == 5
 
 
-@pytest.mark.parametrize("damage", ["", "{}", "[1]", "\0\0", "cut", "other text"])
+_INFINITE = '{"ptx": "1", "shared_bytes": Infinity, "checksum": ""}'
+
+
+@pytest.mark.parametrize("damage", ["", "{}", "[1]", "\0\0", "[" * 100_000, _INFINITE, "cut", "other text"])
 def test_a_damaged_file_is_made_anew(folder: Path, damage: str) -> None:
     expected = compiled().kernels[0].ptx
     (file,) = folder.iterdir()
@@ -82,6 +85,61 @@ def test_a_damaged_file_is_made_anew(folder: Path, damage: str) -> None:
     assert file.read_text() == whole
 
 
+@pytest.mark.parametrize("thing", ["directory", "pipe", "link to nothing", "link to itself"])
+def test_what_is_no_file_is_no_kernel(folder: Path, thing: str) -> None:
+    compiled().ir("ptx")
+    (file,) = folder.iterdir()
+    file.unlink()
+    if thing == "directory":
+        file.mkdir()
+    elif thing == "pipe":
+        os.mkfifo(file)
+    else:
+        file.symlink_to("nowhere" if thing == "link to nothing" else file)
+    forget()
+    assert ran_llvm(compiled())
+    assert file.is_file() or thing == "directory"
+
+
+def test_a_file_under_the_name_of_another_kernel_is_not_that_kernel(folder: Path) -> None:
+    expected = compiled().kernels[0].ptx
+    (file,) = folder.iterdir()
+    xgpu.compile(lambda x: x * 3, "f32[1000]").ir("ptx")
+    (other,) = set(folder.iterdir()) - {file}
+    file.write_bytes(other.read_bytes())
+    forget()
+    assert compiled().kernels[0].ptx == expected
+
+
+def test_a_file_that_others_could_have_written_is_not_believed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled().ir("ptx")
+    (file,) = folder.iterdir()
+    assert not file.stat().st_mode & 0o022
+    file.chmod(0o664)
+    forget()
+    assert ran_llvm(compiled())
+    forget()
+    assert not ran_llvm(compiled())
+    # Another user finds nothing, and keeps a kernel of their own beside it. Root's is everybody's.
+    monkeypatch.setattr(cache, "_ROOT", -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    forget()
+    assert kernel_cache().get(file.name.partition(".")[0]) is None
+    monkeypatch.setattr(cache, "_ROOT", file.stat().st_uid)
+    assert kernel_cache().get(file.name.partition(".")[0]) is not None
+    assert kernel_cache().entries() == []
+
+
+def test_a_folder_that_is_read_only_has_kernels_all_the_same(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    compiled().ir("ptx")
+    monkeypatch.setattr(os, "utime", refuse)
+    forget()
+    assert not ran_llvm(compiled())
+
+
 def test_a_folder_that_cannot_be_used_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XGPU_CACHE")
     (tmp_path / "file").write_text("")
@@ -93,10 +151,25 @@ def test_a_folder_that_cannot_be_used_is_no_error(tmp_path: Path, monkeypatch: p
 def test_the_least_recently_used_are_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "MOST_BYTES", 2500)
     kernels = KernelCache(folder)
+    folder.mkdir()
+    # What is not the cache's stays, and what a process that ended was writing goes.
+    others = [folder / name for name in ("package.json", "0.json", f"{'0' * 64}.txt", f".{'0' * 64}.tmp")]
+    for other in others:
+        other.write_text("x" * 5000)
+    unfinished = folder / f".{'0' * 64}.{os.geteuid()}.json.0123.tmp"
+    unfinished.write_text("x")
+    os.utime(unfinished, (0, 0))
+    (folder / f"{'0' * 64}.{os.geteuid()}.json").mkdir()
+    others.append(folder / f"{'0' * 64}.{os.geteuid()}.json")
     for number in range(4):
-        kernels.put(f"{number}", CachedKernel("x" * 900, number))
-        os.utime(folder / f"{number}.json", (number, number))
-    assert sorted(path.name for path in folder.iterdir()) == ["2.json", "3.json"]
+        kernels.put(f"{number}" * 64, CachedKernel("x" * 900, number))
+        for path in folder.glob(f"{number}{number}*.json"):
+            if path.is_file():
+                os.utime(path, (number, number))
+    assert [path.name[0] for path, _ in kernels.entries()] == ["2", "3"]
+    assert sorted(folder.iterdir()) == sorted([*others, *(path for path, _ in kernels.entries())])
+    assert kernels.clear() == 2
+    assert sorted(folder.iterdir()) == sorted(others)
 
 
 def test_threads_and_processes_may_share_a_folder(folder: Path) -> None:
@@ -121,12 +194,33 @@ def test_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert kernel_cache().entries() == []
 
 
+@pytest.mark.parametrize("variable", ["XGPU_CACHE", "XGPU_CACHE_DIR"])
+@pytest.mark.parametrize("word", ["off", "0", "No", "FALSE"])
+def test_words_that_turn_it_off(monkeypatch: pytest.MonkeyPatch, variable: str, word: str) -> None:
+    monkeypatch.delenv("XGPU_CACHE")
+    monkeypatch.setenv(variable, word)
+    assert kernel_cache().folder is None
+
+
+def test_home_in_the_folder_s_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("XGPU_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XGPU_CACHE_DIR", "~/kernels")
+    assert kernel_cache().folder == tmp_path / "kernels"
+    monkeypatch.delenv("XGPU_CACHE_DIR")
+    for home in ("relative", ""):
+        monkeypatch.setenv("XDG_CACHE_HOME", home)
+        assert kernel_cache().folder == tmp_path / ".cache" / "xgpu"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    assert kernel_cache().folder == tmp_path / "caches" / "xgpu"
+
+
 def test_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("XGPU_CACHE", "off")
     assert kernel_cache().folder is None
     assert all(ran_llvm(compiled()) for _ in range(2))
     assert main(["cache"]) == 0
-    assert capsys.readouterr().out == "nothing is kept: XGPU_CACHE=off\n"
+    assert capsys.readouterr().out == "nothing is kept: XGPU_CACHE or XGPU_CACHE_DIR turns it off\n"
 
 
 _LOWERED = """

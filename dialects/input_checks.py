@@ -1,0 +1,31 @@
+"""What is checked once of a program that comes from outside, and holds ever after."""
+
+from xgpu import ir
+from xgpu.dialects.base import Problem
+from xgpu.dialects.function_attributes import attribute_problems
+from xgpu.dialects.limits import type_problems
+from xgpu.dialects.verify import problems
+from xgpu.frontend.unreadable import unreadable_attribute
+
+
+def input_problems(module: ir.Module) -> list[Problem]:
+    """Return what is wrong with a module from outside: its attributes, its types, its operations.
+
+    Passes make attributes of the right kind, so those of operations within functions are not checked again after each.
+    """
+    # First, as nothing can look at these.
+    if (unreadable := unreadable_attribute(module.operation)) is not None:
+        return [Problem(*unreadable)]
+    return type_problems(module) or _attribute_problems(module) or problems(module)
+
+
+def _attribute_problems(module: ir.Module) -> list[Problem]:
+    found: list[Problem] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if len(op.attributes):
+            found.extend(Problem(op, f"'{op.name}' {message}") for message in attribute_problems(op))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found

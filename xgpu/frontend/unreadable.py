@@ -1,0 +1,37 @@
+"""Attributes that the bindings have no class for: some ways to read one raise TypeError, others end the process."""
+
+from xgpu import ir
+
+_COMPLEX_CONSTANTS = ("stablehlo.constant", "mhlo.constant")
+"""What `complex_constants` makes real ones of, without reading them."""
+
+
+def unreadable_attribute(within: ir.Operation) -> tuple[ir.Operation, str] | None:
+    """Return an operation with such an attribute, a location or an array of complex numbers, and the error for it."""
+    found: list[tuple[ir.Operation, str]] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for name in op.attributes:
+            try:
+                _read(op.attributes[name])
+            except TypeError:
+                if name != "value" or op.name not in _COMPLEX_CONSTANTS:
+                    reason = "is or holds what is not supported as one, such as locations and complex arrays"
+                    found.append((op, f"'{op.name}' attribute '{name}' {reason}"))
+                    return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    within.walk(visit)
+    return found[0] if found else None
+
+
+def _read(attribute: ir.Attribute) -> None:
+    """Read an attribute and all that it holds."""
+    pending = [attribute]
+    while pending:
+        read = pending.pop()
+        if isinstance(read, ir.ArrayAttr):
+            pending += (read[number] for number in range(len(read)))
+        elif isinstance(read, ir.DictAttr):
+            # What is looked up by number is read together with its name, which ends the process.
+            pending += (read[read[number].name] for number in range(len(read)))
