@@ -71,8 +71,8 @@ class Evaluations:
     def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
         """Return how many instructions it takes more to compute an element of ``value`` than to read it.
 
-        It is computed from what is stored, which is read from caches. Once ``most`` instructions are found no more are looked for; what
-        takes very many operations takes infinitely many.
+        It is computed from what is stored, which is read from caches. Once ``most`` instructions are found no more are
+        looked for; what takes very many operations takes infinitely many.
         """
         placement, size = Placement(), math.prod(shape_of(value))
         root = placement.root()
