@@ -19,7 +19,7 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.cost_model import MOST_VISITED, Costs, byte_size, bytes_per_instruction, elements, launch_bytes
 from xgpu.fusion.evaluations import Evaluations
-from xgpu.fusion.groups import MOST_OPERATIONS, Group, Grouping
+from xgpu.fusion.groups import LOOP, MOST_OPERATIONS, Group, Grouping
 from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import VIEWS
 from xgpu.fusion.regions import captured, maker
@@ -142,7 +142,7 @@ class _Round:
         is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
         if is_repeated and self._is_worth_waiting_for(value, needed):
             self._awaited.add(value)
-            own = Group(HeroKind("loop", shape_of(value)), self._grouping.level(value))
+            own = Group(HeroKind(LOOP, shape_of(value)), self._grouping.level(value), roots=[value])
             self._evaluations.want(value, own)
             return {own: elements(value)}
         return self._consider_later(value, needed)
@@ -151,9 +151,9 @@ class _Round:
         """Whether kernels that compute ``value`` more than once for each element wait for another that stores it."""
         size, saved = elements(value), 0.0
         for group, times in needed.items():
-            once, width = min(times, size), _width(group, value)
+            once, width = min(times, size), _width(group)
             saved += times * bytes_per_instruction(width, self._target)
-            saved -= once * bytes_per_instruction(max(width, size), self._target)
+            saved -= once * bytes_per_instruction(size, self._target)
         read = sum(byte_size(value, round(min(times, size))) for times in needed.values())
         if saved * _MOST_INSTRUCTIONS <= (spent := byte_size(value) + read + self._launch):
             return False
@@ -190,7 +190,7 @@ class _Round:
         if (cost.operations >= MOST_OPERATIONS and len(later) > is_extra) or again - len(later) * size > size + extra:
             self._choice[value] = level
             if is_extra:
-                own = Group(HeroKind("loop", shape_of(value)), level)
+                own = Group(HeroKind(LOOP, shape_of(value)), level, roots=[value])
                 self._evaluations.want(value, own)
                 return {**needed, own: elements(value)}
         return needed
@@ -215,14 +215,14 @@ def _is_short_move(value: ir.Value) -> bool:
     return len(seen) <= _MOST_MOVES
 
 
-def _width(group: Group, value: ir.Value) -> int:
-    """Return about how many threads the kernel of ``group`` has; one that makes ``value`` alone if it has no roots."""
+def _width(group: Group) -> int:
+    """Return about how many threads the kernel of ``group`` has."""
     read = (operand for hero in group.heroes for operand in hero.operands)
-    return max(*map(elements, group.roots or (value,)), *(elements(operand) // _READ_BY_THREAD for operand in read), 1)
+    return max(*map(elements, group.roots), *(elements(operand) // _READ_BY_THREAD for operand in read), 1)
 
 
 def _can_store(group: Group, value: ir.Value) -> bool:
     """Whether the kernel of ``group``, which computes ``value``, computes it at its own indices and can store it."""
     if group.kind.name == "reduce":
         return shape_of(group.heroes[0].operands[0]) == shape_of(value)
-    return group.kind == HeroKind("loop", shape_of(value))
+    return group.kind == HeroKind(LOOP, shape_of(value))
