@@ -17,30 +17,30 @@ ROW, COLUMN, REDUCE_ROW, REDUCE_COLUMN = "scan_row", "scan_column", "reduce_row"
 @pytest.mark.parametrize(
     ("shape", "axis", "emitters"),
     [
-        ((9,), 0, {ROW}),
-        ((1023,), 0, {ROW}),
-        ((1024,), 0, {ROW}),
-        ((1025,), 0, {ROW}),
-        ((31, 2), 1, {ROW}),
-        ((331, 7), 1, {ROW}),
-        ((33, 32), 1, {ROW}),
-        ((3, 4099), 1, {ROW}),
-        ((2, 20001), 1, {ROW}),
-        ((9, 1), 0, {ROW}),
-        ((40001,), 0, {REDUCE_ROW, ROW}),
-        ((1, 65536), 1, {REDUCE_ROW, ROW}),
-        ((31, 3), 0, {COLUMN}),
-        ((33, 32), 0, {COLUMN}),
-        ((1025, 33), 0, {COLUMN}),
-        ((2, 5, 1000), 1, {COLUMN}),
-        ((2, 1, 3, 4, 2), 2, {COLUMN}),
-        ((8193, 5), 0, {REDUCE_COLUMN, COLUMN}),
+        ((9,), 0, (ROW,)),
+        ((1023,), 0, (ROW,)),
+        ((1024,), 0, (ROW,)),
+        ((1025,), 0, (ROW,)),
+        ((31, 2), 1, (ROW,)),
+        ((331, 7), 1, (ROW,)),
+        ((33, 32), 1, (ROW,)),
+        ((3, 4099), 1, (ROW,)),
+        ((2, 20001), 1, (ROW,)),
+        ((9, 1), 0, (ROW,)),
+        ((40001,), 0, (REDUCE_ROW, ROW)),
+        ((1, 65536), 1, (REDUCE_ROW, ROW)),
+        ((31, 3), 0, (COLUMN,)),
+        ((33, 32), 0, (COLUMN,)),
+        ((1025, 33), 0, (COLUMN,)),
+        ((2, 5, 1000), 1, (COLUMN,)),
+        ((2, 1, 3, 4, 2), 2, (COLUMN,)),
+        ((8193, 5), 0, (REDUCE_COLUMN, COLUMN)),
     ],
     ids=str,
 )
 def test_shapes(shape, axis, emitters, reverse):
     x = numbers(f"s32[{','.join(map(str, shape))}]")
-    (result,) = run(lambda x: lax.cumsum(x, axis, reverse=reverse), x, emitters=emitters)
+    (result,) = run(lambda x: lax.cumsum(x, axis, reverse=reverse), x, emitters=set(emitters))
     step = tuple(slice(None, None, -1 if reverse and i == axis else None) for i in range(len(shape)))
     np.testing.assert_array_equal(result, np.cumsum(x[step], axis)[step])
 
@@ -95,10 +95,10 @@ def last(a, b):
 @pytest.mark.parametrize(
     ("shape", "axis", "emitters"),
     [
-        ((5, 1000), 1, {ROW}),
-        ((36000,), 0, {REDUCE_ROW, ROW}),
-        ((1000, 5), 0, {COLUMN}),
-        ((5000, 8), 0, {REDUCE_COLUMN, COLUMN}),
+        ((5, 1000), 1, (ROW,)),
+        ((36000,), 0, (REDUCE_ROW, ROW)),
+        ((1000, 5), 0, (COLUMN,)),
+        ((5000, 8), 0, (REDUCE_COLUMN, COLUMN)),
     ],
     ids=str,
 )
@@ -106,7 +106,9 @@ def test_order_is_kept(shape, axis, emitters, reverse):
     """The last element that is not negative, and its position."""
     x = np.random.default_rng(0).integers(-20, 3, shape).astype(np.int32)
     position = np.arange(x.size, dtype=np.int32).reshape(shape)
-    both = run(lambda *x: lax.associative_scan(last, x, axis=axis, reverse=reverse), x, position, emitters=emitters)
+    both = run(
+        lambda *x: lax.associative_scan(last, x, axis=axis, reverse=reverse), x, position, emitters=set(emitters)
+    )
     values, positions = (np.moveaxis(a, axis, 0)[:: -1 if reverse else 1].copy() for a in (x, position))
     for i in range(1, len(values)):
         keeps = values[i] < 0
