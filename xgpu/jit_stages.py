@@ -21,6 +21,8 @@ from xgpu.jit_lowering import MarkedName, lowered_by_jax
 from xgpu.partitioning import partition
 
 _resolve_and_lower: Callable[..., Any] = pjit._resolve_and_lower
+_GRAPHS = ("xla_gpu_graph_min_graph_size", 2)
+"""XLA records sequences of so many kernels as CUDA graphs; its own default is five."""
 
 
 def _lower(arguments: Sequence[Any], **parameters: Any) -> Any:
@@ -37,11 +39,20 @@ def _lower(arguments: Sequence[Any], **parameters: Any) -> Any:
             return _resolve_and_lower(arguments, **{**given, **other})
 
     spread = partition(arguments, given, name.options, as_given)
-    ours = _resolve_and_lower(arguments, **{**parameters, "jaxpr": call if spread is None else spread})
+    options = _compiler_options(parameters["compiler_options_kvs"])
+    changed = {"jaxpr": call if spread is None else spread, "compiler_options_kvs": options}
+    ours = _resolve_and_lower(arguments, **{**parameters, **changed})
     return ours if parameters["lowering_parameters"].for_export else _Computation(ours, as_given)
 
 
 pjit._resolve_and_lower = _lower  # type: ignore[assignment]
+
+
+def _compiler_options(given: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+    """Return XLA's options for a program: those that are ``given``, and on a GPU from how many kernels on graphs pay."""
+    if jax.default_backend() != "gpu" or any(name == _GRAPHS[0] for name, _ in given):
+        return tuple(given)
+    return (*given, _GRAPHS)
 
 
 def _can_be_called(jaxpr: Any) -> bool:

@@ -167,7 +167,7 @@ class _FunctionBody:
                 stack.pop()
             else:
                 stack[-1][1] += 1
-                if not node.reads.is_deferred(position):
+                if not node.reads.deferred[position]:
                     scope = self.partition.scope_of[number, position]
                     with node.op.location:
                         self._open(scope)
@@ -240,7 +240,7 @@ class _FunctionBody:
             return [self._operand(node, len(node.reads.accesses) - 1)]
         if node.reads.kind in ("reduce", "contract"):
             return self._build_loop(node)
-        pieces = [i for i in range(len(node.reads.accesses)) if node.reads.is_deferred(i)]
+        pieces = [i for i in range(len(node.reads.accesses)) if node.reads.deferred[i]]
         return [self._build_pieces(node, pieces)]
 
     def _build_pieces(self, node: Node, pieces: list[int]) -> ir.Value:
@@ -262,7 +262,7 @@ class _FunctionBody:
 
     def _build_loop(self, node: Node) -> Values:
         """Emit a loop over what is read along symbols."""
-        reads = [position for position in range(len(node.reads.accesses)) if node.reads.is_deferred(position)]
+        reads = [position for position in range(len(node.reads.accesses)) if node.reads.deferred[position]]
         initial = [self._operand(node, position) for position in range(len(reads), len(node.reads.accesses))]
         accumulation = accumulation_of(node.op)
         scopes = list(dict.fromkeys(self.partition.scope_of[node.number, position] for position in reads))

@@ -8,6 +8,7 @@ read hands on how often it happens.
 import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.fusion.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
@@ -31,6 +32,7 @@ class Evaluations:
         self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
         self._reads: dict[ir.Operation, Reads] = {}
+        self._repeats: dict[ir.Operation, list[_Repeat]] = {}
         self._wanted: dict[ir.Value, dict[Group, set[Scope]]] = {}
         self._placements: dict[Group, Placement] = {}
         self._roots: dict[tuple[Group, Shape], Scope] = {}
@@ -63,7 +65,8 @@ class Evaluations:
             scope = placement.place(wanted)
             times = self._counts.setdefault(scope, sum(self._counts[each] for each in wanted))
             for position, child in placement.children(reads, scope):
-                self._counts.setdefault(child, _repeated(reads, position, times))
+                if child not in self._counts:
+                    self._counts[child] = self._repeats[op][position].times(times)
                 self._want(op.operands[reads.accesses[position].operand], group, child)
             for value in captured(op):
                 self._want(value, group, scope)
@@ -91,7 +94,8 @@ class Evaluations:
             total += times * instructions(op)
             for position, child in placement.children(reads, scope):
                 operand = op.operands[reads.accesses[position].operand]
-                counts.setdefault(child, _repeated(reads, position, times))
+                if child not in counts:
+                    counts[child] = self._repeats[op][position].times(times)
                 if is_immediate(operand):
                     continue
                 if is_stored(operand):
@@ -115,23 +119,36 @@ class Evaluations:
 
     def _reads_of(self, op: ir.Operation) -> Reads:
         if op not in self._reads:
-            self._reads[op] = Reads.of(self._numbers[op], op)
+            reads = self._reads[op] = Reads.of(self._numbers[op], op)
+            self._repeats[op] = [_Repeat.of(reads, position) for position in range(len(reads.accesses))]
         return self._reads[op]
 
 
-def _repeated(reads: Reads, position: int, times: float) -> float:
-    """Return how often an access is made by an operation that is computed so many ``times``.
+@dataclass(frozen=True)
+class _Repeat:
+    """How often an access is made: a factor of how often its operation is computed, but ``least`` times at least."""
 
-    Where an access is made for a part of the indices alone, these are taken to be met as often as all others.
-    """
-    map_ = reads.accesses[position].map
-    times *= math.prod(interval.size for interval in map_.symbols)
-    for expression, interval in map_.constraints:
-        possible = expression.interval(map_.dims, map_.symbols)
-        times *= possible.intersect(interval).size / max(1, possible.size)
-    if reads.op.name == "stablehlo.broadcast_in_dim":
-        return max(math.prod(shape_of(reads.op.operands[0])), times / min(_RUN, _neighbours_alike(reads.op)))
-    return times
+    factor: float
+    least: int
+
+    @classmethod
+    def of(cls, reads: Reads, position: int) -> "_Repeat":
+        """Find that of an access.
+
+        Where it is made for a part of the indices alone, these are taken to be met as often as all others.
+        """
+        map_ = reads.maps[position]
+        factor = float(math.prod(interval.size for interval in map_.symbols))
+        for expression, interval in map_.constraints:
+            possible = expression.interval(map_.dims, map_.symbols)
+            factor *= possible.intersect(interval).size / max(1, possible.size)
+        if reads.op.name != "stablehlo.broadcast_in_dim":
+            return cls(factor, 0)
+        return cls(factor / min(_RUN, _neighbours_alike(reads.op)), math.prod(shape_of(reads.op.operands[0])))
+
+    def times(self, computed: float) -> float:
+        """Return how often the access is made if its operation is computed so often."""
+        return max(self.factor * computed, self.least)
 
 
 def _neighbours_alike(op: ir.Operation) -> int:

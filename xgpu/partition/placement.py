@@ -10,6 +10,7 @@ child scope, so transposing a value twice in the same way does not split the fus
 
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from functools import lru_cache
 
 from xgpu import ir
 from xgpu.indexing.access import Access, AccessKind
@@ -39,27 +40,36 @@ class Scope:
 
 @dataclass(frozen=True)
 class Reads:
-    """What an operation reads: its number in program order, how it uses its accesses, and these."""
+    """What an operation reads: its number in program order, how it uses its accesses, and these.
+
+    What is asked for often is found once for each access: ``own``, whether it is at the operation's own indices;
+    ``maps``, one object for all equal maps; ``deferred``, whether it is made inside a region that the operation opens
+    (an ``if`` or a loop).
+    """
 
     number: int
     op: ir.Operation
     kind: AccessKind
     accesses: tuple[Access, ...]
+    own: tuple[bool, ...]
+    maps: tuple[IndexingMap, ...]
+    deferred: tuple[bool, ...]
 
     @classmethod
     def of(cls, number: int, op: ir.Operation) -> "Reads":
         """Look the operation up in the table of indexing maps. Raises `Unsupported` if it is not there."""
-        return cls(number, op, access_kind(op), accesses(op))
-
-    def is_deferred(self, access: int) -> bool:
-        """Whether a read happens inside a region that this operation opens (an ``if`` or a loop)."""
-        if self.kind == "piecewise":
-            return not self._feeds_an_index(access)
-        # The initial values of a reduction, which are as many as its results, are read before the loop.
-        return self.kind == "contract" or (self.kind == "reduce" and access < len(self.op.results))
-
-    def _feeds_an_index(self, access: int) -> bool:
-        return any(runtime.access == access for later in self.accesses for runtime in later.runtime)
+        kind, found = access_kind(op), accesses(op)
+        feeding = {index.access for access in found for index in access.runtime}
+        if kind == "piecewise":
+            deferred = tuple(position not in feeding for position in range(len(found)))
+        else:
+            # The initial values of a reduction, which are as many as its results, are read before the loop.
+            inside = len(found) if kind == "contract" else len(op.results) if kind == "reduce" else 0
+            deferred = tuple(position < inside for position in range(len(found)))
+        facts = [_facts(access.map) for access in found]
+        is_own = kind == "elementwise"
+        own = tuple(is_own and same and not access.runtime for access, (_, same) in zip(found, facts, strict=True))
+        return cls(number, op, kind, found, own, tuple(map_ for map_, _ in facts), deferred)
 
 
 class Placement:
@@ -90,11 +100,12 @@ class Placement:
 
     def child(self, reads: Reads, position: int, scope: Scope) -> Scope:
         """Return the scope at which an operation placed at ``scope`` wants what its access ``position`` reads."""
-        access = reads.accesses[position]
-        if reads.kind == "elementwise" and _is_identity(access):
+        if reads.own[position]:
             return scope
-        child = _child(reads, position, scope)
         key = _scope_key(reads, position, scope)
+        if scope.map is None and (known := self._children.get(key)) is not None:
+            return known
+        child = _child(reads, position, scope)
         if child.map is not None:
             key = (child.subgraph, child.region, child.map)
         return self._children.setdefault(key, child)
@@ -121,7 +132,7 @@ class Placement:
 
 
 def _child(reads: Reads, position: int, parent: Scope) -> Scope:
-    if reads.is_deferred(position):
+    if reads.deferred[position]:
         return Scope(parent.subgraph, parent, reads.number, position, parent.depth + 1, parent)
     access, map_ = reads.accesses[position], None
     if parent.map is not None and not access.runtime:
@@ -131,18 +142,15 @@ def _child(reads: Reads, position: int, parent: Scope) -> Scope:
 
 def _scope_key(reads: Reads, position: int, scope: Scope) -> tuple[object, ...]:
     """What two reads must agree on to be at the same indices in the same region."""
-    access = reads.accesses[position]
-    if reads.kind in ("reduce", "contract") and reads.is_deferred(position):
-        return (scope, reads.number, access.map)
-    if reads.is_deferred(position) or access.runtime:
+    if reads.kind in ("reduce", "contract") and reads.deferred[position]:
+        return (scope, reads.number, id(reads.maps[position]))
+    if reads.deferred[position] or reads.accesses[position].runtime:
         return (scope, reads.number, position)
-    return (scope, access.map)
+    return (scope, id(reads.maps[position]))
 
 
-def _is_identity(access: Access) -> bool:
-    map_ = access.map
-    return (
-        not access.runtime
-        and len(map_.results) == len(map_.dims)
-        and all(str(result) == f"d{i}" for i, result in enumerate(map_.results))
-    )
+@lru_cache(maxsize=1 << 16)
+def _facts(map_: IndexingMap) -> tuple[IndexingMap, bool]:
+    """Return the first map that is equal, and whether it is the identity: to compare maps again takes too long."""
+    names = [f"d{i}" for i in range(len(map_.dims))]
+    return map_, [str(result) for result in map_.results] == names

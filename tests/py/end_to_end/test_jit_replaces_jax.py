@@ -18,7 +18,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import xgpu
-from xgpu import jit_lowering
+from xgpu import jit_lowering, jit_stages
 
 BOTH: tuple[Callable[..., Any], ...] = (jax.jit, xgpu.jit)
 
@@ -250,3 +250,12 @@ def test_wide_values_inside_a_narrow_program() -> None:
     launches = [line for line in text.splitlines() if "xla.gpu.ptx" in line]
     assert launches
     assert all("tensor<4xf64>" in line for line in launches)
+
+
+def test_options_for_xla_are_the_callers(monkeypatch):
+    given = (("xla_gpu_graph_min_graph_size", 7), ("xla_gpu_autotune_level", 0))
+    assert jit_stages._compiler_options(given) == given
+    assert jit_stages._compiler_options(()) == ()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert jit_stages._compiler_options(given) == given
+    assert jit_stages._compiler_options(given[1:]) == (given[1], ("xla_gpu_graph_min_graph_size", 2))
