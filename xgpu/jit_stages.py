@@ -49,7 +49,7 @@ pjit._resolve_and_lower = _lower  # type: ignore[assignment]
 
 
 def _compiler_options(given: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
-    """Return XLA's options for a program: those that are ``given``, and on a GPU from how many kernels on graphs pay."""
+    """Return XLA's options for a program: those ``given``, and on a GPU from how many kernels on graphs pay."""
     if jax.default_backend() != "gpu" or any(name == _GRAPHS[0] for name, _ in given):
         return tuple(given)
     return (*given, _GRAPHS)
