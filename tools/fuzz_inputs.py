@@ -1,20 +1,23 @@
-"""Feeds mutated programs to xgpu compile and xgpu-opt, and reports what does not end in a result or a diagnostic."""
+"""Feeds mutated programs to the commands and to Python, and reports what ends in neither a result nor a diagnostic."""
 
 import argparse
 import contextlib
+import math
 import os
 import random
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from xgpu import compile as compile_program
-from xgpu import pipeline
+from xgpu import ir, pipeline
 from xgpu.cli.main import main as xgpu_main
+from xgpu.cli.process import exit_code
+from xgpu.device import DEVICES, device
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.fuzzing.mutate import mutate
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
@@ -32,11 +35,13 @@ _LONGEST = 12_000
 _TESTS = Path(__file__).resolve().parent.parent / "tests"
 _RUN = re.compile(r"^// RUN: (?:not )?(xgpu-opt|xgpu compile) (.*?)(?: 2?[|><&].*)?$", re.MULTILINE)
 _PASSES = re.compile(r"(?:-p|--pass-pipeline)[ =]('[^']*'|\S+)")
-_FIELD = re.compile(r"(?<!\{)\{(\w+)\}")
 _SPLIT = "// -----\n"
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|internal error")
+_TRACEBACK_OF_PASS = re.compile(r"failed: \w*(?:Error|Exception)\b[^\n]*")
 # What xgpu-opt is given need not be what a pass takes; a program of xgpu compile's must be.
 _WRONG_PASS = re.compile(r"pass '[^\n]*' failed|while running pass '")
+_MOST_ELEMENTS = 1 << 16
+"""Elements of all arrays of a program that is run."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Case:
-    """A command line, with ``FILE`` for the input, and the input."""
+    """A command line, with ``FILE`` for the input, and the input. ``python`` is no command but the Python interface."""
 
     command: tuple[str, ...]
     text: str
@@ -94,15 +99,20 @@ def _levels_of(seed: int) -> Iterator[Text]:
             yield Text(f"graph {seed} at level {level}", kernel, ".mlir", ())
 
 
+_OF_PROGRAMS = (
+    *(("xgpu", "compile", "FILE", "--emit", level) for level in ("ptx", "ptx", "emitted", "llvm")),
+    *(("python", "compile", "FILE"), ("python", "run", "FILE"), ("xgpu", "explain", "FILE")),
+)
+
+
 def case_of_seed(seed: int, texts: Sequence[Text]) -> Case:
     """Return the case of a seed: always the same for the same corpus."""
     generator = random.Random(f"inputs {seed}")
     chosen = generator.choice(texts)
     text = mutate(generator, chosen.text, [other.text for other in texts])
-    is_program = chosen.suffix == ".hlo" or "stablehlo." in chosen.text
+    is_program = chosen.suffix == ".hlo" or "stablehlo." in chosen.text or "xgpu.level" in chosen.text
     if is_program or generator.random() < 0.3:
-        level = generator.choice(("ptx", "ptx", "emitted", "llvm"))
-        return Case(("xgpu", "compile", "FILE", "--emit", level), text, chosen.suffix)
+        return Case(generator.choice(_OF_PROGRAMS), text, chosen.suffix)
     return Case(("xgpu-opt", "FILE", "-p", _pipeline(generator, chosen)), text, chosen.suffix)
 
 
@@ -110,13 +120,11 @@ def _pipeline(generator: random.Random, text: Text) -> str:
     chance = generator.random()
     if text.pipelines and chance < 0.7:
         return generator.choice(text.pipelines)
-    stages = (pipeline.OPTIMIZE, pipeline.LOWER, pipeline.TO_LLVM)
-    first = generator.randrange(3)
-    passes = [name for stage in stages[first:] for name, _ in stage]
-    target = generator.choice(("nvvm", "host"))
-    # Besides the target, what is filled in are flags of the device.
-    filled = _FIELD.sub(lambda match: target if match.group(1) == "target" else "true", ",".join(passes))
-    return filled.replace("{{", "{").replace("}}", "}")
+    target, gpu = generator.choice(("nvvm", "host")), device(generator.choice(list(DEVICES)))
+    with ir.make_context():
+        stages = (pipeline.optimize(), pipeline.lower(), pipeline.to_llvm(target, gpu))
+    passes = [step for stage in stages[generator.randrange(3) :] for step in stage]
+    return ",".join(str(step) for step in passes[: generator.randint(1, 2 * len(passes))])
 
 
 def run_case(case: Case) -> Outcome:
@@ -125,8 +133,31 @@ def run_case(case: Case) -> Outcome:
         path = Path(folder, f"input{case.suffix}")
         path.write_bytes(case.text.encode(errors="surrogatepass"))
         arguments = [str(path) if word == "FILE" else word for word in case.command[1:]]
-        code = (xgpu_main if case.command[0] == "xgpu" else xgpu_opt_main)(arguments)
+        code = _MAINS[case.command[0]](arguments)
         return Outcome(code, stderr.read_text(errors="replace"))
+
+
+def _call_python(arguments: Sequence[str]) -> int:
+    """Do what ``compile`` or ``run`` in ``arguments`` says with a file; returns 1 after an error, which is reported."""
+
+    def body() -> int:
+        what, path = arguments
+        program = compile_program(Path(path))
+        arrays = (*program.arguments, *program.results)
+        # Kernels of later levels may have become ones that write anywhere, and loops ones without end.
+        is_harmless = program.has_reference and "while" not in program.ir("stablehlo")
+        if what == "run" and is_harmless and sum(math.prod(spec.shape) for spec in arrays) <= _MOST_ELEMENTS:
+            program.run(*program.random_inputs())
+        return 0
+
+    return exit_code("python", body)
+
+
+_MAINS: dict[str, Callable[[Sequence[str]], int]] = {
+    "xgpu": xgpu_main,
+    "xgpu-opt": xgpu_opt_main,
+    "python": _call_python,
+}
 
 
 @contextlib.contextmanager
@@ -156,7 +187,9 @@ def complaint(case: Case, outcome: Outcome) -> str | None:
         return f"{match.group()}: {outcome.stderr[match.start() :].strip()[-300:]}"
     if outcome.code == 1 and not outcome.stderr.strip():
         return "exit code 1 without a diagnostic"
-    if case.command[0] == "xgpu" and _WRONG_PASS.search(outcome.stderr):
+    if match := _TRACEBACK_OF_PASS.search(outcome.stderr):
+        return f"an internal error in a pass: {match.group()[-300:]}"
+    if case.command[0] != "xgpu-opt" and _WRONG_PASS.search(outcome.stderr):
         return f"a pass made invalid IR: {outcome.stderr.strip()[:300]}"
     return None
 

@@ -14,7 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from xgpu import ir
 from xgpu.dtypes import DType
+from xgpu.passes.registry import parse_pipeline
 from xgpu.tools import fuzz, fuzz_inputs
 from xgpu.tools.fuzzing.check import Variant
 from xgpu.tools.fuzzing.facts import ALL, Facts, draw, integer_range, on_grid
@@ -103,6 +105,35 @@ def test_worker_reports_a_crash_a_hang_and_greed() -> None:
         assert worker.call(operator.add, 1, 2) == 3
     with Worker(seconds=0.5) as worker, pytest.raises(WorkerDied, match=r"no answer within 0\.5 s"):
         worker.call(time.sleep, 3600)
+
+
+def test_what_counts_as_ending_badly_in_python_too(capfd: pytest.CaptureFixture[str]) -> None:
+    program = "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }"
+    for what in ("compile", "run"):
+        for text, code in ((program, 0), (program.replace("return", "retrun"), 1)):
+            case = fuzz_inputs.Case(("python", what, "FILE"), text, ".mlir")
+            with capfd.disabled():
+                outcome = fuzz_inputs.run_case(case)
+            assert outcome.code == code
+            assert fuzz_inputs.complaint(case, outcome) is None
+    assert "invalid IR" in (fuzz_inputs.complaint(case, fuzz_inputs.Outcome(1, "pass 'cse' failed: no")) or "")
+
+
+def test_what_counts_as_a_pass_that_breaks() -> None:
+    """What xgpu-opt gives to a pass may be anything: that it says so is right, that it breaks is not."""
+    case = fuzz_inputs.Case(("xgpu-opt", "FILE"), "", ".mlir")
+    refused, broken = (fuzz_inputs.Outcome(1, f"pass 'cse' failed: {reason}") for reason in ("no", "KeyError: 3"))
+    assert fuzz_inputs.complaint(case, refused) is None
+    assert "KeyError: 3" in (fuzz_inputs.complaint(case, broken) or "")
+
+
+def test_pipelines_are_ones_that_there_are() -> None:
+    texts = fuzz_inputs.corpus()
+    cases = [fuzz_inputs.case_of_seed(seed, texts) for seed in range(120)]
+    pipelines = {case.command[3] for case in cases if case.command[0] == "xgpu-opt"}
+    assert len(pipelines) > 20
+    with ir.make_context():
+        assert all(parse_pipeline(each.removeprefix("builtin.module(").removesuffix(")")) for each in pipelines)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
+from xgpu.pipeline import MLIR_LEVELS
+
 Mutation = Callable[[random.Random, str, Sequence[str]], str]
 """Changes a text; the last argument is the corpus, to take parts of other texts from."""
 
@@ -15,6 +17,11 @@ _EXTENT = re.compile(r"(?<=[<x])\d+(?=x)|(?<![\w.%])\d+(?![\w.])")
 _OPERATION = re.compile(r"(?<![\w#!.])[a-z]+\.[a-z]\w+")
 _ATTRIBUTE = re.compile(r"\b\w+ = [^,{}<>\n]+(?:<[^<>\n]*>)?,?|<\{[^{}\n]*\}>")
 _NAME = re.compile(r"[%@]\w+")
+_VALUE = re.compile(r"(?<= = )[^,{}\n%=()]+(?=[,}])")
+"""An attribute's value, where it is the last or another follows."""
+_WITHOUT_VALUE = re.compile(r"\b(?:xgpu|llvm|nvvm|mhlo|jax)\.[a-z_]+\b(?! =)(?=[,} ])")
+_LEVEL = re.compile(r"(?<=xgpu\.level = )\"[a-z]+\"")
+_SYMBOL = re.compile(r"@[\w$]+")
 
 _NUMBERS = (
     *("0", "-1", "1", "2", "7", "31", "32", "64", "1000", "65536", "2147483647", "-2147483648", "4294967296"),
@@ -29,6 +36,36 @@ _SHAPES = (
     *("", "0x", "1x", "?x", "*x", "-1x", "2x3x5x", "1x" * 70, "2x" * 40, "4294967296x", "65536x65536x65536x"),
     *("9223372036854775807x", "99999999999999999999x", "1000000007x"),
 )
+_VALUES = (
+    *(
+        "unit",
+        "true",
+        "42",
+        "-1 : i32",
+        "0 : i64",
+        "1.5 : f32",
+        '"nsw"',
+        '""',
+        '"none"',
+        "[]",
+        "[1, 2]",
+        "{}",
+        "{a = 1}",
+    ),
+    *("@nowhere", "@a::@b", "i1", "f32", "tensor<4xf32>", "(f32) -> f32", "affine_map<(d0) -> (d0)>", "array<i64>"),
+    *(
+        "array<i32: -1, 1, 1>",
+        "array<i64: 1, 1, 1>",
+        "array<i64: 2147483648, 1, 1>",
+        "array<si8: 1>",
+        "array<i1: true>",
+    ),
+    *("dense<1> : tensor<4xi32>", "dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>", 'loc("x")', "[loc(unknown)]"),
+    *("#gpu.address_space<workgroup>", "#llvm.linkage<internal>", "#xgpu.map<(d0) -> (d0), d0 in [0, 7]>", "#xgpu.foo"),
+    *("distinct[0]<unit>", "dense_resource<k> : tensor<4xf32>", "strided<[1]>", "#stablehlo<precision HIGH>"),
+)
+_LEVELS = tuple(f'"{level}"' for level in (*MLIR_LEVELS, "ptx", "nowhere"))
+_SYMBOLS = ('@"a b"', '@"%s"', '@"a.b"', '@"1"', '@"\\C3\\A9"', "@main", "@f$")
 _CHARACTERS = "\0\t\n \"'%#@(){}[]<>:;,=-+*/\\0123456789abxyzé\u2028\U0001f600"
 
 
@@ -177,4 +214,8 @@ _MEANING: dict[Mutation, float] = {
     _change_operation: 4,
     _change_line: 1,
     _drop_attribute: 2,
+    _substitute(_VALUE, _VALUES, 0.1): 4,
+    _substitute(_WITHOUT_VALUE, [f"xgpu.kernel = {value}" for value in _VALUES], 0.1): 1,
+    _substitute(_LEVEL, _LEVELS, 0): 0.3,
+    _substitute(_SYMBOL, _SYMBOLS, 0.8): 0.7,
 }

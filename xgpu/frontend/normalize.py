@@ -47,6 +47,11 @@ _SIZED_BY_OPERANDS = tuple(
         "real_dynamic_slice",
     )
 )
+_WINDOWED = ("stablehlo.convolution", "stablehlo.reduce_window", "stablehlo.select_and_scatter")
+_WINDOW_ATTRIBUTES = (
+    *("window_strides", "padding", "window_reversal"),
+    *("lhs_dilation", "rhs_dilation", "base_dilations", "window_dilations"),
+)
 _CALL_OPERATIONS = frozenset(("func.return", "func.call"))
 
 
@@ -83,6 +88,7 @@ def normalize(module: ir.Module) -> None:
         _run_passes(module, "func.func(stablehlo-canonicalize-dynamism)")
     _remove_wrappers(module)
     _check_operations(module)
+    _drop_empty_windows(module)
     inline_calls(module)
     expand_operations(module)
     find_recursive_scans(module)
@@ -283,6 +289,15 @@ def _check_operations(module: ir.Module) -> None:
                 raise Unsupported(f"argument {name} of {op.attributes['sym_name']}: {reason}", source_of(op))
             if reason is not None:
                 raise unsupported(op, reason)
+
+
+def _drop_empty_windows(module: ir.Module) -> None:
+    """Leave out what an operation says of its windows' dimensions in lists that are empty: that means the defaults."""
+    for op in _operations(module):
+        if op.name in _WINDOWED:
+            for name in _WINDOW_ATTRIBUTES:
+                if name in op.attributes and not len(op.attributes[name]):  # type: ignore[arg-type]
+                    del op.attributes[name]
 
 
 def _refusal(of_type: ir.Type) -> str | None:

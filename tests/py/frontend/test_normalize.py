@@ -234,3 +234,16 @@ def test_entry_layouts(layout, array, message):
     with pytest.raises(InvalidInput) as caught:
         normalized(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given", ["window_reversal = array<i1>", "window_strides = array<i64>", "padding = dense<0> : tensor<0x2xi64>"]
+)
+def test_lists_of_windows_that_are_empty_mean_the_defaults(given):
+    numbers = "dimension_numbers = #stablehlo.conv<[b, f, 0]x[o, i, 0]->[b, f, 0]>"
+    groups = "feature_group_count = 1 : i64, batch_group_count = 1 : i64"
+    types = "(tensor<2x6x9xf32>, tensor<4x6x3xf32>) -> tensor<2x4x7xf32>"
+    body = f'%0 = "stablehlo.convolution"(%x, %k) <{{{numbers}, {groups}, {given}}}> : {types}\n'
+    arguments, result = "%x: tensor<2x6x9xf32>, %k: tensor<4x6x3xf32>", "tensor<2x4x7xf32>"
+    module = normalized(main(f"{body}return %0 : {result}", result, arguments))
+    assert given.partition(" ")[0] not in str(module)
