@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.fusion.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
-from xgpu.fusion.groups import Group
+from xgpu.fusion.groups import LOOP, Group
 from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import Shape, integers, shape_of
 from xgpu.indexing.hlo_maps import handled_ops
@@ -37,10 +37,11 @@ class Evaluations:
         self._placements: dict[Group, Placement] = {}
         self._roots: dict[tuple[Group, Shape], Scope] = {}
         self._counts: dict[Scope, float] = {}
+        self._scopes: dict[tuple[ir.Operation, Group], Scope] = {}
 
     def start(self) -> None:
         """Forget all kernels; what operations read is kept."""
-        for table in (self._wanted, self._placements, self._roots, self._counts):
+        for table in (self._wanted, self._placements, self._roots, self._counts, self._scopes):
             table.clear()
 
     def want(self, value: ir.Value, group: Group) -> None:
@@ -49,27 +50,31 @@ class Evaluations:
 
     def of(self, value: ir.Value) -> dict[Group, float]:
         """Return how many elements of ``value`` each kernel computes that reads it where it is not in memory."""
-        wanted = self._wanted.get(value, {})
-        return {group: sum(self._counts[scope] for scope in scopes) for group, scopes in wanted.items()}
+        return {group: self._place(maker(value), group) for group in self._wanted.get(value, {})}
 
     def compute(self, op: ir.Operation, groups: Iterable[Group]) -> None:
         """Have the kernels of ``groups``, which want results of ``op``, compute it from what it reads."""
         for group in groups:
-            if op.name not in handled_ops() or (group.kind.name != "loop" and op in group.heroes):
-                # What such a hero reads is computed once, whatever its threads do with it.
+            if _is_read_as_a_whole(op, group):
                 for operand in (*op.operands, *captured(op)):
                     self.want(operand, group)
                 continue
-            wanted = set[Scope]().union(*(self._wanted.get(value, {}).get(group, ()) for value in op.results))
-            placement, reads = self._placements[group], self._reads_of(op)
-            scope = placement.place(wanted)
-            times = self._counts.setdefault(scope, sum(self._counts[each] for each in wanted))
-            for position, child in placement.children(reads, scope):
+            times = self._place(op, group)
+            scope, reads = self._scopes[op, group], self._reads_of(op)
+            for position, child in self._placements[group].children(reads, scope):
                 if child not in self._counts:
                     self._counts[child] = self._repeats[op][position].times(times)
                 self._want(op.operands[reads.accesses[position].operand], group, child)
             for value in captured(op):
                 self._want(value, group, scope)
+
+    def _place(self, op: ir.Operation, group: Group) -> float:
+        """Place ``op`` in the kernel of ``group``, once all that reads it is; return how often it is computed there."""
+        if (op, group) not in self._scopes:
+            wanted = set[Scope]().union(*(self._wanted.get(value, {}).get(group, ()) for value in op.results))
+            scope = self._scopes[op, group] = self._placements[group].place(op, wanted)
+            self._counts.setdefault(scope, sum(self._counts[each] for each in wanted))
+        return self._counts[self._scopes[op, group]]
 
     def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
         """Return how many instructions it takes more to compute an element of ``value`` than to read it.
@@ -78,7 +83,7 @@ class Evaluations:
         looked for; what takes very many operations takes infinitely many.
         """
         placement, size = Placement(), math.prod(shape_of(value))
-        root = placement.root()
+        root = placement.root(shape_of(value))
         counts: dict[Scope, float] = {root: size}
         wanted = {maker(value): {root}}
         pending = [-self._numbers[maker(value)]]
@@ -89,7 +94,7 @@ class Evaluations:
                 return total / size
             op = self._operations[-heapq.heappop(pending)]
             scopes, reads = wanted[op], self._reads_of(op)
-            scope = placement.place(scopes)
+            scope = placement.place(op, scopes)
             times = counts.setdefault(scope, sum(counts[each] for each in scopes))
             total += times * instructions(op)
             for position, child in placement.children(reads, scope):
@@ -113,7 +118,7 @@ class Evaluations:
     def _root(self, group: Group, shape: Shape) -> Scope:
         placement = self._placements.setdefault(group, Placement())
         if (group, shape) not in self._roots:
-            scope = self._roots[group, shape] = placement.root()
+            scope = self._roots[group, shape] = placement.root(shape)
             self._counts[scope] = math.prod(shape)
         return self._roots[group, shape]
 
@@ -122,6 +127,11 @@ class Evaluations:
             reads = self._reads[op] = Reads.of(self._numbers[op], op)
             self._repeats[op] = [_Repeat.of(reads, position) for position in range(len(reads.accesses))]
         return self._reads[op]
+
+
+def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
+    """Whether a kernel computes all that ``op`` reads once, whatever its threads do with it: so heroes have it."""
+    return op.name not in handled_ops() or (group.kind.name != LOOP and op in group.heroes)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ scope with it; every other read opens a child scope. Two reads through equal map
 child scope, so transposing a value twice in the same way does not split the fusion.
 """
 
+import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from functools import lru_cache
 
 from xgpu import ir
-from xgpu.indexing.access import Access, AccessKind
+from xgpu.indexing.access import Access, AccessKind, Shape, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 
@@ -44,7 +45,7 @@ class Reads:
 
     What is asked for often is found once for each access: ``own``, whether it is at the operation's own indices;
     ``maps``, one object for all equal maps; ``deferred``, whether it is made inside a region that the operation opens
-    (an ``if`` or a loop).
+    (an ``if`` or a loop); ``single``, whether what is read has one element, so that all reads of it are at one place.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Reads:
     own: tuple[bool, ...]
     maps: tuple[IndexingMap, ...]
     deferred: tuple[bool, ...]
+    single: tuple[bool, ...]
 
     @classmethod
     def of(cls, number: int, op: ir.Operation) -> "Reads":
@@ -69,7 +71,8 @@ class Reads:
         facts = [_facts(access.map) for access in found]
         is_own = kind == "elementwise"
         own = tuple(is_own and same and not access.runtime for access, (_, same) in zip(found, facts, strict=True))
-        return cls(number, op, kind, found, own, tuple(map_ for map_, _ in facts), deferred)
+        single = tuple(math.prod(shape_of(op.operands[access.operand])) == 1 for access in found)
+        return cls(number, op, kind, found, own, tuple(map_ for map_, _ in facts), deferred, single)
 
 
 class Placement:
@@ -81,22 +84,24 @@ class Placement:
         self._called_from: dict[frozenset[Scope], int] = {}
         self._children: dict[tuple[object, ...], Scope] = {}
 
-    def root(self, map_: IndexingMap | None = None) -> Scope:
-        """Open a subgraph that nothing calls, for the values that a kernel stores, and return its scope.
+    def root(self, shape: Shape, map_: IndexingMap | None = None) -> Scope:
+        """Open a subgraph that nothing calls, for values of ``shape`` that a kernel stores, and return its scope.
 
         Where ``map_``, the identity on the indices, is given, scopes are told apart by the map from the root, however
         many steps lead to it.
         """
-        return self._open_subgraph(frozenset(), map_)
+        return self._open_subgraph(frozenset(), shape, map_)
 
-    def place(self, wanted: Set[Scope]) -> Scope:
-        """Return the scope for an operation that is wanted at some scopes, that of a subgraph of its own if need be."""
+    def place(self, op: ir.Operation, wanted: Set[Scope]) -> Scope:
+        """Return the scope for ``op``, which is wanted at some scopes: that of a subgraph of its own if need be."""
         if len(wanted) == 1:
             (scope,) = wanted
             if scope.depth <= MAX_REGION_DEPTH:
                 return scope
         joined = self._joined(wanted)
-        return self._subgraphs[joined] if joined is not None else self._open_subgraph(frozenset(wanted))
+        if joined is not None:
+            return self._subgraphs[joined]
+        return self._open_subgraph(frozenset(wanted), shape_of(op.results[0]))
 
     def child(self, reads: Reads, position: int, scope: Scope) -> Scope:
         """Return the scope at which an operation placed at ``scope`` wants what its access ``position`` reads."""
@@ -107,20 +112,25 @@ class Placement:
             return known
         child = _child(reads, position, scope)
         if child.map is not None:
-            key = (child.subgraph, child.region, child.map)
-        return self._children.setdefault(key, child)
+            key = (_home(child), child.map)
+        child = self._children.setdefault(key, child)
+        if reads.deferred[position] and reads.single[position]:
+            self._children[child, len(reads.maps[position].results)] = child
+        return child
 
     def children(self, reads: Reads, scope: Scope) -> Iterator[tuple[int, Scope]]:
         """Yield the number of each access of an operation placed at ``scope``, and the scope that it opens."""
         for position in range(len(reads.accesses)):
             yield position, self.child(reads, position, scope)
 
-    def _open_subgraph(self, callers: frozenset[Scope], map_: IndexingMap | None = None) -> Scope:
+    def _open_subgraph(self, callers: frozenset[Scope], shape: Shape, map_: IndexingMap | None = None) -> Scope:
         scope = Scope(len(self._subgraphs), map=map_)
         self._subgraphs.append(scope)
         self._callers.append(callers)
         if callers:
             self._called_from[callers] = scope.subgraph
+        if math.prod(shape) == 1:
+            self._children[scope, len(shape)] = scope
         return scope
 
     def _joined(self, wanted: Set[Scope]) -> int | None:
@@ -129,6 +139,13 @@ class Placement:
             if scope.parent is None and wanted - {scope} <= self._callers[scope.subgraph]:
                 return scope.subgraph
         return self._called_from.get(frozenset(wanted))
+
+
+def _home(scope: Scope) -> Scope:
+    """Return the scope that the region of ``scope`` begins with, or its function: what is shared is shared within."""
+    while scope.parent is not None and scope.parent.depth == scope.depth:
+        scope = scope.parent
+    return scope
 
 
 def _child(reads: Reads, position: int, parent: Scope) -> Scope:
@@ -144,7 +161,11 @@ def _scope_key(reads: Reads, position: int, scope: Scope) -> tuple[object, ...]:
     """What two reads must agree on to be at the same indices in the same region."""
     if reads.kind in ("reduce", "contract") and reads.deferred[position]:
         return (scope, reads.number, id(reads.maps[position]))
-    if reads.deferred[position] or reads.accesses[position].runtime:
+    if reads.deferred[position]:
+        return (scope, reads.number, position)
+    if reads.single[position]:
+        return (_home(scope), len(reads.maps[position].results))
+    if reads.accesses[position].runtime:
         return (scope, reads.number, position)
     return (scope, id(reads.maps[position]))
 

@@ -130,7 +130,8 @@ class _Partitioner:
         self.roots = set(roots)
         self.placement = Placement()
         # Where values are handed in, scopes are told apart by the map from the roots, however many steps lead to it.
-        self.root_scope = self.placement.root(identity_map(shape_of(empty.results[0])) if empty.injected else None)
+        shape = shape_of(empty.results[0])
+        self.root_scope = self.placement.root(shape, identity_map(shape) if empty.injected else None)
         self.subgraphs = [Subgraph(0, tuple(roots), self.root_scope)]
         self.scope_of: dict[tuple[int, int], Scope] = {}
 
@@ -140,7 +141,7 @@ class _Partitioner:
             if node.number in self.roots and not self._is_given(node):
                 wanted.add(self.root_scope)
             if wanted and not node.is_free:
-                node.scope = self.placement.place(wanted)
+                node.scope = self.placement.place(node.op, wanted)
                 self._note_root(node, wanted)
                 for position, scope in self.placement.children(node.reads, node.scope):
                     self.scope_of[node.number, position] = scope
