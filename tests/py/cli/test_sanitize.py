@@ -45,6 +45,13 @@ def test_kernel_without_fault(xgpu: Callable[..., Any]) -> None:
     assert outcome.code == 1 and "which XLA needs to run it" in outcome.err
 
 
+def test_a_later_level_runs_and_is_compared_with_nothing(xgpu: Callable[..., Any]) -> None:
+    Path("reverse.mlir").write_text(REVERSE)
+    said = "result0: f32[64]: compared with nothing, as XLA does not run the level of this program\n"
+    assert xgpu("run", "reverse.mlir") == (0, said, "")
+    assert xgpu("run", "reverse.mlir", "--arg", "f32[3]").code == 1
+
+
 def test_race(xgpu: Callable[..., Any]) -> None:
     text = REVERSE.replace("%y = tensor.extract %s", "%y = tensor.extract %w")
     Path("race.mlir").write_text("\n".join(line for line in text.splitlines() if "sync_threads" not in line))
