@@ -12,6 +12,7 @@ from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.single_windows import update_single_windows
+from xgpu.fusion.sliced_parts import slice_parts
 from xgpu.fusion.split_reductions import split_reductions
 from xgpu.fusion.whole_slices import simplify_whole_slices
 from xgpu.fusion.wide_windows import split_wide_windows
@@ -26,6 +27,7 @@ REWRITES: tuple[Rewrite, ...] = (
     choose_product_layouts,
     leave_epilogues,
     flatten_concatenations,
+    slice_parts,
     update_single_windows,
     rewrite_scatters,
     split_wide_windows,
