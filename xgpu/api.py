@@ -139,6 +139,16 @@ class Compiled:
             raise InvalidInput(f"a program runs on 'host' or on 'gpu', not on '{on}'")
         return self._run_on_device(values, gpu_device())
 
+    def count(self, *arrays: Any) -> list[int]:
+        """Run on one array per argument on the host, and return how many operations each launch executes.
+
+        Counted are operations on elements and loads at level ``lowered``; a function such as the exponential is one.
+        """
+        values = self._checked(arrays)
+        if self.main is not None:
+            raise InvalidInput("operations of a program of which parts are left to XLA cannot be counted")
+        return HostProgram(self, count=True).count(values)
+
     def _check_ranks(self) -> None:
         for spec in (*self.arguments, *self.results):
             if len(spec.shape) > MOST_DIMENSIONS:

@@ -21,6 +21,7 @@ from xgpu.frontend.source_location import source_of
 from xgpu.options import Options
 from xgpu.passes import manager
 from xgpu.passes.base import function_name, functions, walk
+from xgpu.passes.count_operations import CountOperations
 from xgpu.runtime.cache import CachedKernel, kernel_cache, key_of
 from xgpu.target import cubin
 from xgpu.target.host_labels import label_operations
@@ -158,17 +159,18 @@ class Kernel:
         self.times += instrumentation.times
         return copy
 
-    def host_module(self, label: bool = False) -> ir.Module:
+    def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
         """Return the kernel in the LLVM dialect for this machine's processor, from the same ``lowered`` level.
 
-        ``label`` puts the text of operations at that level into their locations, for messages.
+        ``label`` puts the text of operations at that level into their locations, for messages. With ``count`` the
+        kernel has one more array, an i64, to which it adds how many of them it executes; see `count-operations`.
         """
         lowered = self.module("lowered")
         if label:
             lowered = _clone(lowered)
             label_operations(lowered)
         with lowered.context, ir.Location.unknown():
-            steps = pipeline.to_llvm("host", self.device)
+            steps = [*([CountOperations()] if count else []), *pipeline.to_llvm("host", self.device)]
         return self._run(lowered, steps)
 
     @cached_property

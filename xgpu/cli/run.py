@@ -26,6 +26,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sanitize", action="store_true", help="check every access on the host; exit with 1 on a fault"
     )
+    parser.add_argument(
+        "--count", action="store_true", help="print how many operations and loads each launch executes, on the host"
+    )
     parser.add_argument("--check", action="store_true", help="exit with 1 if an output disagrees with XLA's")
 
 
@@ -39,6 +42,8 @@ def _run(arguments: argparse.Namespace) -> int:
     target = check_target(arguments.target)
     if arguments.sanitize and arguments.on != "host":
         raise UsageError("--sanitize runs on the host: leave out --on gpu")
+    if arguments.count and arguments.on != "host":
+        raise UsageError("--count runs on the host: leave out --on gpu")
     given = [_load(text) for text in arguments.arg]
     specs = [
         text if array is None else format_spec(dtype_of_numpy(array.dtype), array.shape)
@@ -59,10 +64,11 @@ def _run(arguments: argparse.Namespace) -> int:
     results = compiled.run(*inputs, on=arguments.on, sanitize=arguments.sanitize)
     if arguments.sanitize:
         print("sanitized: no fault found")
-        if not (compiled.has_reference or arguments.check):
-            return DONE
+    if arguments.count:
+        for launch, executed in zip(compiled.launches, compiled.count(*inputs), strict=True):
+            print(f"{launch.kernel.name}: {executed} operations")
     if not (compiled.has_reference or arguments.check):
-        for result in compiled.results:
+        for result in compiled.results if not (arguments.sanitize or arguments.count) else ():
             print(f"{result}: compared with nothing, as XLA does not run the level of this program")
         return DONE
     disagreeing = _print_comparisons(compiled, results, compiled.reference(*inputs))

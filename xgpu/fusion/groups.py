@@ -37,6 +37,9 @@ MOST_ROOTS = 16
 MOST_OPERATIONS = 64
 """Operations that are written again for each kernel that needs a value; else programs could grow quadratically."""
 
+_LANES = 32
+"""Threads of a warp, which execute an instruction together: what all of them compute takes as long as what one does."""
+
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
 """Operations that cost next to nothing wherever their result is read."""
 
@@ -171,10 +174,10 @@ class Grouping:
                 self._open[value] = group
 
     def _is_spread_number(self, op: ir.Operation, operand: ir.Value) -> bool:
-        """Whether ``op`` makes an array of one number, such as a norm by which all gradients are divided."""
+        """Whether ``op`` makes a large array of one number, such as a norm by which all gradients are divided."""
         if op.name != "stablehlo.broadcast_in_dim" or math.prod(shape_of(operand)) != 1:
             return False
-        return math.prod(shape_of(op.results[0])) > 1
+        return math.prod(shape_of(op.results[0])) > _LANES
 
     def _takes_many_operations(self, value: ir.Value) -> bool:
         """Whether a kernel reads and computes `MOST_OPERATIONS` values or more to compute ``value``."""

@@ -13,7 +13,7 @@ from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters
 from xgpu.fusion.single_windows import update_single_windows
-from xgpu.fusion.sliced_concatenations import slice_operands
+from xgpu.fusion.sliced_parts import slice_parts
 from xgpu.fusion.split_reductions import split_reductions
 from xgpu.fusion.split_scans import rewrite_scans
 from xgpu.fusion.whole_slices import simplify_whole_slices
@@ -26,11 +26,11 @@ Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
 REWRITES: tuple[Rewrite, ...] = (
     make_constants_inside,
     simplify_whole_slices,
-    slice_operands,
     forward_barriers,
     choose_product_layouts,
     leave_epilogues,
     flatten_concatenations,
+    slice_parts,
     update_single_windows,
     rewrite_scatters,
     split_wide_windows,

@@ -1,6 +1,6 @@
 """Runs a compiled program's kernels on this machine's processor."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,14 @@ type Array = np.ndarray[Any, Any]
 class HostLaunch:
     """One kernel of a program, compiled for the host; ``outputs`` are what it writes.
 
-    ``sanitize`` makes it check what it does.
+    ``sanitize`` makes it check what it does, ``count`` count it.
     """
 
-    def __init__(self, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec], sanitize: bool = False):
-        module = kernel.host_module(sanitize)
+    def __init__(
+        self, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec], sanitize: bool = False, count: bool = False
+    ):
+        module = kernel.host_module(sanitize, count)
+        self._executed = np.zeros(1, np.int64) if count else None
         self._kernel = HostKernel(module, kernel.name, kernel.grid, kernel.block, sanitize)
         self._outputs = tuple(zip(outputs, kernel.aliases, strict=True))
 
@@ -29,8 +32,15 @@ class HostLaunch:
         """Run on arrays as they lie in memory, and return what is written likewise."""
         # An update in place is one of a copy: the operand may be an argument, or used again later.
         outputs = [inputs[source].copy() if source >= 0 else _empty(spec) for spec, source in self._outputs]
-        self._kernel.launch([*inputs, *outputs])
+        self._kernel.launch([*inputs, *outputs, *([] if self._executed is None else [self._executed])])
         return outputs
+
+    def take_count(self) -> int:
+        """Return how many operations the kernel has executed since the last time; it is one that counts."""
+        assert self._executed is not None
+        executed = int(self._executed[0])
+        self._executed[0] = 0
+        return executed
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Run on NumPy arrays, one per input, and return one per output."""
@@ -39,28 +49,29 @@ class HostLaunch:
 
 
 class HostLaunches:
-    """Kernels that were compiled for the host, each once; ``sanitize`` makes them check what they do."""
+    """Kernels that were compiled for the host, each once; ``sanitize`` and ``count`` are those of `HostLaunch`."""
 
-    def __init__(self, sanitize: bool = False):
+    def __init__(self, sanitize: bool = False, count: bool = False):
         self._compiled: dict[CompiledKernel, HostLaunch] = {}
         self._sanitize = sanitize
+        self._count = count
 
     def get(self, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> HostLaunch:
         """Return ``kernel`` compiled for the host; ``outputs`` are what it writes."""
         if kernel not in self._compiled:
-            self._compiled[kernel] = HostLaunch(kernel, outputs, self._sanitize)
+            self._compiled[kernel] = HostLaunch(kernel, outputs, self._sanitize, self._count)
         return self._compiled[kernel]
 
 
 class HostProgram:
     """The kernels of a program, compiled for the host; calling it takes and returns NumPy arrays.
 
-    ``sanitize`` makes the kernels check what they do.
+    ``sanitize`` makes the kernels check what they do, ``count`` count it.
     """
 
-    def __init__(self, program: CompiledProgram, sanitize: bool = False):
+    def __init__(self, program: CompiledProgram, sanitize: bool = False, count: bool = False):
         self._results = tuple(zip(program.result_values, program.results, strict=True))
-        compiled = HostLaunches(sanitize)
+        compiled = HostLaunches(sanitize, count)
         self._launches = [
             (compiled.get(each.kernel, [program.values[i] for i in each.outputs]), each.inputs, each.outputs)
             for each in program.launches
@@ -69,12 +80,23 @@ class HostProgram:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         """Run on ``arrays``, one per argument of the program, of its shape and type."""
         buffers = {number: _buffer(array) for number, array in enumerate(arrays)}
-        for launch, inputs, outputs in self._launches:
-            buffers.update(zip(outputs, launch.run([buffers[number] for number in inputs]), strict=True))
+        for _ in self._run(buffers):
+            pass
         return [
             np.empty(spec.shape, spec.dtype.numpy) if number is None else _array(buffers[number], spec)
             for number, spec in self._results
         ]
+
+    def count(self, arrays: Sequence[Array]) -> list[int]:
+        """Run on ``arrays``, and return how many operations each launch executed; the kernels are ones that count."""
+        buffers = {number: _buffer(array) for number, array in enumerate(arrays)}
+        return [launch.take_count() for launch in self._run(buffers)]
+
+    def _run(self, buffers: dict[int, Array]) -> Iterator[HostLaunch]:
+        """Run the launches one after the other, and yield each when it has run; what it writes is in ``buffers``."""
+        for launch, inputs, outputs in self._launches:
+            buffers.update(zip(outputs, launch.run([buffers[number] for number in inputs]), strict=True))
+            yield launch
 
 
 def _buffer(array: Array) -> Array:

@@ -35,10 +35,11 @@ class CompiledKernel(Protocol):
     def aliases(self) -> tuple[int, ...]:
         """Which input each output updates in place."""
 
-    def host_module(self, label: bool = False) -> ir.Module:
+    def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
         """Return the kernel in the LLVM dialect, lowered for this machine's processor.
 
-        ``label`` puts the text of operations at level ``lowered`` into their locations, for messages.
+        ``label`` puts the text of operations at level ``lowered`` into their locations, for messages. ``count`` adds a
+        last array, an i64, to which the kernel adds how many of them it executes.
         """
 
 

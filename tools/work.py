@@ -1,0 +1,114 @@
+"""The work of a plan beside the least that its program can be done with, and how much of it a plan may have.
+
+Both count instructions for elements as `xgpu.fusion.cost_model` estimates them, what an operation only moves for none.
+The *least work* computes every operation of the normalised program once for each element of its result; the work of a
+plan is what its kernels compute, as `xgpu.fusion.evaluations` finds it. A loop's body is taken to run once.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.dialects.attributes import EMITTER
+from xgpu.fusion.cost_model import byte_size, bytes_per_instruction, elements, instructions, launch_bytes
+from xgpu.fusion.evaluations import Evaluations
+from xgpu.fusion.groups import Group
+from xgpu.fusion.heroes import HERO, HeroKind
+from xgpu.fusion.left import VIEWS
+from xgpu.fusion.regions import CONTROL_FLOW, planned_blocks
+from xgpu.indexing.access import integers
+from xgpu.passes.base import function_name, functions, walk
+
+MOST_REPEATED = 4
+"""How often a plan may do the least work, besides what is worth its time."""
+
+_FREE = VIEWS | CONTROL_FLOW.keys() | {"stablehlo.constant", "stablehlo.iota", "stablehlo.slice", "stablehlo.reverse"}
+"""Operations that compute nothing."""
+
+_REDUCE = "stablehlo.reduce"
+_ROWS = "rows"
+"""The emitter of kernels whose blocks keep rows."""
+
+Weight = Callable[[ir.Operation], int]
+"""Returns what an operation counts for an element of its result."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a program takes at least, what its plan takes, and what that may take."""
+
+    least: float
+    planned: float
+    bound: float
+
+
+def work_of(program: ir.Module, planned: ir.Module, target: Device | None = None) -> Work:
+    """Return the work of a normalised program and of its plan, a module of level ``fusions``."""
+    target = target or device(DEFAULT_DEVICE)
+    named = {function_name(each): each.operation for each in functions(planned)}
+    each = {name: _fusion_work(op, instructions) for name, op in named.items() if EMITTER in op.attributes}
+    worth = {name: _worth(named[name], target) for name in each}
+    launches = _launches(named["main"])
+    least = _least(program, instructions)
+    bound = MOST_REPEATED * least + sum(worth[name] for name in launches)
+    return Work(least, sum(each[name] for name in launches), bound)
+
+
+def planned_operations(planned: ir.Module) -> list[float]:
+    """Return for each launch of a plan how many operations its kernel computes, each counted as one."""
+    named = {function_name(each): each.operation for each in functions(planned)}
+    each = {name: _fusion_work(op, lambda _: 1) for name, op in named.items() if EMITTER in op.attributes}
+    return [each[name] for name in _launches(named["main"])]
+
+
+def _launches(main: ir.Operation) -> list[str]:
+    return [ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in walk(main, "func.call")]
+
+
+def _least(program: ir.Module, weight: Weight) -> float:
+    (main,) = (each for each in functions(program) if function_name(each) == "main")
+    operations = (op.operation for block in planned_blocks(main.entry_block) for op in block.operations)
+    return sum(_weight(op, weight) * max(map(elements, op.results), default=0) for op in operations)
+
+
+def _fusion_work(fusion: ir.Operation, weight: Weight) -> float:
+    """Return the work of one launch of the kernel of a fusion."""
+    *operations, terminator = (op.operation for op in fusion.regions[0].blocks[0].operations)
+    emitter = ir.StringAttr(fusion.attributes[EMITTER]).value
+    # Reductions of rows are computed once for each row, whichever of them the kernel is built around.
+    heroes = [op for op in operations if HERO in op.attributes or (emitter == _ROWS and op.name == _REDUCE)]
+    group = Group(HeroKind(emitter, None), 0, heroes)
+    evaluations, work = Evaluations(operations), 0.0
+    evaluations.start()
+    for value in terminator.operands:
+        evaluations.want(value, group)
+    for op in reversed(operations):
+        times = max(evaluations.of(value).get(group, 0.0) for value in op.results)
+        if times:
+            evaluations.compute(op, [group])
+        if op in heroes:
+            times = max(map(elements, op.results))
+        work += _weight(op, weight) * times
+    return work
+
+
+def _worth(fusion: ir.Operation, target: Device) -> float:
+    """Return the instructions that take as long as one more launch, and as writing and reading the largest value.
+
+    That is the planner's rule: a value is computed again only where that costs less than storing it would. It looks at
+    each value with all that it is computed from, so a kernel's last such value stands for those before it.
+    """
+    *operations, terminator = (op.operation for op in fusion.regions[0].blocks[0].operations)
+    width = max(map(elements, terminator.operands), default=1)
+    largest = max((byte_size(value) for op in operations for value in op.results), default=0)
+    return (launch_bytes(target) + 2 * largest) / bytes_per_instruction(max(1, width), target)
+
+
+def _weight(op: ir.Operation, weight: Weight) -> float:
+    if op.name in _FREE or not len(op.results):
+        return 0
+    if op.name == _REDUCE:
+        return weight(op) * elements(op.operands[0]) / max(1, elements(op.results[0]))
+    return weight(op) * (math.prod(integers(op, "window_dimensions")) if op.name == "stablehlo.reduce_window" else 1)

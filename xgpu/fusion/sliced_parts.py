@@ -1,0 +1,128 @@
+"""Slices of what was put together from parts: one that lies in a single part is a slice of that part.
+
+Programs put values together and take them apart again, as JAX does with the words of a random key. A kernel that reads
+one word would otherwise ask of every element which part it lies in, and a chain of keys, each derived from the words of
+the one before, would be computed twice as often with every step.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.frontend import mhlo
+from xgpu.frontend.stablehlo_builder import reshape, tensor
+from xgpu.fusion.nested_concatenations import CONCATENATE
+from xgpu.fusion.regions import maker, planned_blocks
+from xgpu.indexing.access import Shape, integer, integers, shape_of
+from xgpu.options import Options
+
+_SLICE, _RESHAPE = "stablehlo.slice", "stablehlo.reshape"
+
+
+def slice_parts(main: ir.func.FuncOp, target: Device, options: Options) -> None:
+    """Replace slices of concatenations, through reshapes and other slices, by slices of the parts."""
+    for block in planned_blocks(main.entry_block):
+        for op in [view.operation for view in block.operations]:
+            if op.name == _SLICE and (found := _part(_Box.of(op))) is not None:
+                with ir.InsertionPoint(op), op.location:
+                    mhlo.replace(op, [reshape(_cut(found), shape_of(op.results[0]))])
+
+
+@dataclass(frozen=True)
+class _Box:
+    """Elements of an array that lie together: from ``starts`` on, as many as ``sizes`` along each dimension."""
+
+    array: ir.Value
+    starts: tuple[int, ...]
+    sizes: Shape
+
+    @classmethod
+    def of(cls, op: ir.Operation) -> "_Box | None":
+        """Return what a slice takes; None if it leaves out elements between, or has none."""
+        sizes, strides = shape_of(op.results[0]), integers(op, "strides")
+        if any(size == 0 or (size > 1 and stride > 1) for size, stride in zip(sizes, strides, strict=True)):
+            return None
+        return cls(op.operands[0], tuple(integers(op, "start_indices")), sizes)
+
+
+def _part(box: _Box | None) -> _Box | None:
+    """Follow a box to where its elements come from; return it in the last part that was found to hold all of it."""
+    found = None
+    while box is not None and not isinstance(box.array.owner, ir.Block):
+        op = maker(box.array)
+        if op.name == CONCATENATE:
+            found = box = _in_operand(op, box)
+        elif op.name == _SLICE:
+            box = _in_sliced(op, box)
+        elif op.name == _RESHAPE:
+            box = _in_shape(op.operands[0], box)
+        else:
+            return found
+    return found
+
+
+def _in_operand(op: ir.Operation, box: _Box) -> _Box | None:
+    """Return the box in the operand of a concatenation that holds all of it."""
+    axis, offset = integer(op, "dimension"), 0
+    start = box.starts[axis]
+    for operand in op.operands:
+        size = shape_of(operand)[axis]
+        if offset <= start and start + box.sizes[axis] <= offset + size:
+            return replace(box, array=operand, starts=(*box.starts[:axis], start - offset, *box.starts[axis + 1 :]))
+        offset += size
+    return None
+
+
+def _in_sliced(op: ir.Operation, box: _Box) -> _Box | None:
+    outer = _Box.of(op)
+    if outer is None:
+        return None
+    starts = tuple(first + start for first, start in zip(outer.starts, box.starts, strict=True))
+    return replace(box, array=outer.array, starts=starts)
+
+
+def _in_shape(array: ir.Value, box: _Box) -> _Box | None:
+    """Return the box in an array of another shape, if it is a run of elements in memory and a box there too."""
+    count = math.prod(box.sizes)
+    if _run(count, shape_of(box.array)) != box.sizes:
+        return None
+    position = 0
+    for start, size in zip(box.starts, shape_of(box.array), strict=True):
+        position = position * size + start
+    shape, starts = shape_of(array), list[int]()
+    for size in reversed(shape):
+        position, start = divmod(position, size)
+        starts.insert(0, start)
+    sizes = _run(count, shape)
+    if sizes is None or any(s + n > size for s, n, size in zip(starts, sizes, shape, strict=True)):
+        return None
+    return _Box(array, tuple(starts), sizes)
+
+
+def _run(count: int, shape: Sequence[int]) -> Shape | None:
+    """Return the sizes of a box of so many elements that lie one after the other in an array, if there is one."""
+    sizes: list[int] = []
+    for size in reversed(shape):
+        taken = min(count, size)
+        if count % taken:
+            return None
+        sizes.insert(0, taken)
+        count //= taken
+        if taken < size and count > 1:
+            return None
+    return tuple(sizes) if count == 1 else None
+
+
+def _cut(box: _Box) -> ir.Value:
+    """Return the elements of a box: the array itself if these are all."""
+    if shape_of(box.array) == box.sizes:
+        return box.array
+    limits = [start + size for start, size in zip(box.starts, box.sizes, strict=True)]
+    numbers = {"start_indices": box.starts, "limit_indices": limits, "strides": [1] * len(limits)}
+    attributes: dict[str, ir.Attribute] = {
+        name: ir.DenseI64ArrayAttr.get(list(values)) for name, values in numbers.items()
+    }
+    type_ = tensor(box.sizes, ir.RankedTensorType(box.array.type).element_type)
+    return ir.Operation.create(_SLICE, results=[type_], operands=[box.array], attributes=attributes).results[0]
