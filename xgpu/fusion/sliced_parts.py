@@ -32,19 +32,27 @@ def slice_parts(main: ir.func.FuncOp, target: Device, options: Options) -> None:
 
 @dataclass(frozen=True)
 class _Box:
-    """Elements of an array that lie together: from ``starts`` on, as many as ``sizes`` along each dimension."""
+    """Elements of an array: from ``starts`` on, as many as ``sizes`` along each dimension, ``strides`` apart."""
 
     array: ir.Value
     starts: tuple[int, ...]
     sizes: Shape
+    strides: tuple[int, ...]
 
     @classmethod
     def of(cls, op: ir.Operation) -> "_Box | None":
-        """Return what a slice takes; None if it leaves out elements between, or has none."""
+        """Return what a slice takes; None if that is nothing."""
         sizes, strides = shape_of(op.results[0]), integers(op, "strides")
-        if any(size == 0 or (size > 1 and stride > 1) for size, stride in zip(sizes, strides, strict=True)):
+        if not all(sizes):
             return None
-        return cls(op.operands[0], tuple(integers(op, "start_indices")), sizes)
+        apart = tuple(stride if size > 1 else 1 for size, stride in zip(sizes, strides, strict=True))
+        return cls(op.operands[0], tuple(integers(op, "start_indices")), sizes, apart)
+
+    @property
+    def limits(self) -> tuple[int, ...]:
+        """The indices after the last ones."""
+        taken = zip(self.starts, self.sizes, self.strides, strict=True)
+        return tuple(start + (size - 1) * stride + 1 for start, size, stride in taken)
 
 
 def _part(box: _Box | None) -> _Box | None:
@@ -69,24 +77,26 @@ def _in_operand(op: ir.Operation, box: _Box) -> _Box | None:
     start = box.starts[axis]
     for operand in op.operands:
         size = shape_of(operand)[axis]
-        if offset <= start and start + box.sizes[axis] <= offset + size:
+        if offset <= start and box.limits[axis] <= offset + size:
             return replace(box, array=operand, starts=(*box.starts[:axis], start - offset, *box.starts[axis + 1 :]))
         offset += size
     return None
 
 
 def _in_sliced(op: ir.Operation, box: _Box) -> _Box | None:
-    outer = _Box.of(op)
-    if outer is None:
-        return None
-    starts = tuple(first + start for first, start in zip(outer.starts, box.starts, strict=True))
-    return replace(box, array=outer.array, starts=starts)
+    """Return the box in the array that ``op`` slices."""
+    first, apart = integers(op, "start_indices"), integers(op, "strides")
+    starts = tuple(f + start * a for f, start, a in zip(first, box.starts, apart, strict=True))
+    strides = tuple(
+        stride * a if size > 1 else 1 for stride, a, size in zip(box.strides, apart, box.sizes, strict=True)
+    )
+    return replace(box, array=op.operands[0], starts=starts, strides=strides)
 
 
 def _in_shape(array: ir.Value, box: _Box) -> _Box | None:
     """Return the box in an array of another shape, if it is a run of elements in memory and a box there too."""
     count = math.prod(box.sizes)
-    if _run(count, shape_of(box.array)) != box.sizes:
+    if max(box.strides, default=1) > 1 or _run(count, shape_of(box.array)) != box.sizes:
         return None
     position = 0
     for start, size in zip(box.starts, shape_of(box.array), strict=True):
@@ -98,7 +108,7 @@ def _in_shape(array: ir.Value, box: _Box) -> _Box | None:
     sizes = _run(count, shape)
     if sizes is None or any(s + n > size for s, n, size in zip(starts, sizes, shape, strict=True)):
         return None
-    return _Box(array, tuple(starts), sizes)
+    return _Box(array, tuple(starts), sizes, (1,) * len(sizes))
 
 
 def _run(count: int, shape: Sequence[int]) -> Shape | None:
@@ -119,8 +129,7 @@ def _cut(box: _Box) -> ir.Value:
     """Return the elements of a box: the array itself if these are all."""
     if shape_of(box.array) == box.sizes:
         return box.array
-    limits = [start + size for start, size in zip(box.starts, box.sizes, strict=True)]
-    numbers = {"start_indices": box.starts, "limit_indices": limits, "strides": [1] * len(limits)}
+    numbers = {"start_indices": box.starts, "limit_indices": box.limits, "strides": box.strides}
     attributes: dict[str, ir.Attribute] = {
         name: ir.DenseI64ArrayAttr.get(list(values)) for name, values in numbers.items()
     }

@@ -28,14 +28,17 @@ TAKEN_APART = {
     "the last element": lambda x, y: _joined(x, y)[18] * x,
     "inside a part": lambda x, y: _joined(x, y)[8:11],
     "another dimension": lambda x, y: jnp.concatenate([x[:, None], x[:, None] + 1], 1)[2:5, 1],
+    "elements apart": lambda x, y: _joined(x, y)[8:12:3] * 2,
     "a slice of a slice": lambda x, y: _joined(x, y)[5:14][3:6],
+    "strides of strides": lambda x, y: _joined(x, y)[0:7:2][1:4:2],
     "by way of a shape": lambda x, y: jnp.concatenate([x[:6], x[1:]]).reshape(3, 2, 2)[1, 0] * 3,
     "rows of a shape": lambda x, y: jnp.concatenate([x[:6], x[1:]]).reshape(2, 2, 3)[1, :, 0:3] * 3,
     "words of a stack": lambda x, y: jnp.stack([x[:3], x[2:5]], 1)[1, 0] + x,
 }
 LEFT = {
     "two parts": lambda x, y: _joined(x, y)[5:9],
-    "elements apart": lambda x, y: _joined(x, y)[0:6:2],
+    "elements apart in two parts": lambda x, y: _joined(x, y)[5:9:3],
+    "elements apart of a shape": lambda x, y: jnp.concatenate([x[:6], x[1:]]).reshape(2, 6)[1:, ::2] * 3,
     "no run of the other shape": lambda x, y: jnp.concatenate([x[:6], x[1:]]).reshape(2, 6)[:, 1:3] * 3,
     "nothing": lambda x, y: _joined(x, y)[3:3],
 }
