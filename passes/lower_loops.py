@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 from xgpu import ir
+from xgpu.dialects.attributes import UNROLL
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp, LoopOp
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.ranges import Ranges
-from xgpu.passes.regions import UNROLL, move_body, replace_op
+from xgpu.passes.regions import move_body, replace_op
 from xgpu.passes.scf_ops import create_for, create_if, create_index, create_yield
 
 Constraints = tuple[tuple[AffineExpr, Interval], ...]

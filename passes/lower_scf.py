@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.dialects.attributes import UNROLL
 from xgpu.passes.base import Pass, functions
 from xgpu.passes.refusals import refuse
-from xgpu.passes.regions import UNROLL, unroll_of
+from xgpu.passes.regions import unroll_of
 
 LOOP_ANNOTATION = "loop_annotation"
 _ANNOTATIONS = {

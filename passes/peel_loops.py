@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.attributes import MANY_RESTS, map_attribute
+from xgpu.dialects.attributes import MANY_RESTS, UNROLL, map_attribute
 from xgpu.dialects.xgpu import LoopOp
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.loop_splits import Split, find_split
-from xgpu.passes.regions import UNROLL, count_ops, replace_op, unroll_of, waits_for_threads
+from xgpu.passes.regions import count_ops, replace_op, unroll_of, waits_for_threads
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,8 @@ The C++ side does the work: an operation is cloned whole, and the operations of 
 from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.dialects.attributes import UNROLL
 from xgpu.dialects.threads import ShuffleReduceOp, SyncThreadsOp
-
-UNROLL = "xgpu.unroll"
-"""Discardable attribute of a loop: ``"none"`` keeps it rolled, ``"full"`` asks LLVM to unroll it."""
-
 
 _COLLECTIVE = frozenset((SyncThreadsOp.OPERATION_NAME, ShuffleReduceOp.OPERATION_NAME))
 

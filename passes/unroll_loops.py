@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.dialects.attributes import UNROLL
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.ranges import constant_of
-from xgpu.passes.regions import UNROLL, body_of, count_ops, move_body, replace_op, unroll_of
+from xgpu.passes.regions import body_of, count_ops, move_body, replace_op, unroll_of
 from xgpu.passes.scf_ops import create_integer
 
 _VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}

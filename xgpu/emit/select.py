@@ -7,6 +7,7 @@ from xgpu.emit.concatenate import ConcatenateEmitter
 from xgpu.emit.concatenate_tiled import TiledConcatenateEmitter
 from xgpu.emit.input_slices import InputSlicesEmitter
 from xgpu.emit.loop import LoopEmitter
+from xgpu.emit.recurrence import RecurrenceEmitter
 from xgpu.emit.reduce_column import ColumnReductionEmitter
 from xgpu.emit.reduce_row import RowReductionEmitter
 from xgpu.emit.rows import RowsEmitter
@@ -32,6 +33,7 @@ EMITTERS: dict[str, type[Emitter]] = {
         RowReductionEmitter,
         RowsEmitter,
         ColumnReductionEmitter,
+        RecurrenceEmitter,
     )
 }
 """Every emitter by name."""

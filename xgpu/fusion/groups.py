@@ -20,11 +20,13 @@ from xgpu.fusion.left import (
     DYNAMIC_SLICE,
     FOLDED,
     PRODUCT,
+    RECURRENCE,
     VIEWS,
     is_address_for,
     is_cast_for,
     reason_to_leave,
 )
+from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence, arrays_read
 from xgpu.fusion.regions import captured, is_constant, maker
 from xgpu.indexing.access import shape_of
 
@@ -147,6 +149,9 @@ class Grouping:
     def _place(self, op: ir.Operation) -> None:
         if reason_to_leave(op) is not None:
             self._leave(op)
+            return
+        if RECURRENCE in op.attributes:
+            self._run(op)
             return
         if (in_place := self._in_place_kind(op)) is not None:
             self._update_in_place(op, in_place)
@@ -308,6 +313,28 @@ class Grouping:
             group.roots.append(value)
             self._stored[value] = group
             self._levels[value] = level + 1
+
+    def _run(self, op: ir.Operation) -> None:
+        """Have a kernel run the loop ``op``. It computes the first states, and reads all else in every iteration."""
+        recurrence = Recurrence.of(op)
+        assert recurrence is not None
+        for value in arrays_read(recurrence):
+            if not shape_of(value):
+                self._provide(value, op.name)
+            elif not self.is_given(value):
+                self._store(value)
+        needed = list(dict.fromkeys((*op.operands, *captured(op))))
+        for value in needed:
+            if value in self._open:
+                self._store(value)
+        level = max((self.level(value) for value in needed), default=0)
+        group = Group(HeroKind(RECURRENCE_KIND, op), level, [op])
+        self._groups.append(group)
+        for value in op.results:
+            self._stored[value] = group
+            self._levels[value] = level + 1
+            if any(True for _ in value.uses):
+                group.roots.append(value)
 
     def _interfere(self, op: ir.Operation, other: ir.Operation, level: int) -> bool:
         """Whether one of two operations updates what the other updates or reads, in a kernel of ``level``."""
