@@ -89,7 +89,7 @@ class RecurrenceEmitter:
         functions = self._functions("step", step, parts)
         starts = self._functions("start", start, partition(start.block)) if self.recurrence.states else None
         block = entry_function(self.fusion, self)
-        inputs: Values = list(block.arguments)[: len(given)]
+        inputs: Values = [*list(block.arguments)[: len(given)]]
         outputs = list(block.arguments)[len(given) :]
         with ir.InsertionPoint(block):
             around = LoopOp.build(self.elements.map(), thread_and_block(self.launch_dimensions()), outputs)

@@ -13,7 +13,7 @@ from xgpu.indexing.access import shape_of
 
 Numbers = np.ndarray[Any, Any]
 
-_MOST_TRIPS = 1 << 22
+_MOST_TRIPS = 1 << 24
 """Iterations up to which it is found out what integers are in each of them."""
 _SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
 _BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {

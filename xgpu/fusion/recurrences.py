@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.frontend.stablehlo_builder import reshape, splat
@@ -133,10 +135,9 @@ def _stacked(loop: ir.Operation, number: int, known: Mapping[ir.Value, Numbers],
     numbers = numbers_of(op.operands[2 + cut[0]], known, loop, trips)
     if numbers is None:
         return None
-    places = [int(place) for place in numbers]
     for step in (1, -1):
-        if places == list(range(trips))[::step]:
-            return Stacked(cut[0], places[0], step, op.operands[1])
+        if np.array_equal(numbers, np.arange(trips)[::step]):
+            return Stacked(cut[0], int(numbers[0]), step, op.operands[1])
     return None
 
 
@@ -154,13 +155,8 @@ class Step:
     injected: Mapping[ir.Value, IndexingMap]
 
     def partition(self) -> Partition | None:
-        """Return the one subgraph that an iteration is; None if elements of states depend on other ones.
-
-        Nor may anything else be computed more than once for an element.
-        """
+        """Return the functions that an iteration is; None if elements of states depend on other ones."""
         found = partition(self.block, injected=self.injected)
-        if len(found.subgraphs) > 1:
-            return None
         for (number, position), scope in found.scope_of.items():
             value = found.nodes[number].operand(position)
             if value in self.injected and not found.is_injected(value, scope):
@@ -294,7 +290,10 @@ def _is_for_one_kernel(recurrence: Recurrence, target: Device) -> bool:
     *operations, _ = (op.operation for op in step.block.operations)
     if any(op.name not in handled_ops() or reason_to_leave(op) or hero_kind(op) for op in operations):
         return False
-    return _is_cheap(recurrence, operations, target) and step.partition() is not None
+    if not _is_cheap(recurrence, operations, target):
+        return False
+    # One function: nothing is computed more than once for an element.
+    return (parts := step.partition()) is not None and len(parts.subgraphs) == 1
 
 
 def _is_cheap(recurrence: Recurrence, operations: Sequence[ir.Operation], target: Device) -> bool:
