@@ -75,6 +75,29 @@ def _down(x: Any) -> Any:
     return lax.while_loop(lambda s: s[0] >= 0, lambda s: (s[0] - 3, s[1] + jnp.uint8(7), s[2] * 2 + s[1]), start)
 
 
+def _state_space(x: Any, delta: Any, a: Any, b: Any) -> Any:
+    """A selective state space: rows of the state are summed up for what is stacked."""
+
+    def step(h: Any, inputs: Any) -> Any:
+        x, delta, b = inputs
+        h = jnp.exp(-nn.softplus(delta)[:, None] * jnp.exp(a)) * h + (delta * x)[:, None] * b[None]
+        return h, nn.silu(jnp.sum(h * b[None], -1)) + x
+
+    return lax.scan(step, jnp.zeros(a.shape, x.dtype), (x, delta, b))
+
+
+def _rows(x: Any) -> Any:
+    """Reductions of rows that the next state needs, one after the other, and states of one element for each row."""
+
+    def step(state: Any, y: Any) -> Any:
+        h, best, i = state
+        normal = nn.softmax(h + y)
+        best = jnp.maximum(best, jnp.max(y - jnp.mean(h, -1, keepdims=True), -1))
+        return (normal + best[:, None], best, i + 1), jnp.sum(normal * i, -1, keepdims=True)
+
+    return lax.scan(step, (jnp.zeros_like(x[0]), jnp.zeros_like(x[0, :, 0]), 0), x, reverse=True)
+
+
 def _flags(x: Any) -> Any:
     return lax.scan(lambda seen, y: (seen | y, seen ^ y), jnp.zeros_like(x[0]), x)
 
@@ -104,6 +127,15 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "random-words": (_random_words, ("u32[331]",)),
     "mandelbrot": (_mandelbrot, ("c64[331]",)),
     "counters": (_down, ("s32[33]",)),
+    "state-space": (_state_space, ("f32[20,37]", "f32[20,37]", "f32[37,16]", "f32[20,16]")),
+    "state-space-of-a-batch": (
+        jax.vmap(_state_space, (0, 0, None, 0)),
+        ("f32[3,9,5]", "f32[3,9,5]", "f32[5,4]", "f32[3,9,4]"),
+    ),
+    "rows": (_rows, ("f32[9,5,8]",)),
+    "rows-of-two": (_rows, ("f32[9,1,2]",)),
+    "rows-of-a-warp": (_rows, ("f32[4,67,32]",)),
+    "rows-f64": (_rows, ("f64[4,9,4]",)),
     "flags": (_flags, ("pred[11,33]",)),
     "map": (lambda x: lax.map(lambda y: jnp.sin(y) * 2, x), ("f32[13,33]",)),
 }

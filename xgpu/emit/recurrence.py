@@ -2,7 +2,7 @@
 
 The states stay in registers. Neighbouring threads have neighbouring elements, so that slices of stacked arrays are read
 and written in one piece. A thread waits for what it reads of memory; so several iterations come together, of which the
-reads depend on none of the others.
+reads depend on none of the others. Where elements of a row need sums of it, the lanes that have them exchange them.
 """
 
 import math
@@ -10,25 +10,26 @@ from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
+from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, apply_map, insert, scalar_type
-from xgpu.emit.in_place import Elements
-from xgpu.emit.reduction_tiling import WARP, power_of_two_below
-from xgpu.emit.scalar.op import constant
+from xgpu.emit.reduction_tiling import WARP, distances, power_of_two_below
+from xgpu.emit.scalar.combiner import emit_combiner
+from xgpu.emit.scalar.op import constant, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
 from xgpu.frontend.source_location import source_of
 from xgpu.fusion.cost_model import instructions
 from xgpu.fusion.left import DYNAMIC_SLICE
 from xgpu.fusion.loop_counters import Counter
-from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence, Step, start_of, step_of
+from xgpu.fusion.recurrence_steps import Start, Step
+from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence, Stacked
 from xgpu.fusion.regions import maker
-from xgpu.indexing.access import ranges
-from xgpu.indexing.affine import dim, symbol
+from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.partition.subgraphs import Partition, partition
 
 _MOST_READS = 32
 """Elements that a thread reads before it waits for the first of them."""
@@ -57,7 +58,7 @@ class RecurrenceEmitter:
         if any(isinstance(each.owner, ir.Block) or maker(each) != self.loop for each in fusion.results):
             raise InvalidInput(f"fusion @{fusion.name} returns what its loop does not", source_of(self.loop))
         self.numbers = [ir.OpResult(value).result_number for value in fusion.results]
-        self.elements = Elements(found.shape, 1, self._threads_per_block())
+        self.threads = self._threads_per_block()
 
     def _threads_per_block(self) -> int:
         """A warp at least; few enough that all multiprocessors have some."""
@@ -66,60 +67,80 @@ class RecurrenceEmitter:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the states once."""
-        return self.elements.launch_dimensions()
+        return LaunchDimensions((-(-math.prod(self.recurrence.shape) // self.threads), 1, 1), (self.threads, 1, 1))
 
     def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[element] -> indices of a state, or [element, iteration] -> of a stack."""
-        map_, number = self.elements.map(), self.numbers[output]
-        indices, shape = map_.results, self.recurrence.shape
-        if (stacked := self.recurrence.stacked.get(number)) is not None:
-            times = (*map_.symbols, Interval(0, self.recurrence.trips - 1))
-            place = stacked.place(symbol(len(map_.symbols)), indices, shape)
-            return IndexingMap(map_.dims, times, tuple(place), map_.constraints).simplify()
-        return map_.compose(self._place_of_state(number)).simplify()
+        """Return (thread, block) -> indices of a state, or (thread, block)[iteration] -> of what is stacked."""
+        number, recurrence = self.numbers[output], self.recurrence
+        stacked = recurrence.stacked.get(number)
+        if stacked is None:
+            own = shape_of(self.loop.results[number])
+            return self._writing(own).compose(recurrence.map_to(own)).simplify()
+        known = self._writing(stacked.shape)
+        indices = known.compose(recurrence.map_to(stacked.shape)).results
+        times = (Interval(0, recurrence.trips - 1),)
+        return IndexingMap(known.dims, times, stacked.place(symbol(0), indices), known.constraints).simplify()
+
+    def _writing(self, own: Shape) -> IndexingMap:
+        """Return (thread, block) -> indices of the recurrence, for the threads that store an array of shape ``own``."""
+        position = self._position()
+        constraints = [(position, Interval(0, math.prod(self.recurrence.shape) - 1))]
+        if self.recurrence.has_rows(own):
+            constraints.append((position % self.recurrence.lanes, Interval(0, 0)))
+        return IndexingMap(self._ranges(), (), delinearize(position, self.recurrence.shape), tuple(constraints))
+
+    def _working(self) -> IndexingMap:
+        """Return (thread, block) -> indices of the recurrence, for all threads: those beyond the end begin anew.
+
+        They have rows to reduce with other lanes, who wait for them.
+        """
+        position = self._position() % math.prod(self.recurrence.shape)
+        return IndexingMap(self._ranges(), (), delinearize(position, self.recurrence.shape)).simplify()
+
+    def _position(self) -> AffineExpr:
+        return dim(1) * self.threads + dim(0)
+
+    def _ranges(self) -> tuple[Interval, Interval]:
+        return Interval(0, self.threads - 1), Interval(0, self.launch_dimensions().grid[0] - 1)
 
     def emit(self) -> None:
         """Write the entry function, then those of the states at the start and of an iteration."""
         given = list(self.fusion.body.arguments)
-        step = step_of(self.recurrence, given)
-        parts = step.partition()
-        if parts is None:
-            raise InvalidInput("elements of this loop's state depend on others than themselves", source_of(self.loop))
-        start = start_of(self.recurrence, given)
-        functions = self._functions("step", step, parts)
-        starts = self._functions("start", start, partition(start.block)) if self.recurrence.states else None
+        code = _Code(self.fusion.name, self.recurrence, given)
         block = entry_function(self.fusion, self)
         inputs: Values = [*list(block.arguments)[: len(given)]]
-        outputs = list(block.arguments)[len(given) :]
+        outputs: Values = [*list(block.arguments)[len(given) :]]
         with ir.InsertionPoint(block):
-            around = LoopOp.build(self.elements.map(), thread_and_block(self.launch_dimensions()), outputs)
-            with ir.InsertionPoint(around.body):
-                indices: Values = around.result_arguments
-                states = [] if starts is None else _call(starts, [*inputs, *indices])
-                YieldOp.build(self._emit_loop(functions, inputs, indices, states, around.carried_arguments))
-            ir.func.return_(list(around.operation.results))
-        functions.emit()
-        if starts is not None:
-            starts.emit()
+            position = thread_and_block(self.launch_dimensions())
+            if self.recurrence.heroes:
+                indices = apply_map(self._working(), position)
+                outputs = self._emit_thread(code, inputs, position, indices, outputs)
+            else:
+                around = LoopOp.build(self._writing(self.recurrence.shape).simplify(), position, outputs)
+                with ir.InsertionPoint(around.body):
+                    at, carried = around.result_arguments, around.carried_arguments
+                    YieldOp.build(self._emit_thread(code, inputs, position, at, carried))
+                outputs = list(around.operation.results)
+            ir.func.return_(outputs)
+        code.emit_functions()
 
-    def _functions(self, label: str, step: Step, parts: Partition) -> SubgraphFunctions:
-        return SubgraphFunctions(f"{self.fusion.name}__{label}", parts, step.parameters)
-
-    def _emit_loop(
-        self, functions: SubgraphFunctions, inputs: Values, indices: Values, states: Values, outputs: Sequence[ir.Value]
+    def _emit_thread(
+        self, code: "_Code", inputs: Values, position: Values, indices: Values, outputs: Sequence[ir.Value]
     ) -> Values:
         """Run all iterations for the element at ``indices`` and return the outputs."""
-        recurrence, count = self.recurrence, len(states)
+        recurrence = self.recurrence
         stacked = [i for i, number in enumerate(self.numbers) if number in recurrence.stacked]
+        states = code.emit_start([*inputs, *indices])
+        count = len(states)
 
         def iterate(time: ir.Value, carried: Values) -> Values:
-            counters = [_emit_counter(counter, time) for counter in recurrence.counters.values()]
-            made = _call(functions, [*inputs, *indices, *counters, *carried[:count]])
+            made = code.emit_step([*inputs, *indices], time, carried[:count])
             updates = dict(zip(recurrence.stacked, made[count:], strict=True))
-            tensors = [
-                insert(updates[self.numbers[i]], tensor, self._place_of_update(self.numbers[i], time, indices))
-                for i, tensor in zip(stacked, carried[count:], strict=True)
-            ]
+            tensors = []
+            for i, tensor in zip(stacked, carried[count:], strict=True):
+                each = recurrence.stacked[self.numbers[i]]
+                place = self._place_of_update(each, time, indices)
+                tensors.append(self._store(updates[self.numbers[i]], tensor, place, each.shape, position))
             return [*made[:count], *tensors]
 
         finals = [*states, *(outputs[i] for i in stacked)]
@@ -132,8 +153,20 @@ class RecurrenceEmitter:
         new = dict(zip(stacked, finals[count:], strict=True))
         for i, number in enumerate(self.numbers):
             if number in results:
-                new[i] = insert(results[number], outputs[i], apply_map(self._place_of_state(number), indices))
+                own = shape_of(self.loop.results[number])
+                place = apply_map(recurrence.map_to(own), indices)
+                new[i] = self._store(results[number], outputs[i], place, own, position)
         return [new[i] for i in range(len(self.numbers))]
+
+    def _store(self, value: ir.Value, tensor: ir.Value, place: Values, own: Shape, position: Values) -> ir.Value:
+        """Store an element of an array of shape ``own`` at ``place`` of a tensor, if that is for this thread."""
+        if not self.recurrence.heroes:
+            return insert(value, tensor, place)
+        known = self._writing(own).simplify()
+        test = LoopOp.build(IndexingMap(known.dims, (), (), known.constraints), position, [tensor])
+        with ir.InsertionPoint(test.body):
+            YieldOp.build([insert(value, test.carried_arguments[0], place)])
+        return test.operation.results[0]
 
     def _run(self) -> int:
         """Return how many iterations come together, so that a thread has several elements to wait for at a time."""
@@ -143,17 +176,76 @@ class RecurrenceEmitter:
         most = min(_MOST_READS // streams if streams else _FEW, _MOST_CODE // code, self.recurrence.trips)
         return power_of_two_below(max(1, most))
 
-    def _place_of_state(self, number: int) -> IndexingMap:
-        """Return the map from the recurrence's indices to those of a state."""
-        return self.recurrence.state_map(number).simplify()
-
-    def _place_of_update(self, number: int, time: ir.Value, indices: Values) -> Values:
+    def _place_of_update(self, stacked: Stacked, time: ir.Value, indices: Values) -> Values:
         """Return where the element at ``indices`` goes that the iteration ``time`` makes."""
-        shape = self.recurrence.shape
-        moved = [dim(1 + i) for i in range(len(shape))]
-        place = self.recurrence.stacked[number].place(dim(0), moved, shape)
-        known = (Interval(0, self.recurrence.trips - 1), *ranges(shape))
-        return apply_map(IndexingMap(known, (), tuple(place)).simplify(), [time, *indices])
+        map_ = self.recurrence.map_to(stacked.shape)
+        moved = [dim(1 + i) for i in range(len(map_.dims))]
+        place = stacked.place(dim(0), [result.substitute(moved) for result in map_.results])
+        known = (Interval(0, self.recurrence.trips - 1), *map_.dims)
+        return apply_map(IndexingMap(known, (), place).simplify(), [time, *indices])
+
+
+class _Code:
+    """The functions of a recurrence, and the calls of them."""
+
+    def __init__(self, name: str, recurrence: Recurrence, given: Sequence[ir.Value]):
+        self._name = name
+        self._recurrence = recurrence
+        self._step = Step(recurrence, given)
+        parts = self._step.partitions()
+        if parts is None:
+            loop = recurrence.loop
+            raise InvalidInput("elements of this loop's state depend on others than themselves", source_of(loop))
+        labels = [*(f"stage{i or ''}" for i in range(len(parts) - 1)), "step"]
+        self._functions = [
+            SubgraphFunctions(f"{name}__{label}", part, self._step.parameters)
+            for label, part in zip(labels, parts, strict=True)
+        ]
+        # Like the step, it owns the operations that the functions are made of.
+        self._before = Start(recurrence, given) if recurrence.states else None
+        self._start = None
+        if self._before is not None:
+            self._start = SubgraphFunctions(f"{name}__start", self._before.partition(), self._before.parameters)
+
+    def emit_start(self, operands: Values) -> Values:
+        """Return the states before the first iteration; ``operands`` are the parameters and the indices."""
+        return [] if self._start is None else _call(self._start, operands)
+
+    def emit_step(self, operands: Values, time: ir.Value, states: Values) -> Values:
+        """Return what the iteration ``time`` makes of the states: the next ones, and the updates."""
+        counters = [_emit_counter(counter, time) for counter in self._recurrence.counters.values()]
+        known = [*operands, *counters, *states]
+        *stages, last = self._functions
+        number = 0
+        for stage, functions in zip(self._step.stages, stages, strict=True):
+            values, reduced = _call(functions, known), []
+            for each in stage:
+                count = len(each.operands)
+                (*parts,), values = values[: 2 * count], values[2 * count :]
+                with each.op.location:
+                    total = emit_combiner(each.op.regions[0].blocks[0], [*parts[count:], *parts[:count]])
+                    for distance in distances(1, self._recurrence.lanes):
+                        total = ShuffleReduceOp.build(self._combiner(number), distance, total)
+                reduced += total
+                number += 1
+            known += reduced
+        return _call(last, known)
+
+    def emit_functions(self) -> None:
+        """Write all functions at the current insertion point."""
+        for functions in (*self._functions, *([self._start] if self._start else [])):
+            functions.emit()
+        reductions = [each for stage in self._step.stages for each in stage]
+        for number, each in enumerate(reductions):
+            types = [scalar_type(element_dtype(value.type)) for value in each.op.results]
+            type_ = ir.FunctionType.get([*types, *types], types)
+            function = ir.func.FuncOp(self._combiner(number), type_, visibility="private")  # type: ignore[call-arg]
+            block = function.add_entry_block()
+            with ir.InsertionPoint(block):
+                ir.func.return_(emit_combiner(each.op.regions[0].blocks[0], list(block.arguments)))
+
+    def _combiner(self, number: int) -> str:
+        return f"{self._name}__combiner{f'_{number}' if number else ''}"
 
 
 def _call(functions: SubgraphFunctions, operands: Sequence[ir.Value]) -> Values:

@@ -27,7 +27,8 @@ from xgpu.fusion.left import (
     is_cast_for,
     reason_to_leave,
 )
-from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence, arrays_read
+from xgpu.fusion.recurrence_steps import arrays_read
+from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence
 from xgpu.fusion.regions import captured, is_constant, maker
 from xgpu.fusion.transposes import moves_rows, transpose_of
 from xgpu.indexing.access import shape_of

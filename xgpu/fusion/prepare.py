@@ -5,10 +5,10 @@ from collections.abc import Callable
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.barriers import forward_barriers
+from xgpu.fusion.mark_recurrences import mark_recurrences
 from xgpu.fusion.nested_concatenations import flatten_concatenations
 from xgpu.fusion.product_epilogues import leave_epilogues
 from xgpu.fusion.product_layouts import choose_product_layouts
-from xgpu.fusion.recurrences import mark_recurrences
 from xgpu.fusion.reduction_order import order_reductions
 from xgpu.fusion.reduction_rewrites import rewrite_reductions
 from xgpu.fusion.scatters import rewrite_scatters

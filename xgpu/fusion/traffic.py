@@ -11,7 +11,8 @@ from xgpu.fusion.combiners import combiners
 from xgpu.fusion.cost_model import byte_size, elements
 from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.fusion.left import CONTRACTIONS, RECURRENCE
-from xgpu.fusion.recurrences import Recurrence, arrays_read
+from xgpu.fusion.recurrence_steps import arrays_read
+from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import maker
 
 _REDUCING = CONTRACTIONS | {"stablehlo.reduce", "stablehlo.reduce_window"}

@@ -9,13 +9,17 @@ import pytest
 from jax import lax
 
 import xgpu
+from xgpu.emit.recurrence import RecurrenceEmitter
 from xgpu.errors import InvalidInput
 from xgpu.tools.programs import recurrences
 
 from .emitters import emitter_of
 
 PROGRAMS = {program.name: program for program in recurrences.programs()}
-OF_SEVERAL_KERNELS = {"gradient-of-gates", "several-states", "counters", "gates-of-a-batch"}
+OF_SEVERAL_KERNELS = {
+    *("gradient-of-gates", "several-states", "counters", "gates-of-a-batch", "state-space-of-a-batch"),
+    *("rows", "rows-of-two", "rows-of-a-warp", "rows-f64"),
+}
 
 
 def emitters(compiled):
@@ -32,6 +36,12 @@ def test_a_loop_is_one_kernel(name):
     compiled = xgpu.compile(program.function, *program.specs)
     assert emitters(compiled) == ["recurrence"]
     assert compiled.main is None
+
+
+@pytest.mark.parametrize("name", ["rows", "rows-of-two", "rows-of-a-warp", "rows-f64", "counters"])
+def test_the_end_of_a_counter_is_a_constant_beside_it(name):
+    program = PROGRAMS[name]
+    assert emitters(xgpu.compile(program.function, *program.specs)) == ["recurrence", "loop"]
 
 
 def test_a_gradient_is_two_loops():
@@ -65,6 +75,12 @@ def test_iterations_come_together_where_much_is_read():
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x[::-1] + 1, x), ["f32[33]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x / jnp.sum(x), x), ["f32[33]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x + x[3], x), ["f32[33]"]),
+        # Rows whose lanes are no power of two, or more than a warp, or not neighbours.
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x / jnp.sum(x, 1, keepdims=True), x), ["f32[9,12]"]),
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x / jnp.sum(x, 1, keepdims=True), x), ["f32[9,64]"]),
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x / jnp.sum(x, 0, keepdims=True), x), ["f32[16,9]"]),
+        # A row's result that another row needs.
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x + jnp.max(x, 1)[::-1, None], x), ["f32[9,16]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.sort(x) + x, x), ["f32[33]"]),
         (lambda x, w: lax.fori_loop(0, 9, lambda i, x: x + w @ jnp.ones(33), x), ["f32[33]", "f32[33,33]"]),
         (lambda x, n: lax.fori_loop(0, n, lambda i, x: jnp.sin(x), x), ["f32[33]", "s32"]),
@@ -151,6 +167,22 @@ def test_every_element_is_written_once(shape):
     emitter = emitter_of(xgpu.compile(lambda x: average(x[::-1]), f"f32[{','.join(map(str, stacked))}]"))
     assert emitter.thread_to_output(0).is_bijection(shape) is True
     assert emitter.thread_to_output(1).is_bijection(stacked) is True
+
+
+@pytest.mark.parametrize(("rows", "lanes"), [((), 2), ((1,), 16), ((31,), 32), ((3, 11), 4), ((1021,), 16)], ids=str)
+def test_every_row_is_written_once(rows, lanes):
+    def function(x):
+        def step(h, y):
+            h = h / 2 + y
+            total = jnp.sum(h, -1)
+            return h, (total, h * total[..., None])
+
+        return lax.scan(step, jnp.zeros_like(x[0]), x)
+
+    emitter = emitter_of(xgpu.compile(function, f"f32[{','.join(map(str, (3, *rows, lanes)))}]"))
+    assert isinstance(emitter, RecurrenceEmitter)
+    for number, shape in enumerate([(*rows, lanes), (3, *rows), (3, *rows, lanes)]):
+        assert emitter.thread_to_output(number).is_bijection(shape) is True
 
 
 @pytest.mark.parametrize("level", ["fusions", "emitted", "optimized", "lowered"])
