@@ -138,6 +138,8 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "rows-f64": (_rows, ("f64[4,9,4]",)),
     "flags": (_flags, ("pred[11,33]",)),
     "map": (lambda x: lax.map(lambda y: jnp.sin(y) * 2, x), ("f32[13,33]",)),
+    "map-of-numbers": (lambda x: lax.map(lambda y: jnp.sin(y) * 2, x), ("f32[331]",)),
+    "map-of-rows": (lambda x: lax.map(lambda y: (jnp.sum(y, -1), y - jnp.max(y)), x), ("f32[13,8]",)),
 }
 
 

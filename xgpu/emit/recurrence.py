@@ -57,45 +57,55 @@ class RecurrenceEmitter:
         self.loop = found.loop
         if any(isinstance(each.owner, ir.Block) or maker(each) != self.loop for each in fusion.results):
             raise InvalidInput(f"fusion @{fusion.name} returns what its loop does not", source_of(self.loop))
+        # Iterations that hand nothing on are threads of their own.
+        self.space: Shape = found.shape if found.states else (found.trips, *found.shape)
         self.numbers = [ir.OpResult(value).result_number for value in fusion.results]
         self.threads = self._threads_per_block()
 
     def _threads_per_block(self) -> int:
         """A warp at least; few enough that all multiprocessors have some."""
-        each = math.prod(self.recurrence.shape) // self.fusion.device.sm_count
+        each = math.prod(self.space) // self.fusion.device.sm_count
         return min(self.fusion.options.threads_per_block, max(WARP, power_of_two_below(max(1, each))))
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the states once."""
-        return LaunchDimensions((-(-math.prod(self.recurrence.shape) // self.threads), 1, 1), (self.threads, 1, 1))
+        """As many blocks along x as cover the states once, or all iterations if there are none."""
+        return LaunchDimensions((-(-math.prod(self.space) // self.threads), 1, 1), (self.threads, 1, 1))
 
     def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block) -> indices of a state, or (thread, block)[iteration] -> of what is stacked."""
+        """Return (thread, block) -> indices of a state, or (thread, block)[iteration] -> of what is stacked.
+
+        Without states the threads tell the iteration as well.
+        """
         number, recurrence = self.numbers[output], self.recurrence
         stacked = recurrence.stacked.get(number)
+        own = shape_of(self.loop.results[number]) if stacked is None else stacked.shape
+        known = self._writing(own)
+        time = symbol(0) if recurrence.states else known.results[0]
+        place = tuple(result.substitute(self._indices(known.results)) for result in recurrence.map_to(own).results)
         if stacked is None:
-            own = shape_of(self.loop.results[number])
-            return self._writing(own).compose(recurrence.map_to(own)).simplify()
-        known = self._writing(stacked.shape)
-        indices = known.compose(recurrence.map_to(stacked.shape)).results
-        times = (Interval(0, recurrence.trips - 1),)
-        return IndexingMap(known.dims, times, stacked.place(symbol(0), indices), known.constraints).simplify()
+            return IndexingMap(known.dims, (), place, known.constraints).simplify()
+        symbols = (Interval(0, recurrence.trips - 1),) if recurrence.states else ()
+        return IndexingMap(known.dims, symbols, stacked.place(time, place), known.constraints).simplify()
+
+    def _indices[T](self, indices: Sequence[T]) -> list[T]:
+        """Return those of the indices of ``space`` that are the recurrence's."""
+        return list(indices[len(self.space) - len(self.recurrence.shape) :])
 
     def _writing(self, own: Shape) -> IndexingMap:
-        """Return (thread, block) -> indices of the recurrence, for the threads that store an array of shape ``own``."""
+        """Return (thread, block) -> indices of ``space``, for the threads that store an array of shape ``own``."""
         position = self._position()
-        constraints = [(position, Interval(0, math.prod(self.recurrence.shape) - 1))]
+        constraints = [(position, Interval(0, math.prod(self.space) - 1))]
         if self.recurrence.has_rows(own):
             constraints.append((position % self.recurrence.lanes, Interval(0, 0)))
-        return IndexingMap(self._ranges(), (), delinearize(position, self.recurrence.shape), tuple(constraints))
+        return IndexingMap(self._ranges(), (), delinearize(position, self.space), tuple(constraints))
 
     def _working(self) -> IndexingMap:
-        """Return (thread, block) -> indices of the recurrence, for all threads: those beyond the end begin anew.
+        """Return (thread, block) -> indices of ``space``, for all threads: those beyond the end begin anew.
 
         They have rows to reduce with other lanes, who wait for them.
         """
-        position = self._position() % math.prod(self.recurrence.shape)
-        return IndexingMap(self._ranges(), (), delinearize(position, self.recurrence.shape)).simplify()
+        position = self._position() % math.prod(self.space)
+        return IndexingMap(self._ranges(), (), delinearize(position, self.space)).simplify()
 
     def _position(self) -> AffineExpr:
         return dim(1) * self.threads + dim(0)
@@ -127,8 +137,9 @@ class RecurrenceEmitter:
     def _emit_thread(
         self, code: "_Code", inputs: Values, position: Values, indices: Values, outputs: Sequence[ir.Value]
     ) -> Values:
-        """Run all iterations for the element at ``indices`` and return the outputs."""
-        recurrence = self.recurrence
+        """Run all iterations for the element at ``indices`` of ``space``, or that one, and return the outputs."""
+        recurrence, where = self.recurrence, indices
+        indices = self._indices(indices)
         stacked = [i for i, number in enumerate(self.numbers) if number in recurrence.stacked]
         states = code.emit_start([*inputs, *indices])
         count = len(states)
@@ -144,6 +155,8 @@ class RecurrenceEmitter:
             return [*made[:count], *tensors]
 
         finals = [*states, *(outputs[i] for i in stacked)]
+        if not recurrence.states:
+            return iterate(where[0], finals)
         run = self._run()
         turns, rest = divmod(recurrence.trips, run)
         for first, times, each in ((0, turns, run), (turns * run, rest, 1)):

@@ -139,14 +139,14 @@ def _direction(comparison: ir.Operation) -> str:
     return str(comparison.attributes["comparison_direction"]).partition(" ")[2].rstrip(">")
 
 
-def numbers_of(value: ir.Value, known: Mapping[ir.Value, Numbers], loop: ir.Operation, trips: int) -> Numbers | None:
-    """Return what an integer scalar in the body of ``loop`` is in each iteration, None if that is not known before.
-
-    ``known`` has the numbers of the counters.
-    """
+def numbers_of(value: ir.Value, counters: Mapping[int, Counter], loop: ir.Operation, trips: int) -> Numbers | None:
+    """Return what an integer scalar in the body of ``loop`` is in each iteration, None if that is not known before."""
     if trips > _MOST_TRIPS:
         return None
-    found = dict(known)
+    (body,) = loop.regions[1].blocks
+    found: dict[ir.Value, Numbers] = {
+        body.arguments[number]: counter.numbers(trips) for number, counter in counters.items()
+    }
     pending = [value]
     while pending:
         each = pending[-1]

@@ -17,7 +17,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.fusion.heroes import is_packed
 from xgpu.fusion.in_place import UPDATE_SLICE
-from xgpu.fusion.loop_counters import Counter, Numbers, counters_of, numbers_of, trip_count, unchanging
+from xgpu.fusion.loop_counters import Counter, counters_of, numbers_of, trip_count, unchanging
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.regions import maker
 from xgpu.indexing.access import Shape, dims, integers, ranges, shape_of
@@ -91,8 +91,7 @@ class Recurrence:
             for number, argument in enumerate(body.arguments)
             if number not in counters and unchanging(argument, loop) == argument
         ]
-        known = {body.arguments[number]: counter.numbers(trips) for number, counter in counters.items() if changing}
-        stacked = {number: each for number in changing if (each := _stacked(loop, number, known, trips)) is not None}
+        stacked = {number: each for number in changing if (each := _stacked(loop, number, counters, trips)) is not None}
         states = tuple(number for number in changing if number not in stacked)
         arrays = [*(body.arguments[number] for number in states), *(each.update for each in stacked.values())]
         shapes = [*(shape_of(body.arguments[i]) for i in states), *(each.shape for each in stacked.values())]
@@ -153,7 +152,7 @@ def _row_length(op: ir.Operation) -> int:
     return length if is_inner and length <= _MOST_LANES and length & (length - 1) == 0 else 0
 
 
-def _stacked(loop: ir.Operation, number: int, known: Mapping[ir.Value, Numbers], trips: int) -> Stacked | None:
+def _stacked(loop: ir.Operation, number: int, counters: Mapping[int, Counter], trips: int) -> Stacked | None:
     """Return how the array ``number`` of a loop's state is stacked up; None if it is not, or not whole."""
     (body,) = loop.regions[1].blocks
     *_, end = body.operations
@@ -167,7 +166,7 @@ def _stacked(loop: ir.Operation, number: int, known: Mapping[ir.Value, Numbers],
     cut = [i for i, (size, own) in enumerate(zip(whole, part, strict=True)) if size != own]
     if len(cut) != 1 or part[cut[0]] != 1 or whole[cut[0]] != trips:
         return None
-    numbers = numbers_of(op.operands[2 + cut[0]], known, loop, trips)
+    numbers = numbers_of(op.operands[2 + cut[0]], counters, loop, trips)
     if numbers is None:
         return None
     for step in (1, -1):

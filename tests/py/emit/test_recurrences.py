@@ -192,6 +192,12 @@ def test_a_loop_goes_on_from_every_level(level):
     assert kernel.llvmir == direct.kernels[0].llvmir
 
 
+def test_iterations_without_states_are_threads():
+    emitter = emitter_of(xgpu.compile(lambda x: lax.map(lambda y: jnp.sin(y) * 2, x), "f32[13,33]"))
+    assert emitter.launch_dimensions().grid[0] * emitter.launch_dimensions().block[0] >= 13 * 33
+    assert emitter.thread_to_output(0).is_bijection((13, 33)) is True
+
+
 def test_a_text_whose_loop_is_no_recurrence_is_refused():
     text = xgpu.compile(average, "f32[9,33]").ir("fusions")
     with pytest.raises(InvalidInput, match="no loop whose iterations can be counted"):
