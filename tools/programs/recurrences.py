@@ -86,6 +86,39 @@ def _state_space(x: Any, delta: Any, a: Any, b: Any) -> Any:
     return lax.scan(step, jnp.zeros(a.shape, x.dtype), (x, delta, b))
 
 
+def _euler(x: Any) -> Any:
+    """A state of one number, as the time of a simulation is, and one of a number for each row."""
+
+    def step(_: Any, state: Any) -> Any:
+        time, speed, x = state
+        speed = speed * 0.9 + time
+        return time + 0.125, speed, x + 0.015625 * jnp.sin(time + x) * speed[:, None]
+
+    return lax.fori_loop(0, 9, step, (jnp.float32(1), x[:, 0] * 2, x))
+
+
+def _times(x: Any) -> Any:
+    def step(state: Any, y: Any) -> Any:
+        time, h = state
+        h = h * 0.5 + y * time
+        return (time + 0.25, h), (time, h)
+
+    return lax.scan(step, (jnp.float32(0), jnp.zeros_like(x[0])), x)
+
+
+def _contractions(x: Any, a: Any, b: Any, c: Any) -> Any:
+    """A state space written with contractions, its sums as products of matrices and vectors."""
+
+    def step(h: Any, inputs: Any) -> Any:
+        x, b, c = inputs
+        h = a * h + jnp.einsum("bd,bn->bdn", x, b)
+        return h, jnp.einsum("bdn,bn->bd", h, c)
+
+    start = jnp.zeros((x.shape[1], *a.shape), x.dtype)
+    h, y = lax.scan(step, start, (x, b, c))
+    return h, y
+
+
 def _rows(x: Any) -> Any:
     """Reductions of rows that the next state needs, one after the other, and states of one element for each row."""
 
@@ -132,6 +165,15 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         jax.vmap(_state_space, (0, 0, None, 0)),
         ("f32[3,9,5]", "f32[3,9,5]", "f32[5,4]", "f32[3,9,4]"),
     ),
+    **{
+        f"contractions-{dtype}": (
+            _contractions,
+            (f"{dtype}[9,3,5]", f"{dtype}[5,8]", f"{dtype}[9,3,8]", f"{dtype}[9,3,8]"),
+        )
+        for dtype in ("f32", "bf16", "s32")
+    },
+    "euler": (_euler, ("f32[33,7]",)),
+    "times": (_times, ("f32[9,3,11]",)),
     "rows": (_rows, ("f32[9,5,8]",)),
     "rows-of-two": (_rows, ("f32[9,1,2]",)),
     "rows-of-a-warp": (_rows, ("f32[4,67,32]",)),

@@ -95,8 +95,8 @@ class RecurrenceEmitter:
         """Return (thread, block) -> indices of ``space``, for the threads that store an array of shape ``own``."""
         position = self._position()
         constraints = [(position, Interval(0, math.prod(self.space) - 1))]
-        if self.recurrence.has_rows(own):
-            constraints.append((position % self.recurrence.lanes, Interval(0, 0)))
+        if (sharing := self.recurrence.sharing(own)) > 1:
+            constraints.append((position % sharing, Interval(0, 0)))
         return IndexingMap(self._ranges(), (), delinearize(position, self.space), tuple(constraints))
 
     def _working(self) -> IndexingMap:
@@ -173,7 +173,7 @@ class RecurrenceEmitter:
 
     def _store(self, value: ir.Value, tensor: ir.Value, place: Values, own: Shape, position: Values) -> ir.Value:
         """Store an element of an array of shape ``own`` at ``place`` of a tensor, if that is for this thread."""
-        if not self.recurrence.heroes:
+        if not self.recurrence.heroes and self.recurrence.sharing(own) == 1:
             return insert(value, tensor, place)
         known = self._writing(own).simplify()
         test = LoopOp.build(IndexingMap(known.dims, (), (), known.constraints), position, [tensor])

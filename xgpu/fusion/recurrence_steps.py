@@ -121,13 +121,10 @@ class _Block:
         shape = self._recurrence.shape
         with self._recurrence.loop.context, ir.Location.unknown(), ir.InsertionPoint(self.block):
             _copy(value, self.copies, self._recurrence.loop)
-            copy, own = self.copies[value], shape_of(value)
-            if math.prod(own) == math.prod(shape):
+            copy, count = self.copies[value], math.prod(shape_of(value))
+            if count == math.prod(shape):
                 return reshape(copy, shape)
-            if not own:
-                return broadcast(copy, shape)
-            rows = math.prod(own)
-            return reshape(broadcast(reshape(copy, [rows]), [rows, math.prod(shape) // rows], [0]), shape)
+            return reshape(broadcast(reshape(copy, [count]), [count, math.prod(shape) // count], [0]), shape)
 
     def end(self, results: Sequence[ir.Value]) -> None:
         """End the block, which returns ``results``."""

@@ -28,7 +28,7 @@ RECURRENCE_KIND = "recurrence"
 """The emitter of recurrences, and the kind of their groups."""
 _MOST_TRIPS = (1 << 31) - 64
 """Iterations that an index of 32 bits counts, whatever is added to round them up."""
-_MOST_LANES = 32
+MOST_LANES = 32
 """Elements of a row that a warp has."""
 
 
@@ -63,7 +63,7 @@ class Recurrence:
     """A loop of ``trips`` iterations; its counters, states and stacked results by their number in its state.
 
     Elements of ``shape`` are computed each for itself, but for the ``heroes``: reductions over rows of ``lanes``
-    neighbouring elements. Other arrays are of as many elements, or of one for each row.
+    neighbouring elements. Other arrays have as many elements, or one for so many neighbours.
     """
 
     loop: ir.Operation
@@ -98,10 +98,11 @@ class Recurrence:
         if not arrays or any(map(is_packed, arrays)) or not all(map(math.prod, shapes)):
             return None
         for heroes in (_row_reductions(body), ()):
-            shape, lanes = (shape_of(heroes[0].operands[0]), _row_length(heroes[0])) if heroes else (shapes[0], 1)
-            sizes = (math.prod(shape), math.prod(shape) // lanes)
-            if all(math.prod(each) in sizes for each in shapes):
-                return cls(loop, trips, counters, states, stacked, heroes, shape, lanes)
+            shape = shape_of(heroes[0].operands[0]) if heroes else max(shapes, key=math.prod)
+            if not any(math.prod(shape) % math.prod(each) for each in shapes):
+                return cls(
+                    loop, trips, counters, states, stacked, heroes, shape, max(map(_row_length, heroes), default=1)
+                )
         return None
 
     @property
@@ -116,15 +117,15 @@ class Recurrence:
         """What an iteration makes: the next states, then what is stacked up."""
         return [*self.next_states, *(each.update for each in self.stacked.values())]
 
-    def has_rows(self, own: Shape) -> bool:
-        """Whether an array has one element for each row."""
-        return math.prod(own) < math.prod(self.shape)
+    def sharing(self, own: Shape) -> int:
+        """Return for how many neighbours of ``shape`` another array has one element."""
+        return math.prod(self.shape) // math.prod(own)
 
     def map_to(self, own: Shape) -> IndexingMap:
         """Return the map from the indices of ``shape`` to those of another array."""
         indices = tuple(dims(len(self.shape)))
         position = linearize(indices, self.shape)
-        results = delinearize(position // self.lanes if self.has_rows(own) else position, own)
+        results = delinearize(position // self.sharing(own), own)
         return IndexingMap(ranges(self.shape), (), indices if own == self.shape else tuple(results)).simplify()
 
 
@@ -149,7 +150,7 @@ def _row_length(op: ir.Operation) -> int:
     shape, reduced = shape_of(op.operands[0]), sorted(integers(op, "dimensions"))
     length = math.prod(shape[i] for i in reduced)
     is_inner = reduced == list(range(len(shape) - len(reduced), len(shape)))
-    return length if is_inner and length <= _MOST_LANES and length & (length - 1) == 0 else 0
+    return length if is_inner and length <= MOST_LANES and length & (length - 1) == 0 else 0
 
 
 def _stacked(loop: ir.Operation, number: int, counters: Mapping[int, Counter], trips: int) -> Stacked | None:

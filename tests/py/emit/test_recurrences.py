@@ -79,7 +79,8 @@ def test_iterations_come_together_where_much_is_read():
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x / jnp.sum(x, 1, keepdims=True), x), ["f32[9,12]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x / jnp.sum(x, 1, keepdims=True), x), ["f32[9,64]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x / jnp.sum(x, 0, keepdims=True), x), ["f32[16,9]"]),
-        # A row's result that another row needs.
+        # A matrix product, and a row's result that another row needs.
+        (lambda x, w: lax.fori_loop(0, 9, lambda i, x: jnp.tanh(w @ x), x), ["f32[16]", "f32[16,16]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x + jnp.max(x, 1)[::-1, None], x), ["f32[9,16]"]),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.sort(x) + x, x), ["f32[33]"]),
         (lambda x, w: lax.fori_loop(0, 9, lambda i, x: x + w @ jnp.ones(33), x), ["f32[33]", "f32[33,33]"]),
@@ -190,6 +191,29 @@ def test_a_loop_goes_on_from_every_level(level):
     direct = xgpu.compile(average, "f32[9,33]")
     (kernel,) = xgpu.compile(direct.ir(level)).kernels
     assert kernel.llvmir == direct.kernels[0].llvmir
+
+
+def test_states_of_fewer_elements_are_written_once():
+    emitter = emitter_of(xgpu.compile(PROGRAMS["euler"].function, "f32[33,7]"))
+    for number, shape in enumerate([(), (33,), (33, 7)]):
+        assert emitter.thread_to_output(number).is_bijection(shape) is True
+
+
+def test_a_loop_of_one_operation_after_the_other():
+    """Each operation rounds to its own type, in the order of the program."""
+
+    def unrolled(x):
+        time, speed = jnp.float32(1), x[:, 0] * 2
+        for _ in range(9):
+            speed = speed * 0.9 + time
+            new = x + 0.015625 * jnp.sin(time + x) * speed[:, None]
+            time, speed, x = lax.optimization_barrier((time + 0.125, speed, new))
+        return time, speed, x
+
+    compiled = xgpu.compile(PROGRAMS["euler"].function, "f32[33,7]")
+    inputs = compiled.random_inputs(1)
+    for result, expected in zip(compiled.run(*inputs), xgpu.compile(unrolled, "f32[33,7]").run(*inputs), strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_iterations_without_states_are_threads():
