@@ -20,8 +20,6 @@ from xgpu.options import Options
 
 _MOST_ARRAYS = 128
 """Arrays that a loop reads and writes at most; a launch takes some hundreds."""
-_SPREAD = 8
-"""How many times fewer elements than the states a value has that threads compute for themselves all the same."""
 
 
 def mark_recurrences(main: ir.func.FuncOp, target: Device, options: Options) -> None:
@@ -71,9 +69,12 @@ def _is_for_one_kernel(recurrence: Recurrence, target: Device) -> bool:
 
 
 def _is_cheap(recurrence: Recurrence, operations: Sequence[ir.Operation], target: Device) -> bool:
-    """Whether what is computed once by a loop's kernels takes all threads no longer than an iteration's launches."""
+    """Whether what several threads compute takes them no longer than a launch and the states in memory.
+
+    That is what an iteration takes as kernels, which compute each value once.
+    """
     size = math.prod(recurrence.shape)
-    spread = sum(instructions(op) for op in operations if _SPREAD * elements(op.results[0]) < size)
+    spread = sum(instructions(op) for op in operations if 2 * elements(op.results[0]) <= size)
     saved = launch_bytes(target) + 2 * sum(byte_size(value) for value in recurrence.next_states)
     return spread * size * BYTES_PER_INSTRUCTION <= saved
 

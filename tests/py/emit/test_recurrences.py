@@ -108,6 +108,20 @@ def test_other_loops_stay_loops(loop, specs):
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("rows", "is_one"), [(32, True), (4096, False)])
+def test_what_a_row_shares_is_computed_once_if_it_is_much(rows, is_one):
+    def function(x, y):
+        def step(i, x):
+            for _ in range(6):
+                i = jnp.tan(y + i)
+            return x * i[:, None]
+
+        return lax.fori_loop(0, 9, step, x)
+
+    found = xgpu.jit(function).explain(jnp.zeros((rows, 2048)), jnp.zeros(rows))
+    assert ([kernel.emitter for kernel in found.kernels] == ["recurrence"]) == is_one
+
+
 def test_a_loop_that_never_ends_for_the_counter_wraps_around_is_left():
     loop = xgpu.jit(lambda x: lax.while_loop(lambda s: s[0] <= 255, lambda s: (s[0] + 1, s[1] + 1), (jnp.uint8(0), x)))
     assert [each.operation for each in loop.explain(jnp.zeros(33)).left] == ["stablehlo.while"]
