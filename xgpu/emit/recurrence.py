@@ -25,7 +25,6 @@ from xgpu.fusion.left import DYNAMIC_SLICE
 from xgpu.fusion.loop_counters import Counter
 from xgpu.fusion.recurrence_steps import Start, Step
 from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence, Stacked
-from xgpu.fusion.regions import maker
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -55,17 +54,21 @@ class RecurrenceEmitter:
             raise InvalidInput(f"fusion @{fusion.name} has no loop whose iterations can be counted")
         self.recurrence = found
         self.loop = found.loop
-        if any(isinstance(each.owner, ir.Block) or maker(each) != self.loop for each in fusion.results):
-            raise InvalidInput(f"fusion @{fusion.name} returns what its loop does not", source_of(self.loop))
+        made = {self.loop.results[number] for number in (*found.states, *found.stacked)}
+        if any(each not in made for each in fusion.results):
+            raise InvalidInput(f"fusion @{fusion.name} returns what its loop does not make", source_of(self.loop))
         # Iterations that hand nothing on are threads of their own.
         self.space: Shape = found.shape if found.states else (found.trips, *found.shape)
         self.numbers = [ir.OpResult(value).result_number for value in fusion.results]
         self.threads = self._threads_per_block()
 
     def _threads_per_block(self) -> int:
-        """A warp at least; few enough that all multiprocessors have some."""
+        """A warp at least; few enough that all multiprocessors have some. Warps are whole if their lanes have rows."""
         each = math.prod(self.space) // self.fusion.device.sm_count
-        return min(self.fusion.options.threads_per_block, max(WARP, power_of_two_below(max(1, each))))
+        most = self.fusion.options.threads_per_block
+        if self.recurrence.heroes:
+            most = max(WARP, most // WARP * WARP)
+        return min(most, max(WARP, power_of_two_below(max(1, each))))
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the states once, or all iterations if there are none."""

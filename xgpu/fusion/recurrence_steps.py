@@ -58,6 +58,7 @@ class Step:
 
     def _reduction(self, op: ir.Operation) -> RowReduction:
         count = len(op.results)
+        self._block.make(op.results[0])
         made = [self._block.make(value) for value in op.operands]
         return RowReduction(maker(self._block.copies[op.results[0]]), tuple(made[:count]), tuple(made[count:]))
 

@@ -11,6 +11,7 @@ from jax import lax
 import xgpu
 from xgpu.emit.recurrence import RecurrenceEmitter
 from xgpu.errors import InvalidInput
+from xgpu.options import Options
 from xgpu.tools.programs import recurrences
 
 from .emitters import emitter_of
@@ -228,6 +229,17 @@ def test_a_loop_of_one_operation_after_the_other():
     inputs = compiled.random_inputs(1)
     for result, expected in zip(compiled.run(*inputs), xgpu.compile(unrolled, "f32[33,7]").run(*inputs), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("threads", [1, 20, 100, 1024])
+@pytest.mark.parametrize("name", ["rows", "euler"])
+def test_blocks_of_any_size(name, threads):
+    function, specs = PROGRAMS[name].function, PROGRAMS[name].specs
+    compiled = xgpu.compile(function, *specs, options=Options(threads_per_block=threads))
+    inputs = compiled.random_inputs(1)
+    expected = xgpu.compile(function, *specs).run(*inputs)
+    for result, other in zip(compiled.run(*inputs, sanitize=True), expected, strict=True):
+        np.testing.assert_array_equal(result, other)
 
 
 def test_iterations_without_states_are_threads():
