@@ -32,7 +32,8 @@ class VectorizeAccesses(Pass):
     Looks at `scf.for` from 0 to V, a power of two from 2 to 16, and at the accesses directly in its body: each takes
     place V times, so V elements from the first on are within the tensor. A read from a tensor that the loop does not
     change, at an index that is the induction variable plus a multiple of V that the loop does not change, becomes one
-    `vector.transfer_read` before the loop and a `vector.extract` in it. A carried tensor that is only inserted into so
+    `vector.transfer_read` before the loop and a `vector.extract` in it. So does a read of a carried tensor at the index
+    that the step then writes to. A carried tensor that is only inserted into so
     becomes a carried vector, and one `vector.transfer_write` after the loop. If the rest of the index is a multiple
     only of a smaller power of two w >= 2, there are V / w accesses of w elements. Atomic additions to f16, bf16 and f32
     become `xgpu.atomic_add` in the same way. Indices that count down are found
@@ -91,6 +92,8 @@ class _Loop:
 
     def vectorize(self) -> None:
         """Vectorize reads, then carried tensors."""
+        for position, argument in enumerate(list(self._body.arguments)[1:]):
+            self._read_before_loop(position, argument)
         for view in list(self._body.operations):
             if view.operation.name == "tensor.extract":
                 self._vectorize_read(view.operation)
@@ -98,12 +101,29 @@ class _Loop:
             self._vectorize_carried(position, argument)
         _erase(self._replaced)
 
+    def _read_before_loop(self, position: int, argument: ir.Value) -> None:
+        """Read of a carried tensor what it is before the loop, if each step reads but the element that it writes."""
+        tensor, end = self._op.operands[_INITS + position], self._body.operations[len(self._body.operations) - 1]
+        users = [use.owner.operation for use in argument.uses]
+        reads = [user for user in users if user.name == "tensor.extract"]
+        writes = [user for user in users if user.name == "tensor.insert" and user.operands[1] == argument]
+        if not reads or len(writes) != 1 or len(reads) + 1 != len(users) or _whole(tensor) == self._trips:
+            return
+        if any(user.block != self._body or len(user.operands) < 2 for user in users):
+            return
+        if end.operation.operands[position] != writes[0].results[0]:
+            return
+        accesses = {self._access(user.operands[len(user.operands) - 1]) for user in users}
+        if len(accesses) == 1 and None not in accesses:
+            for read in reads:
+                read.operands[0] = tensor
+
     def _vectorize_read(self, op: ir.Operation) -> None:
         tensor, index = op.operands
         access = self._access(index)
         if access is None or not self._is_invariant(tensor):
             return
-        if ir.RankedTensorType(tensor.type).shape == [access.width]:
+        if _whole(tensor) == access.width:
             # Of a whole tensor written over another, MLIR's canonicalize makes the first tensor itself: no copy.
             return
         key = (tensor, access)
@@ -245,6 +265,12 @@ class _Loop:
         """Tell whether ``value``, used directly in the body, is made outside the loop."""
         owner = value.owner
         return (owner if isinstance(owner, ir.Block) else owner.operation.block) != self._body
+
+
+def _whole(tensor: ir.Value) -> int | None:
+    """Return the number of elements of a tensor of rank 1."""
+    shape = ir.RankedTensorType(tensor.type).shape
+    return shape[0] if len(shape) == 1 else None
 
 
 def _multiple(expr: AffineExpr) -> int:

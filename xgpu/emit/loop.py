@@ -10,7 +10,7 @@ import math
 from xgpu import ir
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import insert
+from xgpu.emit.builders import Values, insert
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.access import Shape
@@ -129,14 +129,14 @@ class LoopEmitter:
         """Write the entry function, then the subgraph functions."""
         functions = SubgraphFunctions(self.fusion.name, partition(self.fusion.body), list(self.fusion.body.arguments))
         block = entry_function(self.fusion, self)
-        inputs = list(block.arguments)[: len(self.fusion.parameter_types)]
+        inputs: Values = [*list(block.arguments)[: len(self.fusion.parameter_types)]]
         outputs = list(block.arguments)[len(inputs) :]
-        for output, alias in zip(outputs, self.fusion.aliases, strict=False):
-            if alias >= 0:
-                # A thread reads no element of what is overwritten but those that it writes, and these before.
-                inputs[alias] = output
         with ir.InsertionPoint(block):
             loop = LoopOp.build(self.thread_to_output(0), thread_and_block(self.launch_dimensions()), outputs)
+            for output, alias in zip(loop.carried_arguments, self.fusion.aliases, strict=False):
+                if alias >= 0:
+                    # A thread reads no element of what is overwritten but those that it writes, and these before.
+                    inputs[alias] = output
             with ir.InsertionPoint(loop.body):
                 root = functions.partition.subgraphs[0]
                 indices = loop.result_arguments

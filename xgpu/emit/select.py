@@ -7,6 +7,7 @@ from xgpu.emit.concatenate import ConcatenateEmitter
 from xgpu.emit.concatenate_tiled import TiledConcatenateEmitter
 from xgpu.emit.input_slices import InputSlicesEmitter
 from xgpu.emit.loop import LoopEmitter
+from xgpu.emit.recurrence import RecurrenceEmitter
 from xgpu.emit.reduce_column import ColumnReductionEmitter
 from xgpu.emit.reduce_row import RowReductionEmitter
 from xgpu.emit.rows import RowsEmitter
@@ -36,6 +37,7 @@ EMITTERS: dict[str, type[Emitter]] = {
         ColumnReductionEmitter,
         RowScanEmitter,
         ColumnScanEmitter,
+        RecurrenceEmitter,
     )
 }
 """Every emitter by name."""

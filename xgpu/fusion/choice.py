@@ -11,6 +11,7 @@ from xgpu.fusion.groups import Group
 from xgpu.fusion.heroes import Form, follow
 from xgpu.fusion.in_place import IN_PLACE, updated_operands
 from xgpu.fusion.input_slices import INPUT_SLICES
+from xgpu.fusion.recurrences import RECURRENCE_KIND
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import captured, maker
 from xgpu.fusion.root_indices import Stored, at_root_indices
@@ -42,7 +43,7 @@ def choose(group: Group, stored: Stored) -> list[Choice]:
     if group.kind.name in IN_PLACE:
         aliased = [value for hero in group.heroes for value in updated_operands(hero)]
         return [Choice(group.kind.name, tuple(group.heroes), tuple(group.roots), tuple(aliased))]
-    if group.kind.name in (INPUT_SLICES, ROWS):
+    if group.kind.name in (INPUT_SLICES, ROWS, RECURRENCE_KIND):
         return [_choice(group.kind.name, group.heroes, group.roots)]
     if group.kind.name == "reduce":
         shape = ReductionShape.of(group.heroes[0])

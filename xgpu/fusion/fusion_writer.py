@@ -12,7 +12,7 @@ from xgpu.frontend.source_location import source_of
 from xgpu.fusion.choice import choose
 from xgpu.fusion.groups import LOOP, Group, Grouping
 from xgpu.fusion.heroes import HERO
-from xgpu.fusion.regions import captured, is_constant, maker, nested
+from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
 from xgpu.fusion.root_indices import read_at_root_indices
 from xgpu.indexing.access import shape_of
 
@@ -168,16 +168,3 @@ def _is_only_rounded(op: ir.Operation) -> bool:
 
 def _element(value: ir.Value) -> ir.Type:
     return ir.RankedTensorType(value.type).element_type
-
-
-def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:
-    """Copy ``op`` to the current insertion point, with the copies of what it uses, and note those of its results."""
-    copy = op.clone()
-    for number, operand in enumerate(op.operands):
-        copy.operands[number] = copies[operand]
-    for inner in nested(copy):
-        for number, operand in enumerate(inner.operands):
-            if operand in copies:
-                inner.operands[number] = copies[operand]
-    copies.update(zip(op.results, copy.results, strict=True))
-    return copy

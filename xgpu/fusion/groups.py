@@ -12,6 +12,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from xgpu import ir
+from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
 from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
 from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
@@ -20,12 +21,16 @@ from xgpu.fusion.left import (
     DYNAMIC_SLICE,
     FOLDED,
     PRODUCT,
+    RECURRENCE,
     VIEWS,
     is_address_for,
     is_cast_for,
     reason_to_leave,
 )
+from xgpu.fusion.recurrence_steps import arrays_read
+from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence
 from xgpu.fusion.regions import captured, is_constant, maker
+from xgpu.fusion.transposes import moves_rows, transpose_of
 from xgpu.indexing.access import shape_of
 
 LOOP = "loop"
@@ -150,6 +155,9 @@ class Grouping:
     def _place(self, op: ir.Operation) -> None:
         if reason_to_leave(op) is not None:
             self._leave(op)
+            return
+        if RECURRENCE in op.attributes:
+            self._run(op)
             return
         if (in_place := self._in_place_kind(op)) is not None:
             self._update_in_place(op, in_place)
@@ -312,6 +320,28 @@ class Grouping:
             self._stored[value] = group
             self._levels[value] = level + 1
 
+    def _run(self, op: ir.Operation) -> None:
+        """Have a kernel run the loop ``op``. It computes the first states, and reads all else in every iteration."""
+        recurrence = Recurrence.of(op)
+        assert recurrence is not None
+        for value in arrays_read(recurrence):
+            if not shape_of(value):
+                self._provide(value, op.name)
+            else:
+                self._store_computed(value, is_read_in_rows=True)
+        needed = list(dict.fromkeys((*op.operands, *captured(op))))
+        for value in needed:
+            if value in self._open:
+                self._store(value)
+        level = max((self.level(value) for value in needed), default=0)
+        group = Group(HeroKind(RECURRENCE_KIND, op), level, [op])
+        self._groups.append(group)
+        for value in op.results:
+            self._stored[value] = group
+            self._levels[value] = level + 1
+            if any(True for _ in value.uses):
+                group.roots.append(value)
+
     def _interfere(self, op: ir.Operation, other: ir.Operation, level: int) -> bool:
         """Whether one of two operations updates what the other updates or reads, in a kernel of ``level``."""
         pairs = ((op, updated_operands(other)), (other, updated_operands(op)))
@@ -356,13 +386,16 @@ class Grouping:
         self._open[result] = group
         return True
 
-    def _store_computed(self, value: ir.Value) -> None:
-        """Have ``value`` stored, which is read many times over, unless to read it takes no more than other indices."""
+    def _store_computed(self, value: ir.Value, is_read_in_rows: bool = False) -> None:
+        """Have ``value`` stored, which is read many times over, unless to read it takes no more than other indices.
+
+        If neighbouring threads read what is neighbouring in it, that must also be so in memory.
+        """
         moves = []
         while not self.is_given(value) and value not in self._stored:
             op = maker(value)
             is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
-            if op.name not in _MOVES and not is_part:
+            if (op.name not in _MOVES and not is_part) or (is_read_in_rows and _breaks_rows(op)):
                 self._store(value)
             if not op.operands or value in self._stored:
                 break
@@ -389,6 +422,13 @@ class Grouping:
             group = self._latest[kind, level] = Group(kind, level)
             self._groups.append(group)
         return group
+
+
+def _breaks_rows(op: ir.Operation) -> bool:
+    """Whether ``op`` transposes such that few elements stay neighbours."""
+    transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
+    bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
+    return transpose is not None and not moves_rows(transpose, bits)
 
 
 def _kept(operations: Sequence[ir.Operation], results: Sequence[ir.Value]) -> Counter[ir.Value]:

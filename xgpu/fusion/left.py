@@ -27,6 +27,8 @@ _SLICE = "stablehlo.slice"
 PRODUCT = "stablehlo.dot_general"
 _ALIGNMENT = 128
 """Bytes of which XLA's GPU compiler wants the address of each buffer to be a multiple."""
+RECURRENCE = "xgpu.recurrence"
+"""Unit attribute of a loop that is one kernel."""
 BARRIER = "stablehlo.optimization_barrier"
 CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
@@ -49,6 +51,8 @@ def reason_to_leave(op: ir.Operation) -> str | None:
     """Return why ``op`` is left to XLA; None if kernels make it."""
     if isinstance(planned := op.attributes.get(LEFT), ir.StringAttr):
         return planned.value
+    if RECURRENCE in op.attributes:
+        return None
     if op.name in CONTROL_FLOW:
         return "control flow; the blocks it runs are compiled"
     if op.name == BARRIER:

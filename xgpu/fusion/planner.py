@@ -12,11 +12,11 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
 from xgpu.frontend.empty_values import empty_constant
-from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter, copy_operation
+from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
 from xgpu.fusion.groups import Group
 from xgpu.fusion.input_slices import merge_slices
 from xgpu.fusion.prepare import prepare
-from xgpu.fusion.regions import CONTROL_FLOW, captured
+from xgpu.fusion.regions import CONTROL_FLOW, captured, copy_operation
 from xgpu.fusion.rows import merge_rows
 from xgpu.fusion.shared_values import group_operations
 from xgpu.fusion.side_outputs import merge_side_outputs

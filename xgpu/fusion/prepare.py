@@ -5,6 +5,7 @@ from collections.abc import Callable
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.barriers import forward_barriers
+from xgpu.fusion.mark_recurrences import mark_recurrences
 from xgpu.fusion.nested_concatenations import flatten_concatenations
 from xgpu.fusion.outer_constants import make_constants_inside
 from xgpu.fusion.product_epilogues import leave_epilogues
@@ -38,6 +39,7 @@ REWRITES: tuple[Rewrite, ...] = (
     rewrite_reductions,
     order_reductions,
     split_reductions,
+    mark_recurrences,
 )
 """Every rewrite, in order."""
 

@@ -57,3 +57,16 @@ def captured(op: ir.Operation) -> list[ir.Value]:
         argument for each in (op, *inside) for region in each.regions for b in region.blocks for argument in b.arguments
     }
     return list(dict.fromkeys(operand for each in inside for operand in each.operands if operand not in own))
+
+
+def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:
+    """Copy ``op`` to the current insertion point, with the copies of what it uses, and note those of its results."""
+    copy = op.clone()
+    for number, operand in enumerate(op.operands):
+        copy.operands[number] = copies[operand]
+    for inner in nested(copy):
+        for number, operand in enumerate(inner.operands):
+            if operand in copies:
+                inner.operands[number] = copies[operand]
+    copies.update(zip(op.results, copy.results, strict=True))
+    return copy

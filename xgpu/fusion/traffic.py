@@ -10,7 +10,9 @@ from xgpu import ir
 from xgpu.fusion.combiners import combiners
 from xgpu.fusion.cost_model import byte_size, elements
 from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE, updates_of
-from xgpu.fusion.left import CONTRACTIONS
+from xgpu.fusion.left import CONTRACTIONS, RECURRENCE
+from xgpu.fusion.recurrence_steps import arrays_read
+from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import maker
 
 _REDUCING = CONTRACTIONS | {"stablehlo.reduce", "stablehlo.reduce_window"}
@@ -30,7 +32,11 @@ def moved_bytes(block: ir.Block, aliases: Sequence[int]) -> int:
         _need(needed, output, count)
         written += byte_size(output, count)
     for op in reversed(operations):
-        if (most := max((needed.get(result, 0) for result in op.results), default=0)) > 0:
+        if RECURRENCE in op.attributes and (recurrence := Recurrence.of(op)) is not None:
+            starts = (op.operands[number] for number in recurrence.states)
+            for value in (*arrays_read(recurrence), *starts):
+                _need(needed, value, elements(value))
+        elif (most := max((needed.get(result, 0) for result in op.results), default=0)) > 0:
             for operand, count in zip(op.operands, _reads(op, most), strict=True):
                 _need(needed, operand, count)
     return written + sum(byte_size(argument, needed.get(argument, 0)) for argument in block.arguments)

@@ -90,7 +90,11 @@ class Placement:
         Where ``map_``, the identity on the indices, is given, scopes are told apart by the map from the root, however
         many steps lead to it.
         """
-        return self._open_subgraph(frozenset(), shape, map_)
+        scope = self._open_subgraph(frozenset(), shape, map_)
+        if map_ is not None:
+            # Steps that lead back to the root's own indices, as two reshapes do, lead to its scope.
+            self._children[scope, map_] = scope
+        return scope
 
     def place(self, op: ir.Operation, wanted: Set[Scope]) -> Scope:
         """Return the scope for ``op``, which is wanted at some scopes: that of a subgraph of its own if need be."""

@@ -92,7 +92,7 @@ def partition(
     """
     operations = [op.operation for op in block.operations]
     results = tuple(operations[-1].operands if roots is None else roots)
-    injected = injected or {}
+    injected = {value: map_.simplify() for value, map_ in (injected or {}).items()}
     needed = _needed(results)
     chosen = [op for op in operations[:-1] if op in needed]
     nodes = [Node(Reads.of(i, op)) for i, op in enumerate(chosen)]
@@ -131,7 +131,8 @@ class _Partitioner:
         self.placement = Placement()
         # Where values are handed in, scopes are told apart by the map from the roots, however many steps lead to it.
         shape = shape_of(empty.results[0])
-        self.root_scope = self.placement.root(shape, identity_map(shape) if empty.injected else None)
+        same = identity_map(shape).simplify() if empty.injected else None
+        self.root_scope = self.placement.root(shape, same)
         self.subgraphs = [Subgraph(0, tuple(roots), self.root_scope)]
         self.scope_of: dict[tuple[int, int], Scope] = {}
 

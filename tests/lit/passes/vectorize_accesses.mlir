@@ -308,3 +308,48 @@ func.func @atomic_f64(%a: tensor<64xf64>, %x: f64, %n: index {xgpu.range = array
   }
   return %r : tensor<64xf64>
 }
+
+// -----
+
+// A step reads of a carried tensor the element that it then writes: none that an earlier step has written.
+
+// CHECK-LABEL: func.func @updated_in_place
+// CHECK:         %[[V:.*]] = vector.transfer_read %arg0[%{{.*}}]
+// CHECK-NOT:     tensor.extract
+// CHECK:         vector.transfer_write %{{.*}}, %arg0[
+func.func @updated_in_place(%a: tensor<64xf32>, %n: index {xgpu.range = array<i64: 0, 15>}) -> tensor<64xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r = scf.for %s = %c0 to %c4 step %c1 iter_args(%t = %a) -> (tensor<64xf32>) {
+    %k = "xgpu.apply_indexing"(%n, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + d1), d0 in [0, 15], d1 in [0, 3]>} : (index, index) -> index
+    %x = tensor.extract %t[%k] : tensor<64xf32>
+    %y = arith.addf %x, %x : f32
+    %u = tensor.insert %y into %t[%k] : tensor<64xf32>
+    scf.yield %u : tensor<64xf32>
+  }
+  return %r : tensor<64xf32>
+}
+
+// -----
+
+// Tensors that change places, and an element that the step before has written.
+
+// CHECK-LABEL: func.func @updated_elsewhere
+// CHECK-NOT:     vector.transfer_read
+func.func @updated_elsewhere(%a: tensor<64xf32>, %b: tensor<64xf32>, %d: tensor<65xf32>,
+    %n: index {xgpu.range = array<i64: 0, 15>}) -> (tensor<64xf32>, tensor<64xf32>, tensor<65xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %r:3 = scf.for %s = %c0 to %c4 step %c1 iter_args(%t = %a, %o = %b, %f = %d) -> (tensor<64xf32>, tensor<64xf32>, tensor<65xf32>) {
+    %k:2 = "xgpu.apply_indexing"(%n, %s) {map = #xgpu.map<(d0, d1) -> (d0 * 4 + d1, d0 * 4 + d1 + 1), d0 in [0, 15], d1 in [0, 3]>} : (index, index) -> (index, index)
+    %x = tensor.extract %t[%k#0] : tensor<64xf32>
+    %y = arith.addf %x, %x : f32
+    %u = tensor.insert %y into %t[%k#0] : tensor<64xf32>
+    %z = tensor.extract %f[%k#0] : tensor<65xf32>
+    %g = tensor.insert %z into %f[%k#1] : tensor<65xf32>
+    scf.yield %o, %u, %g : tensor<64xf32>, tensor<64xf32>, tensor<65xf32>
+  }
+  return %r#0, %r#1, %r#2 : tensor<64xf32>, tensor<64xf32>, tensor<65xf32>
+}

@@ -89,7 +89,8 @@ def test_bytes_are_those_that_are_moved(function: Any, specs: Any, expected: int
 
 
 def test_loops_are_left_and_their_blocks_are_not() -> None:
-    report = xgpu.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, a: jnp.sin(a) + i, x)).explain(jnp.ones((1024,)))
+    loop = xgpu.jit(lambda x, n: jax.lax.fori_loop(0, n, lambda i, a: jnp.sin(a[::-1]) + i, x))
+    report = loop.explain(jnp.ones((1024,)), 9)
     assert [each.operation for each in report.left] == ["stablehlo.while"]
     assert [kernel.operation for kernel in report.kernels] == ["add"]
 

@@ -1,0 +1,192 @@
+"""Loops of a known length over states whose elements do not depend on each other, with stacked inputs and results."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax, nn
+
+from xgpu.tools.programs.base import Array, TestProgram
+
+
+def _gates(x: Any, h: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        z = nn.sigmoid(x + h)
+        h = z * h + (1 - z) * jnp.tanh(x - h)
+        return h, h
+
+    return lax.scan(step, h, x)
+
+
+def _gradient(x: Any, h: Any) -> Any:
+    return jax.grad(lambda x, h: jnp.sum(_gates(x, h)[1] ** 2), (0, 1))(x, h)
+
+
+def _average(x: Any) -> Any:
+    return lax.scan(lambda mean, y: (mean + (y - mean) / 4,) * 2, jnp.zeros_like(x[0]), x)
+
+
+def _reverse(x: Any) -> Any:
+    return lax.scan(lambda total, y: (total / 2 + y, total), jnp.zeros_like(x[0]), x, reverse=True)
+
+
+def _several(x: Any) -> Any:
+    """Two states that change places, one under another shape, an integer one and one of numbers of each iteration."""
+
+    def step(state: Any, y: Any) -> Any:
+        i, a, b, count = state
+        new = (i + 1, b.reshape(a.shape), (a / 2 + y).reshape(b.shape), count + (y > 0))
+        return new, (a + b.reshape(a.shape), y * i)
+
+    zeros = jnp.zeros_like(x[0])
+    start = (0, zeros, zeros.reshape(-1) + 1, jnp.zeros(zeros.shape, jnp.int32))
+    return lax.scan(step, start, x)[0][1:], lax.scan(step, start, x, reverse=True)[1]
+
+
+def _unchanging(x: Any, scale: Any, bias: Any) -> Any:
+    def step(h: Any, y: Any) -> Any:
+        h = h * jnp.sin(scale) + y * bias[:, None]
+        return h, h[None].astype(jnp.bfloat16)
+
+    return lax.scan(step, jnp.broadcast_to(bias[:, None], x.shape[1:]), x)
+
+
+def _random_words(x: Any) -> Any:
+    def step(i: Any, words: Any) -> Any:
+        return (words * jnp.uint32(1664525) + jnp.uint32(1013904223)) ^ (words >> (i + 1).astype(jnp.uint32))
+
+    return lax.fori_loop(0, 37, step, x)
+
+
+def _mandelbrot(c: Any) -> Any:
+    def step(_: Any, state: Any) -> Any:
+        z, count = state
+        inside = z.real * z.real + z.imag * z.imag <= 4
+        return jnp.where(inside, z * z + c, z), count + inside
+
+    return lax.fori_loop(0, 20, step, (jnp.zeros_like(c), jnp.zeros(c.shape, jnp.int32)))[1]
+
+
+def _down(x: Any) -> Any:
+    """A counter that goes down by more than one, and wraps around where it is an unsigned byte."""
+    start = (jnp.int32(19), jnp.uint8(250), x)
+    return lax.while_loop(lambda s: s[0] >= 0, lambda s: (s[0] - 3, s[1] + jnp.uint8(7), s[2] * 2 + s[1]), start)
+
+
+def _state_space(x: Any, delta: Any, a: Any, b: Any) -> Any:
+    """A selective state space: rows of the state are summed up for what is stacked."""
+
+    def step(h: Any, inputs: Any) -> Any:
+        x, delta, b = inputs
+        h = jnp.exp(-nn.softplus(delta)[:, None] * jnp.exp(a)) * h + (delta * x)[:, None] * b[None]
+        return h, nn.silu(jnp.sum(h * b[None], -1)) + x
+
+    return lax.scan(step, jnp.zeros(a.shape, x.dtype), (x, delta, b))
+
+
+def _euler(x: Any) -> Any:
+    """A state of one number, as the time of a simulation is, and one of a number for each row."""
+
+    def step(_: Any, state: Any) -> Any:
+        time, speed, x = state
+        speed = speed * 0.9 + time
+        return time + 0.125, speed, x + 0.015625 * jnp.sin(time + x) * speed[:, None]
+
+    return lax.fori_loop(0, 9, step, (jnp.float32(1), x[:, 0] * 2, x))
+
+
+def _times(x: Any) -> Any:
+    def step(state: Any, y: Any) -> Any:
+        time, h = state
+        h = h * 0.5 + y * time
+        return (time + 0.25, h), (time, h)
+
+    return lax.scan(step, (jnp.float32(0), jnp.zeros_like(x[0])), x)
+
+
+def _contractions(x: Any, a: Any, b: Any, c: Any) -> Any:
+    """A state space written with contractions, its sums as products of matrices and vectors."""
+
+    def step(h: Any, inputs: Any) -> Any:
+        x, b, c = inputs
+        h = a * h + jnp.einsum("bd,bn->bdn", x, b)
+        return h, jnp.einsum("bdn,bn->bd", h, c)
+
+    start = jnp.zeros((x.shape[1], *a.shape), x.dtype)
+    h, y = lax.scan(step, start, (x, b, c))
+    return h, y
+
+
+def _rows(x: Any) -> Any:
+    """Reductions of rows that the next state needs, one after the other, and states of one element for each row."""
+
+    def step(state: Any, y: Any) -> Any:
+        h, best, i = state
+        normal = nn.softmax(h + y)
+        best = jnp.maximum(best, jnp.max(y - jnp.mean(h, -1, keepdims=True), -1))
+        return (normal + best[:, None], best, i + 1), jnp.sum(normal * i, -1, keepdims=True)
+
+    return lax.scan(step, (jnp.zeros_like(x[0]), jnp.zeros_like(x[0, :, 0]), 0), x, reverse=True)
+
+
+def _flags(x: Any) -> Any:
+    return lax.scan(lambda seen, y: (seen | y, seen ^ y), jnp.zeros_like(x[0]), x)
+
+
+def _special() -> Sequence[Array]:
+    x = np.random.default_rng(3).standard_normal((9, 40)).astype(np.float32)
+    x[3, :6] = np.nan, np.inf, -np.inf, -0.0, 3e38, -3e38
+    return [x]
+
+
+def _maxima(x: Any) -> Any:
+    return lax.scan(lambda best, y: (jnp.maximum(best, y), jnp.minimum(best, -y)), x[0], x[1:])
+
+
+_PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "gates": (_gates, ("f32[33,5,17]", "f32[5,17]")),
+    "gradient-of-gates": (_gradient, ("f32[33,5,17]", "f32[5,17]")),
+    "gates-of-a-batch": (jax.vmap(_gates), ("f32[3,33,17]", "f32[3,17]")),
+    "average": (_average, ("f32[67,331]",)),
+    "average-bf16": (_average, ("bf16[67,33]",)),
+    "average-f64": (_average, ("f64[67,3,1,5]",)),
+    "average-of-numbers": (_average, ("f32[331]",)),
+    "reverse": (_reverse, ("f32[35,129]",)),
+    "reverse-of-one": (_reverse, ("f32[1,129]",)),
+    "several-states": (_several, ("f32[10,7,3]",)),
+    "unchanging-arrays": (_unchanging, ("f32[9,5,33]", "f32[33]", "f32[5]")),
+    "random-words": (_random_words, ("u32[331]",)),
+    "mandelbrot": (_mandelbrot, ("c64[331]",)),
+    "counters": (_down, ("s32[33]",)),
+    "state-space": (_state_space, ("f32[20,37]", "f32[20,37]", "f32[37,16]", "f32[20,16]")),
+    "state-space-of-a-batch": (
+        jax.vmap(_state_space, (0, 0, None, 0)),
+        ("f32[3,9,5]", "f32[3,9,5]", "f32[5,4]", "f32[3,9,4]"),
+    ),
+    **{
+        f"contractions-{dtype}": (
+            _contractions,
+            (f"{dtype}[9,3,5]", f"{dtype}[5,8]", f"{dtype}[9,3,8]", f"{dtype}[9,3,8]"),
+        )
+        for dtype in ("f32", "bf16", "s32")
+    },
+    "euler": (_euler, ("f32[33,7]",)),
+    "times": (_times, ("f32[9,3,11]",)),
+    "rows": (_rows, ("f32[9,5,8]",)),
+    "rows-of-two": (_rows, ("f32[9,1,2]",)),
+    "rows-of-a-warp": (_rows, ("f32[4,67,32]",)),
+    "rows-f64": (_rows, ("f64[4,9,4]",)),
+    "flags": (_flags, ("pred[11,33]",)),
+    "map": (lambda x: lax.map(lambda y: jnp.sin(y) * 2, x), ("f32[13,33]",)),
+    "map-of-numbers": (lambda x: lax.map(lambda y: jnp.sin(y) * 2, x), ("f32[331]",)),
+    "map-of-rows": (lambda x: lax.map(lambda y: (jnp.sum(y, -1), y - jnp.max(y)), x), ("f32[13,8]",)),
+}
+
+
+def programs() -> Iterator[TestProgram]:
+    """Yield the programs."""
+    for name, (function, specs) in _PROGRAMS.items():
+        yield TestProgram(name, function, specs)
+    yield TestProgram("special-values", _maxima, ("f32[9,40]",), _special)

@@ -1,0 +1,291 @@
+"""The emitter of loops whose states are computed element by element: a thread runs all iterations for its element.
+
+The states stay in registers. Neighbouring threads have neighbouring elements, so that slices of stacked arrays are read
+and written in one piece. A thread waits for what it reads of memory; so several iterations come together, of which the
+reads depend on none of the others. Where elements of a row need sums of it, the lanes that have them exchange them.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+from xgpu import ir
+from xgpu.dialects.attributes import UNROLL
+from xgpu.dialects.threads import ShuffleReduceOp
+from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
+from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.builders import Values, apply_map, insert, scalar_type
+from xgpu.emit.reduction_tiling import WARP, distances, power_of_two_below
+from xgpu.emit.scalar.combiner import emit_combiner
+from xgpu.emit.scalar.op import constant, element_dtype
+from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.errors import InvalidInput
+from xgpu.frontend.source_location import source_of
+from xgpu.fusion.cost_model import instructions
+from xgpu.fusion.left import DYNAMIC_SLICE
+from xgpu.fusion.loop_counters import Counter
+from xgpu.fusion.recurrence_steps import Start, Step
+from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence, Stacked
+from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+_MOST_READS = 32
+"""Elements that a thread reads before it waits for the first of them."""
+_FEW = 4
+"""Iterations that come together where nothing is read, so that counting takes little time beside them."""
+_MOST_CODE = 1024
+"""Instructions of iterations that come together."""
+
+Iterate = Callable[[ir.Value, Values], Values]
+"""Emits an iteration: takes its number and what the one before hands on, and returns what it hands on."""
+
+
+class RecurrenceEmitter:
+    """Emits a fusion around one loop, whose results are those of the fusion."""
+
+    NAME = RECURRENCE_KIND
+
+    def __init__(self, fusion: Fusion):
+        self.fusion = fusion
+        heroes = fusion.heroes
+        found = Recurrence.of(heroes[0]) if len(heroes) == 1 and heroes[0].name == "stablehlo.while" else None
+        if found is None:
+            raise InvalidInput(f"fusion @{fusion.name} has no loop whose iterations can be counted")
+        self.recurrence = found
+        self.loop = found.loop
+        made = {self.loop.results[number] for number in (*found.states, *found.stacked)}
+        if any(each not in made for each in fusion.results):
+            raise InvalidInput(f"fusion @{fusion.name} returns what its loop does not make", source_of(self.loop))
+        # Iterations that hand nothing on are threads of their own.
+        self.space: Shape = found.shape if found.states else (found.trips, *found.shape)
+        self.numbers = [ir.OpResult(value).result_number for value in fusion.results]
+        self.threads = self._threads_per_block()
+
+    def _threads_per_block(self) -> int:
+        """A warp at least; few enough that all multiprocessors have some. Warps are whole if their lanes have rows."""
+        each = math.prod(self.space) // self.fusion.device.sm_count
+        most = self.fusion.options.threads_per_block
+        if self.recurrence.heroes:
+            most = max(WARP, most // WARP * WARP)
+        return min(most, max(WARP, power_of_two_below(max(1, each))))
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """As many blocks along x as cover the states once, or all iterations if there are none."""
+        return LaunchDimensions((-(-math.prod(self.space) // self.threads), 1, 1), (self.threads, 1, 1))
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block) -> indices of a state, or (thread, block)[iteration] -> of what is stacked.
+
+        Without states the threads tell the iteration as well.
+        """
+        number, recurrence = self.numbers[output], self.recurrence
+        stacked = recurrence.stacked.get(number)
+        own = shape_of(self.loop.results[number]) if stacked is None else stacked.shape
+        known = self._writing(own)
+        time = symbol(0) if recurrence.states else known.results[0]
+        place = tuple(result.substitute(self._indices(known.results)) for result in recurrence.map_to(own).results)
+        if stacked is None:
+            return IndexingMap(known.dims, (), place, known.constraints).simplify()
+        symbols = (Interval(0, recurrence.trips - 1),) if recurrence.states else ()
+        return IndexingMap(known.dims, symbols, stacked.place(time, place), known.constraints).simplify()
+
+    def _indices[T](self, indices: Sequence[T]) -> list[T]:
+        """Return those of the indices of ``space`` that are the recurrence's."""
+        return list(indices[len(self.space) - len(self.recurrence.shape) :])
+
+    def _writing(self, own: Shape) -> IndexingMap:
+        """Return (thread, block) -> indices of ``space``, for the threads that store an array of shape ``own``."""
+        position = self._position()
+        constraints = [(position, Interval(0, math.prod(self.space) - 1))]
+        if (sharing := self.recurrence.sharing(own)) > 1:
+            constraints.append((position % sharing, Interval(0, 0)))
+        return IndexingMap(self._ranges(), (), delinearize(position, self.space), tuple(constraints))
+
+    def _working(self) -> IndexingMap:
+        """Return (thread, block) -> indices of ``space``, for all threads: those beyond the end begin anew.
+
+        They have rows to reduce with other lanes, who wait for them.
+        """
+        position = self._position() % math.prod(self.space)
+        return IndexingMap(self._ranges(), (), delinearize(position, self.space)).simplify()
+
+    def _position(self) -> AffineExpr:
+        return dim(1) * self.threads + dim(0)
+
+    def _ranges(self) -> tuple[Interval, Interval]:
+        return Interval(0, self.threads - 1), Interval(0, self.launch_dimensions().grid[0] - 1)
+
+    def emit(self) -> None:
+        """Write the entry function, then those of the states at the start and of an iteration."""
+        given = list(self.fusion.body.arguments)
+        code = _Code(self.fusion.name, self.recurrence, given)
+        block = entry_function(self.fusion, self)
+        inputs: Values = [*list(block.arguments)[: len(given)]]
+        outputs: Values = [*list(block.arguments)[len(given) :]]
+        with ir.InsertionPoint(block):
+            position = thread_and_block(self.launch_dimensions())
+            if self.recurrence.heroes:
+                indices = apply_map(self._working(), position)
+                outputs = self._emit_thread(code, inputs, position, indices, outputs)
+            else:
+                around = LoopOp.build(self._writing(self.recurrence.shape).simplify(), position, outputs)
+                with ir.InsertionPoint(around.body):
+                    at, carried = around.result_arguments, around.carried_arguments
+                    YieldOp.build(self._emit_thread(code, inputs, position, at, carried))
+                outputs = list(around.operation.results)
+            ir.func.return_(outputs)
+        code.emit_functions()
+
+    def _emit_thread(
+        self, code: "_Code", inputs: Values, position: Values, indices: Values, outputs: Sequence[ir.Value]
+    ) -> Values:
+        """Run all iterations for the element at ``indices`` of ``space``, or that one, and return the outputs."""
+        recurrence, where = self.recurrence, indices
+        indices = self._indices(indices)
+        stacked = [i for i, number in enumerate(self.numbers) if number in recurrence.stacked]
+        states = code.emit_start([*inputs, *indices])
+        count = len(states)
+
+        def iterate(time: ir.Value, carried: Values) -> Values:
+            made = code.emit_step([*inputs, *indices], time, carried[:count])
+            updates = dict(zip(recurrence.stacked, made[count:], strict=True))
+            tensors = []
+            for i, tensor in zip(stacked, carried[count:], strict=True):
+                each = recurrence.stacked[self.numbers[i]]
+                place = self._place_of_update(each, time, indices)
+                tensors.append(self._store(updates[self.numbers[i]], tensor, place, each.shape, position))
+            return [*made[:count], *tensors]
+
+        finals = [*states, *(outputs[i] for i in stacked)]
+        if not recurrence.states:
+            return iterate(where[0], finals)
+        run = self._run()
+        turns, rest = divmod(recurrence.trips, run)
+        for first, times, each in ((0, turns, run), (turns * run, rest, 1)):
+            if times:
+                finals = _emit_turns(first, times, each, finals, iterate)
+        results = dict(zip(recurrence.states, finals[:count], strict=True))
+        new = dict(zip(stacked, finals[count:], strict=True))
+        for i, number in enumerate(self.numbers):
+            if number in results:
+                own = shape_of(self.loop.results[number])
+                place = apply_map(recurrence.map_to(own), indices)
+                new[i] = self._store(results[number], outputs[i], place, own, position)
+        return [new[i] for i in range(len(self.numbers))]
+
+    def _store(self, value: ir.Value, tensor: ir.Value, place: Values, own: Shape, position: Values) -> ir.Value:
+        """Store an element of an array of shape ``own`` at ``place`` of a tensor, if that is for this thread."""
+        if not self.recurrence.heroes and self.recurrence.sharing(own) == 1:
+            return insert(value, tensor, place)
+        known = self._writing(own).simplify()
+        test = LoopOp.build(IndexingMap(known.dims, (), (), known.constraints), position, [tensor])
+        with ir.InsertionPoint(test.body):
+            YieldOp.build([insert(value, test.carried_arguments[0], place)])
+        return test.operation.results[0]
+
+    def _run(self) -> int:
+        """Return how many iterations come together, so that a thread has several elements to wait for at a time."""
+        operations = [view.operation for view in self.loop.regions[1].blocks[0].operations]
+        streams = sum(op.name == DYNAMIC_SLICE for op in operations)
+        code = sum(instructions(op) for op in operations if len(op.results))
+        most = min(_MOST_READS // streams if streams else _FEW, _MOST_CODE // code, self.recurrence.trips)
+        return power_of_two_below(max(1, most))
+
+    def _place_of_update(self, stacked: Stacked, time: ir.Value, indices: Values) -> Values:
+        """Return where the element at ``indices`` goes that the iteration ``time`` makes."""
+        map_ = self.recurrence.map_to(stacked.shape)
+        moved = [dim(1 + i) for i in range(len(map_.dims))]
+        place = stacked.place(dim(0), [result.substitute(moved) for result in map_.results])
+        known = (Interval(0, self.recurrence.trips - 1), *map_.dims)
+        return apply_map(IndexingMap(known, (), place).simplify(), [time, *indices])
+
+
+class _Code:
+    """The functions of a recurrence, and the calls of them."""
+
+    def __init__(self, name: str, recurrence: Recurrence, given: Sequence[ir.Value]):
+        self._name = name
+        self._recurrence = recurrence
+        self._step = Step(recurrence, given)
+        parts = self._step.partitions()
+        if parts is None:
+            loop = recurrence.loop
+            raise InvalidInput("elements of this loop's state depend on others than themselves", source_of(loop))
+        labels = [*(f"stage{i or ''}" for i in range(len(parts) - 1)), "step"]
+        self._functions = [
+            SubgraphFunctions(f"{name}__{label}", part, self._step.parameters)
+            for label, part in zip(labels, parts, strict=True)
+        ]
+        # Like the step, it owns the operations that the functions are made of.
+        self._before = Start(recurrence, given) if recurrence.states else None
+        self._start = None
+        if self._before is not None:
+            self._start = SubgraphFunctions(f"{name}__start", self._before.partition(), self._before.parameters)
+
+    def emit_start(self, operands: Values) -> Values:
+        """Return the states before the first iteration; ``operands`` are the parameters and the indices."""
+        return [] if self._start is None else _call(self._start, operands)
+
+    def emit_step(self, operands: Values, time: ir.Value, states: Values) -> Values:
+        """Return what the iteration ``time`` makes of the states: the next ones, and the updates."""
+        counters = [_emit_counter(counter, time) for counter in self._recurrence.counters.values()]
+        known = [*operands, *counters, *states]
+        *stages, last = self._functions
+        number = 0
+        for stage, functions in zip(self._step.stages, stages, strict=True):
+            values, reduced = _call(functions, known), []
+            for each in stage:
+                count = len(each.operands)
+                (*parts,), values = values[: 2 * count], values[2 * count :]
+                with each.op.location:
+                    total = emit_combiner(each.op.regions[0].blocks[0], [*parts[count:], *parts[:count]])
+                    for distance in distances(1, self._recurrence.lanes):
+                        total = ShuffleReduceOp.build(self._combiner(number), distance, total)
+                reduced += total
+                number += 1
+            known += reduced
+        return _call(last, known)
+
+    def emit_functions(self) -> None:
+        """Write all functions at the current insertion point."""
+        for functions in (*self._functions, *([self._start] if self._start else [])):
+            functions.emit()
+        reductions = [each for stage in self._step.stages for each in stage]
+        for number, each in enumerate(reductions):
+            types = [scalar_type(element_dtype(value.type)) for value in each.op.results]
+            type_ = ir.FunctionType.get([*types, *types], types)
+            function = ir.func.FuncOp(self._combiner(number), type_, visibility="private")  # type: ignore[call-arg]
+            block = function.add_entry_block()
+            with ir.InsertionPoint(block):
+                ir.func.return_(emit_combiner(each.op.regions[0].blocks[0], list(block.arguments)))
+
+    def _combiner(self, number: int) -> str:
+        return f"{self._name}__combiner{f'_{number}' if number else ''}"
+
+
+def _call(functions: SubgraphFunctions, operands: Sequence[ir.Value]) -> Values:
+    types = functions.result_types(functions.partition.subgraphs[0])
+    return PureCallOp.build(functions.names[0], operands, types)
+
+
+def _emit_turns(first: int, turns: int, run: int, carried: Values, iterate: Iterate) -> Values:
+    """Emit ``turns`` times ``run`` iterations from ``first`` on, those of a turn one after the other without a loop."""
+    around = LoopOp.build(IndexingMap((), (Interval(0, turns - 1),), ()), [], carried)
+    around.operation.attributes[UNROLL] = ir.StringAttr.get("none")
+    with ir.InsertionPoint(around.body):
+        time = IndexingMap(
+            (Interval(0, turns - 1),), (Interval(0, run - 1),), (dim(0) * run + symbol(0) + first,)
+        ).simplify()
+        inside = LoopOp.build(time, around.symbol_arguments, around.carried_arguments)
+        with ir.InsertionPoint(inside.body):
+            YieldOp.build(iterate(inside.result_arguments[0], inside.carried_arguments))
+        YieldOp.build(list(inside.operation.results))
+    return list(around.operation.results)
+
+
+def _emit_counter(counter: Counter, time: ir.Value) -> ir.Value:
+    """Return what a counter is in the iteration ``time``, in its own type."""
+    type_ = scalar_type(counter.dtype)
+    steps = ir.arith.muli(ir.arith.index_castui(type_, time), constant(type_, counter.step))
+    return ir.arith.addi(steps, constant(type_, counter.start))
