@@ -130,6 +130,10 @@ class Grouping:
         """Return for every stored value of the block the level of the kernel that stores it, as it is now."""
         return {value: group.level for value, group in self._stored.items()}
 
+    def made_with_hero(self, value: ir.Value) -> Group | None:
+        """Return the group whose hero makes ``value``, or one that it follows: only its kernel can store it."""
+        return self._open.get(value)
+
     def is_left(self, op: ir.Operation) -> bool:
         """Whether ``op`` is left to XLA."""
         return op in self._left
@@ -384,6 +388,7 @@ class Grouping:
                 self._store(operand)
         group.forms[result] = form
         self._open[result] = group
+        self._levels[result] = group.level
         return True
 
     def _store_computed(self, value: ir.Value, is_read_in_rows: bool = False) -> None:

@@ -142,10 +142,11 @@ class _Round:
         is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
         if is_repeated and self._is_worth_waiting_for(value, needed):
             self._awaited.add(value)
-            own = Group(HeroKind(LOOP, shape_of(value)), self._grouping.level(value), roots=[value])
+            own = self._grouping.made_with_hero(value)
+            own = own or Group(HeroKind(LOOP, shape_of(value)), self._grouping.level(value), roots=[value])
             self._evaluations.want(value, own)
             return {own: elements(value)}
-        return self._consider_later(value, needed)
+        return needed if self._grouping.made_with_hero(value) else self._consider_later(value, needed)
 
     def _is_worth_waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> bool:
         """Whether kernels that compute ``value`` more than once for each element wait for another that stores it."""

@@ -174,3 +174,21 @@ def test_the_stored_values_before_a_broadcast_are_right():
     assert _emitters(compiled).count("loop") == 2
     inputs = compiled.random_inputs(1)
     np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("width", [64, 4096])
+def test_what_follows_a_reduction_is_stored_by_its_kernel(width):
+    """An epilogue that is read at many indices waits for its reduction, at whatever depth of the program that is."""
+
+    def function(x, y):
+        most = (x - x.max(-1, keepdims=True)).max(-1)
+        scale = jax.lax.digamma(jnp.where(jnp.isfinite(most), most, 0) + 3)
+        for shift in range(1, 6):
+            y = y + jnp.roll(scale, shift)[:, None] * jnp.exp(-scale[::-1])[:, None]
+        return y
+
+    compiled = xgpu.compile(function, "f32[64,300]", f"f32[64,{width}]")
+    assert {"reduce_row", "rows"} & {launch.kernel.emitter for launch in compiled.launches}
+    inputs = compiled.random_inputs(1)
+    # Five terms of up to ten, each with the accuracy of digamma and exp.
+    np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=2e-5, atol=2e-5)
