@@ -115,7 +115,7 @@ def test_no_truncation_of_a_file_is_anything_but_an_error():
 
 
 _UPDATE = """func.func @f(%p: !llvm.ptr<1>, %v: f32) {{
-  %0 = llvm.atomicrmw fadd %p, %v monotonic <alignment = 4> : !llvm.ptr<1>, {}
+  %0 = llvm.atomicrmw fadd %p, %v monotonic : !llvm.ptr<1>, {}
   return
 }}"""
 _VARIABLE = "llvm.mlir.global internal @g() {{addr_space = {}, alignment = 16 : i64}} : !llvm.array<8 x f32>"
