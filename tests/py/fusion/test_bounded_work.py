@@ -157,7 +157,7 @@ def _runs():
             yield pytest.param(of_length, specs, n, id=f"{name}-{n}")
 
 
-@pytest.mark.parametrize(("of_length", "specs", "n"), _runs())
+@pytest.mark.parametrize(("of_length", "specs", "n"), list(_runs()))
 def test_kernels_execute_what_was_estimated(of_length, specs, n):
     compiled = xgpu.compile(of_length(n), *specs)
     inputs = compiled.random_inputs(1)
