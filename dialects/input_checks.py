@@ -16,7 +16,7 @@ def input_problems(module: ir.Module) -> list[Problem]:
     # First, as nothing can look at these.
     if (unreadable := unreadable_attribute(module.operation)) is not None:
         return [Problem(*unreadable)]
-    return type_problems(module) or _attribute_problems(module) or problems(module)
+    return type_problems(module) or _attribute_problems(module) or problems(module) or _order_problems(module.operation)
 
 
 def _attribute_problems(module: ir.Module) -> list[Problem]:
@@ -28,4 +28,39 @@ def _attribute_problems(module: ir.Module) -> list[Problem]:
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit)
+    return found
+
+
+def _order_problems(within: ir.Operation) -> list[Problem]:
+    """Return the uses before definitions in regions of the xgpu dialect.
+
+    MLIR takes operations that it does not know for ones whose regions have no order, and canonicalizes for ever there.
+    """
+    found: list[Problem] = []
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name.startswith("xgpu."):
+            for region in op.regions:
+                for block in region.blocks:
+                    found.extend(_uses_too_early(block))
+        return ir.WalkResult.ADVANCE
+
+    within.walk(visit)
+    return found
+
+
+def _uses_too_early(block: ir.Block) -> list[Problem]:
+    found: list[Problem] = []
+    before: set[ir.Operation] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        for number, operand in enumerate(op.operands):
+            owner = operand.owner
+            if not isinstance(owner, ir.Block) and owner.operation.block == block and owner.operation not in before:
+                found.append(Problem(op, f"'{op.name}' operand #{number} does not dominate this use"))
+        return ir.WalkResult.ADVANCE
+
+    for op in block.operations:
+        op.operation.walk(visit)
+        before.add(op.operation)
     return found

@@ -128,7 +128,7 @@ def _lower_for(op: ir.Operation, after: ir.Block) -> list[ir.Block]:
     types = [argument.type for argument in source.arguments]
     body = before.create_after(*types)
     is_unsigned = "unsignedCmp" in op.attributes
-    if not is_unsigned and None not in bounds and bounds[0] < bounds[1]:  # type: ignore[operator]
+    if not is_unsigned and None not in bounds and bounds[0] < bounds[1] and bounds[2] > 0:  # type: ignore[operator]
         _branch(before, body, [lower, *inits])
         terminator = _take(source, body)
         _replace(list(source.arguments), list(body.arguments))

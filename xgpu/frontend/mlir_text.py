@@ -71,8 +71,10 @@ def check_mlir_text(text: str, filename: str) -> None:
     """Refuse what `check_text` does, and text that MLIR's parser crashes at, which another process finds out."""
     check_text(text, filename)
     _check_aliases(text, filename)
-    if (match := _NO_ADDRESS_SPACE.search(text)) and not _is_in_comment(text, match.start()):
-        raise InvalidInput("expected a number of type i32 as an address space", place_at(text, match.start(), filename))
+    for match in _NO_ADDRESS_SPACE.finditer(text):
+        if not _is_in_comment(text, match.start()):
+            place = place_at(text, match.start(), filename)
+            raise InvalidInput("expected a number of type i32 as an address space", place)
     if _CRASHES.search(text):
         _try_to_parse(text, filename)
 
