@@ -159,3 +159,10 @@ def test_chains_of_aliases_nest_as_brackets_do(link):
     # Many that are no chain are what locations in JAX's text are.
     many = start + "".join(link.format(i + 1, 0) + "\n" for i in range(5000))
     assert len(parse_module(many, "x.mlir").body.operations) == 0
+
+
+@pytest.mark.parametrize("number", ["0x7FC00000", "2147483647", "64"])
+def test_numbers_of_dimensions_for_which_the_parser_would_run_out_of_memory(number):
+    numbers = f"[b, f, {number}]x[o, i, {number}]->[b, f, {number}]"
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:2:22: a dimension's number beyond 63"):
+        parse_module(f"\n#a = #stablehlo.conv<{numbers}>", "x.mlir")
