@@ -4,6 +4,7 @@ from xgpu import ir
 from xgpu.dialects.base import Problem
 from xgpu.dialects.function_attributes import attribute_problems
 from xgpu.dialects.limits import type_problems
+from xgpu.dialects.namespace import YIELD
 from xgpu.dialects.verify import problems
 from xgpu.frontend.unreadable import unreadable_attribute
 
@@ -32,17 +33,21 @@ def _attribute_problems(module: ir.Module) -> list[Problem]:
 
 
 def _order_problems(within: ir.Operation) -> list[Problem]:
-    """Return the uses before definitions in regions of the xgpu dialect.
+    """Return the uses before definitions in regions of the xgpu dialect, and its operations where blocks should end.
 
     MLIR takes operations that it does not know for ones whose regions have no order, and canonicalizes for ever there.
+    It also takes them for ones that may end a block.
     """
     found: list[Problem] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name.startswith("xgpu."):
-            for region in op.regions:
-                for block in region.blocks:
-                    found.extend(_uses_too_early(block))
+        for block in [block for region in op.regions for block in region.blocks if op.name != "builtin.module"]:
+            operations = block.operations
+            last = operations[len(operations) - 1].operation if len(operations) else None
+            if last is not None and last.name.startswith("xgpu.") and last.name != YIELD:
+                found.append(Problem(last, f"'{last.name}' does not end a block"))
+            if op.name.startswith("xgpu."):
+                found.extend(_uses_too_early(block))
         return ir.WalkResult.ADVANCE
 
     within.walk(visit)

@@ -141,12 +141,12 @@ def _array_parameters(entry: ir.Operation) -> list[ir.RankedTensorType]:
         type_ = parameter.type
         named = ir.DictAttr(described[number]) if described else ir.DictAttr.get({}, entry.context)
         if isinstance(type_, ir.llvm.PointerType):
-            if attributes.BYTES not in named:
-                raise InvalidInput(
-                    f"parameter {number} of the kernel lacks the attribute {attributes.BYTES}", source_of(entry)
-                )
+            # LLVM lets no pointer to nothing say so; nothing is read there.
+            if attributes.BYTES not in named and next(iter(parameter.uses), None) is not None:
+                reason = f"parameter {number} of the kernel lacks the attribute {attributes.BYTES}"
+                raise InvalidInput(reason, source_of(entry))
             byte = ir.IntegerType.get_unsigned(8, entry.context)
-            size = attributes.int_of(named[attributes.BYTES])
+            size = attributes.int_of(named[attributes.BYTES]) if attributes.BYTES in named else 0
             found.append(ir.RankedTensorType.get([size], byte, loc=entry.location))
         elif not isinstance(type_, ir.RankedTensorType):
             raise InvalidInput(f"parameter {number} of the kernel is no array but of type {type_}", source_of(entry))

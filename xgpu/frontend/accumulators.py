@@ -7,7 +7,6 @@ from xgpu import ir
 from xgpu.frontend.source_location import unsupported
 
 _FOLDS = ("stablehlo.reduce", "stablehlo.reduce_window")
-_SCATTER = "stablehlo.scatter"
 _SELECTION = "stablehlo.select_and_scatter"
 
 
@@ -28,11 +27,6 @@ def _combined(op: ir.Operation) -> Iterator[list[ir.Value[Any]]]:
         groups = [(i, count + i) for i in range(count)]
         for number, group in enumerate(groups):
             yield [op.results[number], *(values[i] for i in group for values in (op.operands, arguments))]
-    elif op.name == _SCATTER:
-        arguments = op.regions[0].blocks[0].arguments
-        for i in range(count):
-            updates = op.operands[count + 1 + i]
-            yield [op.results[i], op.operands[i], updates, arguments[i], arguments[count + i]]
     elif op.name == _SELECTION:
         arguments = [argument for region in op.regions for argument in region.blocks[0].arguments]
         yield [op.results[0], *op.operands, *arguments]
