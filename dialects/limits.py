@@ -47,6 +47,9 @@ def _space_of(variable: ir.Operation) -> int:
 def _problem(type_: ir.Type) -> str | None:
     if isinstance(type_, ir.llvm.PointerType) and type_.address_space not in ADDRESS_SPACES:
         return f"the address spaces are {', '.join(map(str, ADDRESS_SPACES))}"
+    scalar = type_.element_type if isinstance(type_, ir.RankedTensorType | ir.VectorType) else type_
+    if isinstance(scalar, ir.ComplexType) and not isinstance(scalar.element_type, ir.F32Type | ir.F64Type):
+        return "complex numbers have parts of f32 or f64"
     if isinstance(type_, ir.VectorType):
         count = math.prod(type_.shape)
         return None if count <= MAX_VECTOR_ELEMENTS else f"vectors have at most {MAX_VECTOR_ELEMENTS} elements"

@@ -1,5 +1,6 @@
 """Operations of the xgpu dialect on what threads share: tiles, barriers, shuffles, predicated and atomic accesses."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 
 WARP_SIZE = 32
 """Threads of a warp: those of a block whose x numbers agree but for the lowest five bits."""
+
+_MOST_ELEMENTS = 1 << 20
+"""Of a tile: far above what any block has room for."""
 
 _INDICES = Values("indices", INDEX, "The element's position, one index for each dimension.", variadic=True)
 
@@ -38,10 +42,12 @@ class AllocateSharedOp(DeclaredOp):
         return cls.create(results=[type_], loc=loc).operation.results[0]
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
-        """The tile has elements."""
+        """The tile has elements, and no more than any block can hold."""
         type_ = ir.RankedTensorType(self.tile.type)
         if any(size == 0 for size in type_.shape):
             yield f"expected a tile with elements, got {type_}"
+        elif math.prod(type_.shape) > _MOST_ELEMENTS:
+            yield f"expected a tile of at most {_MOST_ELEMENTS} elements, got {type_}"
 
 
 @ir.register_operation(XgpuDialect)

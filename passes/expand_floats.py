@@ -181,7 +181,7 @@ class _Expander:
 
     def _remainder(self, op: ir.Operation) -> Sequence[ir.Value] | None:
         x, y = op.operands
-        if isinstance(x.type, ir.VectorType):
+        if not isinstance(x.type, ir.FloatType):
             refuse_type(op, "remainders", x.type)
         return self._compute(op) or [self._remainders.call(x, y)]
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import UNROLL
 from xgpu.passes.base import Pass, functions
 from xgpu.passes.refusals import refuse
 from xgpu.passes.regions import unroll_of
@@ -100,11 +99,7 @@ def _conditional_branch(
 
 def _annotation(op: ir.Operation) -> ir.Attribute | None:
     word = unroll_of(op)
-    if word is None:
-        return None
-    if word not in _ANNOTATIONS:
-        refuse(LowerScf.NAME, op, f"expected {UNROLL} to be one of {', '.join(_ANNOTATIONS)}, got '{word}'")
-    return ir.Attribute.parse(_ANNOTATIONS[word])
+    return None if word is None else ir.Attribute.parse(_ANNOTATIONS[word])
 
 
 def _replace(old: Sequence[ir.Value], new: Sequence[ir.Value]) -> None:
@@ -128,7 +123,7 @@ def _lower_for(op: ir.Operation, after: ir.Block) -> list[ir.Block]:
     types = [argument.type for argument in source.arguments]
     body = before.create_after(*types)
     is_unsigned = "unsignedCmp" in op.attributes
-    if not is_unsigned and None not in bounds and bounds[0] < bounds[1]:  # type: ignore[operator]
+    if not is_unsigned and None not in bounds and bounds[0] < bounds[1] and bounds[2] > 0:  # type: ignore[operator]
         _branch(before, body, [lower, *inits])
         terminator = _take(source, body)
         _replace(list(source.arguments), list(body.arguments))

@@ -125,7 +125,9 @@ class Ranges:
             return _function_argument_range(parent, number) if is_parameter else None
         if parent.name == "scf.for" and number == 0:
             lower, upper, step = (self.index_range(v) for v in list(parent.operands)[:3])
-            if lower.is_point and upper.is_point and step.is_point and upper.lower > lower.lower:
+            # A step that is not above zero is no defined loop.
+            points = lower.is_point and upper.is_point and step.is_point and step.lower > 0
+            if points and upper.lower > lower.lower:
                 trips = (upper.lower - 1 - lower.lower) // step.lower
                 return Interval(lower.lower, lower.lower + trips * step.lower)
             return Interval(lower.lower, upper.upper - 1)

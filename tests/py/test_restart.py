@@ -102,7 +102,7 @@ _FUSION = """module attributes {{xgpu.level = "fusions"}} {{
         (_kernel("", "func.func private @f()"), "the kernel's function has no body"),
         (_kernel("", "func.func @f(%i: i32)"), "parameter 0 of the kernel is no array but of type i32"),
         (
-            _kernel("", "func.func @f(%p: !llvm.ptr)"),
+            _kernel("%x = llvm.load %p : !llvm.ptr -> f32", "func.func @f(%p: !llvm.ptr)"),
             "parameter 0 of the kernel lacks the attribute llvm.dereferenceable",
         ),
         (_kernel("", "func.func @f()"), "the kernel has 0 parameters, of which xgpu.inputs calls 1 inputs"),

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import xgpu
 from xgpu import ir
+from xgpu.dtypes import MAX_RANK
 from xgpu.errors import InvalidInput, SourceLocation, ToolError
 from xgpu.frontend.source_location import name_of, source_of
 from xgpu.frontend.unreadable import unreadable_attribute
@@ -37,6 +38,8 @@ _TENSOR = re.compile(r"\btensor\s*<([\d\sx]*)")
 _NO_ADDRESS_SPACE = re.compile(r"\baddr_space\s*=\s*(?![\d\s#])|\baddr_space\s*=\s*\d+\s*(?!\s|\d|:\s*i32\b)")
 _UPDATED = r"(?:b?f\d+|i\d+|!llvm\.ptr(?:<\d+>)?|vector<\d+x(?:b?f|i)\d+>)"
 _UPDATE = rf"[^\n]*!llvm\.ptr(?:<\d+>)?, {_UPDATED}(?: loc\([^\n]*\))?$"
+_DIMENSION_NUMBERS = re.compile(r"\[[^\[\]\n]*\]\s*x\s*\[[^\[\]\n]*\]\s*->\s*\[[^\[\]\n]*\]")
+"""How an operation says which dimension is what: the parser wants memory for all up to the largest that is named."""
 _CRASHES = re.compile(rf"\baddr_space\s*(?:=\s*#|[^=\s])|^(?!\s*//)[^\n]*\batomicrmw\b(?!{_UPDATE})", re.MULTILINE)
 """What may be none of these: the text is first parsed in another process, which takes half a second to start."""
 _WORKER_SECONDS = 300
@@ -71,8 +74,10 @@ def check_mlir_text(text: str, filename: str) -> None:
     """Refuse what `check_text` does, and text that MLIR's parser crashes at, which another process finds out."""
     check_text(text, filename)
     _check_aliases(text, filename)
-    if (match := _NO_ADDRESS_SPACE.search(text)) and not _is_in_comment(text, match.start()):
-        raise InvalidInput("expected a number of type i32 as an address space", place_at(text, match.start(), filename))
+    for match in _NO_ADDRESS_SPACE.finditer(text):
+        if not _is_in_comment(text, match.start()):
+            place = place_at(text, match.start(), filename)
+            raise InvalidInput("expected a number of type i32 as an address space", place)
     if _CRASHES.search(text):
         _try_to_parse(text, filename)
 
@@ -125,6 +130,7 @@ def check_text(text: str, filename: str) -> None:
             line = text.count("\n", 0, match.start()) + 1
             raise InvalidInput(f"affine map longer than {MAX_AFFINE_LINE} characters", SourceLocation(filename, line))
     _check_vectors(text, filename)
+    _check_dimension_numbers(text, filename)
 
 
 def _check_aliases(text: str, filename: str) -> None:
@@ -140,6 +146,16 @@ def _check_aliases(text: str, filename: str) -> None:
         if depth > MAX_CHAIN:
             place = place_at(text, match.start(1), filename)
             raise InvalidInput(f"a chain of more than {MAX_CHAIN:,} aliases, each part of the next", place)
+
+
+def _check_dimension_numbers(text: str, filename: str) -> None:
+    """Refuse the number of a dimension that no array has."""
+    for match in _DIMENSION_NUMBERS.finditer(text):
+        if any(
+            int(number, 0) >= MAX_RANK for number in re.findall(r"\b0x[0-9A-Fa-f]{1,12}|\b[1-9]\d{0,12}", match.group())
+        ):
+            place = place_at(text, match.start(), filename)
+            raise InvalidInput(f"a dimension's number beyond {MAX_RANK - 1}", place)
 
 
 def _check_vectors(text: str, filename: str) -> None:

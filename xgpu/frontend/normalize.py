@@ -7,6 +7,7 @@ from math import prod
 from xgpu import ir
 from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
 from xgpu.errors import InvalidInput, Unsupported
+from xgpu.frontend.accumulators import check_accumulators
 from xgpu.frontend.chlo import KEPT_FUNCTIONS, TOP_K, legalize_chlo
 from xgpu.frontend.complex_constants import split_complex_constants
 from xgpu.frontend.empty_values import replace_empty_values
@@ -289,6 +290,7 @@ def _check_operations(module: ir.Module) -> None:
                 raise Unsupported(f"argument {name} of {op.attributes['sym_name']}: {reason}", source_of(op))
             if reason is not None:
                 raise unsupported(op, reason)
+        check_accumulators(op)
 
 
 def _drop_empty_windows(module: ir.Module) -> None:

@@ -16,13 +16,20 @@ def unreadable_attribute(within: ir.Operation) -> tuple[ir.Operation, str] | Non
                 _read(op.attributes[name])
             except TypeError:
                 if name != "value" or op.name not in _COMPLEX_CONSTANTS:
-                    reason = "is or holds what is not supported as one, such as locations and complex arrays"
-                    found.append((op, f"'{op.name}' attribute '{name}' {reason}"))
+                    found.append((op, _problem(op, name)))
                     return ir.WalkResult.INTERRUPT
         return ir.WalkResult.ADVANCE
 
     within.walk(visit)
     return found[0] if found else None
+
+
+def _problem(op: ir.Operation, name: str) -> str:
+    if op.name == "arith.constant":
+        return f"'{op.name}': constant tensors of type {op.results[0].type} are not supported"
+    return (
+        f"'{op.name}' attribute '{name}' is or holds what is not supported as one, such as locations and complex arrays"
+    )
 
 
 def _read(attribute: ir.Attribute) -> None:

@@ -152,7 +152,7 @@ func.func @within(%i: index {a.b = [{c = loc(unknown)}]}) {
 // -----
 
 func.func @complex() -> tensor<2xcomplex<f32>> {
-  // expected-error @+1 {{attribute 'value' is or holds what is not supported as one}}
+  // expected-error @+1 {{'arith.constant': constant tensors of type tensor<2xcomplex<f32>> are not supported}}
   %0 = arith.constant dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>
   return %0 : tensor<2xcomplex<f32>>
 }

@@ -187,3 +187,19 @@ func.func @not_clamped(%i: i64) -> index {
   %k = arith.index_cast %i : i64 to index
   return %k : index
 }
+
+// -----
+
+// A step of zero says nothing of the index.
+
+// CHECK-LABEL: func.func @no_step
+// CHECK-SAME:    xgpu.index_bits = 32
+func.func @no_step() {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c0 {
+    %k = "xgpu.apply_indexing"(%i) {map = #xgpu.map<(d0) -> (d0 * 4), d0 in [0, 7]>} : (index) -> index
+    "gpu.barrier"() : () -> ()
+  }
+  return
+}

@@ -124,7 +124,7 @@ _VARIABLE = "llvm.mlir.global internal @g() {{addr_space = {}, alignment = 16 : 
 @pytest.mark.parametrize("space", ["unit", '"shared"', "3", "3 : i64", "-3 : i32", "[3 : i32]"])
 def test_address_spaces_that_would_crash_the_parser(space):
     with pytest.raises(InvalidInput, match=r"^x\.mlir:2:\d+: expected a number of type i32 as an address space"):
-        parse_module("\n" + _VARIABLE.format(space), "x.mlir")
+        parse_module("// addr_space = any\n" + _VARIABLE.format(space), "x.mlir")
 
 
 def test_text_at_which_the_parser_may_crash_is_parsed_in_another_process():
@@ -159,3 +159,10 @@ def test_chains_of_aliases_nest_as_brackets_do(link):
     # Many that are no chain are what locations in JAX's text are.
     many = start + "".join(link.format(i + 1, 0) + "\n" for i in range(5000))
     assert len(parse_module(many, "x.mlir").body.operations) == 0
+
+
+@pytest.mark.parametrize("number", ["0x7FC00000", "2147483647", "64"])
+def test_numbers_of_dimensions_for_which_the_parser_would_run_out_of_memory(number):
+    numbers = f"[b, f, {number}]x[o, i, {number}]->[b, f, {number}]"
+    with pytest.raises(InvalidInput, match=r"^x\.mlir:2:22: a dimension's number beyond 63"):
+        parse_module(f"\n#a = #stablehlo.conv<{numbers}>", "x.mlir")

@@ -247,3 +247,14 @@ def test_lists_of_windows_that_are_empty_mean_the_defaults(given):
     arguments, result = "%x: tensor<2x6x9xf32>, %k: tensor<4x6x3xf32>", "tensor<2x4x7xf32>"
     module = normalized(main(f"{body}return %0 : {result}", result, arguments))
     assert given.partition(" ")[0] not in str(module)
+
+
+_WIDER = """%zero = stablehlo.constant dense<0.0> : tensor<f64>
+%0 = stablehlo.reduce(%a init: %zero) applies stablehlo.add across dimensions = [0]
+    : (tensor<4xf32>, tensor<f64>) -> tensor<f32>
+return %0 : tensor<f32>"""
+
+
+def test_accumulators_of_another_type_are_not_supported():
+    with pytest.raises(Unsupported, match=r"stablehlo\.reduce of type .*: it combines .* different types, f32 and f64"):
+        normalized(main(_WIDER, "tensor<f32>"))

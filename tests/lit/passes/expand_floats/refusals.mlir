@@ -23,3 +23,11 @@ func.func @vector_remainder(%x: vector<4xf32>) -> vector<4xf32> {
   %y = arith.remf %x, %x : vector<4xf32>
   return %y : vector<4xf32>
 }
+
+// -----
+
+func.func @remainders_of_tensors(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error @below {{'arith.remf': remainders of type tensor<f32> are not supported}}
+  %y = arith.remf %x, %x : tensor<f32>
+  return %y : tensor<f32>
+}

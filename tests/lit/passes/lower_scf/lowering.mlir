@@ -174,3 +174,19 @@ func.func @nest(%c: i1, %d: i1, %x: f32) -> f32 {
   }
   return %t : f32
 }
+
+// -----
+
+// A step of zero has no number of iterations.
+
+// CHECK-LABEL: func.func @no_step
+// CHECK:         cf.br ^[[HEADER:.*]](%c0 : index)
+// CHECK-NEXT:  ^[[HEADER]](%[[I:.*]]: index):
+// CHECK-NEXT:    arith.cmpi slt, %[[I]], %c8 : index
+func.func @no_step() {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  scf.for %i = %c0 to %c8 step %c0 {
+  }
+  return
+}
