@@ -26,7 +26,8 @@ _SMALL_FLOATS = frozenset(("f16", "bf16"))
 _HOPPER = 90
 """From this compute capability on, bf16 is added, as are vectors, and 128 bits are compared and exchanged."""
 _MAX_BYTES = 16
-_SPACES = {GLOBAL_SPACE: "global", SHARED_SPACE: "shared"}
+_SPACES = {0: "", GLOBAL_SPACE: ".global", SHARED_SPACE: ".shared"}
+"""Address spaces that are updated, as instructions name them; pointers of space 0 say at run time which it is."""
 # Adding the number with these bits, -0, to a float of 16 bits leaves that as it is: +0 stays +0, -0 stays -0.
 _TWO_NEGATIVE_ZEROS = 0x80008000
 
@@ -68,6 +69,8 @@ class ExpandAtomics(Pass):
             if op.name == "llvm.atomicrmw" and _needs_expansion(op):
                 if next(iter(op.results[0].uses), None) is not None:
                     refuse(self.NAME, op, "expected no use of its result")
+                if (space := op.operands[0].type.address_space) not in _SPACES:
+                    refuse(self.NAME, op, f"expected a pointer of address space 0, 1 or 3, got one of {space}")
                 with ir.InsertionPoint(op), op.location:
                     pointer, value = op.operands
                     self._add(pointer, value)
@@ -149,7 +152,7 @@ def _reduce(pointer: ir.Value, values: ir.Value) -> None:
 
 
 def _reduce_registers(pointer: ir.Value, operation: str, registers: Sequence[ir.Value]) -> None:
-    """Make the instruction ``red`` on global or shared memory, of one or several registers."""
+    """Make the instruction ``red`` of one or several registers."""
     space = _SPACES[pointer.type.address_space]
     letter = "f" if isinstance(registers[0].type, ir.FloatType) else "r"
     names = ", ".join(f"${number}" for number in range(1, len(registers) + 1))
@@ -158,7 +161,7 @@ def _reduce_registers(pointer: ir.Value, operation: str, registers: Sequence[ir.
         "llvm.inline_asm",
         operands=[pointer, *registers],
         attributes={
-            "asm_string": ir.StringAttr.get(f"red.relaxed.gpu.{space}.{operation} [$0], {operand};"),
+            "asm_string": ir.StringAttr.get(f"red.relaxed.gpu{space}.{operation} [$0], {operand};"),
             "constraints": ir.StringAttr.get(",".join(["l", *[letter] * len(registers), "~{memory}"])),
             "has_side_effects": ir.UnitAttr.get(),
         },

@@ -24,7 +24,7 @@ from xgpu.emit.builders import (
 from xgpu.emit.scalar.accumulation import accumulation_of
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.constants import emit_constant, emit_iota
-from xgpu.emit.scalar.op import ScalarOp, element_dtype
+from xgpu.emit.scalar.op import ScalarOp, constant, element_dtype
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.indexing.access import Access
 from xgpu.indexing.affine import AffineExpr
@@ -183,6 +183,9 @@ class _FunctionBody:
             closed.append(scope)
             scope = scope.parent
         for each in reversed(closed):
+            if each.reader < 0:
+                self.indices[each] = [constant(ir.IndexType.get(), 0)] * each.rank
+                continue
             node = self.partition.nodes[each.reader]
             self.indices[each] = apply_map(node.reads.accesses[each.access].map, self._variables(node, each.access))
 

@@ -23,10 +23,7 @@ _RUN = 8
 
 
 class Evaluations:
-    """Counts evaluations, from the last operation to the first: `want` and `compute` are called in that order.
-
-    ``reads`` are the operations of the block, each with the number of its place in it and with what it reads.
-    """
+    """Counts evaluations of a block's operations, from the last to the first: `want` and `compute` go in that order."""
 
     def __init__(self, operations: Sequence[ir.Operation]):
         self._operations = operations
@@ -103,7 +100,8 @@ class Evaluations:
                     counts[child] = self._repeats[op][position].times(times)
                 if is_immediate(operand):
                     continue
-                if is_stored(operand):
+                if is_stored(operand) or maker(operand).name not in handled_ops():
+                    # What has no indexing maps is a hero, stored by a kernel whichever other values are.
                     total += LOAD * counts[child] * ((operand, child) not in read)
                     read.add((operand, child))
                     continue

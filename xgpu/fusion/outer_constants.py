@@ -32,13 +32,18 @@ def _replace_unchanged_state(loop: ir.Operation) -> None:
     for number, result in enumerate(terminator.operation.operands):
         argument, initial = body.arguments[number], loop.operands[number]
         if result == argument and _is_constant(initial):
-            with ir.InsertionPoint.at_block_begin(body):
-                copy = _copied(initial)
-            for use in list(argument.uses):
-                if use.owner.operation != terminator.operation:
-                    use.owner.operation.operands[use.operand_number] = copy
-            with ir.InsertionPoint.at_block_begin(condition):
-                condition.arguments[number].replace_all_uses_with(_copied(initial))
+            _replace_uses(argument, body, initial, terminator.operation)
+            _replace_uses(condition.arguments[number], condition, initial, None)
+
+
+def _replace_uses(argument: ir.Value, block: ir.Block, initial: ir.Value, terminator: ir.Operation | None) -> None:
+    """Have the operations that use an argument of a block, but for ``terminator``, use a copy of ``initial``."""
+    uses = [use for use in argument.uses if use.owner.operation != terminator]
+    if uses:
+        with ir.InsertionPoint.at_block_begin(block):
+            copy = _copied(initial)
+        for use in uses:
+            use.owner.operation.operands[use.operand_number] = copy
 
 
 def _copy_into(block: ir.Block) -> None:

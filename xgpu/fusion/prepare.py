@@ -17,6 +17,7 @@ from xgpu.fusion.single_windows import update_single_windows
 from xgpu.fusion.sliced_parts import slice_parts
 from xgpu.fusion.split_reductions import split_reductions
 from xgpu.fusion.split_scans import rewrite_scans
+from xgpu.fusion.unused import remove_unused
 from xgpu.fusion.whole_slices import simplify_whole_slices
 from xgpu.fusion.wide_windows import split_wide_windows
 from xgpu.options import Options
@@ -39,6 +40,7 @@ REWRITES: tuple[Rewrite, ...] = (
     rewrite_reductions,
     order_reductions,
     split_reductions,
+    remove_unused,
     mark_recurrences,
 )
 """Every rewrite, in order."""

@@ -178,7 +178,8 @@ class _Parser:
 
     def _check_expr(self, expr: AffineExpr, column: int) -> None:
         for value in (expr.constant, *[c for _, c in expr.terms]):
-            self._check_magnitude(value, column)
+            # Either sign of it must fit: what is subtracted is negated.
+            self._check_magnitude(abs(value) + 1, column)
 
     def _sum(self) -> tuple[AffineExpr, int]:
         column = self._token.column

@@ -10,11 +10,12 @@ child scope, so transposing a value twice in the same way does not split the fus
 
 import math
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from xgpu import ir
 from xgpu.indexing.access import Access, AccessKind, Shape, shape_of
+from xgpu.indexing.affine import constant
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 
@@ -24,10 +25,12 @@ MAX_REGION_DEPTH = 8
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Indices and region at which operations are emitted; ``reader`` and ``access`` opened it (None at a root).
+    """Indices and region at which operations are emitted.
 
-    ``region`` is the scope that opened the region, None for that of the function itself. ``map`` leads from the root's
-    indices to these, if the partition composes maps and none of them needs a runtime index.
+    ``reader`` and ``access`` opened it from its parent; both are -1 at a root, and where all ``rank`` indices are 0, at
+    the only element of arrays. ``region`` is the scope that opened the region, None for that of the function itself.
+    ``map`` leads from the root's indices to these, if the partition composes maps and none of them needs a runtime
+    index.
     """
 
     subgraph: int
@@ -37,6 +40,7 @@ class Scope:
     depth: int = 0
     region: "Scope | None" = None
     map: IndexingMap | None = None
+    rank: int = 0
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,10 @@ class Reads:
         own = tuple(is_own and same and not access.runtime for access, (_, same) in zip(found, facts, strict=True))
         single = tuple(math.prod(shape_of(op.operands[access.operand])) == 1 for access in found)
         return cls(number, op, kind, found, own, tuple(map_ for map_, _ in facts), deferred, single)
+
+    def is_only(self, position: int) -> bool:
+        """Whether an access reads an only element: at the same place wherever its region reads it, and always there."""
+        return self.single[position] and not self.deferred[position]
 
 
 class Placement:
@@ -112,10 +120,11 @@ class Placement:
         if reads.own[position]:
             return scope
         key = _scope_key(reads, position, scope)
-        if scope.map is None and (known := self._children.get(key)) is not None:
+        is_only = reads.is_only(position)
+        if (scope.map is None or is_only) and (known := self._children.get(key)) is not None:
             return known
-        child = _child(reads, position, scope)
-        if child.map is not None:
+        child = _only(_home(scope), len(reads.maps[position].results)) if is_only else _child(reads, position, scope)
+        if child.map is not None and not is_only:
             key = (_home(child), child.map)
         child = self._children.setdefault(key, child)
         if reads.deferred[position] and reads.single[position]:
@@ -152,6 +161,14 @@ def _home(scope: Scope) -> Scope:
     return scope
 
 
+def _only(home: Scope, rank: int) -> Scope:
+    """Return the scope of only elements: a child of the one that its region begins with, as no other has to be open."""
+    map_ = None
+    if home.map is not None:
+        map_ = replace(home.map, results=(constant(0),) * rank).simplify()
+    return Scope(home.subgraph, home, depth=home.depth, region=home.region, map=map_, rank=rank)
+
+
 def _child(reads: Reads, position: int, parent: Scope) -> Scope:
     if reads.deferred[position]:
         return Scope(parent.subgraph, parent, reads.number, position, parent.depth + 1, parent)
@@ -167,7 +184,7 @@ def _scope_key(reads: Reads, position: int, scope: Scope) -> tuple[object, ...]:
         return (scope, reads.number, id(reads.maps[position]))
     if reads.deferred[position]:
         return (scope, reads.number, position)
-    if reads.single[position]:
+    if reads.is_only(position):
         return (_home(scope), len(reads.maps[position].results))
     if reads.accesses[position].runtime:
         return (scope, reads.number, position)

@@ -105,6 +105,8 @@ NESTED = "(" * 5000 + "d0" + ")" * 5000
         ("(d0) -> (d0" + " mod 7" * (MAX_NESTING + 1) + ")" + RANGE, f"nested more than {MAX_NESTING} deep"),
         ("(d0) -> (d0 * 99999999999999999999)" + RANGE, "the number has more than 19 digits"),
         ("(d0) -> (d0 * 9999999999999999999)" + RANGE, "the number does not fit 64 bits"),
+        ("(d0) -> (d0 * -9223372036854775808)" + RANGE, "the number does not fit 64 bits"),
+        ("(d0) -> (d0 * 9223372036854775808)" + RANGE, "the number does not fit 64 bits"),
         ("(d0) -> (d0" + " * 9223372036854775807" * 900 + ")" + RANGE, "the number does not fit 64 bits"),
         ("(d0) -> (9223372036854775807 + 9223372036854775807)" + RANGE, "the number does not fit 64 bits"),
         ("(d0) -> (d0), d0 in [0, 99999999999999999999]", "the number has more than 19 digits"),

@@ -141,3 +141,16 @@ func.func @no_vectors(%p: !llvm.ptr<1>, %x: vector<2xf64>, %q: !llvm.ptr<3>, %y:
   %1 = "llvm.atomicrmw"(%q, %y) <{alignment = 16 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<3>, vector<4xf32>) -> vector<4xf32>
   return
 }
+
+// -----
+
+// A pointer of address space 0 says at run time where it leads, and instructions then name no space.
+
+// CHECK-LABEL: func.func @generic
+// SM90:          llvm.inline_asm has_side_effects "red.relaxed.gpu.add.noftz.f16x2 [$0], $1;"
+// SM80:          llvm.inline_asm has_side_effects "red.relaxed.gpu.add.noftz.f16x2 [$0], $1;"
+// HOST:          llvm.cmpxchg
+func.func @generic(%p: !llvm.ptr, %x: f16) {
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr, f16) -> f16
+  return
+}

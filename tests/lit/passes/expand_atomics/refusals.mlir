@@ -21,3 +21,11 @@ func.func @used(%p: !llvm.ptr<1>, %x: f16) -> f16 {
   %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<1>, f16) -> f16
   return %0 : f16
 }
+
+// -----
+
+func.func @constant(%p: !llvm.ptr<4>, %x: f16) {
+  // expected-error @below {{'llvm.atomicrmw': expected a pointer of address space 0, 1 or 3, got one of 4}}
+  %0 = "llvm.atomicrmw"(%p, %x) <{alignment = 2 : i64, bin_op = 11 : i64, ordering = 2 : i64, syncscope = "device"}> : (!llvm.ptr<4>, f16) -> f16
+  return
+}
