@@ -184,7 +184,7 @@ class _FunctionBody:
             scope = scope.parent
         for each in reversed(closed):
             if each.reader < 0:
-                self.indices[each] = [constant(ir.IndexType.get(), 0)] * each.rank
+                self.indices[each] = [constant(ir.IndexType.get(), 0) for _ in range(each.rank)]
                 continue
             node = self.partition.nodes[each.reader]
             self.indices[each] = apply_map(node.reads.accesses[each.access].map, self._variables(node, each.access))
