@@ -5,6 +5,8 @@ XLA would fill that array again in each. What a loop is given as a part of its s
 constant too.
 """
 
+from collections.abc import Sequence
+
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.fusion.regions import CONTROL_FLOW, maker, planned_blocks
@@ -32,13 +34,14 @@ def _replace_unchanged_state(loop: ir.Operation) -> None:
     for number, result in enumerate(terminator.operation.operands):
         argument, initial = body.arguments[number], loop.operands[number]
         if result == argument and _is_constant(initial):
-            _replace_uses(argument, body, initial, terminator.operation)
-            _replace_uses(condition.arguments[number], condition, initial, None)
+            handed_on = (terminator.operation, number)
+            uses = [use for use in argument.uses if (use.owner.operation, use.operand_number) != handed_on]
+            _replace_uses(uses, body, initial)
+            _replace_uses(list(condition.arguments[number].uses), condition, initial)
 
 
-def _replace_uses(argument: ir.Value, block: ir.Block, initial: ir.Value, terminator: ir.Operation | None) -> None:
-    """Have the operations that use an argument of a block, but for ``terminator``, use a copy of ``initial``."""
-    uses = [use for use in argument.uses if use.owner.operation != terminator]
+def _replace_uses(uses: Sequence[ir.OpOperand], block: ir.Block, initial: ir.Value) -> None:
+    """Have these operands of operations in ``block`` be a copy of ``initial``."""
     if uses:
         with ir.InsertionPoint.at_block_begin(block):
             copy = _copied(initial)

@@ -26,6 +26,7 @@ Rewrite = Callable[[ir.func.FuncOp, Device, Options], None]
 """Rewrites a function for a device and options."""
 
 REWRITES: tuple[Rewrite, ...] = (
+    remove_unused,
     make_constants_inside,
     simplify_whole_slices,
     forward_barriers,

@@ -1,4 +1,4 @@
-"""Operations whose results nothing uses, which rewrites leave behind."""
+"""Operations whose results nothing uses: values of a function whose gradient alone is asked for, what rewrites leave."""
 
 from xgpu import ir
 from xgpu.device import Device
@@ -8,7 +8,8 @@ from xgpu.options import Options
 def remove_unused(main: ir.func.FuncOp, target: Device, options: Options) -> None:
     """Erase operations without effects that nothing uses, in blocks of control flow too.
 
-    The planner takes only what results need, but a loop that becomes one kernel is looked at, and copied, as a whole.
+    A product that nothing uses would have what it reads stored, and its layout would count with those of others. A loop
+    that becomes one kernel is looked at, and copied, as a whole.
     """
     passes = ir.PassManager.parse("func.func(trivial-dce)", main.operation.context)
     passes.enable_verifier(False)
