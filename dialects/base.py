@@ -1,8 +1,9 @@
 """How an operation of a Python-side dialect is declared.
 
 An operation is a class: its docstring is its documentation, ``OPERANDS``, ``RESULTS``, ``ATTRIBUTES`` and
-``REGIONS`` are its shape, and ``check`` holds only what relates several of them. Builders, accessors, the verifier
-and the reference documentation are made from the declaration; nothing else describes the operation.
+``REGIONS`` are its shape, ``TRAITS`` what passes ask of it, and ``check`` holds only what relates several of them.
+Builders, accessors, the verifier and the reference documentation are made from the declaration; nothing else describes
+the operation.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from xgpu import ir
+from xgpu.dialects.traits import Traits, note_traits
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class DeclaredOp(ir.OpView):
     ATTRIBUTES: ClassVar[tuple[Attribute, ...]] = ()
     REGIONS: ClassVar[int] = 0
     TERMINATOR: ClassVar[bool] = False
+    TRAITS: ClassVar[Traits] = Traits()
     OPERATION_NAME: ClassVar[str]
     _ODS_REGIONS = (0, True)
 
@@ -186,7 +189,8 @@ def _attribute_accessor(attribute: Attribute) -> property:
 
 
 def declare[OpT: DeclaredOp](cls: type[OpT]) -> type[OpT]:
-    """Give a `DeclaredOp` subclass the accessors of its operands, results and attributes."""
+    """Give a `DeclaredOp` subclass the accessors of its operands, results and attributes, and note its traits."""
+    note_traits(cls.OPERATION_NAME, cls.TRAITS)
     for what, groups in (("operand", cls.OPERANDS), ("result", cls.RESULTS)):
         for index, group in enumerate(groups):
             setattr(cls, group.name, _group_accessor(what, groups, index))
@@ -209,6 +213,8 @@ def documentation(cls: type[DeclaredOp]) -> str:
         lines.append("Attributes:")
         lines += [f"- `{a.name}`: {a.kind.description}. {a.doc}" for a in cls.ATTRIBUTES]
         lines.append("")
+    if traits := str(cls.TRAITS):
+        lines += [f"Traits: {traits}.", ""]
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from xgpu import ir
 from xgpu.dialects.base import FLOAT, DeclaredOp, TypeConstraint, Values, declare
 from xgpu.dialects.namespace import XgpuDialect
+from xgpu.dialects.traits import Traits
 
 _FLOAT_OR_ARRAY = TypeConstraint(
     "a floating-point type, or a tensor of one",
@@ -17,6 +18,7 @@ class FunctionOp(DeclaredOp):
 
     OPERANDS = (Values("argument", FLOAT, "A number."),)
     RESULTS = (Values("value", FLOAT, "The function's value."),)
+    TRAITS = Traits(pure=True)
 
     @classmethod
     def build(cls, argument: ir.Value, loc: ir.Location | None = None) -> ir.Value:

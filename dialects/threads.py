@@ -8,6 +8,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import INTEGER, SYMBOL
 from xgpu.dialects.base import BOOL, INDEX, SCALAR, TENSOR, VECTOR, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect, terminator_problems
+from xgpu.dialects.traits import Traits, traits_of
 
 WARP_SIZE = 32
 """Threads of a warp: those of a block whose x numbers agree but for the lowest five bits."""
@@ -32,6 +33,7 @@ class AllocateSharedOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.allocate_shared"
+    TRAITS = Traits(allocates=True)
     RESULTS = (Values("tile", TENSOR, "The tile."),)
     tile: ir.Value
 
@@ -64,6 +66,7 @@ class SyncThreadsOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.sync_threads"
+    TRAITS = Traits(collective=True)
     OPERANDS = (Values("tiles", TENSOR, "The tiles as this thread left them.", variadic=True),)
     RESULTS = (Values("synchronized", TENSOR, "The tiles as all threads left them.", variadic=True),)
     tiles: list[ir.Value]
@@ -93,6 +96,7 @@ class ShuffleReduceOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.shuffle_reduce"
+    TRAITS = Traits(collective=True, passes_on=True)
     OPERANDS = (Values("values", SCALAR, "This lane's values.", variadic=True),)
     RESULTS = (Values("combined", SCALAR, "The combination with the other lane's values.", variadic=True),)
     ATTRIBUTES = (
@@ -145,6 +149,7 @@ class ShuffleOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.shuffle"
+    TRAITS = Traits(collective=True, passes_on=True)
     OPERANDS = (
         Values("lane", INDEX, "The number of the lane whose values this lane gets."),
         Values("values", SCALAR, "This lane's values.", variadic=True),
@@ -179,6 +184,7 @@ class PredicatedExtractOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.predicated_extract"
+    TRAITS = Traits(reads=2, at_element=True)
     OPERANDS = (
         Values("condition", BOOL, "Whether to read."),
         Values("fallback", SCALAR, "The result if the condition does not hold."),
@@ -223,6 +229,7 @@ class PredicatedInsertOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.predicated_insert"
+    TRAITS = Traits(updates=2, at_element=True)
     OPERANDS = (
         Values("condition", BOOL, "Whether to write."),
         Values("scalar", SCALAR, "The element's new value."),
@@ -273,6 +280,7 @@ class AtomicRmwOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.atomic_rmw"
+    TRAITS = Traits(updates=0, at_element=True)
     OPERANDS = (Values("tensor", TENSOR, "What to update."), _INDICES)
     RESULTS = (Values("updated", TENSOR, "The tensor afterwards."),)
     REGIONS = 1
@@ -311,7 +319,7 @@ class AtomicRmwOp(DeclaredOp):
             yield f"expected body arguments ({element}), got ({', '.join(got)})"
             return
         yield from terminator_problems(blocks[0], [element])
-        with_effects = sorted({op.name for op in _nested(self.operation)} & _WITH_EFFECTS)
+        with_effects = sorted({op.name for op in _nested(self.operation) if traits_of(op.name).has_effects})
         if with_effects:
             yield f"expected a body without side effects, got '{with_effects[0]}'"
 
@@ -329,6 +337,7 @@ class AtomicAddOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.atomic_add"
+    TRAITS = Traits(updates=1)
     OPERANDS = (
         Values("values", VECTOR, "What to add."),
         Values("tensor", TENSOR, "What to update, of one dimension."),
@@ -363,9 +372,6 @@ THREAD_OPS: tuple[type[DeclaredOp], ...] = (
     AtomicAddOp,
 )
 """The operations of this file."""
-
-_WITH_EFFECTS = frozenset(("tensor.insert", *(op.OPERATION_NAME for op in THREAD_OPS if op != PredicatedExtractOp)))
-"""What a body that may be evaluated any number of times cannot hold."""
 
 
 def _nested(op: ir.Operation) -> list[ir.Operation]:

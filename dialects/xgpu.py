@@ -10,6 +10,7 @@ from xgpu.dialects.namespace import YIELD, XgpuDialect, terminator_problems
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
 from xgpu.dialects.scan import ScanOp
 from xgpu.dialects.threads import THREAD_OPS
+from xgpu.dialects.traits import Traits
 from xgpu.indexing.indexing_map import IndexingMap
 
 
@@ -41,6 +42,7 @@ class ApplyIndexingOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.apply_indexing"
+    TRAITS = Traits(pure=True)
     OPERANDS = _MAP_VARIABLES
     RESULTS = (Values("indices", INDEX, "The map's results.", variadic=True),)
     ATTRIBUTES = (Attribute("map", MAP, "The map to evaluate."),)
@@ -72,6 +74,7 @@ class InDomainOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.in_domain"
+    TRAITS = Traits(pure=True)
     OPERANDS = _MAP_VARIABLES
     RESULTS = (Values("inside", BOOL, "Whether all constraints hold."),)
     ATTRIBUTES = (Attribute("map", MAP, "The map whose constraints are tested; its results are not used."),)
@@ -105,6 +108,7 @@ class LoopOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.loop"
+    TRAITS = Traits(loop=True, passes_on=True)
     OPERANDS = (_MAP_VARIABLES[0], Values("inits", ANY, "Initial values of what the loop carries.", variadic=True))
     RESULTS = (Values("finals", ANY, "Final values of what the loop carries.", variadic=True),)
     ATTRIBUTES = (Attribute("map", MAP, "Dimensions are operands, range variables are the loops."),)
@@ -179,6 +183,7 @@ class YieldOp(DeclaredOp):
     """
 
     OPERATION_NAME = YIELD
+    TRAITS = Traits(passes_on=True)
     OPERANDS = (Values("values", ANY, "The region's results.", variadic=True),)
     TERMINATOR = True
 
@@ -207,6 +212,7 @@ class PureCallOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.pure_call"
+    TRAITS = Traits(pure=True, call=True, passes_on=True)
     OPERANDS = (Values("arguments", ANY, "The function's arguments.", variadic=True),)
     RESULTS = (Values("values", ANY, "The function's results.", variadic=True),)
     ATTRIBUTES = (Attribute("callee", SYMBOL, "The function to call."),)

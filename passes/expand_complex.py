@@ -8,18 +8,10 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import ELEMENT_TYPE
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, PredicatedExtractOp, PredicatedInsertOp
+from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.refusals import refuse, refuse_type
-
-_STRUCTURAL = frozenset(
-    (
-        *("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition"),
-        *("func.call", "func.return", "xgpu.loop", "xgpu.yield", "xgpu.pure_call", "xgpu.shuffle_reduce"),
-        "xgpu.shuffle",
-    )
-)
-"""Operations that hand values on, whatever their types."""
 
 _Parts = tuple[ir.Value, ir.Value]
 
@@ -116,7 +108,7 @@ class _Expander:
                 self._unpack_old(op)
             elif any(map(_is_complex, op.results)) or any(map(_is_complex, op.operands)):
                 self._expand(op)
-            elif op.name in _STRUCTURAL:
+            elif traits_of(op.name).passes_on:
                 self._expand_arguments(op)
         for op in reversed(self._replaced):
             op.erase()
@@ -148,7 +140,7 @@ class _Expander:
             with ir.InsertionPoint(op), op.location:
                 op.operands[0] = self._pack(op.operands[0])
             return
-        if op.name in _STRUCTURAL:
+        if traits_of(op.name).passes_on:
             self._expand_structural(op)
             return
         rewrite = _REWRITES.get(op.name)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import map_attribute
-from xgpu.dialects.threads import AtomicRmwOp, PredicatedExtractOp, PredicatedInsertOp
+from xgpu.dialects.traits import traits_of
 from xgpu.errors import Unsupported
 from xgpu.frontend.source_location import source_of
 from xgpu.indexing.affine import dim, linearize
@@ -14,15 +14,6 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.index_ops import create_apply, create_index
-
-_ELEMENT_ACCESSES = {
-    "tensor.extract": 1,
-    "tensor.insert": 2,
-    PredicatedExtractOp.OPERATION_NAME: 3,
-    PredicatedInsertOp.OPERATION_NAME: 3,
-    AtomicRmwOp.OPERATION_NAME: 1,
-}
-"""Operations that take one index per dimension, and where their indices start."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +92,9 @@ class _Flattener:
         """Replace an access with one index per dimension of ``shape`` by one with the row-major index."""
         with ir.InsertionPoint(op), op.location:
             operands = list(op.operands)
-            start = _ELEMENT_ACCESSES[op.name]
+            tensor = traits_of(op.name).tensor
+            assert tensor is not None
+            start = tensor + 1
             position = create_apply(self._row_major(shape), operands[start:]) if shape else create_index(0)
             replacement = ir.Operation.create(
                 op.name,
@@ -124,10 +117,10 @@ class _Flattener:
 
 def _accessed_shape(op: ir.Operation) -> tuple[int, ...] | None:
     """The shape of the tensor of which ``op`` accesses one element, unless it has rank 1 or ``op`` is no access."""
-    start = _ELEMENT_ACCESSES.get(op.name)
-    if start is None:
+    traits = traits_of(op.name)
+    if traits.tensor is None or not traits.at_element:
         return None
-    shape = tuple(ir.ShapedType(op.operands[start - 1].type).shape)
+    shape = tuple(ir.ShapedType(op.operands[traits.tensor].type).shape)
     return None if len(shape) == 1 else shape
 
 

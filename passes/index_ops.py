@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.affine import AffineExpr, Dim, FloorDiv, Mod, Symbol
 from xgpu.indexing.interval import Interval
-
-_LOOPS = frozenset(("scf.for", "scf.while", "xgpu.loop"))
 
 
 def create_apply(map_: ir.Attribute, operands: Sequence[ir.Value]) -> ir.Value:
@@ -140,7 +139,7 @@ class Scopes:
         for block in reversed(entered):
             parent = block.owner.operation
             self._depths[block] = len(self._stack)
-            self._stack.append(Scope(block, parent, parent.name in _LOOPS))
+            self._stack.append(Scope(block, parent, traits_of(parent.name).loop))
 
     def depth_of(self, value: ir.Value) -> int:
         """Return how deep the block that defines ``value`` is nested; ``value`` is usable where the walk is."""

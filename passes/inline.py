@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp, PureCallOp
+from xgpu.dialects.traits import traits_of
+from xgpu.dialects.xgpu import OPS, PureCallOp
 from xgpu.errors import InvalidInput
 from xgpu.frontend.source_location import source_of
 from xgpu.passes.base import Pass, function_name, functions
 from xgpu.passes.regions import body_of, move_body, replace_op
 
-_PURE = frozenset(op.OPERATION_NAME for op in (ApplyIndexingOp, InDomainOp, PureCallOp))
 _CALL = PureCallOp.OPERATION_NAME
 
 
@@ -216,7 +216,7 @@ def _scan(function: _Function) -> None:
         op = view.operation
         function.size += 1
         name = op.name
-        if name in _PURE:
+        if traits_of(name).pure:
             pure.append((op, scope.depth))
             _merge(op, name, known, scope)
         elif name.startswith(("xgpu.", "func.")):
@@ -241,7 +241,7 @@ def _record_calls(function: _Function, pure: list[tuple[ir.Operation, int]]) -> 
 
 def _merge(op: ir.Operation, name: str, known: dict[tuple[object, ...], ir.Operation], scope: _Scope) -> None:
     """Replace the results of ``op`` by those of an equal operation of ``known``, or add it there."""
-    key = (name, op.attributes["callee" if name == _CALL else "map"], *op.operands)
+    key = (name, *(op.attributes[each.name] for each in OPS[name].ATTRIBUTES), *op.operands)
     equal = known.setdefault(key, op)
     if equal is op:
         scope.keys.append(key)

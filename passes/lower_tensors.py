@@ -9,6 +9,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import ALIASES, ELEMENT_TYPE, INDEX_BITS, INPUTS, KERNEL, int_array_of, int_of
 from xgpu.dialects.threads import AllocateSharedOp, AtomicAddOp, AtomicRmwOp
+from xgpu.dialects.traits import traits_of
 from xgpu.passes import arith_builder as b
 from xgpu.passes.atomic_updates import FLOAT_ADD, Place, Update, find_update, write_update
 from xgpu.passes.base import Pass, functions
@@ -34,7 +35,7 @@ from xgpu.passes.memory_layout import (
 )
 from xgpu.passes.packed_accesses import place_in_byte, read_packed, write_packed
 from xgpu.passes.shared_tiles import SharedTiles
-from xgpu.passes.tensor_buffers import WRITES, Access, Buffer, TensorBuffers, fail, is_tensor
+from xgpu.passes.tensor_buffers import Access, Buffer, TensorBuffers, fail, is_tensor
 
 MAX_ACCESS_BYTES = 16
 POINTER_ALIGNMENT = 16
@@ -213,7 +214,7 @@ class _FunctionLowering:
         for op, buffer in ((access.op, access.buffer) for access in tensors.accesses):
             update = find_update(op) if op.name == AtomicRmwOp.OPERATION_NAME else None
             updates.append(update)
-            if op.name in WRITES:
+            if traits_of(op.name).updates is not None:
                 plain = FLOAT_ADD if op.name == AtomicAddOp.OPERATION_NAME else op.name
                 kinds.setdefault(buffer, set()).add(update.kind if update else plain)
         self._of_one_kind = {buffer for buffer, names in kinds.items() if len(names) == 1}
@@ -238,9 +239,11 @@ class _FunctionLowering:
             case "vector.transfer_read":
                 _check_transfer(op)
                 self._read(op, buffer, op.operands[0], op.operands[1])
-            case _:
+            case "vector.transfer_write":
                 _check_transfer(op)
                 self._write(op, buffer, op.operands[0], op.operands[1], op.operands[2])
+            case _:
+                fail(op, "expected only scalar and vector accesses to tensors here")
 
     def _place_constant(self, op: ir.Operation, buffer: Buffer) -> None:
         if buffer.type.rank != 1:

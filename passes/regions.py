@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
-from xgpu.dialects.threads import ShuffleOp, ShuffleReduceOp, SyncThreadsOp
-
-_COLLECTIVE = frozenset(op.OPERATION_NAME for op in (SyncThreadsOp, ShuffleReduceOp, ShuffleOp))
+from xgpu.dialects.traits import traits_of
 
 
 def waits_for_threads(op: ir.Operation) -> bool:
@@ -21,7 +19,7 @@ def waits_for_threads(op: ir.Operation) -> bool:
 
     def visit(nested: ir.Operation) -> ir.WalkResult:
         nonlocal found
-        found = nested.name in _COLLECTIVE
+        found = traits_of(nested.name).collective
         return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
 
     op.walk(visit)

@@ -10,23 +10,12 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 from xgpu import ir
-from xgpu.dialects.threads import AllocateSharedOp, AtomicAddOp, AtomicRmwOp, SyncThreadsOp
-from xgpu.dialects.xgpu import FUNCTIONS, YieldOp
+from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
+from xgpu.dialects.traits import traits_of
 from xgpu.passes.refusals import refuse
 
-READS = {"tensor.extract": 0, "vector.transfer_read": 0}
-"""Operations that read a tensor, with the operand that it is."""
-WRITES = {
-    "tensor.insert": 1,
-    "vector.transfer_write": 1,
-    AtomicRmwOp.OPERATION_NAME: 0,
-    AtomicAddOp.OPERATION_NAME: 1,
-}
-"""Operations that update a tensor, with the operand that it is."""
-CALLS = frozenset(("xgpu.pure_call", "func.call"))
 _TERMINATORS = frozenset(("scf.yield", "scf.condition", "func.return"))
 _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
-_WITHOUT_TENSORS = FUNCTIONS | {YieldOp.OPERATION_NAME}
 
 
 @dataclass(eq=False)
@@ -84,6 +73,10 @@ class _Event:
 def is_tensor(value: ir.Value) -> bool:
     """Tell whether ``value`` is a ranked tensor."""
     return isinstance(value.type, ir.RankedTensorType)
+
+
+def _has_tensors(op: ir.Operation) -> bool:
+    return any(is_tensor(value) for value in (*op.operands, *op.results))
 
 
 def _is_allocation(op: ir.OpView) -> bool:
@@ -149,11 +142,11 @@ class TensorBuffers:
         return self._versions[value].buffer
 
     def _visit(self, op: ir.Operation) -> None:
-        name = op.name
-        if name in READS:
-            self.accesses.append(Access(op, self._current(op, op.operands[READS[name]]).buffer))
-        elif name in WRITES:
-            self._write(op, op.operands[WRITES[name]])
+        name, traits = op.name, traits_of(op.name)
+        if traits.reads is not None:
+            self.accesses.append(Access(op, self._current(op, op.operands[traits.reads]).buffer))
+        elif traits.updates is not None:
+            self._write(op, op.operands[traits.updates])
         elif name == "arith.constant":
             if is_tensor(op.results[0]):
                 buffer = Buffer(op.results[0], "a constant", writable=False)
@@ -163,14 +156,14 @@ class TensorBuffers:
             self._allocate(op)
         elif name == SyncThreadsOp.OPERATION_NAME:
             self._synchronize(op)
-        elif name in CALLS:
+        elif traits.call:
             self._call(op)
         elif name in _TERMINATORS:
             self._terminate(op)
         elif name in _REGION_OPS:
             versions = [buffer.version for buffer in self._writable]
             self._frames.append(_Frame(versions, versions))
-        elif (name.startswith(("tensor.", "xgpu.")) and name not in _WITHOUT_TENSORS) or len(op.regions):
+        elif len(op.regions) or (name.startswith(("tensor.", "xgpu.")) and _has_tensors(op)):
             fail(op, "expected only scalar and vector accesses to tensors, scf.for, scf.if and scf.while here")
 
     def _current(self, op: ir.Operation, value: ir.Value) -> _Version:

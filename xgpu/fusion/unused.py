@@ -1,4 +1,4 @@
-"""Operations whose results nothing uses: values of a function whose gradient alone is asked for, what rewrites leave."""
+"""Operations whose results nothing uses: what rewrites leave, and what only values need whose gradients are returned."""
 
 from xgpu import ir
 from xgpu.device import Device
