@@ -25,6 +25,7 @@ from xgpu.api import Compiled, default_device
 from xgpu.errors import XgpuError
 from xgpu.frontend.inline_calls import inline_calls
 from xgpu.frontend.signature import make_source
+from xgpu.indexing.operations import OPERATIONS
 from xgpu.options import Options
 from xgpu.runtime.jax_backend import call_program
 
@@ -33,19 +34,13 @@ _SPREAD = (
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true},sdy-reshard-to-collectives)",
 )
 _LOCALIZE = ("sdy-close-shardings", "sdy-export-pipeline", "sdy-convert-global-to-local")
-_SPREADABLE = frozenset(
-    f"stablehlo.{name}"
-    for name in (
-        "abs add and atan2 broadcast_in_dim cbrt ceil clamp compare complex constant convert cosine divide dot_general "
-        "exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply "
-        "negate not or popcnt power real reduce remainder return round_nearest_afz round_nearest_even rsqrt select "
-        "shift_left shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh transpose while xor"
-    ).split()
-)
+_SPREADABLE = {name for name, operation in OPERATIONS.items() if operation.spreads} | {
+    "stablehlo.return",
+    "stablehlo.while",
+}
 """Operations that the last pass is right for, whichever dimensions of their arrays are spread.
 
-It moves other elements than it should for some of the others (``reverse``), and ends the process for some
-(``reduce_window``): checked against XLA, Shardy of jaxlib 0.12.0.1. All others must find whole arrays on every device.
+All others must find whole arrays on every device.
 """
 _OLDEST_VERSION = (0, 12)
 """Of jaxlib: Shardy of earlier ones leaves collectives out, and ends the process at some programs."""

@@ -14,6 +14,7 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.left import CONTRACTIONS
 from xgpu.fusion.regions import maker
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.operations import OPERATIONS
 
 LAUNCH_SECONDS = 2.5e-6
 """What one more kernel takes where others run before and after it: an estimate for an H200, start to end."""
@@ -23,16 +24,6 @@ BYTES_PER_INSTRUCTION = 0.07
 An H200 moves 4.2 TB/s and issues 28.7 tera-instructions a second: 0.15 bytes for each. Half of them are taken to hide
 behind traffic.
 """
-_LONG = {
-    **dict.fromkeys(("concatenate", "pad", "dynamic_update_slice"), 8),
-    **dict.fromkeys(("divide", "rsqrt", "sqrt", "gather", "cbrt", "remainder"), 10),
-    **dict.fromkeys(("exponential", "log", "logistic", "tanh", "exponential_minus_one", "log_plus_one"), 20),
-    **dict.fromkeys(("sine", "cosine", "atan2", "tan"), 40),
-    **dict.fromkeys(("power", "rng_bit_generator"), 100),
-}
-"""Instructions for an element of the operations of StableHLO that take more than a few: estimates for f32."""
-_OTHER_FUNCTION = 60
-"""Instructions of functions that are not StableHLO's own, such as the error function."""
 MOST_VISITED = 256
 """Operations after which the cost of a value is known to be high enough."""
 LATENCY_SECONDS = 1.5e-9
@@ -67,11 +58,11 @@ def bytes_per_instruction(width: int, target: Device) -> float:
 
 def instructions(op: ir.Operation) -> int:
     """Return how many instructions an element of the result of ``op`` takes, about."""
-    dialect, _, name = op.name.partition(".")
     if op.name in CONTRACTIONS:
         # The product of the operands' sizes has the dimensions that are summed over twice.
         return max(1, math.isqrt(math.prod(map(elements, op.operands)) // max(1, elements(op.results[0]))))
-    return _LONG.get(name, 1) if dialect == "stablehlo" else _OTHER_FUNCTION
+    operation = OPERATIONS.get(op.name)
+    return 1 if operation is None else operation.instructions
 
 
 def elements(value: ir.Value) -> int:

@@ -15,7 +15,7 @@ from xgpu.fusion.cost_model import LOAD, MOST_VISITED, instructions, is_immediat
 from xgpu.fusion.groups import LOOP, Group
 from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import Shape, integers, shape_of
-from xgpu.indexing.hlo_maps import handled_ops
+from xgpu.indexing.operations import OPERATIONS
 from xgpu.partition.placement import Placement, Reads, Scope
 
 _RUN = 8
@@ -100,7 +100,7 @@ class Evaluations:
                     counts[child] = self._repeats[op][position].times(times)
                 if is_immediate(operand):
                     continue
-                if is_stored(operand) or maker(operand).name not in handled_ops():
+                if is_stored(operand) or maker(operand).name not in OPERATIONS:
                     # What has no indexing maps is a hero, stored by a kernel whichever other values are.
                     total += LOAD * counts[child] * ((operand, child) not in read)
                     read.add((operand, child))
@@ -129,7 +129,7 @@ class Evaluations:
 
 def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
     """Whether a kernel computes all that ``op`` reads once, whatever its threads do with it: so heroes have it."""
-    return op.name not in handled_ops() or (group.kind.name != LOOP and op in group.heroes)
+    return op.name not in OPERATIONS or (group.kind.name != LOOP and op in group.heroes)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.in_place import in_place_kind
 from xgpu.fusion.regions import CONTROL_FLOW, nested
 from xgpu.indexing.access import integers, shape_of
-from xgpu.indexing.hlo_maps import accesses, explanation, handled_ops
+from xgpu.indexing.hlo_maps import accesses, explanation
+from xgpu.indexing.operations import OPERATIONS, without_code
 
-VIEWS = frozenset(f"stablehlo.{name}" for name in ("constant", "iota", "reshape", "transpose", "broadcast_in_dim"))
+VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
 """Operations that XLA folds into what reads them, such as a matrix multiplication."""
 
 _CONVOLUTION = "stablehlo.convolution"
@@ -59,9 +60,11 @@ def reason_to_leave(op: ir.Operation) -> str | None:
         return "a barrier: what is computed again after it must not be taken from before it"
     if op.name in CONTRACTIONS and not _is_small(op):
         return "matrix multiplication, for which XLA has libraries"
-    if in_place_kind(op) is not None or hero_kind(op) is not None:
-        return None
-    return None if op.name in handled_ops() else f"operation not supported{explanation(op)}"
+    is_known = op.name in OPERATIONS
+    if not is_known and in_place_kind(op) is None and hero_kind(op) is None:
+        return f"operation not supported{explanation(op)}"
+    is_computed = len(op.regions) or (is_known and OPERATIONS[op.name].kind == "elementwise")
+    return without_code(op) if is_computed else None
 
 
 def is_address_for(op: ir.Operation, reader: str) -> bool:

@@ -15,7 +15,7 @@ from xgpu.fusion.loop_products import with_sums
 from xgpu.fusion.recurrence_steps import Step, arrays_read
 from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import planned_blocks
-from xgpu.indexing.hlo_maps import handled_ops
+from xgpu.indexing.operations import OPERATIONS
 from xgpu.options import Options
 
 _MOST_ARRAYS = 128
@@ -56,7 +56,7 @@ def _is_for_one_kernel(recurrence: Recurrence, target: Device) -> bool:
     """Whether elements are computed each for itself, by operations of which nothing is left to XLA, in good time."""
     (body,) = recurrence.loop.regions[1].blocks
     *all_, _ = (view.operation for view in body.operations)
-    if any(op.name != BARRIER and (op.name not in handled_ops() or reason_to_leave(op)) for op in all_):
+    if any(op.name != BARRIER and (op.name not in OPERATIONS or reason_to_leave(op)) for op in all_):
         return False
     read = arrays_read(recurrence)
     if len(read) + len(recurrence.states) + len(recurrence.stacked) > _MOST_ARRAYS:

@@ -21,7 +21,8 @@ from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.left import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
 from xgpu.fusion.regions import is_constant, maker, planned_blocks
 from xgpu.indexing.access import integer, integers, shape_of
-from xgpu.indexing.hlo_maps import access_kind, handled_ops
+from xgpu.indexing.hlo_maps import access_kind
+from xgpu.indexing.operations import OPERATIONS
 from xgpu.options import Options
 
 _TYPES = ("f16", "bf16", "f32")
@@ -128,7 +129,7 @@ class _Epilogue:
             is_narrow
             and is_first
             and self.product.name == PRODUCT
-            and op.name in handled_ops()
+            and op.name in OPERATIONS
             and access_kind(op) == "elementwise"
             and all(self._is_read_as_stored(other, op) for other in others)
         )

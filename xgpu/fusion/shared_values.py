@@ -24,7 +24,8 @@ from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import VIEWS
 from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.hlo_maps import access_kind, handled_ops
+from xgpu.indexing.hlo_maps import access_kind
+from xgpu.indexing.operations import OPERATIONS
 
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
@@ -205,7 +206,7 @@ def _is_short_move(value: ir.Value) -> bool:
     pending, seen = [value], {value}
     while pending and len(seen) <= _MOST_MOVES:
         each = pending.pop()
-        if isinstance(each.owner, ir.Block) or maker(each).name not in handled_ops():
+        if isinstance(each.owner, ir.Block) or maker(each).name not in OPERATIONS:
             continue
         if access_kind(maker(each)) in ("indexing", "piecewise"):
             operands = set(maker(each).operands) - seen

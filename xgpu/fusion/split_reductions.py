@@ -17,7 +17,8 @@ from xgpu.fusion.heroes import is_reduction
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_rewrites import reductions
 from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.indexing.hlo_maps import access_kind, handled_ops
+from xgpu.indexing.hlo_maps import access_kind
+from xgpu.indexing.operations import OPERATIONS
 from xgpu.options import Options
 
 ALONE = 1 << 16
@@ -120,7 +121,7 @@ def _weight(op: ir.Operation) -> float:
     seen, taken = set(pending), 0
     while pending and len(seen) < MOST_VISITED:
         value = pending.pop()
-        if isinstance(value.owner, ir.Block) or value.owner.operation.name not in handled_ops():
+        if isinstance(value.owner, ir.Block) or value.owner.operation.name not in OPERATIONS:
             continue
         made = value.owner.operation
         if access_kind(made) == "elementwise":

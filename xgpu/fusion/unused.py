@@ -1,4 +1,4 @@
-"""Operations whose results nothing uses: what rewrites leave, and what only values need whose gradients are returned."""
+"""Operations whose results nothing uses: leftovers of rewrites, values of functions that are only differentiated."""
 
 from xgpu import ir
 from xgpu.device import Device

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from xgpu import ir
 from xgpu.indexing.affine import AffineExpr, dim
@@ -11,7 +11,6 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
-AccessKind = Literal["elementwise", "indexing", "piecewise", "reduce", "contract", "generator"]
 Shape = tuple[int, ...]
 
 

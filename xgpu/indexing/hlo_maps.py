@@ -6,18 +6,15 @@ elements the operand is read at all. Maps are not simplified, but for reshapes: 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from xgpu import ir
-from xgpu.frontend.chlo import KEPT_FUNCTIONS
 from xgpu.frontend.meshes import is_between_shapes
 from xgpu.frontend.scan_op import SCAN
 from xgpu.frontend.source_location import unsupported
 from xgpu.indexing import window_maps
 from xgpu.indexing.access import (
     Access,
-    AccessKind,
     Rule,
     RuntimeIndex,
     Shape,
@@ -35,8 +32,9 @@ from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, lineari
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.operations import OPERATIONS, AccessKind, implemented
 
-__all__ = ["Access", "AccessKind", "RuntimeIndex", "access_kind", "accesses", "handled_ops"]
+__all__ = ["Access", "AccessKind", "RuntimeIndex", "access_kind", "accesses"]
 
 
 def accesses(op: ir.Operation | ir.OpView) -> tuple[Access, ...]:
@@ -45,7 +43,8 @@ def accesses(op: ir.Operation | ir.OpView) -> tuple[Access, ...]:
     Where constraints make the accesses of a piecewise operation overlap, the first whose constraints hold is the one.
     Raises Unsupported, with the operation, its type and the user's source line, for an operation not in the table.
     """
-    return _entry(op).rule(op.operation)
+    _check(op)
+    return _RULES[op.operation.name](op.operation)
 
 
 def access_kind(op: ir.Operation | ir.OpView) -> AccessKind:
@@ -57,26 +56,13 @@ def access_kind(op: ir.Operation | ir.OpView) -> AccessKind:
     nothing. The maps of what is read along symbols all have the same domain: they differ in their results at most.
     Raises Unsupported for an operation not in the table.
     """
-    return _entry(op).kind
+    _check(op)
+    return OPERATIONS[op.operation.name].kind
 
 
-@cache
-def handled_ops() -> tuple[str, ...]:
-    """Return the names of the operations in the table, sorted."""
-    return tuple(sorted(_TABLE))
-
-
-@dataclass(frozen=True)
-class _Entry:
-    kind: AccessKind
-    rule: Rule
-
-
-def _entry(op: ir.Operation | ir.OpView) -> _Entry:
-    entry = _TABLE.get(op.operation.name)
-    if entry is None:
+def _check(op: ir.Operation | ir.OpView) -> None:
+    if op.operation.name not in OPERATIONS:
         raise unsupported(op, f"operation not supported{explanation(op.operation)}")
-    return entry
 
 
 def explanation(op: ir.Operation) -> str:
@@ -255,37 +241,31 @@ _REASONS: Mapping[str, str] = {
     for name in names.split()
 }
 
-_ELEMENTWISE = """
-    abs add and atan2 cbrt ceil clamp compare complex convert cosine count_leading_zeros divide
-    exponential exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not
-    or popcnt power real reduce_precision remainder round_nearest_afz round_nearest_even rsqrt select shift_left
-    shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan tanh xor
-""".split()
-
-_OTHERS: Mapping[str, _Entry] = {
-    "bitcast_convert": _Entry("elementwise", _bitcast_convert),
-    "broadcast_in_dim": _Entry("indexing", _broadcast_in_dim),
-    "concatenate": _Entry("piecewise", _concatenate),
-    "constant": _Entry("generator", _nothing),
-    "convolution": _Entry("contract", window_maps.convolution),
-    "dot_general": _Entry("contract", window_maps.dot_general),
-    "dynamic_slice": _Entry("indexing", _dynamic_slice),
-    "dynamic_update_slice": _Entry("piecewise", _dynamic_update_slice),
-    "gather": _Entry("indexing", _gather),
-    "iota": _Entry("generator", _nothing),
-    "map": _Entry("elementwise", _elementwise),
-    "pad": _Entry("piecewise", _pad),
-    "reduce": _Entry("reduce", window_maps.reduce),
-    "reduce_window": _Entry("reduce", window_maps.reduce_window),
-    "reshape": _Entry("indexing", _reshape),
-    "reverse": _Entry("indexing", _reverse),
-    "slice": _Entry("indexing", _slice),
-    "transpose": _Entry("indexing", _transpose),
+_MOVING: Mapping[str, Rule] = {
+    "bitcast_convert": _bitcast_convert,
+    "broadcast_in_dim": _broadcast_in_dim,
+    "concatenate": _concatenate,
+    "constant": _nothing,
+    "convolution": window_maps.convolution,
+    "dot_general": window_maps.dot_general,
+    "dynamic_slice": _dynamic_slice,
+    "dynamic_update_slice": _dynamic_update_slice,
+    "gather": _gather,
+    "iota": _nothing,
+    "pad": _pad,
+    "reduce": window_maps.reduce,
+    "reduce_window": window_maps.reduce_window,
+    "reshape": _reshape,
+    "reverse": _reverse,
+    "slice": _slice,
+    "transpose": _transpose,
 }
 
-_TABLE: Mapping[str, _Entry] = {
-    **{f"stablehlo.{name}": _Entry("elementwise", _elementwise) for name in _ELEMENTWISE},
-    SCAN: _Entry("reduce", window_maps.scan),
-    **dict.fromkeys(KEPT_FUNCTIONS, _Entry("elementwise", _elementwise)),
-    **{f"stablehlo.{name}": entry for name, entry in _OTHERS.items()},
-}
+_RULES = implemented(
+    {
+        **{name: _elementwise for name, each in OPERATIONS.items() if each.kind == "elementwise"},
+        SCAN: window_maps.scan,
+        **{f"stablehlo.{name}": rule for name, rule in _MOVING.items()},
+    },
+    OPERATIONS,
+)

@@ -7,9 +7,7 @@ from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.frontend.source_location import unsupported
-
-_FORWARDED = frozenset(["stablehlo.reshape", "stablehlo.broadcast_in_dim", "stablehlo.transpose"])
-"""Operations that, on rank-0 tensors, only rename their operand."""
+from xgpu.indexing.operations import FORWARDED
 
 
 def emit_combiner(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:
@@ -26,7 +24,7 @@ def emit_combiner(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Val
                 return operands
             if operation.name == "stablehlo.constant":
                 values[operation.results[0]] = emit_constant(operation, ())
-            elif operation.name in _FORWARDED:
+            elif operation.name in FORWARDED:
                 values[operation.results[0]] = operands[0]
             else:
                 values[operation.results[0]] = build_scalar(ScalarOp(operation, tuple(operands)))

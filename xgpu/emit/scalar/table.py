@@ -1,4 +1,4 @@
-"""The one table from a StableHLO operation to the builder of its scalar code.
+"""The scalar code of operations: the builder of each elementwise one of `xgpu.indexing.operations`.
 
 An operation here is elementwise: its result at some indices depends on its operands' values there alone. Operations
 that move data (slice, pad, gather, ...) need no builder: their indexing maps say it all.
@@ -12,6 +12,7 @@ from xgpu.emit.scalar import arithmetic, convert
 from xgpu.emit.scalar.complex_numbers import COMPLEX, is_complex_operation
 from xgpu.emit.scalar.op import Builder, ScalarOp
 from xgpu.frontend.source_location import unsupported
+from xgpu.indexing.operations import elementwise, implemented, without_code
 
 
 def _math(operation: Callable[..., ir.Value]) -> Builder:
@@ -25,7 +26,7 @@ def _math(operation: Callable[..., ir.Value]) -> Builder:
     return build
 
 
-ELEMENTWISE: dict[str, Builder] = {
+_REAL: dict[str, Builder] = {
     "chlo.acos": _math(ir.math.acos),
     "chlo.acosh": _math(ir.math.acosh),
     "chlo.asin": _math(ir.math.asin),
@@ -86,6 +87,10 @@ ELEMENTWISE: dict[str, Builder] = {
     "stablehlo.xor": arithmetic.bitwise(ir.arith.xori),
     "xgpu.bessel_i0e": _math(BesselI0eOp.build),
 }
+_BUILDERS = {
+    "real": implemented(_REAL, elementwise("real")),
+    "complex": implemented(COMPLEX, elementwise("complex")),
+}
 
 
 def build_scalar(op: ScalarOp) -> ir.Value:
@@ -93,9 +98,7 @@ def build_scalar(op: ScalarOp) -> ir.Value:
 
     Raises `Unsupported` naming the operation, its type and the user's line if there is no code for it.
     """
-    is_complex = is_complex_operation(op)
-    builder = (COMPLEX if is_complex else ELEMENTWISE).get(op.op.name)
+    builder = _BUILDERS["complex" if is_complex_operation(op) else "real"].get(op.op.name)
     if builder is None:
-        kind = " on complex numbers" if is_complex else ""
-        raise unsupported(op.op, f"there is no scalar code for this operation{kind}")
+        raise unsupported(op.op, without_code(op.op) or "there is no scalar code for it")
     return builder(op)

@@ -1,0 +1,48 @@
+"""The table of operations: what is in it has a map, and scalar code if it is computed; else it is left to XLA."""
+
+import pytest
+
+import xgpu
+from xgpu.indexing.operations import OPERATIONS, elementwise, implemented
+
+_COMPLEX = "tensor<8xcomplex<f32>>"
+
+
+def test_a_table_that_lacks_an_operation_is_not_imported():
+    with pytest.raises(LookupError, match="tanh"):
+        implemented({name: None for name in elementwise("real") if name != "stablehlo.tanh"}, elementwise("real"))
+    with pytest.raises(LookupError, match="no_operation"):
+        implemented({name: None for name in (*elementwise("complex"), "no_operation")}, elementwise("complex"))
+
+
+def test_every_elementwise_operation_is_one_of_real_or_complex_numbers():
+    named = {name for name, operation in OPERATIONS.items() if operation.kind == "elementwise"}
+    assert named - {"stablehlo.map"} == {*elementwise("real"), *elementwise("complex")}
+
+
+@pytest.mark.parametrize("name", ["stablehlo.maximum", "stablehlo.remainder", "stablehlo.atan2"])
+def test_what_has_no_code_on_complex_numbers_is_left_to_xla(name):
+    text = f"""func.func @main(%x: {_COMPLEX}) -> {_COMPLEX} {{
+      %0 = stablehlo.add %x, %x : {_COMPLEX}
+      %1 = "{name}"(%0, %x) : ({_COMPLEX}, {_COMPLEX}) -> {_COMPLEX}
+      %2 = stablehlo.multiply %1, %1 : {_COMPLEX}
+      return %2 : {_COMPLEX}
+    }}"""
+    compiled = xgpu.compile(text)
+    assert len(compiled.kernels) == 2
+    assert name in compiled.ir("fusions").partition("func.func @main")[2]
+
+
+def test_a_reduction_by_what_has_no_code_is_left_to_xla():
+    text = f"""func.func @main(%x: {_COMPLEX}, %start: tensor<complex<f32>>) -> tensor<complex<f32>> {{
+      %0 = stablehlo.add %x, %x : {_COMPLEX}
+      %1 = "stablehlo.reduce"(%0, %start) ({{
+      ^bb0(%a: tensor<complex<f32>>, %b: tensor<complex<f32>>):
+        %2 = stablehlo.maximum %a, %b : tensor<complex<f32>>
+        stablehlo.return %2 : tensor<complex<f32>>
+      }}) {{dimensions = array<i64: 0>}} : ({_COMPLEX}, tensor<complex<f32>>) -> tensor<complex<f32>>
+      return %1 : tensor<complex<f32>>
+    }}"""
+    main = xgpu.compile(text).ir("fusions").partition("func.func @main")[2]
+    assert "stablehlo.reduce" in main
+    assert "call @" in main
