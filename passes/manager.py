@@ -11,6 +11,7 @@ from xgpu.dialects.verify import problems
 from xgpu.errors import CompilerError, XgpuError
 from xgpu.frontend.source_location import source_of
 from xgpu.passes.base import Pass
+from xgpu.passes.remarks import Listener, listening
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,15 @@ def is_mlir_pass(text: str) -> bool:
 class Instrumentation:
     """What to do around each pass. ``times`` collects (pass, seconds) in running order.
 
-    ``source`` is the file that the module was read from, if any, as the command line of xgpu-opt names it.
+    ``source`` is the file that the module was read from, if any, as the command line of xgpu-opt names it. ``remark``
+    takes what passes say that they did not do.
     """
 
     before: Callable[[Step, ir.Module], None] = lambda step, module: None
     after: Callable[[Step, ir.Module], None] = lambda step, module: None
     verify: bool = True
     source: str | None = None
+    remark: Listener | None = None
     times: list[tuple[str, float]] = field(default_factory=list)
 
 
@@ -74,7 +77,8 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
             instrumentation.before(step, module)
             start = time.perf_counter()
             try:
-                step.apply(module)
+                with listening(instrumentation.remark):
+                    step.apply(module)
                 if instrumentation.verify:
                     verify(module)
             except XgpuError:

@@ -18,6 +18,7 @@ from xgpu.frontend.mlir_text import check_mlir_text
 from xgpu.frontend.source_location import source_of
 from xgpu.passes import manager, registry
 from xgpu.passes.manager import MlirPass, Step
+from xgpu.passes.remarks import Remark
 from xgpu.tools.expectations import disagreements
 from xgpu.tools.list_passes import pass_list
 
@@ -122,7 +123,8 @@ class Session:
 
         verify = options.verify_each in ("true", "1")
         split = " --split-input-file" if options.split_input_file else ""
-        instrumentation = manager.Instrumentation(before, after, verify, f"{options.file}{split}")
+        remark = self._remark if options.remarks else None
+        instrumentation = manager.Instrumentation(before, after, verify, f"{options.file}{split}", remark)
         try:
             manager.run(module, _parse_pipeline(options.pipeline), instrumentation)
         except CompilerError as error:
@@ -144,6 +146,9 @@ class Session:
 
     def _dump(self, when: str, step: Step, module: ir.Module) -> None:
         report(f"// -----// IR Dump {when} {step} //----- //\n{self._print(module)}\n")
+
+    def _remark(self, made: Remark) -> None:
+        self._emit(diagnostics.from_remark(made, self._sources))
 
     def _handle(self, info: ir.Diagnostic) -> bool:
         self._emit(diagnostics.from_mlir(info, self._sources))

@@ -22,6 +22,7 @@ from xgpu.options import Options
 from xgpu.passes import manager
 from xgpu.passes.base import function_name, functions, walk
 from xgpu.passes.count_operations import CountOperations
+from xgpu.passes.remarks import Remark
 from xgpu.runtime.cache import CachedKernel, kernel_cache, key_of
 from xgpu.target import cubin
 from xgpu.target.host_labels import label_operations
@@ -130,6 +131,18 @@ class Kernel:
                 self.modules[name] = self._advance(self.modules[available[-1]], name)
                 available.append(name)
         return self.modules[level]
+
+    def remarks(self) -> tuple[Remark, ...]:
+        """Return what the passes up to ``optimized`` did not do, and why, once each; runs them for that.
+
+        A kernel that was given at a later level than ``emitted`` has none.
+        """
+        if "emitted" not in self.modules:
+            return ()
+        copy, found = _clone(self.modules["emitted"]), list[Remark]()
+        with copy.context, ir.Location.unknown():
+            manager.run(copy, pipeline.optimize(), manager.Instrumentation(remark=found.append))
+        return tuple(dict.fromkeys(found))
 
     def _advance(self, module: ir.Module, level: str) -> ir.Module:
         with module.context, ir.Location.unknown():

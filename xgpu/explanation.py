@@ -92,6 +92,12 @@ def explain(program: Compiled) -> Explanation:
     return Explanation(kernels, left)
 
 
+def remarks(program: Compiled) -> str:
+    """Return what the passes did not do to each kernel of ``program``, and why, a line for each; empty if nothing."""
+    lines = [f"  {kernel.name}: {remark}" for kernel in program.kernels for remark in kernel.remarks()]
+    return "\n".join(["remarks:", *lines]) if lines else ""
+
+
 def _functions(module: ir.Module) -> dict[str, ir.Operation]:
     return {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
 

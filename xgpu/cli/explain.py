@@ -11,6 +11,7 @@ from xgpu.options import Options
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program_arguments(parser, "SPEC", "type and shape of an argument, such as f32[128,1024]")
+    parser.add_argument("--remarks", action="store_true", help="say what passes did not do to the kernels, and why")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -19,9 +20,11 @@ def _run(arguments: argparse.Namespace) -> int:
         as_usage(parse_spec, spec)
     doing(f"compiling {arguments.source}")
     from xgpu.api import compile_to
-    from xgpu.explanation import explain
+    from xgpu.explanation import explain, remarks
 
-    print(explain(compile_to(None, arguments.source, arguments.arg, device(target), Options())))
+    program = compile_to(None, arguments.source, arguments.arg, device(target), Options())
+    sections = [str(explain(program)), remarks(program) if arguments.remarks else ""]
+    print("\n\n".join(filter(None, sections)))
     return DONE
 
 
