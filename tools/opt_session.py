@@ -9,7 +9,7 @@ from typing import cast
 from xgpu import ir
 from xgpu.cli import diagnostics
 from xgpu.cli.diagnostics import Diagnostic, Sources
-from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, report
+from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, doing_step, report, report_cause
 from xgpu.cli.text import name_of_file, read_text, write_text
 from xgpu.cli.timing import timing_table
 from xgpu.dialects.input_checks import input_problems
@@ -46,6 +46,7 @@ class Session:
 
     def run(self) -> int:
         """Do what the options say and return the exit code."""
+        manager.announce_to(doing_step)
         if self._options.list_passes:
             write_text(self._options.output, pass_list())
             return DONE
@@ -89,6 +90,7 @@ class Session:
             return None
         except XgpuError as error:
             self._emit(diagnostics.from_error(error, self._sources))
+            report_cause(error)
             return None
         finally:
             handler.detach()
@@ -113,7 +115,6 @@ class Session:
 
         def before(step: Step, module: ir.Module) -> None:
             current[:] = [step]
-            doing(f"running pass '{step}' on {self._name}")
             if options.print_ir_before_all or _is_named(step, options.print_ir_before):
                 self._dump("Before", step, module)
 
