@@ -17,6 +17,7 @@ class Verdict(Enum):
     DROPPED = "not stored after all"
     MERGED = "one kernel"
     APART = "two kernels"
+    EMITTED = "emitter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,11 @@ def merged(value: ir.Value, other: ir.Value, reason: Reason) -> Decision:
 def apart(value: ir.Value, other: ir.Value, reason: Reason) -> Decision:
     """Return the decision that different kernels make ``value`` and ``other``."""
     return Decision(Verdict.APART, value, reason, other)
+
+
+def emitted(value: ir.Value, emitter: str, why: Reason) -> Decision:
+    """Return the decision that an emitter writes the kernel that makes ``value``."""
+    return Decision(Verdict.EMITTED, value, Reason("{}: {}", (emitter, why)))
 
 
 def stored(reasons: Mapping[ir.Value, Reason]) -> list[Decision]:

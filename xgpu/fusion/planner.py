@@ -14,7 +14,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
 from xgpu.frontend.empty_values import empty_constant
-from xgpu.fusion.decisions import Decision, Verdict, describe
+from xgpu.fusion.decisions import Decision, Verdict, describe, emitted
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
 from xgpu.fusion.groups import Group
 from xgpu.fusion.input_slices import merge_slices
@@ -120,6 +120,7 @@ class _Planner:
                     for call in calls:
                         _write_call(call, values)
                         self.kernels |= dict.fromkeys(call.outputs, call.name)
+                        self.decisions.append(emitted(call.outputs[0], call.emitter, call.why))
                 else:
                     self._write_left(step, values)
             for value in results:

@@ -83,6 +83,10 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     ),
     (_update, ("f32[64,64]", "s32[]"), r"multiply .*: stored by \w+: what reads it updates an array in place"),
     (_loop, ("f32[64]", "f32[100,64]"), r"while of .*: stored by \w+: the last state of a loop that is one kernel"),
+    (lambda x: jnp.sin(x.T), ("f32[64,64]",), r"sine .*: emitter: transpose: reading or writing would not coalesce"),
+    (lambda x: jnp.sin(x.T), ("f32[64,4]",), r"sine .*: emitter: loop: results are computed at their own indices"),
+    (_beside, ("f32[64,32]",) * 2, r"emitter: reduce_row: neighbours in memory are combined"),
+    (_update, ("f32[64,64]", "s32[]"), r"emitter: update_slice: it updates arrays in their own memory"),
     (_spread, ("f32[]", "f32[40]"), r"stored by \w+: every thread of an array reads this one number"),
     (
         _two_softmaxes,
