@@ -1,7 +1,7 @@
 """What a pass is: a frozen dataclass of options with ``apply``, in a file named after it.
 
 The file ``passes/lower_loops.py`` holds the pass ``lower-loops``, the class ``LowerLoops``. Its options on the command
-line are its fields. Nothing else registers it but a line in ``passes/registry.py``.
+line are its fields. Nothing else registers it: `xgpu.passes.registry` finds it by these names.
 """
 
 import dataclasses

@@ -9,6 +9,7 @@ from xgpu.indexing.affine import AffineExpr, Division, Symbol, linear
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
 
 _MAX_VECTOR = 16
 """Points up to which a unit-stride innermost loop counts as a vector, which must not lose its last point."""
@@ -25,19 +26,22 @@ class Split:
     """Which of the two is the rest that few threads execute."""
 
 
-def find_split(map_: IndexingMap) -> Split | None:
-    """Return the first useful split of ``map_``, which must be simplified; None if there is none."""
+def find_split(map_: IndexingMap) -> Split | tuple[Reason, ...]:
+    """Return the first useful split of ``map_``, which must be simplified, or for each constraint why there is none."""
     looped = [i for i, interval in enumerate(map_.symbols) if interval.size > 1]
     if not looped:
-        return None
+        return ()
     outermost, innermost = looped[0], looped[-1]
     # Of a vector the last element must not be lost. Of other loops it is the iteration in which lanes may differ.
     if (outermost != innermost or not _is_vector(map_, innermost)) and (split := _split_edge(map_, looped)):
         return split
+    refusals = []
     for number in range(len(map_.constraints)):
-        if split := _split_vector(map_, looped, number):
-            return split
-    return None
+        found = _split_vector(map_, looped, number)
+        if isinstance(found, Split):
+            return found
+        refusals.append(found)
+    return tuple(refusals)
 
 
 def _is_vector(map_: IndexingMap, symbol: int) -> bool:
@@ -80,24 +84,30 @@ def _sides(map_: IndexingMap, looped: list[int]) -> list[Constraint]:
     return found
 
 
-def _split_vector(map_: IndexingMap, looped: list[int], number: int) -> Split | None:
+def _split_vector(map_: IndexingMap, looped: list[int], number: int) -> Split | Reason:
     """Split by whether constraint ``number`` holds for all values of the innermost variable of ``looped``."""
     expr, allowed = map_.constraints[number]
     factor = dict(expr.terms).get(Symbol(looped[-1]), 0)
     base = linear({atom: c for atom, c in expr.terms if atom != Symbol(looped[-1])}, expr.constant)
     direction = _direction(base, map_, looped[:-1])
-    if not factor or looped[-1] in base.variables()[1] or direction is None:
-        return None
+    if not factor or looped[-1] in base.variables()[1]:
+        return Reason("s{} is no term of its own in it", (looped[-1],))
+    if direction is None:
+        return Reason("it neither only rises nor only falls as the loops around s{} run", (looped[-1],))
     offset = map_.symbols[looped[-1]] * factor
     possible = base.interval(map_.dims, map_.symbols)
     main = Interval(allowed.lower - offset.lower, allowed.upper - offset.upper)
     below = possible.intersect(Interval(allowed.lower - offset.upper, main.lower - 1))
     above = possible.intersect(Interval(main.upper + 1, allowed.upper - offset.lower))
-    if below.is_empty == above.is_empty or main.is_empty:
-        return None
+    if main.is_empty:
+        return Reason("it holds for no whole run of s{}", (looped[-1],))
+    if below.is_empty == above.is_empty:
+        return Reason("it fails at both ends")
     rest = above if below.is_empty else below
     if not _is_small(base, rest, possible.intersect(main)):
-        return None
+        return Reason(
+            "it fails too often: the loop that keeps it would have more than one in {} points", (_REST_SHARE,)
+        )
     others = tuple(constraint for i, constraint in enumerate(map_.constraints) if i != number)
     main_map = replace(map_, constraints=(*others, (base, main))).simplify()
     rest_map = map_.with_constraint(base, rest).simplify()

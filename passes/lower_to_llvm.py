@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.dialects.attributes import BLOCK, COLD, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
+from xgpu.dialects.xgpu import FUNCTIONS
 from xgpu.passes.base import Pass, function_name, functions, walk
 from xgpu.passes.llvm_builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm_scalars import SCALAR_LOWERINGS
@@ -252,5 +253,5 @@ def _result_type(types: Sequence[ir.Type]) -> ir.Type:
 def _advice(name: str) -> str:
     """Say which pass should have removed an operation."""
     passes = {"scf": "lower-scf", "tensor": "lower-tensors", "xgpu": "lower-indexing", "math": "expand-math"}
-    earlier = passes.get(name.partition(".")[0])
+    earlier = "expand-math" if name in FUNCTIONS else passes.get(name.partition(".")[0])
     return f"{earlier} to have run before" if earlier else "arith, cf, func, gpu index, math and vector operations"

@@ -1,6 +1,7 @@
 """Runs pipelines: passes of ours and MLIR's in one list, verified, timed and printed after every pass."""
 
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ from xgpu.dialects.verify import problems
 from xgpu.errors import CompilerError, XgpuError
 from xgpu.frontend.source_location import source_of
 from xgpu.passes.base import Pass
+from xgpu.passes.remarks import Listener, listening
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,26 @@ def is_mlir_pass(text: str) -> bool:
 class Instrumentation:
     """What to do around each pass. ``times`` collects (pass, seconds) in running order.
 
-    ``source`` is the file that the module was read from, if any, as the command line of xgpu-opt names it.
+    ``source`` is the file that the module was read from, if any, as the command line of xgpu-opt names it. ``remark``
+    takes what passes say that they did not do.
     """
 
     before: Callable[[Step, ir.Module], None] = lambda step, module: None
     after: Callable[[Step, ir.Module], None] = lambda step, module: None
     verify: bool = True
     source: str | None = None
+    remark: Listener | None = None
     times: list[tuple[str, float]] = field(default_factory=list)
+
+
+_announce: Callable[[str | None], None] | None = None
+"""Takes note of the pass that is about to run, for the message if native code ends the process; of None after it."""
+
+
+def announce_to(note: Callable[[str | None], None]) -> None:
+    """Have ``note`` told from now on which pass runs and how to repeat that, and None when passes are done."""
+    global _announce
+    _announce = note
 
 
 def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentation | None = None) -> None:
@@ -72,9 +86,12 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
         level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "emitted"
         for position, step in enumerate(steps):
             instrumentation.before(step, module)
+            if _announce is not None:
+                _announce(f"running pass '{step}'\n{_repeat(steps[: position + 1], instrumentation.source, level)}")
             start = time.perf_counter()
             try:
-                step.apply(module)
+                with listening(instrumentation.remark):
+                    step.apply(module)
                 if instrumentation.verify:
                     verify(module)
             except XgpuError:
@@ -83,6 +100,8 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
                 raise _failure(error, steps[: position + 1], instrumentation.source, level) from error
             instrumentation.times.append((str(step), time.perf_counter() - start))
             instrumentation.after(step, module)
+        if _announce is not None:
+            _announce(None)
 
 
 class InvalidIR(Exception):
@@ -102,10 +121,20 @@ def verify(module: ir.Module) -> None:
 
 def _failure(error: Exception, steps: Sequence[Step], source: str | None, level: str) -> CompilerError:
     """Describe the failure of the last of ``steps``, which began with the text in ``source``, or with ``level``."""
-    pipeline = ",".join(str(step) for step in steps)
     reported = isinstance(error, ir.MLIRError | InvalidIR)
-    reason = str(error) if reported else f"{type(error).__name__}: {error}"
+    reason = str(error) if reported else f"{type(error).__name__}: {error}{_place(error)}"
     location = error.location if isinstance(error, InvalidIR) else None
+    return CompilerError(f"pass '{steps[-1]}' failed: {reason}\n{_repeat(steps, source, level)}", location)
+
+
+def _repeat(steps: Sequence[Step], source: str | None, level: str) -> str:
+    """Return how to run ``steps`` again on the text in ``source``, or on ``level``."""
+    pipeline = ",".join(str(step) for step in steps)
     made = f"xgpu compile SOURCE --emit {level} | xgpu-opt --split-input-file"
-    repeat = f"to repeat: {made if source is None else f'xgpu-opt {source}'} -p '{pipeline}'"
-    return CompilerError(f"pass '{steps[-1]}' failed: {reason}\n{repeat}", location)
+    return f"to repeat: {made if source is None else f'xgpu-opt {source}'} -p '{pipeline}'"
+
+
+def _place(error: Exception) -> str:
+    """Return where in Python ``error`` was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""

@@ -9,6 +9,8 @@ from xgpu.dialects.xgpu import LoopOp
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.loop_splits import Split, find_split
 from xgpu.passes.regions import count_ops, replace_op, unroll_of, waits_for_threads
+from xgpu.passes.remarks import remark
+from xgpu.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class PeelLoops(Pass):
 
     The order of the points does not change. Loops without points go away. A loop with a barrier or shuffle is not
     split, as which of the two loops a thread executes may differ.
-    Needs: `xgpu.loop`; run it before lower-loops.
+    Needs: `xgpu.loop`; run it before lower-loops. Remarks say which bounds checks stay in loops, and why.
 
     ```mlir
     %r = "xgpu.loop"(%thread, %init) ({...})
@@ -63,10 +65,22 @@ class PeelLoops(Pass):
                 replace_op(op, loop.inits)
                 continue
             op.attributes["map"] = map_attribute(map_)
-            split = find_split(map_) if copies and unroll_of(op) is None else None
-            if split is not None:
+            if unroll_of(op) is not None:
+                continue
+            split = find_split(map_) if copies else (self._limit(op),) * len(map_.constraints)
+            if isinstance(split, Split):
                 copies -= 1
                 pending += _split(op, split)
+                continue
+            for (expr, allowed), reason in zip(map_.constraints, split, strict=False):
+                if expr.variables()[1]:
+                    remark(self.NAME, op, "the check that {} is in {} stays in the loop: {}", expr, allowed, reason)
+
+    def _limit(self, op: ir.Operation) -> Reason:
+        """Return why no loop is split that ``op`` is, or is part of."""
+        if waits_for_threads(op):
+            return Reason("threads of a block meet in the loop, and may not take different parts of it")
+        return Reason("max-splits={} or max-ops={} is reached", (self.max_splits, self.max_ops))
 
 
 def _split(op: ir.Operation, split: Split) -> list[ir.Operation]:

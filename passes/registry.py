@@ -16,8 +16,12 @@ def pass_class(name: str) -> type[Pass] | None:
     if "_" in name or stem not in _stems():
         return None
     module = importlib.import_module(f"xgpu.passes.{stem}")
-    found = getattr(module, "".join(word.capitalize() for word in stem.split("_")), None)
+    found = getattr(module, _class_name(stem), None)
     return found if isinstance(found, type) and issubclass(found, Pass) and name == found.NAME else None
+
+
+def _class_name(stem: str) -> str:
+    return "".join(word.capitalize() for word in stem.split("_"))
 
 
 def all_passes() -> list[type[Pass]]:
@@ -51,15 +55,28 @@ def parse_pipeline(text: str) -> list[Step]:
         elif is_mlir_pass(name):
             raise InvalidInput(f"MLIR's pass '{name}' does not take '{item.removeprefix(name)}'")
         else:
-            raise InvalidInput(f"unknown pass '{name}'{_suggestion(name)}; xgpu-opt --list-passes lists them")
+            reason = _misnamed(name) or f"unknown pass '{name}'{_suggestion(name)}; xgpu-opt --list-passes lists them"
+            raise InvalidInput(reason)
     return steps
 
 
 def _suggestion(name: str) -> str:
     import difflib
 
-    close = difflib.get_close_matches(name, [stem.replace("_", "-") for stem in _stems()], n=1)
+    close = difflib.get_close_matches(name, [cls.NAME for cls in all_passes()], n=1)
     return f", did you mean '{close[0]}'?" if close else ""
+
+
+def _misnamed(name: str) -> str | None:
+    """Return what is wrong with the pass in the file for ``name``; None if there is no such file, or no pass in it."""
+    stem = name.replace("-", "_")
+    if stem not in _stems():
+        return None
+    module = importlib.import_module(f"xgpu.passes.{stem}")
+    classes = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Pass)]
+    found = [f"{each.__name__} with NAME '{each.NAME}'" for each in classes if each.__module__ == module.__name__]
+    expected = f"{_class_name(stem)} with NAME '{stem.replace('_', '-')}'"
+    return f"passes/{stem}.py: expected the class {expected}, got {', '.join(found)}" if found else None
 
 
 def _split(text: str) -> list[str]:

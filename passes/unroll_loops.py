@@ -8,7 +8,9 @@ from xgpu.dialects.attributes import UNROLL
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.ranges import constant_of
 from xgpu.passes.regions import body_of, count_ops, move_body, replace_op, unroll_of
+from xgpu.passes.remarks import remark
 from xgpu.passes.scf_ops import create_integer
+from xgpu.reasons import Reason
 
 _VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}
 """Accesses to elements of vectors: how many operands come before the positions, the vector last."""
@@ -24,6 +26,7 @@ class UnrollLoops(Pass):
     A loop over the elements of a vector that is too large for it is marked ``xgpu.unroll = "full"``, since LLVM keeps a
     vector in registers only if all positions are constants. Loops with a loop inside that stays are not unrolled, nor
     are those marked ``xgpu.unroll = "none"``; a loop of one iteration or none always goes away.
+    Remarks say why other loops stay.
     Needs: nothing. Run vectorize-accesses before it, which looks at loops; canonicalize and cse after it.
 
     ```mlir
@@ -52,18 +55,30 @@ class UnrollLoops(Pass):
         """Unroll every loop of ``module`` that allows it, inner loops first."""
         for loop in walk(module.operation, "scf.for"):
             trips = _trips(loop)
-            if trips is not None and (len(trips) < 2 or self._allows(loop, trips)):
+            refusal = _NOT_CONSTANT if trips is None else self._refusal(loop, trips)
+            if trips is not None and refusal is None:
                 _unroll(loop, trips)
                 continue
+            remark(self.NAME, loop, "the loop stays: {}", refusal)
             if trips is not None and len(trips) <= self.max_trip and unroll_of(loop) is None and _vector_users(loop):
                 loop.attributes[UNROLL] = ir.StringAttr.get("full")
 
-    def _allows(self, loop: ir.Operation, trips: range) -> bool:
-        if len(trips) > self.max_trip or unroll_of(loop) == "none":
-            return False
+    def _refusal(self, loop: ir.Operation, trips: range) -> Reason | None:
+        """Return why ``loop`` is not unrolled; None if it is."""
+        if len(trips) < 2:
+            return None
+        if unroll_of(loop) == "none":
+            return Reason('few threads execute it (xgpu.unroll = "none")')
+        if len(trips) > self.max_trip:
+            return Reason("it has {} iterations, more than max-trip={}", (len(trips), self.max_trip))
         limit = self.max_ops // len(trips)
+        if (count := count_ops(loop, limit)) > limit:
+            return Reason("{} iterations of {} operations or more exceed max-ops={}", (len(trips), count, self.max_ops))
         # The walk finds the loop itself, and those inside it that stay.
-        return count_ops(loop, limit) <= limit and len(walk(loop, "scf.for")) == 1
+        return Reason("a loop inside it stays") if len(walk(loop, "scf.for")) > 1 else None
+
+
+_NOT_CONSTANT = Reason("its bounds are not constants")
 
 
 def _trips(loop: ir.Operation) -> range | None:

@@ -7,7 +7,9 @@ from xgpu import ir
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.regions import body_of, count_ops, move_body, replace_op, unroll_of, waits_for_threads
+from xgpu.passes.remarks import is_heard, remark
 from xgpu.passes.scf_ops import create_if, create_yield
+from xgpu.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,8 @@ class UnswitchLoops(Pass):
     what they are switched by can leave the loops around them as well. Loops marked ``xgpu.unroll = "none"`` are left
     alone: few threads execute them. So are loops with a barrier or shuffle: threads may take different versions.
     Needs: conditions hoisted out of the loops (simplify-indexing, loop-invariant-code-motion); an `xgpu.in_domain`
-    directly in the body is hoisted here. Run canonicalize before it, which makes short conditionals selections.
+    directly in the body is hoisted here. Run canonicalize before it, which makes short conditionals selections. Remarks
+    say which conditionals stay in loops, and why.
 
     ```mlir
     %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %init) -> (f32) {
@@ -47,8 +50,14 @@ class UnswitchLoops(Pass):
     def apply(self, module: ir.Module) -> None:
         """Unswitch every loop of ``module``."""
         for loop in walk(module.operation, "scf.for"):
-            if unroll_of(loop) != "none" and not waits_for_threads(loop):
+            if unroll_of(loop) == "none":
+                continue
+            if not waits_for_threads(loop):
                 self._unswitch(loop)
+            elif is_heard():
+                _remark_conditional(
+                    loop, Reason("threads of a block meet in the loop, and may not take different versions")
+                )
 
     def _unswitch(self, loop: ir.Operation) -> None:
         budget = self.max_ops
@@ -57,13 +66,23 @@ class UnswitchLoops(Pass):
             version, depth = pending.pop()
             _hoist_tests(version)
             conditional = _invariant_conditional(version)
-            if conditional is None or depth == self.max_depth:
+            if conditional is None:
+                if is_heard():
+                    _remark_conditional(version, Reason("its condition changes in the loop"))
+                continue
+            if depth == self.max_depth:
+                _remark(conditional, Reason("max-depth={} others choose the version of the loop", (depth,)))
                 continue
             branches = count_ops(conditional, self.max_ops)
             growth = count_ops(version, self.max_ops + branches) - branches
-            if growth <= budget:
-                budget -= growth
-                pending += [(new, depth + 1) for new in _split(version, conditional.operands[0])]
+            if growth > budget:
+                reason = Reason(
+                    "another version is {} operations, {} of max-ops={} are left", (growth, budget, self.max_ops)
+                )
+                _remark(conditional, reason)
+                continue
+            budget -= growth
+            pending += [(new, depth + 1) for new in _split(version, conditional.operands[0])]
 
 
 def _hoist_tests(loop: ir.Operation) -> None:
@@ -83,6 +102,18 @@ def _invariant_conditional(loop: ir.Operation) -> ir.Operation | None:
         if op.name == "scf.if" and _block_of(op.operands[0]) != body:
             return op
     return None
+
+
+def _remark(conditional: ir.Operation, reason: Reason) -> None:
+    remark(UnswitchLoops.NAME, conditional, "the conditional stays in the loop: {}", reason)
+
+
+def _remark_conditional(loop: ir.Operation, reason: Reason) -> None:
+    """Say why the first conditional directly in ``loop`` stays there, if there is one."""
+    for view in body_of(loop).operations:
+        if view.operation.name == "scf.if":
+            _remark(view.operation, reason)
+            return
 
 
 def _block_of(value: ir.Value) -> ir.Block:

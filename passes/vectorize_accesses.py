@@ -1,6 +1,6 @@
 """The pass `vectorize-accesses`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 from typing import ClassVar
@@ -15,12 +15,16 @@ from xgpu.passes.atomic_updates import FLOAT_ADD, find_update
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.index_ops import create_apply, create_index, has_uses
 from xgpu.passes.ranges import constant_of, defining_op
+from xgpu.passes.regions import unroll_of
+from xgpu.passes.remarks import array_name, is_heard, remark
+from xgpu.reasons import Reason
 
 _MAX_TRIPS = 16
 _INITS = 3
 """The number of bounds and steps among the operands of `scf.for`, before the initial values of what it carries."""
 _ELEMENT_WRITES = frozenset(("tensor.insert", AtomicRmwOp.OPERATION_NAME))
 _ADDED_AS_VECTORS = frozenset(("f16", "bf16", "f32"))
+_WRITTEN_IN_LOOP = Reason("the loop writes to it")
 _DYNAMIC = -(1 << 63)
 """Marks a dynamic position in the ``static_position`` of `vector.extract` and `vector.insert`."""
 
@@ -40,7 +44,7 @@ class VectorizeAccesses(Pass):
     as well: the loop then takes the vector's elements from the last to the first.
     Needs: flatten-tensors and simplify-indexing (tensors of rank 1, one index expression for each access) and
     loop-invariant-code-motion (accesses that do not depend on the loop at all are gone). unroll-loops then makes the
-    positions in the vectors constants.
+    positions in the vectors constants. Remarks say which accesses stay of single elements, or of fewer than V, and why.
 
     ```mlir
     scf.for %s = %c0 to %c4 step %c1 ... {
@@ -62,8 +66,10 @@ class VectorizeAccesses(Pass):
         """Vectorize the accesses in every suitable loop of ``module``."""
         for op in walk(module.operation, "scf.for"):
             trips = _trips(op)
-            if trips is not None:
+            if isinstance(trips, int):
                 _Loop(op, trips).vectorize()
+            elif is_heard() and unroll_of(op) != "none":
+                _remark_loop(op, trips)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,8 @@ class _Loop:
                 self._vectorize_read(view.operation)
         for position, argument in enumerate(list(self._body.arguments)[1:]):
             self._vectorize_carried(position, argument)
+        if is_heard():
+            self._remark_conditional()
         _erase(self._replaced)
 
     def _read_before_loop(self, position: int, argument: ir.Value) -> None:
@@ -114,14 +122,15 @@ class _Loop:
         if end.operation.operands[position] != writes[0].results[0]:
             return
         accesses = {self._access(user.operands[len(user.operands) - 1]) for user in users}
-        if len(accesses) == 1 and None not in accesses:
+        if len(accesses) == 1 and not any(isinstance(access, Reason) for access in accesses):
             for read in reads:
                 read.operands[0] = tensor
 
     def _vectorize_read(self, op: ir.Operation) -> None:
         tensor, index = op.operands
-        access = self._access(index)
-        if access is None or not self._is_invariant(tensor):
+        access = self._access(index) if self._is_invariant(tensor) else _WRITTEN_IN_LOOP
+        self._remark("load of", op, tensor, access)
+        if isinstance(access, Reason):
             return
         if _whole(tensor) == access.width:
             # Of a whole tensor written over another, MLIR's canonicalize makes the first tensor itself: no copy.
@@ -143,21 +152,35 @@ class _Loop:
 
     def _vectorize_carried(self, position: int, argument: ir.Value) -> None:
         """Carry a vector instead of a tensor if each step writes one element, or adds to it, and does nothing else."""
-        write = _only_user(argument)
-        if write is None or write.name not in _ELEMENT_WRITES or write.block != self._body:
-            return
-        tensor, index = list(write.operands)[-2:]
+        tensor = self._op.operands[_INITS + position]
+        for write in self._writes_to(argument):
+            access = self._access_of_write(position, argument, write)
+            if not isinstance(access, Reason):
+                with ir.InsertionPoint(write), write.location:
+                    value = _written(write)
+                    if isinstance(value, Reason):
+                        access = value
+                    else:
+                        self._carry_vector(position, argument, write, value, access)
+            self._remark("store to", write, tensor, access)
+
+    def _writes_to(self, argument: ir.Value) -> list[ir.Operation]:
+        """Return the writes of elements of the carried tensor ``argument`` that are directly in the body."""
+        users = [use.owner.operation for use in argument.uses]
+        return [
+            user
+            for user in dict.fromkeys(users)
+            if user.name in _ELEMENT_WRITES and user.block == self._body and list(user.operands)[-2:-1] == [argument]
+        ]
+
+    def _access_of_write(self, position: int, argument: ir.Value, write: ir.Operation) -> _Access | Reason:
+        """Return where ``write`` accesses the tensor that the loop carries, if that can be carried as a vector."""
         end = self._body.operations[len(self._body.operations) - 1].operation
-        yielded = list(write.results[0].uses)
-        if tensor != argument or len(yielded) != 1 or end.operands[position] != write.results[0]:
-            return
-        access = self._access(index)
-        if access is None:
-            return
-        with ir.InsertionPoint(write), write.location:
-            value = _written(write)
-            if value is not None:
-                self._carry_vector(position, argument, write, value, access)
+        if len(list(argument.uses)) > 1:
+            return Reason("the loop reads it as well")
+        if len(list(write.results[0].uses)) != 1 or end.operands[position] != write.results[0]:
+            return Reason("a step writes to it more than once")
+        return self._access(write.operands[len(write.operands) - 1])
 
     def _carry_vector(
         self, position: int, argument: ir.Value, write: ir.Operation, value: ir.Value, access: _Access
@@ -231,28 +254,49 @@ class _Loop:
             tensor = write.results[0]
         return tensor
 
-    def _access(self, index: ir.Value) -> _Access | None:
+    def _access(self, index: ir.Value) -> _Access | Reason:
         """Return the access at ``index`` if that is plus or minus the induction variable plus what does not change."""
         if index == self._step:
             return _Access(IndexingMap((), (), (constant(0),)), (), self._trips, backwards=False)
         op = defining_op(index)
         if op is None or op.name != ApplyIndexingOp.OPERATION_NAME:
-            return None
+            return Reason("its index is {}", ("carried by the loop" if op is None else f"a result of '{op.name}'",))
         operands, map_ = list(op.operands), _only_dims(map_of(op.attributes["map"]))
         expr = map_.results[ir.OpResult(index).result_number]
         positions = [position for position, operand in enumerate(operands) if operand == self._step]
         stride = dict(expr.terms).get(Dim(positions[0]), 0) if len(positions) == 1 else 0
         if stride not in (1, -1):
-            return None
+            return Reason("its index does not move by 1 from step to step ({})", (expr,))
         base = expr - dim(positions[0]) if stride == 1 else expr + dim(positions[0]) - (self._trips - 1)
         used = sorted(base.variables()[0])
         width = gcd(_multiple(base), self._trips)
-        if width < 2 or positions[0] in used or not all(self._is_invariant(operands[i]) for i in used):
-            return None
+        if positions[0] in used:
+            return Reason("its index moves unevenly ({})", (expr,))
+        if not all(self._is_invariant(operands[i]) for i in used):
+            return Reason("its index depends on what the loop computes ({})", (expr,))
+        if width < 2:
+            return Reason("its index is a multiple of {} only ({})", (width, base))
         renamed = {old: dim(new) for new, old in enumerate(used)}
         facts = [(e.substitute(renamed), b) for e, b in map_.constraints if e.variables()[0] <= set(used)]
         base_map = IndexingMap(tuple(map_.dims[i] for i in used), (), (base.substitute(renamed),), tuple(facts))
         return _Access(base_map, tuple(operands[i] for i in used), width, stride == -1)
+
+    def _remark(self, what: str, op: ir.Operation, tensor: ir.Value, access: _Access | Reason) -> None:
+        """Say why an access stays one of single elements, or of fewer than the loop has steps."""
+        if not is_heard() or unroll_of(self._op) == "none":
+            return
+        if isinstance(access, Reason):
+            remark(VectorizeAccesses.NAME, op, "{} {}: {} scalars, {}", what, array_name(tensor), self._trips, access)
+        elif access.width < self._trips:
+            counts = self._trips // access.width, access.width, access.width, access.base.results[0]
+            text = "{} {}: {} vectors of {}, its index is a multiple of {} only ({})"
+            remark(VectorizeAccesses.NAME, op, text, what, array_name(tensor), *counts)
+
+    def _remark_conditional(self) -> None:
+        """Say which accesses are not considered, as not every step may execute them."""
+        for op, what, tensor in _accesses_in(self._op):
+            if op.block != self._body:
+                self._remark(what, op, tensor, Reason("it is inside a condition that stays in the loop"))
 
     def _position(self, access: _Access) -> ir.Value:
         """Create the position of a step's element in the vector."""
@@ -292,30 +336,63 @@ def _alone(atom: Atom) -> AffineExpr:
     return AffineExpr(((atom, 1),), 0)
 
 
-def _trips(loop: ir.Operation) -> int | None:
-    """Return the number of steps of a loop from 0 by 1 if it is a power of two that a vector may have, else None."""
+def _trips(loop: ir.Operation) -> int | Reason:
+    """Return the number of steps of a loop from 0 by 1 if it is a power of two that a vector may have."""
     lower, upper, step = (constant_of(value) for value in list(loop.operands)[:_INITS])
-    if lower != 0 or step != 1 or upper is None or not 2 <= upper <= _MAX_TRIPS:
-        return None
-    return upper if upper & (upper - 1) == 0 else None
+    if lower != 0 or step != 1 or upper is None:
+        return Reason("the loop is not one from 0 by 1 to a constant")
+    if not 2 <= upper <= _MAX_TRIPS or upper & (upper - 1):
+        return Reason("the loop has {} steps, not 2, 4, 8 or {}", (upper, _MAX_TRIPS))
+    return upper
 
 
-def _written(write: ir.Operation) -> ir.Value | None:
-    """Return what a step writes, or adds atomically; None for another update, or a type not added as vectors.
+def _remark_loop(loop: ir.Operation, reason: Reason) -> None:
+    """Say why accesses to neighbours stay scalar, as the number of steps of ``loop`` is none that a vector has."""
+    step = loop.regions[0].blocks[0].arguments[0]
+    for op, what, tensor in _accesses_in(loop):
+        if abs(_stride(op.operands[len(op.operands) - 1], step)) == 1:
+            remark(VectorizeAccesses.NAME, op, "{} {}: a scalar in each step, {}", what, array_name(tensor), reason)
+
+
+def _accesses_in(loop: ir.Operation) -> Iterator[tuple[ir.Operation, str, ir.Value]]:
+    """Yield the accesses in ``loop``, but for those in loops inside it, at indices that its step is part of."""
+    for op in walk(loop):
+        if op.name not in ("tensor.extract", *_ELEMENT_WRITES) or len(op.operands) < 2:
+            continue
+        around = op.parent
+        while around is not None and around.name != "scf.for":
+            around = around.parent
+        if around is None or around.operation != loop:
+            continue
+        *_, tensor, index = op.operands
+        if _stride(index, loop.regions[0].blocks[0].arguments[0]):
+            yield op, "load of" if op.name == "tensor.extract" else "store to", tensor
+
+
+def _stride(index: ir.Value, step: ir.Value) -> int:
+    """Return by how much ``index`` grows when ``step`` does by 1, as far as a factor of ``step`` tells."""
+    op = defining_op(index)
+    if index == step or op is None or op.name != ApplyIndexingOp.OPERATION_NAME or step not in list(op.operands):
+        return int(index == step)
+    map_ = _only_dims(map_of(op.attributes["map"]))
+    terms = dict(map_.results[ir.OpResult(index).result_number].terms)
+    return terms.get(Dim(list(op.operands).index(step)), 0)
+
+
+def _written(write: ir.Operation) -> ir.Value | Reason:
+    """Return what a step writes, or adds atomically, unless it updates otherwise, or what is not added as vectors.
 
     The insertion point is where it may be created.
     """
     if write.name == "tensor.insert":
         return write.operands[0]
-    if str(ir.RankedTensorType(write.operands[0].type).element_type) not in _ADDED_AS_VECTORS:
-        return None
+    type_ = ir.RankedTensorType(write.operands[0].type).element_type
+    if str(type_) not in _ADDED_AS_VECTORS:
+        return Reason("atomic updates of {} are not made as vectors", (type_,))
     update = find_update(write)
-    return update.values()[0] if update.kind == FLOAT_ADD else None
-
-
-def _only_user(value: ir.Value) -> ir.Operation | None:
-    uses = list(value.uses)
-    return uses[0].owner.operation if len(uses) == 1 else None
+    if update.kind != FLOAT_ADD:
+        return Reason("atomic updates other than additions of floats are not made as vectors")
+    return update.values()[0]
 
 
 def _only_dims(map_: IndexingMap) -> IndexingMap:

@@ -9,7 +9,7 @@ from typing import cast
 from xgpu import ir
 from xgpu.cli import diagnostics
 from xgpu.cli.diagnostics import Diagnostic, Sources
-from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, report
+from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, doing_step, report, report_cause
 from xgpu.cli.text import name_of_file, read_text, write_text
 from xgpu.cli.timing import timing_table
 from xgpu.dialects.input_checks import input_problems
@@ -18,6 +18,7 @@ from xgpu.frontend.mlir_text import check_mlir_text
 from xgpu.frontend.source_location import source_of
 from xgpu.passes import manager, registry
 from xgpu.passes.manager import MlirPass, Step
+from xgpu.passes.remarks import Remark
 from xgpu.tools.expectations import disagreements
 from xgpu.tools.list_passes import pass_list
 
@@ -45,6 +46,7 @@ class Session:
 
     def run(self) -> int:
         """Do what the options say and return the exit code."""
+        manager.announce_to(doing_step)
         if self._options.list_passes:
             write_text(self._options.output, pass_list())
             return DONE
@@ -88,6 +90,7 @@ class Session:
             return None
         except XgpuError as error:
             self._emit(diagnostics.from_error(error, self._sources))
+            report_cause(error)
             return None
         finally:
             handler.detach()
@@ -112,7 +115,6 @@ class Session:
 
         def before(step: Step, module: ir.Module) -> None:
             current[:] = [step]
-            doing(f"running pass '{step}' on {self._name}")
             if options.print_ir_before_all or _is_named(step, options.print_ir_before):
                 self._dump("Before", step, module)
 
@@ -122,7 +124,8 @@ class Session:
 
         verify = options.verify_each in ("true", "1")
         split = " --split-input-file" if options.split_input_file else ""
-        instrumentation = manager.Instrumentation(before, after, verify, f"{options.file}{split}")
+        remark = self._remark if options.remarks else None
+        instrumentation = manager.Instrumentation(before, after, verify, f"{options.file}{split}", remark)
         try:
             manager.run(module, _parse_pipeline(options.pipeline), instrumentation)
         except CompilerError as error:
@@ -144,6 +147,9 @@ class Session:
 
     def _dump(self, when: str, step: Step, module: ir.Module) -> None:
         report(f"// -----// IR Dump {when} {step} //----- //\n{self._print(module)}\n")
+
+    def _remark(self, made: Remark) -> None:
+        self._emit(diagnostics.from_remark(made, self._sources))
 
     def _handle(self, info: ir.Diagnostic) -> bool:
         self._emit(diagnostics.from_mlir(info, self._sources))

@@ -37,6 +37,7 @@ def _parser() -> Parser:
     for when in ("before", "after"):
         add(f"--print-ir-{when}", metavar="PASS,...", default="", help=f"print the IR to stderr {when} these passes")
         add(f"--print-ir-{when}-all", action="store_true", help=f"print the IR to stderr {when} each pass")
+    add("--remarks", action="store_true", help="print what passes did not do, and why, as remarks to stderr")
     add("--mlir-timing", action="store_true", help="print how long each pass took to stderr")
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
     add("--mlir-print-op-generic", action="store_true", help="print operations in the generic form")

@@ -199,18 +199,25 @@ class Compiled:
                 raise ToolError(f"XLA cannot run the program on {target.platform}: {reason}") from error
 
     def _program(self) -> _Module:
-        if not self.has_reference:
-            raise InvalidInput("the program was given at a later level than 'stablehlo', which XLA needs to run it")
+        if not self.has_program:
+            raise InvalidInput("the program was given at a later level than 'stablehlo'")
         return self.source.module
 
     @property
-    def has_reference(self) -> bool:
-        """Whether XLA can run the program: not if it was given at a level after ``stablehlo``."""
+    def has_program(self) -> bool:
+        """Whether the program was given at level ``stablehlo``, and not as text of a later one."""
         return attributes.LEVEL not in self.source.module.operation.attributes
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether XLA can run the program: of level ``stablehlo``, or a plan, whose fusions are functions of it."""
+        return self.has_program or self.planned is not None
 
     @cached_property
     def _reference(self) -> Reference:
-        return Reference(self.on_cpu._program())
+        if not self.has_reference:
+            raise InvalidInput("the program was given at a later level than 'fusions', the last one that XLA can run")
+        return Reference(self.on_cpu.source.module)
 
     def reference(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
         """Run on one array per argument with XLA on the CPU, and return one array per result."""

@@ -18,10 +18,12 @@ from xgpu.emit.select import emit_kernel
 from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.source_location import source_of
+from xgpu.fusion.left import BARRIER
 from xgpu.options import Options
 from xgpu.passes import manager
 from xgpu.passes.base import function_name, functions, walk
 from xgpu.passes.count_operations import CountOperations
+from xgpu.passes.remarks import Remark
 from xgpu.runtime.cache import CachedKernel, kernel_cache, key_of
 from xgpu.target import cubin
 from xgpu.target.host_labels import label_operations
@@ -130,6 +132,18 @@ class Kernel:
                 self.modules[name] = self._advance(self.modules[available[-1]], name)
                 available.append(name)
         return self.modules[level]
+
+    def remarks(self) -> tuple[Remark, ...]:
+        """Return what the passes up to ``optimized`` did not do, and why, once each; runs them for that.
+
+        A kernel that was given at a later level than ``emitted`` has none.
+        """
+        if "emitted" not in self.modules:
+            return ()
+        copy, found = _clone(self.modules["emitted"]), list[Remark]()
+        with copy.context, ir.Location.unknown():
+            manager.run(copy, pipeline.optimize(), manager.Instrumentation(remark=found.append))
+        return tuple(dict.fromkeys(found))
 
     def _advance(self, module: ir.Module, level: str) -> ir.Module:
         with module.context, ir.Location.unknown():
@@ -292,7 +306,13 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
     is_whole = all(_is_of_kernels(op.operation) for op in main.operations)
     kernels: dict[str, Kernel] = {}
     launches = []
-    for op in walk(named["main"], "func.call"):
+    for op in walk(named["main"]):
+        if op.name == BARRIER and is_whole:
+            # What comes out is what went in: only kernels must not cross it.
+            pairs = zip(op.results, op.operands, strict=True)
+            numbers |= {result: numbers[operand] for result, operand in pairs if operand in numbers}
+        if op.name != "func.call":
+            continue
         name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
         if name not in named:
             raise InvalidInput(f"there is no fusion @{name} to call", source_of(op))
@@ -313,8 +333,8 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
 
 
 def _is_of_kernels(op: ir.Operation) -> bool:
-    """Whether an operation of ``@main`` calls a kernel, or needs none since what it makes has no elements."""
-    if op.name in ("func.call", "func.return"):
+    """Whether an operation of ``@main`` calls a kernel, or needs none: a barrier, or what makes no elements."""
+    if op.name in ("func.call", "func.return", BARRIER):
         return True
     return len(op.results) > 0 and not any(math.prod(ir.RankedTensorType(result.type).shape) for result in op.results)
 

@@ -6,6 +6,12 @@ from xgpu.errors import InvalidInput
 
 KIB = 1024
 
+_PROCESSORS = tuple(
+    """sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_90a sm_100 sm_100a sm_100f sm_101 sm_101a sm_101f sm_103 sm_103a sm_103f
+    sm_110 sm_110a sm_110f sm_120 sm_120a sm_120f sm_121 sm_121a sm_121f""".split()
+)
+"""The processors that LLVM makes PTX for, of those that have what kernels need. It would take others for an old one."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -33,6 +39,13 @@ class Device:
     warp_size: int = 32
     max_vector_bytes: int = 16
     parameter_bytes: int = 32764
+
+    def __post_init__(self) -> None:
+        """Raise InvalidInput for a processor that LLVM does not know."""
+        if self.cpu not in _PROCESSORS:
+            raise InvalidInput(
+                f"device {self.name}: LLVM knows no processor '{self.cpu}', but {', '.join(_PROCESSORS)}"
+            )
 
     @property
     def compute_capability(self) -> int:

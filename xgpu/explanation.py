@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.api import Compiled
 from xgpu.compiler import Kernel, Launch
+from xgpu.device import Device
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.source_location import source_of
 from xgpu.fusion.cost_model import LAUNCH_SECONDS
+from xgpu.fusion.decisions import Verdict
 from xgpu.fusion.left import VIEWS, reason_to_leave
+from xgpu.fusion.planner import make_plan
 from xgpu.fusion.regions import CONTROL_FLOW, nested
 from xgpu.fusion.traffic import moved_bytes
+from xgpu.options import Options
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)
@@ -90,6 +94,24 @@ def explain(program: Compiled) -> Explanation:
         if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := _reason(op)) is not None
     )
     return Explanation(kernels, left)
+
+
+def remarks(program: Compiled) -> str:
+    """Return what the passes did not do to each kernel of ``program``, and why, a line for each; empty if nothing."""
+    lines = [f"  {kernel.name}: {remark}" for kernel in program.kernels for remark in kernel.remarks()]
+    return "\n".join(["remarks:", *lines]) if lines else ""
+
+
+def plan_reasons(program: Compiled, target: Device, options: Options, only_stored: bool = False) -> str:
+    """Return what the planner decides on ``program``, and why, a line for each decision.
+
+    ``only_stored``: why kernels store the values that they do. Raises `InvalidInput` for a program given with its plan.
+    """
+    if not program.has_program:
+        raise InvalidInput("the program was given with its plan, of which the text does not say why it is so")
+    plan = make_plan(program.source.module, target, options)
+    lines = plan.why({Verdict.STORED} if only_stored else set(Verdict))
+    return "\n".join(["stored:" if only_stored else "plan:", *(f"  {line}" for line in lines)])
 
 
 def _functions(module: ir.Module) -> dict[str, ir.Operation]:

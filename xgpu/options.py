@@ -12,13 +12,15 @@ class Options:
     ``threads_per_block`` is the block size of the loop emitter. ``max_elements_per_thread`` bounds how many consecutive
     elements a thread computes; None leaves the choice to the emitter. ``opt_level`` is LLVM's. ``deterministic`` asks
     for the same bits from every run where several updates of a scatter have the same place; it costs such scatters more
-    kernels and memory, see `xgpu.fusion.scatters`.
+    kernels and memory, see `xgpu.fusion.scatters`. ``keep_barriers`` makes ``lax.optimization_barrier`` a boundary that
+    no kernel crosses: what it takes is stored. Without it, barriers go where kernels make the whole program.
     """
 
     threads_per_block: int = 128
     max_elements_per_thread: int | None = None
     opt_level: int = 3
     deterministic: bool = False
+    keep_barriers: bool = False
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for what no kernel can have."""

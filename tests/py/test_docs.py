@@ -1,4 +1,4 @@
-"""What README.md shows is what the tree does: its commands and examples run, and the documents in docs/ are current."""
+"""What README.md and docs/howto.md show is what the tree does: commands and examples run, documents are current."""
 
 import os
 import re
@@ -15,6 +15,8 @@ from xgpu.tools import make_docs
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
+HOWTO = (ROOT / "docs" / "howto.md").read_text()
+DOCUMENTS = {"README.md": README, "docs/howto.md": HOWTO}
 
 SUBSTITUTES = {
     "make demo": "python -m xgpu.tools.demo",
@@ -34,7 +36,7 @@ MAIN_OF = {
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, the path of the file that it is (or nothing), its line in README.md, its text."""
+    """A fenced block: its language, the path of the file that it is or changes (or nothing), its line, its text."""
 
     language: str
     path: str
@@ -43,9 +45,9 @@ class Block(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command of a console block, and the output that is shown for it."""
+    """A command of a console block at a place of a document, and the output that is shown for it."""
 
-    line: int
+    place: str
     text: str
     output: list[str]
 
@@ -56,16 +58,16 @@ def blocks(text: str) -> list[Block]:
     return [Block(m[1], m[2], text.count("\n", 0, m.start()) + 1, m[3]) for m in found]
 
 
-def commands(text: str) -> list[Command]:
-    """The commands of all console blocks of a Markdown text."""
+def commands(document: str) -> list[Command]:
+    """The commands of all console blocks of a document."""
     found: list[Command] = []
-    for block in blocks(text):
+    for block in blocks(DOCUMENTS[document]):
         if block.language != "console":
             continue
         assert block.text.startswith("$ "), f"line {block.line}: a console block begins with a command"
         for number, line in enumerate(block.text.splitlines(), block.line + 1):
             if line.startswith("$ "):
-                found.append(Command(number, line.removeprefix("$ "), []))
+                found.append(Command(f"{document}:{number}", line.removeprefix("$ "), []))
             else:
                 found[-1].output.append(line)
     return found
@@ -81,16 +83,25 @@ def _line(line: str) -> str:
     return ".*".join(map(re.escape, line.split("..."))) + "\n"
 
 
+def apply(diff: str, text: str) -> str:
+    """Return ``text`` changed by ``diff``, whose lines that stay or go it has once."""
+    old, new = ("".join(f"{line[1:]}\n" for line in diff.splitlines() if line[0] in kept) for kept in (" -", " +"))
+    assert text.count(old) == 1, f"{text.count(old)} times in the file:\n{old}"
+    return text.replace(old, new)
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with the files that README has its reader write, importable without being installed."""
+    """A copy of the tree with what the documents have their reader write, importable without being installed."""
     copy = tmp_path_factory.mktemp("tree")
     for folder in ("xgpu", "dialects", "passes", "tools", "examples", "tests", "docs"):
         shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", copy)
-    for block in blocks(README):
+    for block in (*blocks(README), *blocks(HOWTO)):
         if block.path:
-            (copy / block.path).write_text(block.text)
+            path = copy / block.path
+            path.write_text(apply(block.text, path.read_text()) if block.language == "diff" else block.text)
+    (copy / "build").mkdir(exist_ok=True)
     subprocess.run([copy / "tools" / "link_tree.sh"], check=True)
     (copy / "bin").mkdir()
     for name, main in MAIN_OF.items():
@@ -118,39 +129,46 @@ def run(tree: Path, command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-COMMANDS = [command for command in commands(README) if command.text in SUBSTITUTES or command.text[:5] != "make "]
+COMMANDS = [
+    command
+    for document in DOCUMENTS
+    for command in commands(document)
+    if command.text in SUBSTITUTES or command.text[:5] != "make "
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.text for command in COMMANDS])
-def test_a_command_prints_what_readme_shows(tree: Path, command: Command) -> None:
+def test_a_command_prints_what_is_shown(tree: Path, command: Command) -> None:
     # A command may read a file that another one, shown before it, writes.
     for earlier in writers(command):
         assert run(tree, earlier).returncode == 0
     done = run(tree, SUBSTITUTES.get(command.text, command.text))
-    assert done.returncode == 0, f"README.md:{command.line}: {command.text}\n{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"{command.place}: {command.text}\n{done.stdout}{done.stderr}"
     if command.output:
         shown = "\n".join(command.output)
-        assert shows(command.output, done.stdout), f"README.md:{command.line} shows\n{shown}\nbut it is\n{done.stdout}"
+        assert shows(command.output, done.stdout), f"{command.place} shows\n{shown}\nbut it is\n{done.stdout}"
 
 
 def writers(command: Command) -> list[str]:
-    """The commands of README that write the files that ``command`` reads."""
+    """The commands that write the files that ``command`` reads."""
     words = command.text.split()
-    written = {other.text.split(" -o ")[1]: other.text for other in COMMANDS if " -o " in other.text}
+    pattern = re.compile(r" (?:-o|>) (\S+)")
+    written = {found[1]: other.text for other in COMMANDS if (found := pattern.search(other.text))}
     return [text for path, text in written.items() if path in words and text != command.text]
 
 
 def test_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    targets = {command.text.split()[1] for command in commands(README) if command.text.startswith("make ")}
-    targets |= set(re.findall(r"`make ([\w-]+)`", README))
+    shown = [command.text for document in DOCUMENTS for command in commands(document)]
+    targets = {text.split()[1] for text in shown if text.startswith("make ")}
+    targets |= set(re.findall(r"`make ([\w-]+)`", README + HOWTO))
     assert {"demo", "test", "lint", "gpu-check"} <= targets
     assert targets <= set(re.findall(r"^([\w-]+):", makefile, re.MULTILINE))
 
 
 def test_make_test_ends_as_shown() -> None:
     script = (ROOT / "tools" / "test.sh").read_text()
-    (shown,) = [command.output for command in commands(README) if command.text == "make test" and command.output]
+    (shown,) = [command.output for command in commands("README.md") if command.text == "make test" and command.output]
     assert [line.partition(":")[0] for line in shown[1:]] == re.findall(r'^echo "(\w+): +\$', script, re.MULTILINE)
 
 
@@ -160,6 +178,21 @@ def test_the_python_example(tree: Path) -> None:
     (tree / "example.txt").write_text(block.text)
     done = run(tree, "python -m doctest -o ELLIPSIS example.txt")
     assert done.returncode == 0, f"README.md:{block.line}\n{done.stdout}{done.stderr}"
+
+
+def test_links_of_documents_exist() -> None:
+    for path in (ROOT / "docs").glob("*.md"):
+        links = [link for link in re.findall(r"\]\(([^)#]+)\)", path.read_text()) if "://" not in link]
+        assert not [link for link in links if not (path.parent / link).exists()], path
+
+
+def test_environment_variables_are_documented() -> None:
+    """In one place, and no others: of all files that git knows, but for documents and tests of unknown ones."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    texts = [(ROOT / path).read_text(errors="replace") for path in listed if not path.endswith(".md")]
+    used = {name for text in texts for name in re.findall(r"\bXGPU_[A-Z]+(?:_[A-Z]+)*\b", text)}
+    documented = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "environment.md").read_text(), re.MULTILINE)
+    assert sorted(used) == sorted(documented)
 
 
 def test_links_and_paths_exist() -> None:

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 LAYERS = (
-    ("xgpu.errors", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device"),
+    ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device"),
     ("xgpu.frontend",),
     ("xgpu.indexing",),
     ("xgpu.dialects",),
@@ -45,8 +45,8 @@ PASS_HELPERS = frozenset(
     float_storage index_ops llvm_builder llvm_call llvm_memory llvm_scalars llvm_threads llvm_vectors loop_splits
     manager math_bessel math_bessel_coefficients math_builder math_coefficients math_error_coefficients
     math_exponential math_gamma math_gamma_coefficients math_logarithm math_power math_short math_short_coefficients
-    math_special math_trigonometry memory_layout packed_accesses ranges refusals regions registry scf_ops shared_tiles
-    tensor_buffers""".split()
+    math_special math_trigonometry memory_layout packed_accesses ranges refusals regions registry remarks scf_ops
+    shared_tiles tensor_buffers""".split()
 )
 """The files in passes/ that are no pass: every other one is, and has a lit test."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xgpu.cli.process import UsageError
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import InvalidInput
+from xgpu.options import Options
 
 
 def _never(arguments: argparse.Namespace) -> bool:
@@ -29,8 +30,16 @@ def add_program_arguments(parser: argparse.ArgumentParser, specs: str, help_: st
     parser.add_argument("source", metavar="SOURCE", help="file.py:function, file.hlo or file.mlir")
     parser.add_argument("--arg", metavar=specs, action="append", default=[], help=f"{help_}; once per argument")
     parser.add_argument(
+        "--keep-barriers", action="store_true", help="no kernel crosses a lax.optimization_barrier of the program"
+    )
+    parser.add_argument(
         "--target", metavar="GPU", default=DEFAULT_DEVICE, help=f"{DEFAULT_DEVICE} if left out; xgpu devices lists all"
     )
+
+
+def options_of(arguments: argparse.Namespace) -> Options:
+    """Return the options of a compilation that the command line chose."""
+    return Options(keep_barriers=arguments.keep_barriers)
 
 
 def as_usage[T, R](read: Callable[[T], R], value: T) -> R:

@@ -5,14 +5,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, levels_of
+from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, levels_of, options_of
 from xgpu.cli.process import DONE, doing, report
 from xgpu.cli.text import STDIN, write_bytes, write_text
 from xgpu.cli.timing import summed, timing_table
 from xgpu.device import device
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
-from xgpu.options import Options
 from xgpu.pipeline import LEVELS
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     last = max(LEVELS.index(level) for level in levels)
     passes = None if last <= LEVELS.index("emitted") else "ptx" if last >= LEVELS.index("ptx") else "lowered"
-    compiled = compile_to(passes, arguments.source, arguments.arg, device(target), Options())
+    compiled = compile_to(passes, arguments.source, arguments.arg, device(target), options_of(arguments))
     texts = {}
     for level in levels:
         doing(f"compiling {arguments.source} to level {level}")

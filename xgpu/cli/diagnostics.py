@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from xgpu import ir
 from xgpu.errors import KernelFault, SourceLocation, XgpuError, XgpuWarning
 from xgpu.frontend.source_location import source_of
+from xgpu.passes.remarks import Remark
 
 PARSED_NAME = "-"
 """The file name that MLIR's parser gives to text."""
@@ -89,6 +90,11 @@ def from_error(error: XgpuError, sources: Sources) -> Diagnostic:
 def from_warning(warning: XgpuWarning, sources: Sources) -> Diagnostic:
     """Convert a warning of xgpu's."""
     return Diagnostic("warning", sources.in_text(warning.message), sources.named(warning.location))
+
+
+def from_remark(remark: Remark, sources: Sources) -> Diagnostic:
+    """Convert what a pass says that it did not do."""
+    return Diagnostic("remark", f"{remark.pass_name}: {remark.message}", sources.named(remark.location))
 
 
 def from_faults(error: KernelFault, sources: Sources) -> list[Diagnostic]:

@@ -2,15 +2,19 @@
 
 import argparse
 
-from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target
+from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, options_of
 from xgpu.cli.process import DONE, doing
 from xgpu.device import device
 from xgpu.dtypes import parse_spec
-from xgpu.options import Options
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program_arguments(parser, "SPEC", "type and shape of an argument, such as f32[128,1024]")
+    parser.add_argument("--stored", action="store_true", help="say why each value is stored that kernels store")
+    parser.add_argument(
+        "--plan", action="store_true", help="say why values are stored or not, and kernels merged or not"
+    )
+    parser.add_argument("--remarks", action="store_true", help="say what passes did not do to the kernels, and why")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -19,9 +23,16 @@ def _run(arguments: argparse.Namespace) -> int:
         as_usage(parse_spec, spec)
     doing(f"compiling {arguments.source}")
     from xgpu.api import compile_to
-    from xgpu.explanation import explain
+    from xgpu.explanation import explain, plan_reasons, remarks
 
-    print(explain(compile_to(None, arguments.source, arguments.arg, device(target), Options())))
+    options = options_of(arguments)
+    program = compile_to(None, arguments.source, arguments.arg, device(target), options)
+    sections = [str(explain(program))]
+    if arguments.stored or arguments.plan:
+        sections.append(plan_reasons(program, device(target), options, only_stored=not arguments.plan))
+    if arguments.remarks:
+        sections.append(remarks(program))
+    print("\n\n".join(filter(None, sections)))
     return DONE
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import xgpu
 from xgpu.cli.arguments import Parser
-from xgpu.cli.process import exit_code, supervise
+from xgpu.cli.process import doing_step, exit_code, supervise
 
 PROGRAM = "xgpu"
 _EPILOG = """\
@@ -56,6 +56,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         arguments = _parser().parse_args(argv)
         if argv is None:
             _keep_gpu_free(arguments)
+        # Not before `supervise`: it loads MLIR.
+        from xgpu.passes.manager import announce_to
+
+        announce_to(doing_step)
         code: int = arguments.command.run(arguments)
         return code
 

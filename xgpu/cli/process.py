@@ -11,29 +11,31 @@ import mmap
 import os
 import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, TextIO
 
-from xgpu.errors import KernelFault, XgpuError, XgpuWarning
+from xgpu.errors import CompilerError, KernelFault, XgpuError, XgpuWarning
 
 DONE, WRONG_INPUT, WRONG_USAGE = 0, 1, 2
 INTERRUPTED, BROKEN_PIPE = 128 + signal.SIGINT, 128 + signal.SIGPIPE
 
 TRACEBACK_VARIABLE = "XGPU_TRACEBACK"
-"""Environment variable: if set, an internal error ends in Python's traceback."""
+"""Environment variable: if set, errors of ours are followed by Python's traceback, into a pass that failed too."""
 
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """What writing to stdout fails with when its disk is full, or it is closed."""
-_ACTIVITY_BYTES = 512
+_ACTIVITY_BYTES = 4096
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 _SECONDS_TO_STOP = 10
 """What native code does without looking at signals may take longer than anyone waits who interrupted it."""
 
 _activity: mmap.mmap | None = None
+_current = "starting"
 _is_interrupted = False
 """Whether the command was interrupted: whatever it does then, that is how it ended."""
 
@@ -43,9 +45,16 @@ class UsageError(Exception):
 
 
 def doing(what: str) -> None:
-    """Record what the process is about to do, such as ``running pass 'cse'``: named if native code crashes in it."""
+    """Record what the process is about to do, such as ``compiling f.py:f``: named if native code crashes in it."""
+    global _current
+    _current = what
+    doing_step(None)
+
+
+def doing_step(what: str | None) -> None:
+    """Record a step of what the process is doing, such as ``running pass 'cse'``, or with None that it is over."""
     if _activity is not None:
-        _activity[:] = what.encode()[:_ACTIVITY_BYTES].ljust(_ACTIVITY_BYTES, b"\0")
+        _activity[:] = (what or _current).encode()[:_ACTIVITY_BYTES].ljust(_ACTIVITY_BYTES, b"\0")
 
 
 def supervise(program: str) -> None:
@@ -156,6 +165,13 @@ def report_error(program: str, error: XgpuError) -> None:
         report(render(diagnostic, sources, program))
 
 
+def report_cause(error: XgpuError) -> None:
+    """Print the traceback behind an error of the compiler's own, if the environment asks for it."""
+    cause = error.__cause__
+    if isinstance(error, CompilerError) and cause is not None and os.environ.get(TRACEBACK_VARIABLE):
+        report("".join(traceback.format_exception(cause)).rstrip())
+
+
 def _show_warnings(program: str) -> None:
     """Have xgpu's warnings printed as diagnostics, from now on."""
     show = warnings.showwarning
@@ -190,6 +206,7 @@ def _code_of_errors(program: str, body: Callable[[], int]) -> int:
         return WRONG_USAGE
     except XgpuError as error:
         report_error(program, error)
+        report_cause(error)
         return WRONG_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED

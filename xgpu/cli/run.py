@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target
+from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, options_of
 from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, report
 from xgpu.cli.text import reason_of
 from xgpu.dtypes import dtype_named, dtype_of_numpy, format_spec, parse_spec
@@ -55,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # JAX takes a second to import; wrong usage is told before that.
     from xgpu import compile
 
-    compiled = compile(arguments.source, *specs, target=target)
+    compiled = compile(arguments.source, *specs, target=target, options=options_of(arguments))
     inputs = compiled.random_inputs(arguments.seed)
     for number, array in enumerate(given):
         if array is not None:

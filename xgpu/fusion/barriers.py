@@ -7,7 +7,12 @@ from xgpu.options import Options
 
 
 def forward_barriers(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Remove the barriers of a function all of which kernels make: XLA, for which they are there, does not see it."""
+    """Remove the barriers of a function all of which kernels make: XLA, for which they are there, does not see it.
+
+    They stay if ``options`` want them to part kernels.
+    """
+    if options.keep_barriers:
+        return
     # Control flow is left to XLA, so that there are no other blocks if nothing is.
     *operations, _ = (view.operation for view in main.entry_block.operations)
     barriers = [op for op in operations if op.name == BARRIER]

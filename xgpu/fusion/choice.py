@@ -20,14 +20,30 @@ from xgpu.fusion.scan_shape import ScanShape
 from xgpu.fusion.transposes import Transpose, moves_rows, needs_tile, transpose_of
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind
+from xgpu.reasons import Reason
 
 MOST_TILES = 4
 """Transposes that one kernel moves through tiles of their own; shared memory bounds how many blocks run at once."""
 
+_IN_PLACE = Reason("it updates arrays in their own memory")
+_MERGED = {
+    INPUT_SLICES: Reason("slices of one value, of several shapes"),
+    ROWS: Reason("a row program: threads hold their rows from one reduction to the next"),
+    RECURRENCE_KIND: Reason("a loop of the program whose states are computed element by element"),
+}
+_ROWS = Reason("neighbours in memory are combined")
+_COLUMNS = Reason("elements are combined that are no neighbours in memory")
+_SUMS = Reason("each thread sums products for long, whichever elements its neighbours take")
+_TILE = Reason("reading or writing would not coalesce in a loop: a transpose goes through shared memory")
+_JOINED = Reason("a walk over the operands of a concatenation, each in its own order")
+_WHOLE = Reason("a loop over the concatenation is better than one over its operands")
+_PLAIN = Reason("results are computed at their own indices, and no transpose or concatenation asks for tiles")
+"""Why an emitter is chosen."""
+
 
 @dataclass(frozen=True)
 class Choice:
-    """A kernel to write: its emitter's name, what it is built around, and what it stores.
+    """A kernel to write: its emitter's name, what it is built around, what it stores, and why that emitter.
 
     ``aliased`` has an entry for each root: the value whose memory it takes over, None for one in memory of its own.
     """
@@ -36,21 +52,24 @@ class Choice:
     heroes: tuple[ir.Operation, ...]
     roots: tuple[ir.Value, ...]
     aliased: tuple[ir.Value | None, ...]
+    why: Reason
 
 
 def choose(group: Group, stored: Stored) -> list[Choice]:
     """Return the kernels of a group."""
     if group.kind.name in IN_PLACE:
         aliased = [value for hero in group.heroes for value in updated_operands(hero)]
-        return [Choice(group.kind.name, tuple(group.heroes), tuple(group.roots), tuple(aliased))]
-    if group.kind.name in (INPUT_SLICES, ROWS, RECURRENCE_KIND):
-        return [_choice(group.kind.name, group.heroes, group.roots)]
+        return [Choice(group.kind.name, tuple(group.heroes), tuple(group.roots), tuple(aliased), _IN_PLACE)]
+    if group.kind.name in _MERGED:
+        return [_choice(group.kind.name, group.heroes, group.roots, _MERGED[group.kind.name])]
     if group.kind.name == "reduce":
-        shape = ReductionShape.of(group.heroes[0])
-        return [_choice("reduce_row" if shape.is_rows else "reduce_column", group.heroes, group.roots)]
+        is_rows = ReductionShape.of(group.heroes[0]).is_rows
+        emitter, why = ("reduce_row", _ROWS) if is_rows else ("reduce_column", _COLUMNS)
+        return [_choice(emitter, group.heroes, group.roots, why)]
     if group.kind.name == "scan":
         is_rows = ScanShape.of(group.heroes[0]).is_rows
-        return [_choice("scan_row" if is_rows else "scan_column", group.heroes, group.roots)]
+        emitter, why = ("scan_row", _ROWS) if is_rows else ("scan_column", _COLUMNS)
+        return [_choice(emitter, group.heroes, group.roots, why)]
     return _loops(group, stored)
 
 
@@ -61,7 +80,7 @@ def _loops(group: Group, stored: Stored) -> list[Choice]:
         by_shape.setdefault(shape_of(value), []).append(value)
     if group.heroes:
         # Contractions: each thread takes long for its element, and which elements neighbours take is of no consequence.
-        return [_choice("loop", (), values) for values in by_shape.values()]
+        return [_choice("loop", (), values, _SUMS) for values in by_shape.values()]
     return [_loop(values, stored) for values in by_shape.values()]
 
 
@@ -81,14 +100,19 @@ def _loop(roots: Sequence[ir.Value], stored: Stored) -> Choice:
                 found.setdefault((transpose, shape_of(op.operands[0])), []).append(op)
     if len(found) == 1:
         (heroes,) = found.values()
-        return _choice("transpose", heroes[:MOST_TILES], roots)
+        return _choice("transpose", heroes[:MOST_TILES], roots, _TILE)
     if not found and not joined:
         joined = _joined_elsewhere(roots, stored)
     if not found and len(joined) == 1:
         (heroes,) = joined.values()
         emitter = walk_of(heroes, roots, stored)
-        return _choice(emitter, heroes if emitter != "loop" else (), roots)
-    return _choice("loop", (), roots)
+        why = _WHOLE if emitter == "loop" else _JOINED
+        return _choice(emitter, heroes if emitter != "loop" else (), roots, why)
+    if found or joined:
+        number = len(found) + len(joined)
+        why = Reason("no tile serves {} transposes and concatenations that move elements differently", (number,))
+        return _choice("loop", (), roots, why)
+    return _choice("loop", (), roots, _PLAIN)
 
 
 def _joined_elsewhere(roots: Sequence[ir.Value], stored: Stored) -> dict[Concatenation, list[ir.Operation]]:
@@ -148,5 +172,5 @@ def _bits(value: ir.Value) -> int:
     return dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
 
 
-def _choice(emitter: str, heroes: Sequence[ir.Operation], roots: Sequence[ir.Value]) -> Choice:
-    return Choice(emitter, tuple(heroes), tuple(roots), (None,) * len(roots))
+def _choice(emitter: str, heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], why: Reason) -> Choice:
+    return Choice(emitter, tuple(heroes), tuple(roots), (None,) * len(roots), why)

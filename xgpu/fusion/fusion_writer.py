@@ -9,12 +9,13 @@ from functools import partial
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.frontend.source_location import source_of
-from xgpu.fusion.choice import choose
+from xgpu.fusion.choice import Choice, choose
 from xgpu.fusion.groups import LOOP, Group, Grouping
 from xgpu.fusion.heroes import HERO
 from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
 from xgpu.fusion.root_indices import read_at_root_indices
 from xgpu.indexing.access import shape_of
+from xgpu.reasons import Reason
 
 _LONGEST_NAME = 64
 _LARGE = 1 << 12
@@ -23,9 +24,11 @@ _LARGE = 1 << 12
 
 @dataclass(frozen=True)
 class Call:
-    """A fusion that was written: its name, and the values of the program that it takes and makes."""
+    """A fusion that was written: its name, its emitter and why that, the values of the program it takes and makes."""
 
     name: str
+    emitter: str
+    why: Reason
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]
 
@@ -79,16 +82,11 @@ class FusionWriter:
     def write_fusions(self, group: Group) -> list[Call]:
         """Write the kernels of a group, as the table of emitters tells them apart."""
         choices = choose(group, lambda value: self._grouping.stored_before(value, group.level))
-        return [self._write(group, each.emitter, each.heroes, each.roots, each.aliased) for each in choices]
+        return [self._write(group, each) for each in choices]
 
-    def _write(
-        self,
-        group: Group,
-        emitter: str,
-        heroes: Sequence[ir.Operation],
-        roots: Sequence[ir.Value],
-        aliased: Sequence[ir.Value | None],
-    ) -> Call:
+    def _write(self, group: Group, choice: Choice) -> Call:
+        emitter, roots = choice.emitter, choice.roots
+        aliased: Sequence[ir.Value | None] = choice.aliased
         operations, inputs = self._needed(group, roots, {value for value in aliased if value is not None})
         if emitter == LOOP:
             aliased = self._written_in_place(group, roots)
@@ -102,12 +100,12 @@ class FusionWriter:
         with ir.InsertionPoint(function.entry_block):
             for op in operations:
                 copy = copy_operation(op, copies)
-                if op in heroes:
+                if op in choice.heroes:
                     copy.attributes[HERO] = ir.UnitAttr.get()
                 if _is_only_rounded(op):
                     copy.attributes[attributes.GRADE] = attributes.int_attribute(16)
             ir.func.return_([copies[value] for value in roots])
-        return Call(self._names.settle(function), tuple(inputs), tuple(roots))
+        return Call(self._names.settle(function), emitter, choice.why, tuple(inputs), roots)
 
     def _written_in_place(self, group: Group, roots: Sequence[ir.Value]) -> list[ir.Value | None]:
         """Return for each root of a loop the state of which it is the next one, if the loop may write over it.

@@ -8,8 +8,9 @@ other, since a value that depends on another is of a higher level. One pass over
 
 import math
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
@@ -32,6 +33,7 @@ from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence
 from xgpu.fusion.regions import captured, is_constant, maker
 from xgpu.fusion.transposes import moves_rows, transpose_of
 from xgpu.indexing.access import shape_of
+from xgpu.reasons import Reason
 
 LOOP = "loop"
 """Kernels whose threads each compute elements of the results, and the kind of their groups."""
@@ -47,6 +49,21 @@ _LANES = 32
 
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
 """Operations that cost next to nothing wherever their result is read."""
+
+TOO_MANY_ROOTS = Reason("one kernel stores at most {} values", (MOST_ROOTS,))
+PACKED = Reason("elements of under a byte: threads that make neighbours would write parts of one byte")
+"""Reasons of those who merge kernels not to."""
+
+_RESULT = Reason("a result of the program, or of the loop or branch around it")
+_UPDATED = Reason("it is made in the memory of what it updates")
+_OF_LOOP = Reason("the last state of a loop that is one kernel")
+_IN_LOOP = Reason("a loop that is one kernel reads it in every iteration")
+_READ_BESIDE = Reason("the epilogue of another hero reads it")
+_BEFORE_UPDATE = Reason("what reads it updates an array in place that it is computed from")
+_SPREAD = Reason(
+    "every thread of an array reads this one number, which takes {} operations or more", (MOST_OPERATIONS,)
+)
+"""The reasons to store a value that have no parts of their own."""
 
 
 @dataclass(eq=False)
@@ -67,7 +84,7 @@ class Grouping:
     """The groups of a block whose operations, but for the terminator, are ``operations``.
 
     ``leave_scalars`` leaves to XLA what results need that is computed from scalars alone, such as a loop's counter.
-    ``awaited`` are values that are stored, whatever else is, and that all kernels wait for which need them.
+    ``awaited`` are values that are stored, whatever else is, and that all kernels wait for which need them; why.
     """
 
     def __init__(
@@ -75,13 +92,14 @@ class Grouping:
         operations: Sequence[ir.Operation],
         results: Sequence[ir.Value],
         leave_scalars: bool = False,
-        awaited: Set[ir.Value] = frozenset(),
+        awaited: Mapping[ir.Value, Reason] = MappingProxyType({}),
     ):
         self._groups: list[Group] = []
         self._latest: dict[tuple[HeroKind, int], Group] = {}
         self._levels: dict[ir.Value, int] = {}
         self._open: dict[ir.Value, Group] = {}
         self._stored: dict[ir.Value, Group] = {}
+        self._why: dict[ir.Value, Reason] = {}
         self._kept = _kept(operations, results)
         self._made = {value for op in operations for value in op.results}
         self._left: dict[ir.Operation, int] = {}
@@ -90,8 +108,9 @@ class Grouping:
         for op in operations:
             self._place(op)
             if awaited:
-                for value in awaited & set(op.results):
-                    self._store(value)
+                for made in op.results:
+                    if made in awaited:
+                        self._store(made, awaited[made])
         taken = set(results)
         for value in results:
             if self.is_given(value) or self._show(value, taken):
@@ -100,7 +119,12 @@ class Grouping:
                 for op in scalars:
                     self._leave_too(op)
             else:
-                self._store(value)
+                self._store(value, _RESULT)
+
+    @property
+    def why_stored(self) -> Mapping[ir.Value, Reason]:
+        """For each value that kernels store, why they do, in the order in which that was decided."""
+        return self._why
 
     @property
     def groups(self) -> list[Group]:
@@ -142,11 +166,12 @@ class Grouping:
         """Return the least level of a kernel that can compute ``value``, or read it if it is stored."""
         return self._levels.get(value, 0)
 
-    def store_at(self, value: ir.Value, level: int) -> Group:
+    def store_at(self, value: ir.Value, level: int, why: Reason) -> Group:
         """Have a kernel of ``level`` that loops over its shape store ``value`` for later ones too; return its group."""
         group = self._group(HeroKind("loop", shape_of(value)), level)
         group.roots.append(value)
         self._stored[value] = group
+        self._why[value] = why
         self._levels[value] = level + 1
         return group
 
@@ -171,11 +196,11 @@ class Grouping:
             return
         for operand in op.operands:
             if operand in self._open:
-                self._store(operand)
+                self._store(operand, _read_elsewhere(op))
             if op.name in CONTRACTIONS:
-                self._store_computed(operand)
+                self._store_computed(operand, Reason("{} reads each of its elements many times", (op.name,)))
             if self._is_spread_number(op, operand) and self._takes_many_operations(operand):
-                self._store(operand)
+                self._store(operand, _SPREAD)
         level = max((self.level(operand) for operand in op.operands), default=0)
         self._levels.update(dict.fromkeys(op.results, level))
         if kind is not None:
@@ -232,7 +257,7 @@ class Grouping:
             elif (scalars := self._scalars_of(each)) is not None:
                 views += scalars
             else:
-                self._store(each)
+                self._store(each, Reason("{} reads it, which is left to XLA", (reader,)))
         for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
             self._leave_too(op)
 
@@ -312,7 +337,7 @@ class Grouping:
         level = max(self.level(operand) for operand in op.operands)
         for operand in dict.fromkeys(op.operands):
             if not self.is_given(operand) and (operand in self._open or self._reads(operand, targets, level)):
-                self._store(operand)
+                self._store(operand, _read_elsewhere(op) if operand in self._open else _BEFORE_UPDATE)
         level = max(self.level(operand) for operand in op.operands)
         group = self._group(kind, level)
         if any(self._interfere(op, hero, level) for hero in group.heroes):
@@ -321,6 +346,7 @@ class Grouping:
         group.heroes.append(op)
         for value in op.results:
             group.roots.append(value)
+            self._why[value] = _UPDATED
             self._stored[value] = group
             self._levels[value] = level + 1
 
@@ -332,11 +358,11 @@ class Grouping:
             if not shape_of(value):
                 self._provide(value, op.name)
             else:
-                self._store_computed(value, is_read_in_rows=True)
+                self._store_computed(value, _IN_LOOP, is_read_in_rows=True)
         needed = list(dict.fromkeys((*op.operands, *captured(op))))
         for value in needed:
             if value in self._open:
-                self._store(value)
+                self._store(value, _read_elsewhere(op))
         level = max((self.level(value) for value in needed), default=0)
         group = Group(HeroKind(RECURRENCE_KIND, op), level, [op])
         self._groups.append(group)
@@ -345,6 +371,7 @@ class Grouping:
             self._levels[value] = level + 1
             if any(True for _ in value.uses):
                 group.roots.append(value)
+                self._why[value] = _OF_LOOP
 
     def _interfere(self, op: ir.Operation, other: ir.Operation, level: int) -> bool:
         """Whether one of two operations updates what the other updates or reads, in a kernel of ``level``."""
@@ -385,13 +412,13 @@ class Grouping:
             return False
         for operand in others:
             if operand in self._open:
-                self._store(operand)
+                self._store(operand, _READ_BESIDE)
         group.forms[result] = form
         self._open[result] = group
         self._levels[result] = group.level
         return True
 
-    def _store_computed(self, value: ir.Value, is_read_in_rows: bool = False) -> None:
+    def _store_computed(self, value: ir.Value, why: Reason, is_read_in_rows: bool = False) -> None:
         """Have ``value`` stored, which is read many times over, unless to read it takes no more than other indices.
 
         If neighbouring threads read what is neighbouring in it, that must also be so in memory.
@@ -401,7 +428,7 @@ class Grouping:
             op = maker(value)
             is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
             if (op.name not in _MOVES and not is_part) or (is_read_in_rows and _breaks_rows(op)):
-                self._store(value)
+                self._store(value, why)
             if not op.operands or value in self._stored:
                 break
             moves.append(value)
@@ -409,10 +436,11 @@ class Grouping:
         for moved in reversed(moves):
             self._levels[moved] = max(self.level(operand) for operand in maker(moved).operands)
 
-    def _store(self, value: ir.Value) -> None:
-        """Have a kernel store ``value``: that of its hero, or a loop over its shape."""
+    def _store(self, value: ir.Value, why: Reason) -> None:
+        """Have a kernel store ``value``, that of its hero, or a loop over its shape; ``why``, if none does yet."""
         if value in self._stored:
             return
+        self._why[value] = why
         group = self._open.get(value)
         if group is None:
             group = self._group(HeroKind("loop", shape_of(value)), self.level(value))
@@ -427,6 +455,10 @@ class Grouping:
             group = self._latest[kind, level] = Group(kind, level)
             self._groups.append(group)
         return group
+
+
+def _read_elsewhere(reader: ir.Operation) -> Reason:
+    return Reason("{} reads it, which is no part of the kernel of its hero", (reader.name,))
 
 
 def _breaks_rows(op: ir.Operation) -> bool:

@@ -4,16 +4,21 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from xgpu import ir
-from xgpu.fusion.groups import MOST_ROOTS, Group
+from xgpu.fusion.decisions import Decision, apart, merged
+from xgpu.fusion.groups import MOST_ROOTS, TOO_MANY_ROOTS, Group
 from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.indexing.hlo_maps import access_kind
+from xgpu.reasons import Reason
 
 INPUT_SLICES = "input_slices"
 SLICE = "stablehlo.slice"
+_SAME_VALUE = Reason("both are slices of one value")
 
 
-def merge_slices(groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]) -> list[Group]:
+def merge_slices(
+    groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]
+) -> tuple[list[Group], list[Decision]]:
     """Return ``groups`` with those loops made one that store slices of the same value, at the same level.
 
     What is stored may follow its slices element by element. ``stored_before`` tells whether a value is stored, or
@@ -24,13 +29,18 @@ def merge_slices(groups: Sequence[Group], stored_before: Callable[[ir.Value, int
         if slices := _slices_of(group, partial(_before, stored_before, group.level)):
             alike.setdefault((slices[0].operands[0], group.level), []).append((group, slices))
     replaced: dict[Group, Group | None] = {}
+    decisions = []
     for parts in alike.values():
         for some in _few_roots(parts):
+            first = some[0][0].roots[0]
+            decisions += [merged(group.roots[0], first, _SAME_VALUE) for group, _ in some[1:]]
+            if some[0] is not parts[0]:
+                decisions.append(apart(first, parts[0][0].roots[0], TOO_MANY_ROOTS))
             if len(some) > 1:
                 replaced |= {group: None for group, _ in some}
                 replaced[some[0][0]] = _merge(some)
     new = [replaced.get(group, group) for group in groups]
-    return [group for group in new if group is not None]
+    return [group for group in new if group is not None], decisions
 
 
 def _before(stored_before: Callable[[ir.Value, int], bool], level: int, value: ir.Value) -> bool:

@@ -6,12 +6,15 @@ are planned like ``@main`` itself. Results without elements need no kernel.
 """
 
 import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
 from xgpu.frontend.empty_values import empty_constant
+from xgpu.fusion.decisions import Decision, Verdict, describe, emitted
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
 from xgpu.fusion.groups import Group
 from xgpu.fusion.input_slices import merge_slices
@@ -27,6 +30,30 @@ MAIN = "main"
 
 def plan(module: ir.Module, target: Device | None = None, options: Options | None = None) -> ir.Module:
     """Return a module of level ``fusions`` for a normalised program: ``@main`` calls one function per fusion."""
+    return make_plan(module, target, options).module
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A module of level ``fusions``, and why it is as it is.
+
+    The decisions are on values of ``program``, which the planner rewrote before. ``kernels`` names the kernel of each
+    stored value.
+    """
+
+    module: ir.Module
+    program: ir.Module
+    decisions: Sequence[Decision]
+    kernels: Mapping[ir.Value, str]
+
+    def why(self, verdicts: Set[Verdict] = frozenset(Verdict)) -> list[str]:
+        """Return a line for each decision of the ``verdicts``, in the order in which they were taken."""
+        with self.module.context:
+            return describe((each for each in self.decisions if each.verdict in verdicts), self.kernels)
+
+
+def make_plan(module: ir.Module, target: Device | None = None, options: Options | None = None) -> Plan:
+    """Return what `plan` does, with the decisions that led to it."""
     with module.context, ir.Location.unknown():
         target = target or device(DEFAULT_DEVICE)
         module = prepare(module, MAIN, target, options or Options())
@@ -36,8 +63,9 @@ def plan(module: ir.Module, target: Device | None = None, options: Options | Non
         with ir.InsertionPoint(planned.body):
             copy = ir.func.FuncOp(MAIN, main.type)
         values = dict(zip(main.entry_block.arguments, copy.add_entry_block().arguments, strict=True))
-        _Planner(copy.operation, target).write_block(main.entry_block, copy.entry_block, values)
-    return planned
+        planner = _Planner(copy.operation, target)
+        planner.write_block(main.entry_block, copy.entry_block, values)
+    return Plan(planned, module, planner.decisions, planner.kernels)
 
 
 def _has_elements(value: ir.Value) -> bool:
@@ -67,6 +95,8 @@ class _Planner:
         self._main = main
         self._target = target
         self._names = FusionNames()
+        self.decisions: list[Decision] = []
+        self.kernels: dict[ir.Value, str] = {}
 
     def write_block(self, source: ir.Block, target: ir.Block, values: dict[ir.Value, ir.Value]) -> None:
         """Fill ``target`` with what ``source`` does; ``values`` maps what is known around it, and its arguments."""
@@ -74,12 +104,14 @@ class _Planner:
         results = list(terminator.operands)
         is_main = target.owner == self._main
         stored = [value for value in results if _has_elements(value)]
-        grouping = group_operations(operations, stored, self._target, leave_scalars=not is_main)
+        grouping, decisions = group_operations(operations, stored, self._target, leave_scalars=not is_main)
         writer = FusionWriter(source, grouping, self._names, {} if is_main else _state(source))
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.left]
-        groups = merge_side_outputs(grouping.groups, grouping.stored_before)
-        groups = merge_rows(groups, grouping, results)
-        steps += [(group.level, 1, group) for group in merge_slices(groups, grouping.stored_before)]
+        groups, of_side_outputs = merge_side_outputs(grouping.groups, grouping.stored_before)
+        groups, of_rows = merge_rows(groups, grouping, results)
+        groups, of_slices = merge_slices(groups, grouping.stored_before)
+        self.decisions += [*decisions, *of_side_outputs, *of_rows, *of_slices]
+        steps += [(group.level, 1, group) for group in groups]
         with ir.InsertionPoint(target):
             for _, _, step in sorted(steps, key=lambda each: each[:2]):
                 if isinstance(step, Group):
@@ -87,6 +119,8 @@ class _Planner:
                         calls = writer.write_fusions(step)
                     for call in calls:
                         _write_call(call, values)
+                        self.kernels |= dict.fromkeys(call.outputs, call.name)
+                        self.decisions.append(emitted(call.outputs[0], call.emitter, call.why))
                 else:
                     self._write_left(step, values)
             for value in results:

@@ -14,7 +14,8 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.fusion.bitcasts import behind_bitcasts
-from xgpu.fusion.groups import MOST_ROOTS, Group, Grouping
+from xgpu.fusion.decisions import Decision, Verdict, apart, merged
+from xgpu.fusion.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping
 from xgpu.fusion.heroes import Form, HeroKind, follow, is_packed
 from xgpu.fusion.in_place import IN_PLACE, updated_operands
 from xgpu.fusion.reduction_regions import is_commutative
@@ -24,24 +25,36 @@ from xgpu.fusion.root_indices import moves_elements
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.reasons import Reason
 
 ROWS = "rows"
 """The emitter of row programs, and the kind of their groups."""
 LONGEST_ROW = 1 << 14
 """Elements of a row that the threads of a block can hold: 16 for each of 1024."""
 
+_OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")
+_NOT_READ = Reason("only the kernel that makes it reads it")
+_IN_ORDER = Reason("the order of the elements counts in its reduction")
 
-def merge_rows(groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]) -> list[Group]:
+
+def merge_rows(
+    groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]
+) -> tuple[list[Group], list[Decision]]:
     """Return ``groups`` with those that make row programs merged; ``results`` are those of the block."""
-    starts = [group for group in sorted(groups, key=lambda each: each.level) if _may_start(group)]
+    by_level = sorted(groups, key=lambda each: each.level)
+    refusals = {group: _refusal_to_start(group) for group in by_level if group.kind.name == "reduce" and group.roots}
+    starts = [group for group, refusal in refusals.items() if refusal is None]
     found = _Rows(groups, grouping, results, starts)
+    for group, refusal in refusals.items():
+        if refusal is not None:
+            found.refuse_readers(group, refusal)
     for group in starts:
         found.grow(group)
     # What each could have is known now, and what none took can be waited for.
     found.starts.clear()
     for group in starts:
         found.grow(group)
-    return found.groups()
+    return found.groups(), [*found.decisions.values(), *found.dropped]
 
 
 @dataclass
@@ -88,6 +101,19 @@ class _Rows:
                 for value in updated_operands(hero):
                     self._updates.setdefault(behind_bitcasts(value), []).append(group.level)
         self._merged: dict[Group, _Program] = {}
+        self.decisions: dict[tuple[Group, Group], Decision] = {}
+        self.dropped: list[Decision] = []
+
+    def refuse_readers(self, group: Group, refusal: Reason) -> None:
+        """Note that the reduction ``group`` starts no row program, which kernels that read it could be part of."""
+        for reader in self._readers_of(group):
+            self._decide(reader, group, refusal)
+
+    def _decide(self, group: Group, first: Group, refusal: Reason | None) -> None:
+        """Note whether ``group`` becomes part of the program that ``first`` starts; the last such decision counts."""
+        value, other = group.roots[0], first.roots[0]
+        decision = merged(value, other, _OWN_ROWS) if refusal is None else apart(value, other, refusal)
+        self.decisions[group, first] = decision
 
     def groups(self) -> list[Group]:
         """Return the groups that there are now, without what no other reads any more."""
@@ -101,6 +127,9 @@ class _Rows:
         needed, kept = set(self._needed), []
         for group in sorted(found, key=lambda each: -each.level):
             if roots := [root for root in group.roots if root in needed]:
+                self.dropped += [
+                    Decision(Verdict.DROPPED, root, _NOT_READ) for root in group.roots if root not in needed
+                ]
                 # What is updated in place has a root for each array, needed or not.
                 is_whole = len(roots) == len(group.roots) or group.kind.name not in (ROWS, "reduce", "loop")
                 kept.append(group if is_whole else replace(group, roots=roots))
@@ -120,8 +149,11 @@ class _Rows:
             if group in seen:
                 continue
             seen.add(group)
-            level = None if group in self._merged else self._level_with(group, program)
-            if level is not None:
+            if group in self._merged:
+                continue
+            level = self._level_with(group, program)
+            self._decide(group, first, level if isinstance(level, Reason) else None)
+            if not isinstance(level, Reason):
                 program.level = level
                 program.members.append(group)
                 pending += self._readers_of(group)
@@ -131,18 +163,22 @@ class _Rows:
             for value in self._read(_merged(program)):
                 self._readers.setdefault(value, []).append(first)
 
-    def _level_with(self, group: Group, program: _Program) -> int | None:
-        """Return the level at which ``program`` can run with ``group`` as a part, if it can."""
-        if not _fits(group, program):
-            return None
-        if self._can_follow(group, program):
+    def _level_with(self, group: Group, program: _Program) -> int | Reason:
+        """Return the level at which ``program`` can run with ``group`` as a part, or why it cannot."""
+        if refusal := _misfit(group, program):
+            return refusal
+        refusal = self._cannot_follow(group, program)
+        if refusal is None:
             return program.level
         read = self._read(group).difference(program.roots)
         level = max((self._grouping.level(value) for value in read), default=0)
-        if level <= program.level or self._belongs_elsewhere(read, program):
-            return None
-        later = replace(program, level=level)
-        return level if self._can_wait(program, level, group) and self._can_follow(group, later) else None
+        if level <= program.level:
+            return refusal
+        if self._belongs_elsewhere(read, program):
+            return Reason("it may end another row program, which would walk its rows once more without it")
+        if not self._can_wait(program, level, group):
+            return Reason("it reads what is made too late for others that read the reductions")
+        return self._cannot_follow(group, replace(program, level=level)) or level
 
     def _belongs_elsewhere(self, read: Iterable[ir.Value], program: _Program) -> bool:
         """Whether what reads these values may end another program, which would walk its rows once more without it."""
@@ -186,19 +222,23 @@ class _Rows:
             pending += operands
         return found
 
-    def _can_follow(self, group: Group, program: _Program) -> bool:
-        """Whether ``group``, which fits into ``program``, can be a part of it at the program's level."""
+    def _cannot_follow(self, group: Group, program: _Program) -> Reason | None:
+        """Return why ``group``, which fits into ``program``, is no part of it at the program's level; None if it is."""
         whole, single = _computed_by(group, program)
         trial = replace(program, members=[*program.members, group])
         forms = _forms(trial)
         trace = _Trace(self._grouping, program, self._heroes, trial)
         followers = [root for root in group.roots if root in group.forms]
-        return (
-            all(root in forms for root in followers)
-            and trace.reads_own_rows(whole)
-            and trace.reads_nothing(single)
-            and _Trace(self._grouping, trial, self._heroes, trial).reads_nothing(_read_beside(followers, forms))
-        )
+        if not all(root in forms for root in followers):
+            return Reason("what follows its reduction is not at one element of each reduction")
+        if not trace.reads_own_rows(whole):
+            return Reason("an element needs reductions of other rows, or what is not there before the reduction")
+        if not trace.reads_nothing(single):
+            return Reason("its initial values depend on the reduction")
+        beside = _Trace(self._grouping, trial, self._heroes, trial)
+        if not beside.reads_nothing(_read_beside(followers, forms)):
+            return Reason("what it computes for each row reads more that depends on the reductions")
+        return None
 
 
 class _Trace:
@@ -315,17 +355,21 @@ def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) 
     return list(found)
 
 
-def _fits(group: Group, program: _Program) -> bool:
-    """Whether a kernel can make ``group`` in ``program``, as far as that is a matter of kinds, numbers and sizes."""
+def _misfit(group: Group, program: _Program) -> Reason | None:
+    """Return why a kernel cannot make ``group`` in ``program``, as far as that is a matter of kinds and sizes."""
     if len(program.heroes) + len(group.heroes) > MOST_ROOTS or len(program.roots) + len(group.roots) > MOST_ROOTS:
-        return False
+        return TOO_MANY_ROOTS
     if group.kind.name == "reduce":
-        if group.kind != program.first.kind or not all(map(is_commutative, group.heroes)):
-            return False
+        if group.kind != program.first.kind:
+            return Reason("it reduces other rows")
+        if not all(map(is_commutative, group.heroes)):
+            return _IN_ORDER
     elif group.kind.name != "loop" or group.heroes:
-        return False
+        return Reason("it is no loop and no reduction, but of the kind '{}'", (group.kind.name,))
     whole, _ = _computed_by(group, program)
-    return all(math.prod(shape_of(value)) == program.shape.elements and not is_packed(value) for value in whole)
+    if any(math.prod(shape_of(value)) != program.shape.elements for value in whole):
+        return Reason("it computes other numbers of elements than the rows of the reduction have")
+    return PACKED if any(map(is_packed, whole)) else None
 
 
 def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[ir.Value]]:
@@ -338,17 +382,16 @@ def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[
     return whole + [root for root in group.roots if root not in group.forms], single
 
 
-def _may_start(group: Group) -> bool:
-    if group.kind.name != "reduce" or not group.roots:
-        return False
+def _refusal_to_start(group: Group) -> Reason | None:
+    """Return why the reduction ``group`` starts no row program; None if it may."""
     shape = ReductionShape.of(group.heroes[0])
-    return (
-        shape.is_rows
-        and len(shape.reduced) == 1
-        and shape.per_result <= LONGEST_ROW
-        and all(map(is_commutative, group.heroes))
-        and not any(is_packed(root) for root in group.roots)
-    )
+    if not shape.is_rows or len(shape.reduced) != 1:
+        return Reason("the reduction is not one of rows")
+    if shape.per_result > LONGEST_ROW:
+        return Reason("rows of {:,} elements: the threads of a block hold {:,}", (shape.per_result, LONGEST_ROW))
+    if not all(map(is_commutative, group.heroes)):
+        return _IN_ORDER
+    return PACKED if any(map(is_packed, group.roots)) else None
 
 
 def _merged(program: _Program) -> Group:

@@ -17,7 +17,9 @@ from collections.abc import Mapping, Sequence, Set
 
 from xgpu import ir
 from xgpu.device import Device
+from xgpu.fusion import decisions
 from xgpu.fusion.cost_model import MOST_VISITED, Costs, byte_size, bytes_per_instruction, elements, launch_bytes
+from xgpu.fusion.decisions import Decision, Verdict
 from xgpu.fusion.evaluations import Evaluations
 from xgpu.fusion.groups import LOOP, MOST_OPERATIONS, Group, Grouping
 from xgpu.fusion.heroes import HeroKind
@@ -26,6 +28,7 @@ from xgpu.fusion.regions import captured, maker
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.indexing.operations import OPERATIONS
+from xgpu.reasons import Reason
 
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
@@ -38,30 +41,38 @@ _MOST_MOVES = 24
 """Values from which on it takes long to find where an element comes from."""
 _MOST_INSTRUCTIONS = 20 * MOST_VISITED
 """Instructions that no value is known to take, as no more operations are followed."""
+_MANY = "computed {} times for each element otherwise: to store it pays from {} instructions on, it takes more"
+_FEW = "computed {} times for each element: to store it would pay from {} instructions on, it takes fewer"
+_CHEAP = "computed {} times for each element, which takes less time than to store it, whatever it is computed from"
+_COSTS = (
+    "later kernels, {}, compute it in the time of {:,.0f} bytes of traffic; to store and read it takes that of {:,.0f}"
+)
+"""The texts of reasons."""
 _GROUPINGS = 8
 """Times that levels are made anew: kernels that wait are others than before, and may need others to wait for."""
 
 
 def group_operations(
     operations: Sequence[ir.Operation], results: Sequence[ir.Value], target: Device, leave_scalars: bool
-) -> Grouping:
-    """Return the groups of a block, with all values stored that it saves time on ``target`` to store.
+) -> tuple[Grouping, Sequence[Decision]]:
+    """Return the groups of a block, with all values stored that it saves time on ``target`` to store, and why.
 
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
     ``leave_scalars`` is handed on to `Grouping`.
     """
     costs, evaluations = Costs(), Evaluations(operations)
     reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
-    awaited = set[ir.Value]()
+    awaited: dict[ir.Value, Reason] = {}
     for _ in range(_GROUPINGS):
         grouping = Grouping(operations, results, leave_scalars, awaited)
-        choice, more = _choose(reads, grouping, costs, evaluations, target)
+        choice, more, why = _choose(reads, grouping, costs, evaluations, target)
         if not more:
             break
-        awaited |= more
+        awaited |= {value: why[value].reason for value in more}
     for value, level in reversed(choice.items()):
-        grouping.store_at(value, level)
-    return grouping
+        grouping.store_at(value, level, why[value].reason)
+    recomputed = [each for each in reversed(why.values()) if each.verdict == Verdict.RECOMPUTED]
+    return grouping, [*decisions.stored(grouping.why_stored), *recomputed]
 
 
 def _choose(
@@ -70,8 +81,8 @@ def _choose(
     costs: Costs,
     evaluations: Evaluations,
     target: Device,
-) -> tuple[_Choice, Set[ir.Value]]:
-    """Return the values to store at their first kernel's level, and those that kernels are to wait for."""
+) -> tuple[_Choice, Set[ir.Value], dict[ir.Value, Decision]]:
+    """Return the values to store at their first kernel's level, those that kernels are to wait for, and why."""
     given = (operand for operands in reads.values() for operand in operands if grouping.is_given(operand))
     stored_at = dict.fromkeys(given, -1) | grouping.stored_at()
     choice: _Choice = {}
@@ -79,10 +90,11 @@ def _choose(
     for _ in range(_ROUNDS):
         before = choice, awaited
         known = stored_at | choice | dict.fromkeys(awaited, -1)
-        choice, awaited = _Round(grouping, costs, evaluations, target, known).choose(reads)
+        this = _Round(grouping, costs, evaluations, target, known)
+        choice, awaited = this.choose(reads)
         if (choice, awaited) == before:
             break
-    return choice, awaited
+    return choice, awaited, this.decisions
 
 
 class _Round:
@@ -110,6 +122,7 @@ class _Round:
         self._choice: _Choice = {}
         self._awaited = set[ir.Value]()
         self._most: dict[ir.Value, float] = {}
+        self.decisions: dict[ir.Value, Decision] = {}
 
     def choose(self, reads: Mapping[ir.Operation, Sequence[ir.Value]]) -> tuple[_Choice, Set[ir.Value]]:
         """Return the values to store, last ones first, and those to wait for; ``reads`` has all operations in order."""
@@ -141,7 +154,7 @@ class _Round:
         Returns the kernels that compute it then.
         """
         is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
-        if is_repeated and self._is_worth_waiting_for(value, needed):
+        if is_repeated and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
             own = self._grouping.made_with_hero(value)
             own = own or Group(HeroKind(LOOP, shape_of(value)), self._grouping.level(value), roots=[value])
@@ -149,8 +162,14 @@ class _Round:
             return {own: elements(value)}
         return needed if self._grouping.made_with_hero(value) else self._consider_later(value, needed)
 
-    def _is_worth_waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> bool:
-        """Whether kernels that compute ``value`` more than once for each element wait for another that stores it."""
+    def _decide(self, decision: Decision) -> bool:
+        """Keep a decision, the last one on its value, and tell whether it is to store that."""
+        self.decisions[decision.value] = decision
+        return decision.verdict == Verdict.STORED
+
+    def _waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> Decision:
+        """Decide whether kernels that compute ``value`` more than once for each element wait for one that stores it."""
+        computed = round(sum(needed.values()) / elements(value), 1)
         size, saved = elements(value), 0.0
         for group, times in needed.items():
             once, width = min(times, size), _width(group)
@@ -158,20 +177,22 @@ class _Round:
             saved -= once * bytes_per_instruction(size, self._target)
         read = sum(byte_size(value, round(min(times, size))) for times in needed.values())
         if saved * _MOST_INSTRUCTIONS <= (spent := byte_size(value) + read + self._launch):
-            return False
+            return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
         most = spent / saved
+        parts = computed, math.ceil(most)
+        few = Reason(_FEW, parts)
         if most >= self._most.get(value, math.inf):
             # What a value is computed from takes no more instructions than the value, which did not take so many.
-            return False
+            return Decision(Verdict.RECOMPUTED, value, few)
         level = self._grouping.level(value) + 1
 
         def is_stored(each: ir.Value) -> bool:
             return self._stored_at.get(each, level) < level
 
         if self._evaluations.instructions_again(value, is_stored, most) > most:
-            return True
+            return Decision(Verdict.STORED, value, Reason(_MANY, parts))
         self._most[value] = most
-        return False
+        return Decision(Verdict.RECOMPUTED, value, few)
 
     def _consider_later(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
         """Have the first kernel that computes ``value`` store it for those of higher levels, if that saves time."""
@@ -182,6 +203,9 @@ class _Round:
         later = [times for group, times in needed.items() if group.level > level]
         if not later or (is_extra and len(later) == 1 and later[0] <= elements(value)):
             # A kernel of its own would read and compute as much as the one that needs the value.
+            if len(needed) > 1:
+                reason = Reason("{} kernels compute it, of which none comes before another", (len(needed),))
+                self._decide(Decision(Verdict.RECOMPUTED, value, reason))
             return needed
         # However large the computation is, it is enough to know that it is too large to be written again.
         most = MOST_OPERATIONS if len(later) > is_extra else MOST_VISITED
@@ -189,7 +213,12 @@ class _Round:
         size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value))
         again = sum(cost.bytes + cost.instruction_bytes(times) for times in later)
         extra = self._launch + once if is_extra else 0
-        if (cost.operations >= MOST_OPERATIONS and len(later) > is_extra) or again - len(later) * size > size + extra:
+        is_long = cost.operations >= MOST_OPERATIONS and len(later) > is_extra
+        is_worth = is_long or again - len(later) * size > size + extra
+        reason = Reason(_COSTS, (len(later), again, (len(later) + 1) * size + extra))
+        if is_long:
+            reason = Reason("{} kernels would have to compute it again, in {} operations or more", (len(later), most))
+        if self._decide(Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, value, reason)):
             self._choice[value] = level
             if is_extra:
                 own = Group(HeroKind(LOOP, shape_of(value)), level, roots=[value])

@@ -16,6 +16,7 @@ from xgpu.frontend.xla_form import xla_form
 from xgpu.fusion.initial_values import with_initial_values_once
 from xgpu.runtime.host_libraries import load_host_libraries
 
+_NAME = "sym_name"
 # Each operation rounds to its own type, as in a program run operation by operation and as xgpu's kernels do.
 _XLA_OPTIONS: dict[str, Any] = {"xla_allow_excess_precision": False}
 # Of the libraries that XLA's compiler for the CPU hands work to, all but that for reductions.
@@ -39,7 +40,7 @@ class Reference:
         options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=chosen)
         devices = xla_client.DeviceList((self._device,))
         try:
-            program = xla_form(with_initial_values_once(_with_updates_apart(module)))
+            program = xla_form(with_initial_values_once(_with_updates_apart(_named(module))))
             self._executable = compiler.backend_compile_and_load(self._device.client, program, devices, options, [])
         except (jax.errors.JaxRuntimeError, ValueError) as error:
             # The bindings make ValueErrors of exceptions in C++.
@@ -52,6 +53,21 @@ class Reference:
         return [np.asarray(result) for result in self._executable.execute(buffers)]
 
 
+def _named(module: ir.Module) -> ir.Module:
+    """Return ``module`` with a name, which XLA wants of it: a plan has none."""
+    if _NAME in module.operation.attributes:
+        return module
+    copy = _copy(module)
+    copy.operation.attributes[_NAME] = ir.StringAttr.get("plan", module.context)
+    return copy
+
+
+def _copy(module: ir.Module) -> ir.Module:
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return ir.Module.parse(buffer.getvalue(), module.context)
+
+
 def _with_updates_apart(module: ir.Module) -> ir.Module:
     """Return a program that computes what is written into an array before it writes.
 
@@ -60,9 +76,7 @@ def _with_updates_apart(module: ir.Module) -> ir.Module:
     """
     if not _computed_updates(module):
         return module
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    copy = ir.Module.parse(buffer.getvalue(), module.context)
+    copy = _copy(module)
     for op in _computed_updates(copy):
         update, place = op.operands[1], ir.InsertionPoint(op)
         barrier = ir.Operation.create(

@@ -13,6 +13,7 @@ import pytest
 from xgpu.target.cubin import find_ptxas
 
 PROGRAMS = """\
+import jax
 import jax.numpy as jnp
 
 def scale(x, y):
@@ -25,6 +26,11 @@ def pick(table, rows):
 
 def double(x):
     return x + x
+
+def apart(x):
+    return jax.lax.optimization_barrier(jnp.sin(x)) + 1
+
+apart.example_args = ("f32[64]",)
 """
 
 
@@ -211,6 +217,39 @@ def test_check_fails_on_a_wrong_output(
     assert outcome.code == (1 if check else 0)
     assert outcome.err == ("xgpu: error: 1 of 2 outputs disagree with XLA's\n" if check else "")
     assert "320 elements disagree, the first at [0, 0]" in outcome.out.splitlines()[0]
+
+
+PLAN = """\
+module attributes {xgpu.level = "fusions"} {
+  func.func private @first(%x: tensor<64x32xf32>) -> tensor<64x32xf32> attributes {xgpu.emitter = "loop"} {
+    %0 = stablehlo.sine %x : tensor<64x32xf32>
+    return %0 : tensor<64x32xf32>
+  }
+  func.func private @second(%x: tensor<64x32xf32>) -> tensor<64x32xf32> attributes {xgpu.emitter = "loop"} {
+    %0 = stablehlo.negate %x : tensor<64x32xf32>
+    return %0 : tensor<64x32xf32>
+  }
+  func.func @main(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
+    %0 = call @first(%x) : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    %1 = call @second(%0) : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    return %1 : tensor<64x32xf32>
+  }
+}
+"""
+
+
+def test_a_plan_by_hand_runs_and_is_compared_with_xla(xgpu: Callable[..., Any], programs: str) -> None:
+    Path("plan.mlir").write_text(PLAN)
+    outcome = xgpu("run", "plan.mlir", "--check", "--sanitize")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith("sanitized: no fault found\nresult0: f32[64,32]: absolute error ")
+
+
+def test_barriers_that_part_kernels(xgpu: Callable[..., Any], programs: str) -> None:
+    arguments = ("compile", f"{programs}:apart", "--emit", "fusions")
+    assert xgpu(*arguments).out.count("private @") == 1
+    assert xgpu(*arguments, "--keep-barriers").out.count("private @") == 2
+    assert xgpu("run", f"{programs}:apart", "--keep-barriers", "--check").code == 0
 
 
 def test_ops_prints_every_operation(xgpu: Callable[..., Any]) -> None:

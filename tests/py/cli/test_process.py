@@ -65,6 +65,22 @@ def test_a_crash_in_native_code_is_a_diagnostic(tmp_path: Path) -> None:
     assert err == f"xgpu: error: crashed (SIGABRT) while compiling {path}:f\n"
 
 
+def test_a_crash_in_a_pass_can_be_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "empty.mlir"
+    path.write_text("module {}")
+    code = """
+import os
+from xgpu.passes.set_level import SetLevel
+from xgpu.tools.xgpu_opt import main
+SetLevel.apply = lambda self, module: os.abort()
+raise SystemExit(main())
+"""
+    code, out, err = execute([sys.executable, "-c", code, str(path), "-p", "cse,set-level,canonicalize"])
+    assert (code, out) == (1, "")
+    crash = "xgpu-opt: error: crashed (SIGABRT) while running pass 'set-level'\n"
+    assert err == f"{crash}to repeat: xgpu-opt {path} -p 'cse,set-level'\n"
+
+
 def test_interrupt_is_quiet() -> None:
     process = start_reading(OPT)
     os.killpg(process.pid, signal.SIGINT)

@@ -193,6 +193,42 @@ def test_an_internal_error_is_one_line_and_its_traceback_can_be_had(
         opt()
 
 
+def test_a_failure_in_a_pass_shows_where(opt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from xgpu.passes.set_level import SetLevel
+
+    def fail(self: object, module: Any) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(SetLevel, "apply", fail)
+    outcome = opt("-p", "cse,set-level", stdin=EMPTY)
+    assert outcome.code == 1
+    line = fail.__code__.co_firstlineno + 1
+    assert f"error: pass 'set-level' failed: KeyError: 'lost' at {__file__}:{line} in fail\n" in outcome.err
+    assert "to repeat: xgpu-opt - -p 'cse,set-level'" in outcome.err
+    assert "Traceback" not in outcome.err
+    monkeypatch.setenv("XGPU_TRACEBACK", "1")
+    traced = opt("-p", "cse,set-level", stdin=EMPTY).err
+    assert traced.startswith(f"{outcome.err}Traceback (most recent call last):\n")
+    assert traced.endswith("KeyError: 'lost'\n")
+
+
+@pytest.mark.parametrize(("class_name", "name"), [("SetLevel", "set-levl"), ("SetLevels", "set-level")])
+def test_a_misnamed_pass(opt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, class_name: str, name: str) -> None:
+    from xgpu.passes import set_level
+    from xgpu.passes.base import Pass
+
+    monkeypatch.delattr(set_level, "SetLevel")
+    written = type(class_name, (Pass,), {"NAME": name, "__module__": set_level.__name__})
+    monkeypatch.setattr(set_level, class_name, written, raising=False)
+    expected = "passes/set_level.py: expected the class SetLevel with NAME 'set-level'"
+    outcome = opt("-p", "set-level", stdin=EMPTY)
+    assert (outcome.code, outcome.err) == (2, f"xgpu-opt: error: {expected}, got {class_name} with NAME '{name}'\n")
+
+
+def test_a_helper_is_no_pass(opt: Callable[..., Any]) -> None:
+    assert opt("-p", "ranges").err == "xgpu-opt: error: unknown pass 'ranges'; xgpu-opt --list-passes lists them\n"
+
+
 def test_a_mark_at_the_start_of_a_file_is_no_text(opt: Callable[..., Any]) -> None:
     assert opt(stdin=b"\xef\xbb\xbf" + EMPTY.encode()).out == EMPTY
 

@@ -66,3 +66,30 @@ def test_a_program_of_kernels_alone_stays_one():
     assert len(compiled.kernels) == 1
     inputs = compiled.random_inputs(1)
     np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
+
+
+def test_barriers_part_kernels_where_that_is_wanted():
+    def function(x, y):
+        z, y = jax.lax.optimization_barrier((x * 2, y))
+        return z + y, z.sum(1)
+
+    compiled = xgpu.compile(function, "f32[64,32]", "f32[64,32]", options=xgpu.Options(keep_barriers=True))
+    assert compiled.main is None
+    first, second = compiled.launches
+    assert first.outputs[0] in second.inputs
+    assert 1 in second.inputs
+    inputs = compiled.random_inputs(1)
+    for got, expected in zip(compiled.run(*inputs, sanitize=True), compiled.reference(*inputs), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-5)
+
+
+def test_a_barrier_around_what_is_updated_in_place():
+    def function(x, i):
+        kept = jax.lax.optimization_barrier(x * 2)
+        return jax.lax.dynamic_update_slice(kept, kept[:4] + 1, (i,)), kept
+
+    compiled = xgpu.compile(function, "f32[64]", "s32[]", options=xgpu.Options(keep_barriers=True))
+    x = np.arange(64, dtype=np.float32)
+    got = compiled.run(x, np.int32(3))
+    for result, expected in zip(got, compiled.reference(x, np.int32(3)), strict=True):
+        np.testing.assert_array_equal(result, expected)

@@ -1,8 +1,11 @@
 import dataclasses
+import re
+import subprocess
+import sys
 
 import pytest
 
-from xgpu.device import DEFAULT_DEVICE, DEVICES, device
+from xgpu.device import _PROCESSORS, DEFAULT_DEVICE, DEVICES, device
 from xgpu.errors import InvalidInput
 
 
@@ -26,6 +29,19 @@ def test_limits_are_consistent(name: str) -> None:
 def test_devices_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         device("sm_80").warp_size = 64  # type: ignore[misc]
+
+
+def test_processors_are_ones_that_llvm_knows() -> None:
+    code = "import llvmlite.binding as l; l.initialize_all_targets(); "
+    code += "l.Target.from_triple('nvptx64-nvidia-cuda').create_target_machine(cpu='help')"
+    listed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    assert set(_PROCESSORS) <= set(re.findall(r"^  (sm_\w+) +- Select", listed, re.MULTILINE))
+
+
+def test_unknown_processor_lists_the_known() -> None:
+    message = r"device new: LLVM knows no processor 'sm_999a', but sm_80, .*sm_121f"
+    with pytest.raises(InvalidInput, match=message):
+        dataclasses.replace(device("sm_80"), name="new", cpu="sm_999a")
 
 
 def test_unknown_device_lists_the_known() -> None:

@@ -10,6 +10,14 @@ func.func @function(%x: f32) -> f32 {
 
 // -----
 
+func.func @function_of_ours(%x: f32) -> f32 {
+  // expected-error @below {{'xgpu.erf_inv': has no lowering; expected expand-math to have run before}}
+  %y = "xgpu.erf_inv"(%x) : (f32) -> f32
+  return %y : f32
+}
+
+// -----
+
 func.func @loop(%n: index) {
   // expected-error @below {{'scf.yield': has no lowering; expected lower-scf to have run before}}
   scf.for %i = %n to %n step %n {

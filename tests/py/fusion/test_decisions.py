@@ -1,0 +1,136 @@
+"""The planner says why each value is stored or computed again, and why kernels are one or two."""
+
+import itertools
+import re
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from xgpu.errors import XgpuError
+from xgpu.frontend import load_source
+from xgpu.fusion.decisions import Verdict
+from xgpu.fusion.planner import make_plan
+from xgpu.tools.programs import all_programs
+
+
+def _two_softmaxes(x: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return jax.nn.softmax(x), jax.nn.softmax(x * 2, axis=0)
+
+
+def _window(x: jax.Array) -> jax.Array:
+    return jax.lax.reduce_window(jnp.tanh(x), 0.0, jax.lax.add, (9, 9), (1, 1), "SAME")
+
+
+def _product(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.sin(x) @ w
+
+
+def _slices(x: jax.Array) -> tuple[jax.Array, ...]:
+    y = jnp.sin(x)
+    return tuple(y[start : start + 64 + start] for start in range(0, 64 * 17, 64))
+
+
+def _beside(x: jax.Array, y: jax.Array) -> tuple[jax.Array, ...]:
+    return x.sum(1), x * 2, y * 3
+
+
+def _update(x: jax.Array, i: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_slice(x, jnp.flip(x, 0)[:4] * 2, (i, 0))
+
+
+def _loop(x: jax.Array, ws: jax.Array) -> jax.Array:
+    return jax.lax.scan(lambda h, w: (jnp.tanh(h * w), None), x, ws)[0]
+
+
+def _spread(x: jax.Array, y: jax.Array) -> jax.Array:
+    for number in range(40):
+        x = jnp.sin(x + y[number])
+    return x * jnp.ones(1000)
+
+
+CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
+    (_window, ("f32[1000,1000]",), r"tanh of .*: stored by \w+: computed [\d.]+ times for each element otherwise"),
+    (
+        _window,
+        ("f32[200,200]",),
+        r"tanh of .*: computed again .*: computed [\d.]+ times .* would pay from [\d]+ instructions",
+    ),
+    (_window, ("f32[200,200]",), r"reduce_window of .*: stored by \w+: a result of the program"),
+    (
+        _product,
+        ("f32[512,512]", "f32[512,512]"),
+        r"sine .*: stored by \w+: stablehlo.dot_general reads it, which is left",
+    ),
+    (
+        _product,
+        ("f32[8,8]", "f32[8,8]"),
+        r"sine .*: stored by \w+: stablehlo.dot_general reads each of its elements many",
+    ),
+    (_slices, ("f32[4096]",), r"slice .* and stablehlo.slice .*: one kernel: both are slices of one value"),
+    (_slices, ("f32[4096]",), r"slice .* and stablehlo.slice .*: two kernels: one kernel stores at most 16 values"),
+    (_slices, ("f32[4096]",), r"sine .*: computed again where it is read: \d+ kernels compute it, of which none comes"),
+    (
+        _beside,
+        ("f32[64,32]",) * 2,
+        r"multiply .* and stablehlo.reduce .*: one kernel: the reduction reads the same elements",
+    ),
+    (
+        _update,
+        ("f32[64,64]", "s32[]"),
+        r"dynamic_update_slice .*: stored by \w+: it is made in the memory of what it updates",
+    ),
+    (_update, ("f32[64,64]", "s32[]"), r"multiply .*: stored by \w+: what reads it updates an array in place"),
+    (_loop, ("f32[64]", "f32[100,64]"), r"while of .*: stored by \w+: the last state of a loop that is one kernel"),
+    (lambda x: jnp.sin(x.T), ("f32[64,64]",), r"sine .*: emitter: transpose: reading or writing would not coalesce"),
+    (lambda x: jnp.sin(x.T), ("f32[64,4]",), r"sine .*: emitter: loop: results are computed at their own indices"),
+    (_beside, ("f32[64,32]",) * 2, r"emitter: reduce_row: neighbours in memory are combined"),
+    (_update, ("f32[64,64]", "s32[]"), r"emitter: update_slice: it updates arrays in their own memory"),
+    (_spread, ("f32[]", "f32[40]"), r"stored by \w+: every thread of an array reads this one number"),
+    (
+        _two_softmaxes,
+        ("f32[64,1024]",),
+        r"divide .* and .*: one kernel: each element needs the reductions of its own row",
+    ),
+    (_two_softmaxes, ("f32[64,1024]",), r": not stored after all: only the kernel that makes it reads it"),
+    (_two_softmaxes, ("f32[64,1024]",), r"divide .* and .*: two kernels: the reduction is not one of rows"),
+    (
+        _two_softmaxes,
+        ("f32[64,65536]",),
+        r"divide .* and .*: two kernels: rows of 65,536 elements: the threads of a block",
+    ),
+    (
+        _two_softmaxes,
+        ("f32[64,1024]",),
+        r"exponential .*: computed again .*: later kernels, 1, compute it in the time of [\d,]+",
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "specs", "line"), CASES)
+def test_reasons(function: Callable[..., object], specs: tuple[str, ...], line: str) -> None:
+    lines = make_plan(load_source(function, specs).module).why()
+    assert any(re.search(line, each) for each in lines), "\n".join(lines)
+
+
+def test_lines_name_the_source() -> None:
+    (line,) = make_plan(load_source(_product, ("f32[512,512]", "f32[512,512]")).module).why({Verdict.STORED})
+    number = _product.__code__.co_firstlineno + 1
+    assert line.startswith(
+        f"stablehlo.sine of type tensor<512x512xf32> ({__file__}:{number}): stored by product_fusion_0: "
+    )
+
+
+def test_every_value_that_a_kernel_stores_has_a_reason() -> None:
+    planned = 0
+    for _, program in itertools.islice(all_programs(), 0, None, 30):
+        try:
+            source = load_source(program.function, program.specs)
+        except XgpuError:
+            continue
+        plan = make_plan(source.module)
+        explained = {each.value for each in plan.decisions if each.verdict == Verdict.STORED}
+        assert set(plan.kernels) <= explained
+        planned += len(plan.kernels)
+    assert planned > 20

@@ -1,0 +1,18 @@
+"""Reasons as values: an analysis that refuses returns why, instead of None."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why something was decided: a sentence with ``{}`` where ``parts`` stand.
+
+    The parts become text only if someone reads the reason, so that one that nobody asks for costs next to nothing.
+    """
+
+    text: str
+    parts: tuple[Any, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text.format(*self.parts) if self.parts else self.text
