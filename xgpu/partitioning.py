@@ -25,7 +25,7 @@ from xgpu.api import Compiled, default_device
 from xgpu.errors import XgpuError
 from xgpu.frontend.inline_calls import inline_calls
 from xgpu.frontend.signature import make_source
-from xgpu.indexing.operations import OPERATIONS
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.options import Options
 from xgpu.runtime.jax_backend import call_program
 

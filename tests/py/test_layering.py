@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 LAYERS = (
     ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device"),
+    ("xgpu.hlo",),
     ("xgpu.frontend",),
     ("xgpu.indexing",),
     ("xgpu.dialects",),

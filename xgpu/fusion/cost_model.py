@@ -13,8 +13,8 @@ from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.left import CONTRACTIONS
 from xgpu.fusion.regions import maker
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.operations import OPERATIONS
 
 LAUNCH_SECONDS = 2.5e-6
 """What one more kernel takes where others run before and after it: an estimate for an H200, start to end."""

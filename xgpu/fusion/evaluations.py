@@ -14,8 +14,8 @@ from xgpu import ir
 from xgpu.fusion.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
 from xgpu.fusion.groups import LOOP, Group
 from xgpu.fusion.regions import captured, maker
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, integers, shape_of
-from xgpu.indexing.operations import OPERATIONS
 from xgpu.partition.placement import Placement, Reads, Scope
 
 _RUN = 8

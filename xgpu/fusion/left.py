@@ -10,9 +10,9 @@ from xgpu.frontend.source_location import unsupported
 from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.in_place import in_place_kind
 from xgpu.fusion.regions import CONTROL_FLOW, nested
+from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses, explanation
-from xgpu.indexing.operations import OPERATIONS, without_code
 
 VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
 """Operations that XLA folds into what reads them, such as a matrix multiplication."""

@@ -15,7 +15,7 @@ from xgpu.fusion.loop_products import with_sums
 from xgpu.fusion.recurrence_steps import Step, arrays_read
 from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import planned_blocks
-from xgpu.indexing.operations import OPERATIONS
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.options import Options
 
 _MOST_ARRAYS = 128

@@ -20,9 +20,9 @@ from xgpu.fusion.bitcasts import behind_bitcasts, is_bitcast
 from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.left import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
 from xgpu.fusion.regions import is_constant, maker, planned_blocks
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.indexing.operations import OPERATIONS
 from xgpu.options import Options
 
 _TYPES = ("f16", "bf16", "f32")

@@ -25,9 +25,9 @@ from xgpu.fusion.groups import LOOP, MOST_OPERATIONS, Group, Grouping
 from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import VIEWS
 from xgpu.fusion.regions import captured, maker
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.indexing.operations import OPERATIONS
 from xgpu.reasons import Reason
 
 type _Choice = dict[ir.Value, int]

@@ -17,8 +17,8 @@ from xgpu.fusion.heroes import is_reduction
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_rewrites import reductions
 from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.indexing.operations import OPERATIONS
 from xgpu.options import Options
 
 ALONE = 1 << 16

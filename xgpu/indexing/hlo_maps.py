@@ -12,6 +12,7 @@ from xgpu import ir
 from xgpu.frontend.meshes import is_between_shapes
 from xgpu.frontend.scan_op import SCAN
 from xgpu.frontend.source_location import unsupported
+from xgpu.hlo.operations import OPERATIONS, AccessKind, implemented
 from xgpu.indexing import window_maps
 from xgpu.indexing.access import (
     Access,
@@ -32,7 +33,6 @@ from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, lineari
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.operations import OPERATIONS, AccessKind, implemented
 
 __all__ = ["Access", "AccessKind", "RuntimeIndex", "access_kind", "accesses"]
 

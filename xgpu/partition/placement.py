@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from xgpu import ir
+from xgpu.hlo.operations import AccessKind
 from xgpu.indexing.access import Access, Shape, shape_of
 from xgpu.indexing.affine import constant
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.operations import AccessKind
 
 MAX_REGION_DEPTH = 8
 """Conditional reads and reduction loops that one subgraph nests; the next one starts a new subgraph."""

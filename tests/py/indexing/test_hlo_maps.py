@@ -12,8 +12,8 @@ from xgpu import ir
 from xgpu.dialects.xgpu import OPS
 from xgpu.errors import Unsupported
 from xgpu.frontend.mlir_text import parse_module
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.hlo_maps import access_kind, accesses
-from xgpu.indexing.operations import OPERATIONS
 
 INDEX_TYPES = [np.int8, np.uint8, np.int32, np.uint32, np.int64, np.uint64]
 

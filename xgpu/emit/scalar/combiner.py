@@ -7,7 +7,7 @@ from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.frontend.source_location import unsupported
-from xgpu.indexing.operations import FORWARDED
+from xgpu.hlo.operations import FORWARDED
 
 
 def emit_combiner(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:

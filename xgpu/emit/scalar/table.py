@@ -1,4 +1,4 @@
-"""The scalar code of operations: the builder of each elementwise one of `xgpu.indexing.operations`.
+"""The scalar code of operations: the builder of each elementwise one of `xgpu.hlo.operations`.
 
 An operation here is elementwise: its result at some indices depends on its operands' values there alone. Operations
 that move data (slice, pad, gather, ...) need no builder: their indexing maps say it all.
@@ -12,7 +12,7 @@ from xgpu.emit.scalar import arithmetic, convert
 from xgpu.emit.scalar.complex_numbers import COMPLEX, is_complex_operation
 from xgpu.emit.scalar.op import Builder, ScalarOp
 from xgpu.frontend.source_location import unsupported
-from xgpu.indexing.operations import elementwise, implemented, without_code
+from xgpu.hlo.operations import elementwise, implemented, without_code
 
 
 def _math(operation: Callable[..., ir.Value]) -> Builder:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xgpu import ir
-from xgpu.frontend.scan_op import SCAN
 
 AccessKind = Literal["elementwise", "indexing", "piecewise", "reduce", "contract", "generator"]
 
@@ -112,7 +111,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "stablehlo.transpose": Operation("indexing", is_view=True, spreads=True),
     "stablehlo.xor": Operation("elementwise", spreads=True),
     "xgpu.bessel_i0e": Operation("elementwise", instructions=60),
-    SCAN: Operation("reduce", instructions=60),
+    "xgpu.scan": Operation("reduce", instructions=60),
 }
 """Every operation, by name.
 

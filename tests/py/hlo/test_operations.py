@@ -3,7 +3,7 @@
 import pytest
 
 import xgpu
-from xgpu.indexing.operations import OPERATIONS, elementwise, implemented
+from xgpu.hlo.operations import OPERATIONS, elementwise, implemented
 
 _COMPLEX = "tensor<8xcomplex<f32>>"
 
