@@ -18,6 +18,11 @@ from tests.py import effort
 # Kernels kept from another run would hide what the code does now; tests of the cache have folders of their own.
 os.environ["XGPU_CACHE"] = "off"
 
+# XLA is what programs are compared with, most of them once: its compiler takes longer than what it makes runs. Without
+# optimization it takes half of that, and its results are those of the program as written.
+_XLA = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+os.environ["XLA_FLAGS"] = f"{_XLA} {os.environ.get('XLA_FLAGS', '')}".rstrip()
+
 # As many tests run at once as there are cores; those of compilation in several processes set this themselves.
 os.environ["XGPU_JOBS"] = "1"
 
