@@ -6,7 +6,7 @@ The commands of a RUN line are those of the interpreter that runs lit, whatever 
 - ``FileCheck``: the ``filecheck`` package, a rewrite of LLVM's tool in Python.
 
 They are run by a server (harness/server.py), which forks for each command and so imports nothing anew. Those of the
-folder ``commands``, and all of them with ``XGPU_LIT_PROCESSES=1``, are processes as a user starts them.
+folder ``commands``, and all of them with ``XGPU_HYPOTHESIS=thorough``, are processes as a user starts them.
 
 What to know of ``filecheck`` (each checked with 1.0.6) when writing a test:
 
@@ -92,7 +92,7 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
 _MODULES = {"xgpu": "xgpu.cli.main", "xgpu-opt": "xgpu.tools.xgpu_opt", "FileCheck": "filecheck"}
 config.processes = [(_command(name), f"'{sys.executable}' -m {module}") for name, module in _MODULES.items()]
 """Substitutions by which each command is a process of its own."""
-if os.environ.get("XGPU_LIT_PROCESSES") == "1":
+if os.environ.get("XGPU_HYPOTHESIS") == "thorough":
     config.substitutions += config.processes
 else:
     _client = f"'{sys.executable}' -I -S '{_HERE / 'harness' / 'client.py'}' '{_start_server()}'"
