@@ -14,16 +14,12 @@ import os
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from filecheck.main import main as filecheck_main
 
 from xgpu.cli.main import main as xgpu_main
-from xgpu.frontend import load_source
-from xgpu.tools import opt_session
 from xgpu.tools.xgpu_opt import main as xgpu_opt_main
-
-# What the commands import only when they run.
-IMPORTED = (load_source, opt_session)
 
 
 def _filecheck(arguments: Sequence[str]) -> int:
@@ -34,8 +30,15 @@ def _filecheck(arguments: Sequence[str]) -> int:
 COMMANDS = {"FileCheck": _filecheck, "xgpu": xgpu_main, "xgpu-opt": xgpu_opt_main}
 
 
+EVERYTHING = Path(__file__).with_name("everything.mlir")
+"""A program that, compiled to PTX, has the commands import what they import only when they need it."""
+
+
 def serve(listener: socket.socket) -> None:
     """Take one request after the other, and fork for each."""
+    words = [str(EVERYTHING), "-o", os.devnull]
+    xgpu_main(["compile", *words])
+    xgpu_opt_main(words)
     # What is there now is never freed: so the collector does not touch, and thereby copy, the memory that is shared.
     gc.freeze()
     parent = os.getppid()
