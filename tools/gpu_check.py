@@ -45,14 +45,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if failures or not count else 0
 
 
-def check(program: TestProgram, on: str, sanitize: bool = False) -> str | None:
-    """Run a program and return what is wrong with its results, or None.
+def check(program: TestProgram, on: str, sanitize: bool = False, compiled: xgpu.Compiled | None = None) -> str | None:
+    """Run a program and return what is wrong with its results, or None. ``compiled`` is the program, if it is known.
 
     ``sanitize``, on the host, has it run once more and finds accesses out of bounds, races and the like; see
     `xgpu.Compiled.run`.
     """
     try:
-        compiled = xgpu.compile(program.function, *program.specs)
+        compiled = compiled or xgpu.compile(program.function, *program.specs)
         inputs = program.inputs() if program.inputs else compiled.random_inputs(seed=1)
         expected = program.expected(inputs) if program.expected else compiled.reference(*inputs)
         results = compiled.run(*inputs, on=on)

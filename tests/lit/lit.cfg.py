@@ -5,6 +5,9 @@ The commands of a RUN line are those of the interpreter that runs lit, whatever 
 - ``xgpu``, ``xgpu-opt``: xgpu's own commands; ``%python``: the interpreter;
 - ``FileCheck``: the ``filecheck`` package, a rewrite of LLVM's tool in Python.
 
+They are run by a server (harness/server.py), which forks for each command and so imports nothing anew. Those of the
+folder ``commands``, and all of them with ``XGPU_HYPOTHESIS=thorough``, are processes as a user starts them.
+
 What to know of ``filecheck`` (each checked with 1.0.6) when writing a test:
 
 - As in LLVM: ``CHECK``, ``-NEXT``, ``-SAME``, ``-DAG``, ``-NOT``, ``-COUNT-n``, ``-LABEL``, ``-EMPTY``, ``{LITERAL}``;
@@ -20,9 +23,13 @@ What to know of ``filecheck`` (each checked with 1.0.6) when writing a test:
 Features for ``REQUIRES:``: ``ptxas`` and ``mlir-opt-22``, each there if the tool is.
 """
 
+import atexit
 import os
 import shutil
+import socket
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import lit.formats
@@ -32,7 +39,7 @@ _HERE = Path(__file__).resolve().parent
 config.name = "xgpu"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".hlo", ".test", ".py"]
-config.excludes = ["lit.cfg.py", "Inputs"]
+config.excludes = ["lit.cfg.py", "lit.local.cfg", "harness", "Inputs"]
 config.test_source_root = str(_HERE)
 config.test_exec_root = str(_HERE.parent.parent / "build" / "lit")
 
@@ -47,8 +54,6 @@ def _ptxas() -> str | None:
     return shutil.which("ptxas", path=os.pathsep.join(folders))
 
 
-for _name, _module in {"xgpu": "xgpu.cli.main", "xgpu-opt": "xgpu.tools.xgpu_opt", "FileCheck": "filecheck"}.items():
-    config.substitutions.append((_command(_name), f"'{sys.executable}' -m {_module}"))
 config.substitutions.append(("%python", f"'{sys.executable}'"))
 
 if _ptxas():
@@ -62,3 +67,33 @@ for _variable in ("PYTHONPATH", "PYTHONSAFEPATH", "HOME", "CUDA_HOME"):
         config.environment[_variable] = os.environ[_variable]
 # The tests here are about text. Where there is a GPU, starting it for each of them would take seconds and its memory.
 config.environment["JAX_PLATFORMS"] = "cpu"
+
+
+def _start_server() -> str:
+    """Start the server of commands and return the path of its socket."""
+    folder = tempfile.mkdtemp(prefix="xgpu-lit-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, "socket")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen(64)
+        command = [sys.executable, str(_HERE / "harness" / "server.py")]
+        # Requests that come before it has imported everything wait.
+        server = subprocess.Popen(command, env=config.environment, stdin=listener)
+    atexit.register(_stop, server)
+    return path
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    server.terminate()
+    server.wait()
+
+
+_MODULES = {"xgpu": "xgpu.cli.main", "xgpu-opt": "xgpu.tools.xgpu_opt", "FileCheck": "filecheck"}
+config.processes = [(_command(name), f"'{sys.executable}' -m {module}") for name, module in _MODULES.items()]
+"""Substitutions by which each command is a process of its own."""
+if os.environ.get("XGPU_HYPOTHESIS") == "thorough":
+    config.substitutions += config.processes
+else:
+    _client = f"'{sys.executable}' -I -S '{_HERE / 'harness' / 'client.py'}' '{_start_server()}'"
+    config.substitutions += [(_command(name), f"{_client} {name}") for name in _MODULES]

@@ -1,18 +1,30 @@
-"""How many cases the property tests try, and which.
-
-By default they are the same ones on every machine and in every run. With ``XGPU_HYPOTHESIS=thorough`` they are more,
-and other ones each time; one that fails is tried first by the next such run. With ``brief`` they are a tenth, and
-accesses of the test programs' kernels are not checked: enough for another version of the bindings.
-"""
+"""What all tests start from: no kernels from the cache, one process, and property tests as `effort` has it."""
 
 import os
 import signal
+import sys
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+# For what tests share, by its path from the root: pytest's importlib mode puts no folder on the path. Last: where xgpu
+# runs from the tree, the folder at the root is a part of the package only.
+sys.path.append(str(Path(__file__).parents[2]))
+
+from tests.py import effort
 
 # Kernels kept from another run would hide what the code does now; tests of the cache have folders of their own.
 os.environ["XGPU_CACHE"] = "off"
+
+# XLA is what programs are compared with, most of them once: its compiler takes longer than what it makes runs. Without
+# optimization it takes half of that, and its results are those of the program as written.
+_XLA = "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
+os.environ["XLA_FLAGS"] = f"{_XLA} {os.environ.get('XLA_FLAGS', '')}".rstrip()
+
+# As many tests run at once as there are cores; those of compilation in several processes set this themselves.
+os.environ["XGPU_JOBS"] = "1"
 
 # What a shell runs in the background ignores interrupts, and so does all that it starts, which tests interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -24,7 +36,17 @@ COMMON: dict[str, Any] = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
 }
 
-settings.register_profile("quick", max_examples=100, derandomize=True, **COMMON)
-settings.register_profile("brief", max_examples=10, derandomize=True, **COMMON)
-settings.register_profile("thorough", max_examples=3000, **COMMON)
-settings.load_profile(os.environ.get("XGPU_HYPOTHESIS", "quick"))
+if effort.LEVEL == "thorough":
+    # A case that fails is tried first by the next such run.
+    settings.register_profile("xgpu", max_examples=3000, **COMMON)
+else:
+    # The seed below decides; what another run found must not.
+    settings.register_profile("xgpu", max_examples=effort.by_level(10, 100, 0), database=None, **COMMON)
+settings.load_profile("xgpu")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Give Hypothesis, which reads it next, the seed of the commit; not if it was given another."""
+    if effort.LEVEL != "thorough" and config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(effort.seed_of_commit())

@@ -6,47 +6,95 @@ cases of its own.
 
 import operator
 import os
-import subprocess
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.py import effort
 from xgpu import ir
-from xgpu.dtypes import DType
+from xgpu.dtypes import DType, dtype_named
+from xgpu.frontend import load_source
 from xgpu.passes.registry import parse_pipeline
 from xgpu.tools import fuzz, fuzz_inputs
-from xgpu.tools.fuzzing.check import Variant
+from xgpu.tools.fuzzing import check
+from xgpu.tools.fuzzing.check import Variant, failure_of
 from xgpu.tools.fuzzing.facts import ALL, Facts, draw, integer_range, on_grid
 from xgpu.tools.fuzzing.generate import generate
-from xgpu.tools.fuzzing.graph import Graph
+from xgpu.tools.fuzzing.graph import Graph, Node, Value
 from xgpu.tools.fuzzing.minimize import minimize
+from xgpu.tools.fuzzing.ops import TensorType
+from xgpu.tools.fuzzing.oracle import expected, with_initial_values_after
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 
-
-def _seed_of_commit() -> str:
-    """Return a number made of the commit that is tested; the day's where there is none."""
-    command = ["git", "rev-parse", "--short=7", "HEAD"]
-    found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
-    return str(int(found.stdout, 16)) if found.returncode == 0 else f"{datetime.now(UTC):%Y%m%d}000"
-
-
 _CASES = os.environ.get("XGPU_FUZZ_CASES")
-_SEED = os.environ.get("XGPU_FUZZ_SEED") or _seed_of_commit()
+_SEED = int(os.environ.get("XGPU_FUZZ_SEED") or effort.seed_of_commit())
+_PARTS = 4
+"""The cases of a fuzzer are tried in so many parts, which may run side by side."""
 
 
+def _part(number: int, cases: int) -> list[str]:
+    """Return the options for one of the parts: consecutive seeds, of which the last part's end where ``cases`` do."""
+    count = int(_CASES or cases)
+    first, end = (count * each // _PARTS for each in (number, number + 1))
+    return ["--cases", str(end - first), "--seed", str(_SEED + first)]
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.slow
-def test_random_graphs_agree_with_xla(capsys: pytest.CaptureFixture[str]) -> None:
-    failed = fuzz.main(["--cases", _CASES or "300", "--seed", _SEED])
+def test_random_graphs_agree_with_xla(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = fuzz.main(_part(part, effort.by_level(40, 240, 3000)))
     assert not failed, capsys.readouterr().out
 
 
+@pytest.mark.parametrize("part", range(_PARTS))
 @pytest.mark.slow
-def test_mutated_inputs_end_in_a_result_or_a_diagnostic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    failed = fuzz_inputs.main(["--cases", _CASES or "200", "--seed", _SEED, "--keep", str(tmp_path)])
+def test_mutated_inputs_end_in_a_result_or_a_diagnostic(
+    part: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = fuzz_inputs.main([*_part(part, effort.by_level(40, 200, 3000)), "--keep", str(tmp_path)])
     assert not failed, capsys.readouterr().out
+
+
+def test_parts_are_all_cases_once() -> None:
+    options = [_part(number, 10) for number in range(_PARTS)]
+    seeds = [int(seed) + case for _, cases, _, seed in options for case in range(int(cases))]
+    assert seeds == list(range(_SEED, _SEED + int(_CASES or 10)))
+
+
+def test_a_wrong_rewrite_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is done to the program before it is planned is not done to what it is compared with."""
+    graph = next(graph for graph in map(generate, range(100)) if "stablehlo.maximum" in graph.text())
+    assert failure_of(graph, Variant(), "host") is None
+    monkeypatch.setattr(check, "load_source", lambda text: load_source(text.replace("maximum", "minimum")))
+    failure = failure_of(graph, Variant(), "host")
+    assert failure is not None
+    assert failure.kind == "mismatch"
+
+
+@pytest.mark.parametrize(
+    ("name", "combine"),
+    [
+        ("add", np.add),
+        ("multiply", np.multiply),
+        ("xor", np.bitwise_xor),
+        ("maximum", np.maximum),
+        ("and", np.bitwise_and),
+    ],
+)
+def test_a_reduction_takes_in_once_what_it_starts_from(name: str, combine: np.ufunc) -> None:
+    types = [TensorType(dtype_named("s32"), shape) for shape in ((5, 3), (), (3,))]
+    values = {number: Value(type_, Facts(-9, 99)) for number, type_ in enumerate(types)}
+    arguments = [Node("argument", (), {}, (number,)) for number in (0, 1)]
+    reduce = Node("reduce", (0, 1), {"dims": (0,), "combiners": (name,)}, (2,))
+    graph = Graph((*arguments, reduce), (2,), values, seed=0)
+    array, start = (graph.elements(number) for number in graph.arguments)
+    np.testing.assert_array_equal(expected(graph)[0], combine(start, combine.reduce(array)))
+    # That of each part which XLA reduces is taken in any number of times.
+    *_, before, _, _ = with_initial_values_after(graph).nodes
+    assert before.op == "reduce"
+    assert (before.operands[1] == 1) == (name in ("and", "maximum"))
 
 
 def test_a_seed_always_gives_the_same_case() -> None:

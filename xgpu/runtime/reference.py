@@ -28,9 +28,13 @@ _OWN_REDUCTIONS = {
 
 
 class Reference:
-    """A program compiled by XLA, for the CPU unless told otherwise; calling it takes and returns NumPy arrays."""
+    """A program compiled by XLA, for the CPU unless told otherwise; calling it takes and returns NumPy arrays.
 
-    def __init__(self, module: ir.Module, device: Any = None):
+    ``as_given`` leaves reductions as they are: the program's results do not depend on how often XLA takes in what they
+    start from.
+    """
+
+    def __init__(self, module: ir.Module, device: Any = None, as_given: bool = False):
         self._device = device or jax.devices("cpu")[0]
         if self._device.platform == "cpu":
             _refuse_what_ends_the_process(module)
@@ -40,7 +44,8 @@ class Reference:
         options = compiler.get_compile_options(num_replicas=1, num_partitions=1, env_options_overrides=chosen)
         devices = xla_client.DeviceList((self._device,))
         try:
-            program = xla_form(with_initial_values_once(_with_updates_apart(_named(module))))
+            program = _with_updates_apart(_named(module))
+            program = xla_form(program if as_given else with_initial_values_once(program))
             self._executable = compiler.backend_compile_and_load(self._device.client, program, devices, options, [])
         except (jax.errors.JaxRuntimeError, ValueError) as error:
             # The bindings make ValueErrors of exceptions in C++.

@@ -1,20 +1,59 @@
-"""Every test program on the host executor against XLA on the CPU."""
+"""Every test program on the host executor against XLA on the CPU, and its machine code for the GPU."""
 
-import os
+from dataclasses import dataclass
+from functools import cached_property
 
 import pytest
 
+import xgpu
+from tests.py import effort
+from tests.py.emit.joined import joined
+from xgpu.target.cubin import assemble, find_ptxas
 from xgpu.tools.gpu_check import check
-from xgpu.tools.programs import all_programs
+from xgpu.tools.programs import GROUPS, all_programs
 from xgpu.tools.programs.base import TestProgram
 
-_PROGRAMS = list(all_programs())
 # Their kernels differ in what is computed, not in what is accessed.
 _SAME_ACCESSES = {"elementwise", "complex"}
-# What kernels access does not depend on the version of the bindings either, of which the brief run tries another.
-_IS_BRIEF = os.environ.get("XGPU_HYPOTHESIS") == "brief"
 
 
-@pytest.mark.parametrize(("group", "program"), _PROGRAMS, ids=[f"{group}/{p}" for group, p in _PROGRAMS])
-def test_program_agrees_with_xla_and_has_no_fault(group: str, program: TestProgram) -> None:
-    assert check(program, "host", sanitize=not _IS_BRIEF and group not in _SAME_ACCESSES) is None
+@dataclass(frozen=True)
+class _Case:
+    """A program of a group, compiled once for all tests."""
+
+    group: str
+    program: TestProgram
+
+    @cached_property
+    def compiled(self) -> xgpu.Compiled:
+        return xgpu.compile(self.program.function, *self.program.specs)
+
+
+def _programs() -> list[tuple[str, TestProgram]]:
+    """Return what is to be run: programs of one operation and type each together, where there is no time for each."""
+    programs = list(all_programs())
+    if effort.by_level(True, True, False):
+        programs = [each for each in programs if each[0] != "elementwise"]
+        programs += [("elementwise", program) for program in joined(GROUPS["elementwise"].programs())]
+    return effort.drawn(programs, effort.by_level(len(programs) // 8, len(programs), len(programs)))
+
+
+_PROGRAMS = _programs()
+
+
+@pytest.fixture(scope="module", params=_PROGRAMS, ids=[f"{group}/{program}" for group, program in _PROGRAMS])
+def case(request: pytest.FixtureRequest) -> _Case:
+    return _Case(*request.param)
+
+
+def test_program_agrees_with_xla_and_has_no_fault(case: _Case) -> None:
+    # What kernels access does not depend on the version of the bindings, of which the brief run tries another.
+    sanitize = effort.by_level(False, True, True) and case.group not in _SAME_ACCESSES
+    assert check(case.program, "host", sanitize, case.compiled) is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+def test_machine_code_spills_no_registers(case: _Case) -> None:
+    spilling = [each.name for each in case.compiled.kernels if assemble(each.ptx, "sm_90a").spill_bytes]
+    assert not spilling

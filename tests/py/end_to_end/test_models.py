@@ -50,7 +50,9 @@ def _module(name: str) -> ModuleType:
     return module
 
 
+@cache
 def _example(model: str, program: str, dtype: Any) -> tuple[Callable[..., Any], Any]:
+    """A program and its arguments. Always the same function, which XLA then compiles once for all tests."""
     function, arguments = _module(model).examples("tiny", dtype)[program]
     if program == "train" and model == "gpt2":
         # Adam divides a gradient that is zero but for rounding by its own magnitude, unless there were larger ones.

@@ -3,11 +3,29 @@
 import pytest
 
 import xgpu
+from tests.py import effort
+from xgpu.emit.select import EMITTERS
 from xgpu.pipeline import MLIR_LEVELS
-from xgpu.tools.programs import fused, movement, reductions
+from xgpu.tools.programs import all_programs
 from xgpu.tools.programs.base import TestProgram
 
-_PROGRAMS = [program for group in (movement, reductions, fused) for program in group.programs()]
+_ALL = {f"{group}/{program}": program for group, program in all_programs()}
+_OF_EACH_EMITTER = (
+    "concatenations/inside-a-reduction",
+    "concatenations/split",
+    "movement/concatenate",
+    "movement/concatenate-itself",
+    "movement/dynamic-update-slice",
+    "recurrences/gates",
+    "reductions/sum-columns",
+    "rows/odd-rows",
+    "scans/columns",
+    "scans/rows",
+    "scatters/once-c128",
+    "transposes/bf16-128x256",
+)
+_FUSED = [name for name in _ALL if name.startswith("fused/")]
+_NAMES = list(dict.fromkeys([*_OF_EACH_EMITTER, *_FUSED, *effort.drawn(list(_ALL), effort.by_level(3, 15, len(_ALL)))]))
 
 
 def _llvm_ir(program: xgpu.Compiled) -> list[str]:
@@ -15,7 +33,14 @@ def _llvm_ir(program: xgpu.Compiled) -> list[str]:
     return [kernel.llvmir.replace(kernel.name, f"kernel{number}") for number, kernel in enumerate(program.kernels)]
 
 
-@pytest.mark.parametrize("program", _PROGRAMS, ids=str)
+def test_every_emitter_is_there() -> None:
+    programs = [xgpu.compile(_ALL[name].function, *_ALL[name].specs) for name in _OF_EACH_EMITTER]
+    found = {kernel.emitter for program in programs for kernel in program.kernels}
+    # These are taken for the sake of options or of sizes that no program here has.
+    assert EMITTERS.keys() - found == {"scatter_ordered", "scatter_sorted"}
+
+
+@pytest.mark.parametrize("program", [_ALL[name] for name in _NAMES], ids=_NAMES)
 def test_llvm_ir_is_the_same_from_every_level(program: TestProgram) -> None:
     direct = xgpu.compile(program.function, *program.specs)
     if not direct.kernels:

@@ -1,4 +1,7 @@
-"""The plans of programs that everybody runs: which kernels, built around what, and what is left to XLA."""
+"""The plans of programs that everybody runs: which kernels, built around what, and what is left to XLA.
+
+Also where it is the body of a loop, or a branch, that everybody runs.
+"""
 
 import re
 from collections.abc import Callable
@@ -7,7 +10,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import pytest
+from jax import lax
 
+from xgpu import ir
+from xgpu.dialects import attributes
 from xgpu.frontend import from_jax
 from xgpu.fusion.planner import plan
 
@@ -79,3 +85,116 @@ def test_kernels(name: str) -> None:
     assert emitters == expected
     main = text[text.index("func.func @main") :]
     assert "stablehlo." not in main
+
+
+def _descent(parameters: Any, gradients: Any, first: Any, second: Any) -> Any:
+    def step(_: Any, state: Any) -> Any:
+        updated = _adam(state[0], gradients, state[1:])
+        return jax.tree.transpose(jax.tree.structure(parameters), jax.tree.structure((0, 0, 0)), updated)
+
+    return lax.fori_loop(0, 10, step, (parameters, first, second))
+
+
+def _layers(x: Any, weights: Any, scale: Any, shift: Any) -> Any:
+    return lax.scan(lambda x, w: (_layer_norm(jnp.tanh(x @ w), scale, shift), x.sum()), x, weights)
+
+
+def _power_iteration(matrix: Any, vector: Any) -> Any:
+    def step(_: Any, v: Any) -> Any:
+        product = matrix @ v
+        return product / jnp.linalg.norm(product)
+
+    return lax.fori_loop(0, 50, step, vector)
+
+
+def _until_small(x: Any) -> Any:
+    return lax.while_loop(lambda x: jnp.abs(x).max() > 1e-3, lambda x: x - 0.1 * jnp.sin(x) * x.mean(), x)
+
+
+def _decoded(x: Any, keys: Any, start: Any) -> Any:
+    def step(i: Any, state: Any) -> Any:
+        x, keys = state
+        keys = lax.dynamic_update_slice(keys, jnp.tanh(x)[None], (start + i, 0))
+        return jax.nn.softmax(keys @ x) @ keys, keys
+
+    return lax.fori_loop(0, 10, step, (x, keys))
+
+
+WHILE = "stablehlo.while"
+
+BODIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Any]]] = {
+    "layers": (
+        _layers,
+        ("f32[64,256]", "f32[6,256,256]", "f32[256]", "f32[256]"),
+        [
+            "stablehlo.broadcast_in_dim",
+            [
+                WHILE,
+                [],
+                [
+                    *("stablehlo.dynamic_slice", "stablehlo.reshape", "stablehlo.dot_general"),
+                    *("rows", "reduce_row", "update_slice"),
+                ],
+            ],
+        ],
+    ),
+    "adam": (_descent, (_TREE,) * 4, ["recurrence"]),
+    "power iteration": (
+        _power_iteration,
+        ("f32[512,512]", "f32[512]"),
+        [[WHILE, [], ["stablehlo.dot_general", "rows"]]],
+    ),
+    "until small": (
+        _until_small,
+        ("f32[4096,128]",),
+        [[WHILE, ["stablehlo.abs", "stablehlo.reduce"], ["reduce_row", "reduce_row", "loop"]]],
+    ),
+    "decoding": (
+        _decoded,
+        ("f32[64]", "f32[512,64]", "s32[]"),
+        [[WHILE, [], ["update_slice", "loop", "rows", "stablehlo.dot_general"]]],
+    ),
+    "counts": (
+        lambda x, i: lax.fori_loop(0, 5, lambda k, x: x.at[i + k].add(1.0), x),
+        ("f32[1000]", "s32[300]"),
+        [[WHILE, [], ["scatter"]]],
+    ),
+    "sums": (
+        lambda x: lax.fori_loop(0, 5, lambda _, x: jnp.cumsum(x * 0.5, 1), x),
+        ("f32[128,2048]",),
+        [[WHILE, [], ["scan_row"]]],
+    ),
+    "branches": (
+        lambda p, x: lax.cond(p, jax.nn.softmax, lambda x: jnp.cumsum(x, 0), x),
+        ("pred[]", "f32[256,1000]"),
+        [["stablehlo.case", ["scan_column"], ["rows"]]],
+    ),
+}
+"""Programs with what each block runs: emitters, what XLA does to arrays, and blocks of loops and branches in a list."""
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_kernels_of_bodies(name: str) -> None:
+    function, specs, expected = BODIES[name]
+    module = plan(from_jax(function, specs).module)
+    functions = {ir.StringAttr(op.attributes["sym_name"]).value: op.operation for op in module.body.operations}
+    assert _runs(functions["main"].regions[0].blocks[0], functions) == expected
+
+
+def _is_array(value: ir.Value) -> bool:
+    return ir.RankedTensorType(value.type).rank > 0
+
+
+def _runs(block: ir.Block, functions: dict[str, ir.Operation]) -> list[Any]:
+    found: list[Any] = []
+    *operations, _ = block.operations
+    for op in operations:
+        name = op.operation.name
+        if name == "func.call":
+            callee = functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+            found.append(ir.StringAttr(callee.attributes[attributes.EMITTER]).value)
+        elif name in (WHILE, "stablehlo.case"):
+            found.append([name, *(_runs(region.blocks[0], functions) for region in op.regions)])
+        elif name != "stablehlo.constant" and any(_is_array(value) for value in (*op.operands, *op.results)):
+            found.append(name)
+    return found

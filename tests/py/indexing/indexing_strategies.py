@@ -1,9 +1,8 @@
 """What the tests of the indexing package share: random expressions and maps, and evaluation by brute force.
 
-Each test of a rule tries thousands of cases: ``@thousands``.
+Each test of a rule tries hundreds of cases, others for every commit: ``@hundreds``.
 """
 
-import os
 import random
 from collections.abc import Sequence
 from typing import Any
@@ -12,12 +11,12 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from tests.py import effort
 from xgpu.indexing import AffineExpr, IndexingMap, Interval, constant, dim, symbol
 
 Box = tuple[tuple[Interval, ...], tuple[Interval, ...]]
 
-_CASES = {"thorough": 30_000, "brief": 200}
-thousands = settings(max_examples=_CASES.get(os.environ.get("XGPU_HYPOTHESIS", ""), 2000))
+hundreds = settings(max_examples=effort.by_level(50, 400, 30_000))
 """How many cases of a rule are tried."""
 
 DIVISORS = [1, 2, 3, 4, 5, 6, 8, 12, 16]

@@ -13,10 +13,10 @@ from tests.py.indexing.indexing_strategies import (
     brute_force,
     decisions,
     grid,
+    hundreds,
     make_box,
     make_expr,
     make_interval,
-    thousands,
 )
 from xgpu.indexing import AffineExpr, Interval, constant, delinearize, dim, linearize, symbol
 
@@ -74,14 +74,14 @@ def test_refusals(build: Any, message: str) -> None:
         build()
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_evaluation_is_that_of_the_text(rng: random.Random) -> None:
     expr, dims, symbols = make_expr(rng), (rng.randint(-12, 12), rng.randint(-12, 12)), (rng.randint(-12, 12),)
     assert expr.evaluate(dims, symbols) == python_value(expr, dims, symbols)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_operators_mean_what_they_say(rng: random.Random) -> None:
     a, b, points = make_expr(rng), make_expr(rng), grid(*make_box(rng))
@@ -93,7 +93,7 @@ def test_operators_mean_what_they_say(rng: random.Random) -> None:
         assert not np.not_equal(expr.evaluate(*points), expected).any(), expr
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_substitution(rng: random.Random) -> None:
     expr, values, points = make_expr(rng), [make_expr(rng, depth=2) for _ in range(3)], grid(*make_box(rng))
@@ -109,7 +109,7 @@ def test_substitution_by_a_mapping_leaves_the_rest() -> None:
     assert expr.substitute() == expr
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_interval_holds_all_values(rng: random.Random) -> None:
     expr, box = make_expr(rng), make_box(rng)
@@ -118,7 +118,7 @@ def test_interval_holds_all_values(rng: random.Random) -> None:
     assert interval.lower <= values.min() and values.max() <= interval.upper
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_interval_is_exact_for_sums_of_different_variables(rng: random.Random) -> None:
     a, b, x, y = make_interval(rng), make_interval(rng), rng.randint(-5, 5), rng.randint(-5, 5)
@@ -133,7 +133,7 @@ def test_interval_of_multiples_and_empty_ranges() -> None:
     assert (d0 + 1).interval((Interval(3, 2),)).is_empty
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_divisor_divides_all_values(rng: random.Random) -> None:
     expr, box = make_expr(rng), make_box(rng)
@@ -157,7 +157,7 @@ def test_variables_and_size() -> None:
     assert [e.size() for e in (constant(4), d0, d0 * 2, d0 + 1, d0 + d1, (d0 * 2 + 1) // 4)] == [1, 1, 3, 3, 3, 7]
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_delinearize_inverts_linearize(rng: random.Random) -> None:
     shape = [rng.randint(1, 9) for _ in range(rng.randint(0, 4))]

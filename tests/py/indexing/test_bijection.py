@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from tests.py.indexing.indexing_strategies import brute_force, decisions, in_domain, make_map, thousands
+from tests.py.indexing.indexing_strategies import brute_force, decisions, hundreds, in_domain, make_map
 from xgpu.indexing import IndexingMap, Interval, constant, delinearize, dim, linearize, symbol
 
 Shape = tuple[int, ...]
@@ -111,7 +111,7 @@ def make_mixed_radix_map(rng: random.Random) -> tuple[IndexingMap, list[int]]:
     return IndexingMap(tuple(ranges[:-1]), (ranges[-1],), results, tuple(constraints)), shape
 
 
-@thousands
+@hundreds
 @given(decisions.map(make_mixed_radix_map))
 def test_reasoning_agrees_with_counting(case: tuple[IndexingMap, list[int]]) -> None:
     indexing_map, shape = case
@@ -129,7 +129,7 @@ def test_reasoning_agrees_with_counting(case: tuple[IndexingMap, list[int]]) -> 
     assert indexing_map.is_bijection(shape) is coverage.is_exact
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_any_map_is_decided_as_counted(rng: random.Random) -> None:
     indexing_map, shape = make_map(rng), (rng.randint(0, 6), rng.randint(1, 6))

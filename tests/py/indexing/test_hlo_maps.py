@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from tests.py.indexing.hlo_programs import array, build, check, elements_read, parse, random_shape, tagged, type_of
-from tests.py.indexing.indexing_strategies import decisions, grid, thousands
+from tests.py.indexing.indexing_strategies import decisions, grid, hundreds
 from xgpu import ir
 from xgpu.dialects.xgpu import OPS
 from xgpu.errors import Unsupported
@@ -30,7 +30,7 @@ def random_starts(rng, count):
     return [np.array(rng.randint(*bounds), dtype) for bounds in ranges]
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_broadcast_in_dim(rng):
     shape = random_shape(rng)
@@ -39,7 +39,7 @@ def test_broadcast_in_dim(rng):
     check_read(f'"stablehlo.broadcast_in_dim"(%0) {{broadcast_dimensions = {array(dims)}}}', [tagged(operand)], shape)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_reshape(rng):
     shape = [rng.randint(1, 4) for _ in range(rng.randint(1, 3))]
@@ -58,7 +58,7 @@ def test_reshape_of_no_or_one_element(shape, target):
     check_read('"stablehlo.reshape"(%0)', [tagged(shape)], target)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_transpose(rng):
     shape = random_shape(rng, most=4)
@@ -67,7 +67,7 @@ def test_transpose(rng):
     check_read(f'"stablehlo.transpose"(%0) {{permutation = {array(permutation)}}}', [tagged(shape)], result)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_slice(rng):
     shape = random_shape(rng)
@@ -80,7 +80,7 @@ def test_slice(rng):
     check_read(f'"stablehlo.slice"(%0) {{{attributes}}}', [tagged(shape)], result)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_reverse(rng):
     shape = random_shape(rng, most=4)
@@ -88,7 +88,7 @@ def test_reverse(rng):
     check_read(f'"stablehlo.reverse"(%0) {{dimensions = {array(dims)}}}', [tagged(shape)], shape)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_pad(rng):
     shape = random_shape(rng)
@@ -102,7 +102,7 @@ def test_pad(rng):
     check_read(op, [tagged(shape), np.int32(-7)], result)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_concatenate(rng):
     shape = random_shape(rng, least=1)
@@ -117,7 +117,7 @@ def test_concatenate(rng):
     check_read(f'"stablehlo.concatenate"({names}) {{dimension = {axis} : i64}}', operands, result)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_dynamic_slice(rng):
     shape = random_shape(rng)
@@ -128,7 +128,7 @@ def test_dynamic_slice(rng):
     check_read(op, [tagged(shape), *starts], result)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_dynamic_update_slice(rng):
     shape = random_shape(rng)
@@ -173,7 +173,7 @@ def make_gather(rng):
     return op, shape, [size for _, size in indices], result
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_gather(rng):
     op, shape, indices_shape, result = make_gather(rng)
@@ -182,7 +182,7 @@ def test_gather(rng):
     check_read(op, [tagged(shape), indices], result)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_reduce_reads_every_element_once(rng):
     shape = random_shape(rng)

@@ -13,12 +13,12 @@ from tests.py.indexing.indexing_strategies import (
     grid,
     has_division,
     holds,
+    hundreds,
     in_domain,
     make_box,
     make_interval,
     make_map,
     more_decisions,
-    thousands,
 )
 from xgpu.indexing import IndexingMap, Interval, constant, delinearize, dim, linearize, symbol
 
@@ -29,7 +29,7 @@ def parse(text: str) -> IndexingMap:
     return IndexingMap.parse(text)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_simplified_maps_are_the_same_maps(rng: random.Random) -> None:
     indexing_map = make_map(rng)
@@ -37,7 +37,7 @@ def test_simplified_maps_are_the_same_maps(rng: random.Random) -> None:
     assert_same_map(simplified, indexing_map)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_simplification_is_at_a_fixpoint(rng: random.Random) -> None:
     indexing_map = make_map(rng)
@@ -46,7 +46,7 @@ def test_simplification_is_at_a_fixpoint(rng: random.Random) -> None:
     assert (twice.dims, twice.symbols, len(twice.constraints)) == (once.dims, once.symbols, len(once.constraints))
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_known_empty_domains_are_empty_and_canonical(rng: random.Random) -> None:
     indexing_map = make_map(rng)
@@ -96,7 +96,7 @@ def test_constraint_examples(constraints: str, ranges: dict[str, str], left: str
     assert_same_map(result, original)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_remainder_that_decides_nothing_leaves_a_constraint(rng: random.Random) -> None:
     g, a, first = rng.randint(2, 9), rng.randint(1, 4), rng.randint(-4, 4)
@@ -108,7 +108,7 @@ def test_remainder_that_decides_nothing_leaves_a_constraint(rng: random.Random) 
     assert result.is_empty() or not result.constraints
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_constrained_quotients_constrain_the_dividend(rng: random.Random) -> None:
     a, b, c = (rng.randint(-9, 9) for _ in range(3))
@@ -119,7 +119,7 @@ def test_constrained_quotients_constrain_the_dividend(rng: random.Random) -> Non
     assert not any(has_division(expr) for expr, _ in result.constraints)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_constrained_remainders_narrow_to_the_hull(rng: random.Random) -> None:
     k, own, bounds = rng.randint(2, 9), make_interval(rng), make_interval(rng)
@@ -133,7 +133,7 @@ def test_constrained_remainders_narrow_to_the_hull(rng: random.Random) -> None:
         assert result.is_empty()
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_constraints_on_the_same_form_become_one(rng: random.Random) -> None:
     box = (Interval(-9, 9), Interval(-9, 9))
@@ -160,7 +160,7 @@ def test_bounds_that_chase_each_other_end() -> None:
         assert chasing.simplify().contains(point) == chasing.contains(point)
 
 
-@thousands
+@hundreds
 @given(more_decisions)
 def test_composition(rng: random.Random) -> None:
     consumer, producer = make_map(rng), make_map(rng)
@@ -206,7 +206,7 @@ def test_points_contains_and_evaluate() -> None:
     assert indexing_map.box_size() == 6
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_unused_variables_are_removed(rng: random.Random) -> None:
     indexing_map = make_map(rng)
@@ -232,7 +232,7 @@ def test_what_is_unused() -> None:
     assert empty.remove_unused_symbols() == (empty, (0,))
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_domain_checks_decide_membership(rng: random.Random) -> None:
     indexing_map = make_map(rng)

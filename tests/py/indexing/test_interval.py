@@ -5,7 +5,7 @@ import random
 import pytest
 from hypothesis import given
 
-from tests.py.indexing.indexing_strategies import DIVISORS, decisions, make_interval, thousands
+from tests.py.indexing.indexing_strategies import DIVISORS, decisions, hundreds, make_interval
 from xgpu.indexing import Interval
 
 
@@ -24,7 +24,7 @@ def test_properties() -> None:
     assert str(Interval(-1, 4)) == "[-1, 4]"
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_binary_operations_are_hulls_of_members(rng: random.Random) -> None:
     a, b = make_interval(rng), make_interval(rng)
@@ -37,7 +37,7 @@ def test_binary_operations_are_hulls_of_members(rng: random.Random) -> None:
     assert a.union(b) == hull([*members(a), *members(b)])
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_operations_with_an_integer(rng: random.Random) -> None:
     a, k = make_interval(rng), rng.randint(-9, 9)
@@ -50,7 +50,7 @@ def test_operations_with_an_integer(rng: random.Random) -> None:
     assert a.max(k) == hull([max(x, k) for x in members(a)])
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_division_by_a_constant(rng: random.Random) -> None:
     a, k = make_interval(rng, -40, 40, 40), rng.choice(DIVISORS)
@@ -58,7 +58,7 @@ def test_division_by_a_constant(rng: random.Random) -> None:
     assert a.mod(k) == hull([x % k for x in members(a)])
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_set_operations(rng: random.Random) -> None:
     a, b = make_interval(rng), make_interval(rng)

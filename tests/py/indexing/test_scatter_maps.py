@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from tests.py.indexing.hlo_programs import build, check, type_of
-from tests.py.indexing.indexing_strategies import decisions, thousands
+from tests.py.indexing.indexing_strategies import decisions, hundreds
 from tests.py.indexing.scatter_cases import Case
 from xgpu.indexing.scatter_maps import scatter_maps
 
@@ -57,7 +57,7 @@ def check_places(maps, linear, at):
     assert (runs == runs[:, :1] + np.arange(maps.contiguous)).all()
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_scatter(rng):
     case = Case(rng)

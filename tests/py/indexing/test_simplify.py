@@ -12,10 +12,10 @@ from tests.py.indexing.indexing_strategies import (
     brute_force,
     decisions,
     has_division,
+    hundreds,
     make_box,
     make_expr,
     make_interval,
-    thousands,
 )
 from xgpu.indexing import AffineExpr, Interval, constant, delinearize, dim, linearize, simplify_expr, symbol
 from xgpu.indexing.affine import Division
@@ -35,7 +35,7 @@ def simplify(expr: AffineExpr, **ranges: tuple[int, int]) -> AffineExpr:
     return result
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_any_expression_keeps_its_values(rng: random.Random) -> None:
     expr, box = make_expr(rng, depth=5), make_box(rng)
@@ -95,7 +95,7 @@ def test_examples(expr: AffineExpr, ranges: Ranges, expected: str) -> None:
     assert str(simplify(expr, **ranges)) == expected
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_point_ranges_become_constants(rng: random.Random) -> None:
     value, expr = rng.randint(-9, 9), make_expr(rng, depth=2)
@@ -103,7 +103,7 @@ def test_point_ranges_become_constants(rng: random.Random) -> None:
     assert simplify_expr(expr, (point, point), (point,)) == constant(expr.evaluate((value, value), (value,)))
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_mod_without_wrap(rng: random.Random) -> None:
     k, period = rng.randint(2, 12), rng.randint(-9, 9)
@@ -114,14 +114,14 @@ def test_mod_without_wrap(rng: random.Random) -> None:
     )
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_multiples_of_the_divisor_leave_mod(rng: random.Random) -> None:
     k, a, b = rng.randint(2, 12), rng.randint(-9, 9), rng.randint(-9, 9)
     assert simplify((d0 * (a * k) + d1 + b * k) % k) == simplify(d1 % k)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_common_factor_leaves_mod_and_div(rng: random.Random) -> None:
     g, a, k = (rng.randint(2, 12) for _ in range(3))
@@ -138,14 +138,14 @@ def make_sum_of_digits(rng: random.Random) -> AffineExpr:
     return total // (g * rng.choice([high, high, low, low * high]))
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_sums_of_digits_keep_their_values(rng: random.Random) -> None:
     expr, start = make_sum_of_digits(rng), rng.randint(-50, 1280)
     simplify(expr, d0=(start, start + 999), d1=(0, rng.randint(0, 3)))
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_low_digit_leaves_mod_and_div(rng: random.Random) -> None:
     g, a, k = (rng.randint(2, 9) for _ in range(3))
@@ -158,7 +158,7 @@ def test_low_digit_leaves_mod_and_div(rng: random.Random) -> None:
     assert simplify((high_digit * g + s0) // (g * k), s0=(low, high)) == simplify(high_digit // k)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_nested_divisions_merge(rng: random.Random) -> None:
     a, b, c = rng.randint(2, 12), rng.randint(2, 12), rng.randint(-9, 9)
@@ -166,7 +166,7 @@ def test_nested_divisions_merge(rng: random.Random) -> None:
     assert simplify((d0 // a + d1 * c) // b) == simplify((d0 + d1 * (a * c)) // (a * b))
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_division_of_a_remainder(rng: random.Random) -> None:
     a, b = rng.randint(2, 40), rng.randint(2, 40)
@@ -175,14 +175,14 @@ def test_division_of_a_remainder(rng: random.Random) -> None:
     assert str(result) == f"(d0 floordiv {a}) mod {b}"
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_multiples_leave_div(rng: random.Random) -> None:
     k, a, b = rng.randint(2, 12), rng.randint(-9, 9), rng.randint(-9, 9)
     assert simplify((d0 * (a * k) + d1 + b * k) // k) == simplify(d0 * a + d1 // k + b)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_large_coefficients_shrink(rng: random.Random) -> None:
     k, c, b, interval = rng.randint(2, 12), rng.randint(-40, 40), rng.randint(-9, 9), make_interval(rng)
@@ -191,7 +191,7 @@ def test_large_coefficients_shrink(rng: random.Random) -> None:
         assert not isinstance(atom, Division) or all(abs(inner) < atom.divisor for _, inner in atom.expr.terms)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_small_remainder_leaves_div(rng: random.Random) -> None:
     g, k, a = rng.randint(2, 9), rng.randint(2, 9), rng.randint(1, 4)
@@ -202,7 +202,7 @@ def test_small_remainder_leaves_div(rng: random.Random) -> None:
     assert result == simplify((d0 * a + offset // g) // k)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_digits_join(rng: random.Random) -> None:
     c, d = rng.randint(2, 60), rng.choice([-1, 1]) * rng.randint(1, 40)
@@ -210,14 +210,14 @@ def test_digits_join(rng: random.Random) -> None:
     assert simplify(d0 - (d0 // c) * c) == simplify(d0 % c)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_digits_of_a_quotient_join(rng: random.Random) -> None:
     a, b = rng.randint(2, 40), rng.randint(2, 40)
     assert simplify((d0 // (a * b)) * b + (d0 // a) % b) == simplify(d0 // a)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_digits_of_any_expression_join(rng: random.Random) -> None:
     x, a, b, box = make_expr(rng, depth=2), rng.randint(2, 12), rng.randint(2, 12), make_box(rng)
@@ -229,7 +229,7 @@ def test_digits_of_any_expression_join(rng: random.Random) -> None:
     assert_same_values(joined, x // a, *box)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_reversed_indices_divide_like_forward_ones(rng: random.Random) -> None:
     size, k, extra = rng.randint(1, 60), rng.randint(2, 12), rng.randint(0, 3)
@@ -240,14 +240,14 @@ def test_reversed_indices_divide_like_forward_ones(rng: random.Random) -> None:
     simplify((n + extra - d0) // k, d0=last)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_remainder_of_a_remainder(rng: random.Random) -> None:
     k, a, b = (rng.randint(2, 12) for _ in range(3))
     assert simplify((d0 % (k * a) + d1 * b) % k) == simplify((d0 + d1 * b) % k)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_padded_stride_divides_like_a_digit(rng: random.Random) -> None:
     n = rng.randint(2, 60)
@@ -288,7 +288,7 @@ def make_position(rng: random.Random) -> tuple[AffineExpr, Box, int]:
     return linearize(indices, shape), (dims, ()), n
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_reshapes_of_reshapes_give_back_the_position(rng: random.Random) -> None:
     position, box, n = make_position(rng)
@@ -300,7 +300,7 @@ def test_reshapes_of_reshapes_give_back_the_position(rng: random.Random) -> None
         assert current == original, (shape, [str(i) for i in indices])
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_simplified_positions_are_simple(rng: random.Random) -> None:
     position, box, n = make_position(rng)
@@ -309,7 +309,7 @@ def test_simplified_positions_are_simple(rng: random.Random) -> None:
         assert simplify_expr(once, *box) == once
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_compatible_reshapes_have_no_divisions(rng: random.Random) -> None:
     split = [rng.randint(1, 6) for _ in range(rng.randint(2, 5))]
@@ -322,7 +322,7 @@ def test_compatible_reshapes_have_no_divisions(rng: random.Random) -> None:
     ]
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_facts_bound_expressions(rng: random.Random) -> None:
     form, dims = d0 + d1 * 4, (Interval(0, 9), Interval(-3, 9))

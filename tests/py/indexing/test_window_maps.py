@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 from tests.py.indexing.hlo_programs import array, build, check, element_at, random_shape, tagged, type_of
-from tests.py.indexing.indexing_strategies import decisions, grid, in_domain, thousands
+from tests.py.indexing.indexing_strategies import decisions, grid, hundreds, in_domain
 from xgpu.indexing.hlo_maps import access_kind, accesses
 
 
@@ -41,7 +41,7 @@ def check_sum(op_text, operands, shape, **options):
     check(op_text, operands, shape, sum_of_products, **options)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_reduce_window(rng):
     shape = random_shape(rng, least=1)
@@ -71,7 +71,7 @@ def test_reduce_window_without_its_optional_attributes():
     assert initial.map.evaluate((1, 1)) == ()
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_dot_general(rng):
     # Dimensions by letters: batches a and b, contracted k and l, free ones m and n on the left, p and q on the right.
@@ -180,7 +180,7 @@ def padded(values, axis, pads):
     return np.pad(values[(slice(None),) * axis + (kept,)], zeros)
 
 
-@thousands
+@hundreds
 @given(decisions)
 def test_convolution(rng):
     convolution = Convolution(rng)
