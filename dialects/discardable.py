@@ -207,7 +207,7 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.SCHEDULE,
-            Place("the function of a fusion", frozenset(("func.func",))),
+            _FUSION,
             _schedule_problem,
             "By which numbers the kernel's threads share its work; see `xgpu.emit.schedule`.",
         ),

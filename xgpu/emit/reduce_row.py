@@ -109,7 +109,9 @@ class RowSchedule(Schedule):
         return cls(vector, lanes, outer_lanes, groups, unroll, outer_unroll, aligned)
 
     def problems(self, facts: Reductions) -> Iterator[str]:
-        """Threads fit a block, and elements that are to stay in their order do."""
+        """Threads fit a block and have elements, and those that are to stay in their order do."""
+        if self.outer_lanes > 1 and len(facts.shape.reduced) == 1:
+            yield self.wrong("outer_lanes", "1, as no dimension further out is reduced")
         yield from block_problems(self, self.lanes * self.outer_lanes * self.groups, facts.fusion.device)
         if self.aligned and (len(facts.starts) != 1 or not facts.is_commutative):
             yield self.wrong("aligned", "false, unless all arrays are alike and elements are combined in any order")
@@ -123,9 +125,10 @@ class RowSchedule(Schedule):
 
 
 def block_problems(schedule: Schedule, threads: int, device: Device) -> Iterator[str]:
-    """Yield that a block of a schedule has more ``threads`` than there can be."""
-    if threads > device.max_threads_per_block:
-        yield schedule.wrong("groups", f"a block of at most {device.max_threads_per_block} threads, not {threads}")
+    """Yield that a block of a schedule has more ``threads`` than there can be, or a part of a warp."""
+    if threads > device.max_threads_per_block or threads % WARP:
+        most = device.max_threads_per_block
+        yield schedule.wrong("groups", f"a block of whole warps of {WARP} and at most {most} threads, not {threads}")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ in its fields and in ``problems``.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from typing import Any, Self
 
 from xgpu.errors import InvalidInput
@@ -89,7 +90,7 @@ class Schedule:
         missing = [name for name in cls.names() if name not in given]
         chosen = cls.of(facts).values if missing else {}
         schedule = cls(**{name: given.get(name, chosen.get(name)) for name in cls.names()})
-        for problem in (*schedule._range_problems(), *schedule.problems(facts)):
+        for problem in chain(schedule._range_problems(), schedule.problems(facts)):
             raise InvalidInput(problem)
         return schedule
 
