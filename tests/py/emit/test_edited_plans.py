@@ -35,14 +35,14 @@ def test_every_other_emitter(emitter: str) -> None:
 
 @pytest.mark.parametrize("emitter", PROGRAMS)
 def test_other_heroes(emitter: str) -> None:
-    """Each operation of a fusion in turn becomes a hero, or is none any more."""
+    """Operations of a fusion become heroes in turn, or are none any more."""
     plan = plan_of(emitter)
     context = ir.make_context()
     module = ir.Module.parse(plan.text, context)
     *_, function, _ = module.body.operations
     *operations, _ = function.operation.regions[0].blocks[0].operations
     with context:
-        for op in operations:
+        for op in operations[-6:]:
             was_hero = HERO in op.operation.attributes
             if was_hero:
                 del op.operation.attributes[HERO]
@@ -56,7 +56,7 @@ def test_other_heroes(emitter: str) -> None:
 
 
 @pytest.mark.parametrize("emitter", PROGRAMS)
-@pytest.mark.parametrize("numbers", ["", ": 0", ": 1", ": -1", ": 0, 0", ": 1, -1", ": -1, -1", ": 7", ": 0, -1, -1"])
+@pytest.mark.parametrize("numbers", ["", ": 0", ": -1", ": 1, -1", ": 7"])
 def test_other_aliases(emitter: str, numbers: str) -> None:
     plan = plan_of(emitter)
     plan.right_or_refused(plan.with_attribute("xgpu.aliases", f"array<i64{numbers}>"))
@@ -80,7 +80,7 @@ def test_other_schedules(emitter: str) -> None:
     """Numbers of schedules do not change results, one by one and several at a time."""
     plan, values = plan_of(emitter), _values(emitter)
     generator, compiled = random.Random(emitter), 0
-    for _ in range(12):
+    for _ in range(8):
         changed = dict(plan.schedule)
         for name in generator.sample(list(values), generator.randint(1, min(3, len(values)))):
             changed[name] = generator.choice(values[name])
