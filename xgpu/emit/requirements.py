@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from xgpu import ir
 from xgpu.dialects.attributes import ALIASES, HERO
 from xgpu.emit.base import Fusion
+from xgpu.frontend.accumulators import check_accumulators
 from xgpu.frontend.scan_op import SCAN
 from xgpu.fusion.concatenations import concatenation_of
 from xgpu.fusion.heroes import forms_of, is_packed
@@ -27,11 +28,16 @@ Requirement = Callable[[Fusion], str | None]
 
 
 def outside(fusion: Fusion) -> str | None:
-    """Require results that have elements and are made by the kernel, and aliases that are parameters of their types."""
+    """Require results with elements, and aliases that are parameters of their types.
+
+    Raises `Unsupported` for a reduction whose initial value is of another type than its elements.
+    """
     if not fusion.results or any(not math.prod(shape_of(value)) for value in fusion.results):
         return "expected results, each with elements"
     if len(list(fusion.body.owner.regions[0].blocks)) != 1:
         return "expected a function of one block"
+    for op in fusion.body.operations:
+        check_accumulators(op.operation)
     if not fusion.aliases:
         return None
     if len(fusion.aliases) != len(fusion.results):

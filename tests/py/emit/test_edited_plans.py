@@ -80,7 +80,9 @@ def test_other_schedules(emitter: str) -> None:
     """Numbers of schedules do not change results, one by one and several at a time."""
     plan, values = plan_of(emitter), _values(emitter)
     generator, compiled = random.Random(emitter), 0
-    for _ in range(8):
+    for _ in range(60):
+        if compiled == 5:
+            return
         changed = dict(plan.schedule)
         for name in generator.sample(list(values), generator.randint(1, min(3, len(values)))):
             changed[name] = generator.choice(values[name])
@@ -89,7 +91,7 @@ def test_other_schedules(emitter: str) -> None:
             compiled += 1
             if emitter not in COLLECTED:
                 maps_are_exact(program)
-    assert compiled
+    pytest.fail(f"only {compiled} of these schedules are taken")
 
 
 COLLECTED = ("concatenate", "concatenate_tiled", "scatter", "update_slice")
@@ -132,6 +134,18 @@ def test_what_does_not_fit_is_refused_with_the_reason(emitter: str, schedule: st
         xgpu.compile(plan.with_schedule(schedule))
     assert message in caught.value.message
     assert f"of emitter '{emitter}'" in caught.value.message
+
+
+@pytest.mark.parametrize("emitter", ["reduce_row", "loop"])
+def test_sums_start_from_their_own_type(emitter: str) -> None:
+    """The frontend sees to it for programs; a plan must have it so."""
+    text = plan_of("reduce_row").with_attribute("xgpu.emitter", f'"{emitter}"')
+    narrow = text.replace("0.000000e+00> : tensor<f32>", "0.000000e+00> : tensor<f16>").replace(
+        "130xf32>, tensor<f32>)", "130xf32>, tensor<f16>)"
+    )
+    assert narrow != text
+    with pytest.raises(xgpu.InvalidInput, match="it combines elements of different types, f16 and f32"):
+        xgpu.compile(narrow)
 
 
 def test_what_is_left_out_is_chosen() -> None:
