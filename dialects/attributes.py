@@ -1,8 +1,10 @@
 """The attributes of the xgpu dialect, and the discardable attributes it hangs on functions and arguments.
 
-`MAP_ATTRIBUTE` holds an `IndexingMap` as ``#xgpu.map<...>``; its body is the map's own text form.
+`MAP` holds an `IndexingMap` as ``#xgpu.map<...>``; its body is the map's own text form.
 """
 
+import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 from xgpu import ir
@@ -11,57 +13,35 @@ from xgpu.errors import InvalidInput
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
-KERNEL = "xgpu.kernel"
-"""Unit attribute of a kernel's entry function."""
-GRID = "xgpu.grid"
-"""Blocks of the launch, as array<i64: x, y, z>."""
-BLOCK = "xgpu.block"
-"""Threads of a block, as array<i64: x, y, z>."""
-INPUTS = "xgpu.inputs"
-"""How many leading tensor parameters of a kernel are read-only inputs; the others are outputs."""
-INDEX_BITS = "xgpu.index_bits"
-"""Width of index arithmetic in a kernel's module: 32 or 64."""
-ALIASES = "xgpu.aliases"
-"""Of each output of a kernel, the number of the input whose memory it starts as, or -1, as array<i64: ...>.
-
-The kernel updates such an output in place and never reads that input."""
-OVERWRITES = "xgpu.overwrites"
-"""Numbers of the outputs of a kernel to whose elements several threads may store, as array<i64: ...>.
-
-Which of them is the last is not defined, so that this is no race."""
-SHARED_BYTES = "xgpu.shared_bytes"
-"""Bytes of dynamic shared memory that a launch must ask for; a kernel without it asks for none."""
-EMITTER = "xgpu.emitter"
-"""Name of the emitter that made a kernel, or that the planner chose for a fusion."""
-COLD = "xgpu.cold"
-"""Unit attribute of a function that is seldom called: it stays a call, which costs its callers no code or registers."""
-LEFT = "xgpu.left"
-"""Attribute of an operation that the planner leaves to XLA though kernels could make it: why, a string."""
-GRADE = "xgpu.grade"
-"""Attribute of a function of f32 whose result is then rounded to a narrower type: that type's width, 16 for bf16."""
-MANY_RESTS = "xgpu.many_rests"
-"""Unit attribute of a loop of which a partial vector, if split off, is met so often that it is unrolled as well."""
-UNROLL = "xgpu.unroll"
-"""Discardable attribute of a loop: ``"none"`` keeps it rolled, ``"full"`` asks LLVM to unroll it."""
-FLAGS = "xgpu.flags"
-"""Discardable attribute of an LLVM operation: its overflow or no-wrap flags as LLVM spells them, "nsw nuw", "inbounds".
-
-The bindings can neither set nor read the flags that the operation itself has."""
-FIRST_EXTREME = "xgpu.first_extreme"
-"""Attribute of a reduction that finds the largest (``GT``) or smallest (``LT``) element and its position.
-
-Positions rise in the order of the elements and from the initial one, so of equal elements the first is to be kept.
-"""
+# What they hold, where they stand and what they say is declared in `xgpu.dialects.discardable`.
 LEVEL = "xgpu.level"
-"""Module attribute: the level that the module is at, a string."""
+EMITTER = "xgpu.emitter"
+SCHEDULE = "xgpu.schedule"
+ALIASES = "xgpu.aliases"
+HERO = "xgpu.hero"
+COMMUTATIVE = "xgpu.commutative"
+FIRST_EXTREME = "xgpu.first_extreme"
+ORDERED = "xgpu.ordered"
+RECURRENCE = "xgpu.recurrence"
+LEFT = "xgpu.left"
+GRADE = "xgpu.grade"
+KERNEL = "xgpu.kernel"
+GRID = "xgpu.grid"
+BLOCK = "xgpu.block"
+INPUTS = "xgpu.inputs"
+OVERWRITES = "xgpu.overwrites"
+SHARED_BYTES = "xgpu.shared_bytes"
+INDEX_BITS = "xgpu.index_bits"
+COLD = "xgpu.cold"
+MANY_RESTS = "xgpu.many_rests"
+UNROLL = "xgpu.unroll"
+FLAGS = "xgpu.flags"
+RANGE = "xgpu.range"
+ELEMENT_TYPE = "xgpu.element"
 BYTES = "llvm.dereferenceable"
 """Argument attribute of a pointer to an array: the bytes of the array. LLVM's own."""
 ALIGNMENT = "llvm.align"
 """Argument attribute of a pointer: what its address is a multiple of. LLVM's own."""
-RANGE = "xgpu.range"
-"""Argument attribute of an index parameter: its inclusive range, as array<i64: lower, upper>."""
-ELEMENT_TYPE = "xgpu.element"
-"""Argument attribute of a tensor parameter whose elements are held as integers of their bits: their complex type."""
 
 _MAP_PREFIX = b"map<"
 
@@ -94,6 +74,30 @@ def _map_problem(attribute: ir.Attribute) -> str | None:
     except InvalidInput as error:
         return error.message
     return None
+
+
+_SCHEDULE_PREFIX = b"schedule<"
+_ENTRY = re.compile(r"([a-z_]+) = (true|false|-?\d{1,18})")
+
+
+def schedule_attribute(values: Mapping[str, int]) -> ir.Attribute:
+    """Return ``#xgpu.schedule<name = value, ...>``; values are numbers, and booleans."""
+    entries = ", ".join(f"{name} = {str(value).lower()}" for name, value in values.items())
+    return ir.OpaqueAttr.get("xgpu", f"schedule<{entries}>".encode(), ir.NoneType.get())
+
+
+def schedule_values(attribute: ir.Attribute) -> dict[str, int]:
+    """Return the numbers and booleans that a schedule holds, by name; raises `InvalidInput` if it is malformed."""
+    is_schedule = isinstance(attribute, ir.OpaqueAttr) and attribute.dialect_namespace == "xgpu"
+    data = ir.OpaqueAttr(attribute).data if is_schedule else b""
+    if not data.startswith(_SCHEDULE_PREFIX):
+        raise InvalidInput("expected #xgpu.schedule<name = number, ...>")
+    text = data[len(_SCHEDULE_PREFIX) : -1].decode(errors="replace").strip()
+    entries = [_ENTRY.fullmatch(entry.strip()) for entry in text.split(",")] if text else []
+    found = [(match[1], match[2]) for match in entries if match is not None]
+    if len(found) != len(entries) or len(dict(found)) != len(found):
+        raise InvalidInput("expected #xgpu.schedule<name = number, ...>, each name once")
+    return {name: value == "true" if value in ("true", "false") else int(value) for name, value in found}
 
 
 MAP = AttributeKind("an indexing map", _is_map, map_attribute, map_of, _map_problem)

@@ -2,7 +2,7 @@
 
 from xgpu import ir
 from xgpu.dialects.base import Problem
-from xgpu.dialects.function_attributes import attribute_problems
+from xgpu.dialects.discardable import attribute_problems
 from xgpu.dialects.limits import type_problems
 from xgpu.dialects.namespace import YIELD
 from xgpu.dialects.verify import problems

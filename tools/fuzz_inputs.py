@@ -15,9 +15,11 @@ from pathlib import Path
 
 from xgpu import compile as compile_program
 from xgpu import ir, pipeline
+from xgpu.api import compile_to
 from xgpu.cli.main import main as xgpu_main
 from xgpu.cli.process import exit_code
-from xgpu.device import DEVICES, device
+from xgpu.device import DEFAULT_DEVICE, DEVICES, device
+from xgpu.options import Options
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.fuzzing.mutate import mutate
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
@@ -35,6 +37,7 @@ _LONGEST = 12_000
 _TESTS = Path(__file__).resolve().parent.parent / "tests"
 _RUN = re.compile(r"^// RUN: (?:not )?(xgpu-opt|xgpu compile) (.*?)(?: 2?[|><&].*)?$", re.MULTILINE)
 _PASSES = re.compile(r"(?:-p|--pass-pipeline)[ =]('[^']*'|\S+)")
+_LEVEL = re.compile(r'xgpu\.level = "(\w+)"')
 _SPLIT = "// -----\n"
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|internal error")
 _TRACEBACK_OF_PASS = re.compile(r"failed: \w*(?:Error|Exception)\b[^\n]*")
@@ -84,9 +87,16 @@ def corpus() -> list[Text]:
         )
         for i, part in enumerate(whole.split(_SPLIT)):
             texts.append(Text(f"{path.name}:{i}", part, path.suffix, pipelines))
+    for path in sorted(_TESTS.glob("lit/emit/*.mlir")):
+        texts.append(Text(f"{path.name} at level fusions", _plan(path), ".mlir", ()))
     for seed in _GRAPHS:
         texts += _levels_of(seed)
     return [text for text in texts if len(text.text) < _LONGEST]
+
+
+def _plan(path: Path) -> str:
+    """Return the program of a test of the emitters, of which there are some for each, at level ``fusions``."""
+    return compile_to(None, path, (), device(DEFAULT_DEVICE), Options()).ir("fusions")
 
 
 def _levels_of(seed: int) -> Iterator[Text]:
@@ -108,12 +118,21 @@ _OF_PROGRAMS = (
 def case_of_seed(seed: int, texts: Sequence[Text]) -> Case:
     """Return the case of a seed: always the same for the same corpus."""
     generator = random.Random(f"inputs {seed}")
-    chosen = generator.choice(texts)
+    chosen = _any_of(generator, texts)
     text = mutate(generator, chosen.text, [other.text for other in texts])
     is_program = chosen.suffix == ".hlo" or "stablehlo." in chosen.text or "xgpu.level" in chosen.text
     if is_program or generator.random() < 0.3:
         return Case(generator.choice(_OF_PROGRAMS), text, chosen.suffix)
     return Case(("xgpu-opt", "FILE", "-p", _pipeline(generator, chosen)), text, chosen.suffix)
+
+
+def _any_of(generator: random.Random, texts: Sequence[Text]) -> Text:
+    """Return any text, or in half of the cases one of any level: all levels are as frequent."""
+    levels = {match.group(1): None for text in texts if (match := _LEVEL.search(text.text))}
+    if generator.random() < 0.5:
+        return generator.choice(texts)
+    level = generator.choice(list(levels))
+    return generator.choice([text for text in texts if f'xgpu.level = "{level}"' in text.text])
 
 
 def _pipeline(generator: random.Random, text: Text) -> str:

@@ -8,12 +8,15 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import xgpu
 from xgpu import ir, pipeline
 from xgpu.dialects.base import documentation
+from xgpu.dialects.discardable import discardable_documentation
 from xgpu.dialects.xgpu import OPS
+from xgpu.emit.families import FAMILIES, Family
 from xgpu.passes import manager
 from xgpu.passes.base import Pass
 from xgpu.passes.registry import all_passes
@@ -27,10 +30,26 @@ SOURCE = "examples/bias_relu.py:bias_relu"
 
 _MADE = "<!-- Made by python -m xgpu.tools.make_docs; edit what it is made from instead. -->"
 
+_ATTRIBUTES = """## Attributes of other operations
+
+What xgpu hangs on functions, on their arguments and on operations of other dialects, as `dialects/discardable.py`
+declares it. A name that is not here, or that stands elsewhere, is refused.
+"""
+
+_SCHEDULES = """## Schedules
+
+Each function of level `fusions` has the numbers by which its kernel's threads share the work, as
+`xgpu.schedule = #xgpu.schedule<threads = 128, vector = 4, rows = 1>`. They change how fast a kernel is, and in which
+order it adds up, but nothing else of what it computes. Numbers that are left out are chosen, and so are all of them if
+the attribute is. What is written is kept, and refused with the reason where a kernel cannot have it. From Python,
+`Options(schedules={"relu_fusion_0": {"vector": 2}})` fixes the same numbers.
+"""
+
 _PROSE = {
     "stablehlo": "What JAX traced, normalised: calls inlined, CHLO written as StableHLO. Each operation still makes a"
     " whole tensor.",
-    "fusions": "One private function per kernel, called by `@main`. `xgpu.emitter` names the emitter chosen for it.",
+    "fusions": "One private function per kernel, called by `@main`. `xgpu.emitter` names the emitter chosen for it,"
+    " `xgpu.schedule` says by which numbers its threads share the work; both may be edited. (dialect.md has all.)",
     "emitted": "One module per kernel. The entry function takes the output as its last parameter and returns it"
     " updated, so the program is still functional. The map of `xgpu.loop` says which elements a thread computes:"
     " `d0` is the thread, `d1` the block, `s0` the element of the thread. `@fusion_0__root` computes one element"
@@ -58,7 +77,19 @@ def _dialect() -> str:
         f"# The xgpu dialect\n\n{_MADE}\n\nWhat `xgpu ops` prints: every operation as `dialects/xgpu.py` declares it."
         " Operations print in MLIR's generic form; `#xgpu.map<...>` holds an indexing map, all ranges inclusive.\n\n"
     )
-    return head + "\n".join(documentation(op) for op in OPS.values())
+    parts = [head, *(documentation(op) for op in OPS.values()), _ATTRIBUTES, discardable_documentation(), _SCHEDULES]
+    return "\n".join([*parts, *map(_schedule_section, FAMILIES.values())])
+
+
+def _schedule_section(family: Family) -> str:
+    rows = [
+        f"| `{each.name}` | {each.metadata.get('range', 'true or false')} | {each.metadata['doc']} |"
+        for each in fields(family.schedule)
+    ]
+    text = inspect.cleandoc(family.schedule.__doc__ or "")
+    return "\n".join(
+        (f"### `{family.emitter.NAME}`\n", f"{text}\n", "| number | values | |", "|---|---|---|", *rows, "")
+    )
 
 
 def _passes() -> str:

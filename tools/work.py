@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.dialects.attributes import EMITTER
+from xgpu.dialects.attributes import EMITTER, HERO
 from xgpu.fusion.cost_model import byte_size, bytes_per_instruction, elements, instructions, launch_bytes
 from xgpu.fusion.evaluations import Evaluations
 from xgpu.fusion.groups import Group
-from xgpu.fusion.heroes import HERO, HeroKind
+from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import VIEWS
 from xgpu.fusion.regions import CONTROL_FLOW, planned_blocks
 from xgpu.indexing.access import integers

@@ -13,9 +13,8 @@ from xgpu import ir, pipeline
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_element
-from xgpu.emit.base import Fusion
-from xgpu.emit.select import emit_kernel
-from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
+from xgpu.emit.families import emit_kernel, schedule_kernels
+from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.source_location import source_of
 from xgpu.fusion.left import BARRIER
@@ -296,7 +295,12 @@ class Program:
 
 
 def emit_program(planned: ir.Module, device: Device, options: Options, times: Times) -> Program:
-    """Return what ``@main`` of a module of level ``fusions`` does, its kernels at level ``emitted``."""
+    """Return what ``@main`` of a module of level ``fusions`` does, its kernels at level ``emitted``.
+
+    Fusions that have no schedule yet are given one: with it the level is complete.
+    """
+    with timed(times, "schedule"):
+        schedule_kernels(planned, device, options)
     named = {function_name(f): f.operation for f in functions(planned)}
     if "main" not in named:
         raise InvalidInput("a module of level 'fusions' has a function @main that calls the fusions")
@@ -342,18 +346,7 @@ def _is_of_kernels(op: ir.Operation) -> bool:
 def _emit_fusion(name: str, function: ir.Operation, device: Device, options: Options) -> ir.Module:
     if attributes.EMITTER not in function.attributes:
         raise InvalidInput(f"the fusion @{name} lacks the attribute {attributes.EMITTER}", source_of(function))
-    emitter = ir.StringAttr(function.attributes[attributes.EMITTER]).value
-    aliases: tuple[int, ...] = ()
-    if attributes.ALIASES in function.attributes:
-        aliases = attributes.int_array_of(function.attributes[attributes.ALIASES])
-    try:
-        return emit_kernel(Fusion(name, function.regions[0].blocks[0], device, options, aliases), emitter)
-    except XgpuError as error:
-        error.location = error.location or source_of(function)
-        raise
-    except Exception as error:
-        reason = f"emitter '{emitter}' cannot make fusion @{name}: {type(error).__name__}: {error}"
-        raise CompilerError(reason, source_of(function)) from error
+    return emit_kernel(function, device, options)
 
 
 def _value_spec(value: ir.Value, number: int) -> ArgumentSpec:

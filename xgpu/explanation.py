@@ -1,13 +1,14 @@
 """What a compiled program consists of: its kernels, what each moves and takes, and what is left to XLA and why."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.api import Compiled
 from xgpu.compiler import Kernel, Launch
 from xgpu.device import Device
+from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.source_location import source_of
 from xgpu.fusion.cost_model import LAUNCH_SECONDS
@@ -28,6 +29,7 @@ class KernelReport:
 
     ``bytes`` is what a launch reads and writes, at most, ``seconds`` how long that takes at full bandwidth. Of an array
     that is updated in place the updates count, and of one that is sliced or gathered from what is read of it.
+    ``schedule`` holds the numbers by which its threads share the work, as `Options.schedules` takes them.
     """
 
     name: str
@@ -39,6 +41,7 @@ class KernelReport:
     launches: int
     bytes: int
     seconds: float
+    schedule: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Explanation:
     left: tuple[LeftReport, ...]
 
     def __str__(self) -> str:
-        rows = [("kernel", "emitter", "grid x block", "bytes", "time/us", "makes")]
+        rows = [("kernel", "emitter", "grid x block", "bytes", "time/us", "schedule", "makes")]
         rows += [
             (
                 kernel.name,
@@ -67,6 +70,7 @@ class Explanation:
                 f"{math.prod(kernel.grid)} x {math.prod(kernel.block)}{_times(kernel.launches)}",
                 f"{kernel.bytes:,}",
                 f"{kernel.seconds * 1e6:.1f}",
+                ", ".join(f"{name} = {str(value).lower()}" for name, value in kernel.schedule.items()),
                 f"{kernel.operation}{_at(kernel.source)}",
             )
             for kernel in self.kernels
@@ -149,8 +153,18 @@ def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
     *operations, end = (op.operation for op in body.operations)
     root = next((op for op in reversed(operations) if any(each in end.operands for each in op.results)), end)
     named = root.name.removeprefix("stablehlo.")
-    shape = kernel.grid, kernel.block
-    return KernelReport(kernel.name, kernel.emitter, named, source_of(root), *shape, len(launches), moved, seconds)
+    return KernelReport(
+        kernel.name,
+        kernel.emitter,
+        named,
+        source_of(root),
+        kernel.grid,
+        kernel.block,
+        len(launches),
+        moved,
+        seconds,
+        attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
+    )
 
 
 def _times(launches: int) -> str:

@@ -1,6 +1,7 @@
 """What a user may choose about a compilation."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from xgpu.errors import InvalidInput
 
@@ -14,6 +15,9 @@ class Options:
     for the same bits from every run where several updates of a scatter have the same place; it costs such scatters more
     kernels and memory, see `xgpu.fusion.scatters`. ``keep_barriers`` makes ``lax.optimization_barrier`` a boundary that
     no kernel crosses: what it takes is stored. Without it, barriers go where kernels make the whole program.
+    ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number:
+    ``{"relu_fusion_0": {"vector": 2}}``. ``xgpu explain`` shows both. What is not fixed is chosen. A cache knows a
+    kernel's schedule from its text.
     """
 
     threads_per_block: int = 128
@@ -21,6 +25,7 @@ class Options:
     opt_level: int = 3
     deterministic: bool = False
     keep_barriers: bool = False
+    schedules: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for what no kernel can have."""
@@ -29,6 +34,9 @@ class Options:
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1
         )
         _check("opt_level", self.opt_level, 0, 3)
+        for name, numbers in self.schedules.items():
+            if not isinstance(numbers, Mapping):
+                raise InvalidInput(f"option schedules: expected numbers by name for fusion '{name}', got {numbers!r}")
 
 
 def _check(name: str, value: object, least: int, most: int | None = None) -> None:

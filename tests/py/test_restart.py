@@ -110,7 +110,10 @@ _FUSION = """module attributes {{xgpu.level = "fusions"}} {{
             _kernel('"xgpu.pure_call"() {callee = @g} : () -> ()', "func.func private @g(index)\nfunc.func @f()"),
             r"expected operands and results to fit '@g' of type \(index\) -> \(\), got \(\) -> \(\)",
         ),
-        (_FUSION.format("reduce_row", "%x"), "emitter 'reduce_row' cannot make fusion @f: IndexError"),
+        (
+            _FUSION.format("reduce_row", "%x"),
+            "fusion @f of emitter 'reduce_row': expected its heroes, marked by xgpu.hero, to be red",
+        ),
         (_FUSION.format("nothing", "%x"), "unknown emitter 'nothing'"),
         (
             'module attributes {xgpu.level = "emitted"} { func.func @f() { "xgpu.nothing"() : () -> ()\n return } }',

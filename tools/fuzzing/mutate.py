@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
+from xgpu.emit.families import FAMILIES
 from xgpu.pipeline import MLIR_LEVELS
 
 Mutation = Callable[[random.Random, str, Sequence[str]], str]
@@ -21,6 +22,10 @@ _VALUE = re.compile(r"(?<= = )[^,{}\n%=()]+(?=[,}])")
 """An attribute's value, where it is the last or another follows."""
 _WITHOUT_VALUE = re.compile(r"\b(?:xgpu|llvm|nvvm|mhlo|jax)\.[a-z_]+\b(?! =)(?=[,} ])")
 _LEVEL = re.compile(r"(?<=xgpu\.level = )\"[a-z]+\"")
+_EMITTER = re.compile(r"(?<=xgpu\.emitter = )\"[a-z_]+\"")
+_SCHEDULE = re.compile(r"(?<=#xgpu\.schedule<)[^<>]*")
+_NUMBER_OF_SCHEDULE = re.compile(r"\w+ = \w+")
+_RESULT_TYPE = re.compile(r"(?<=\)) (?=: \(?(?:tensor|vector))|(?<=[\w)\]]) (?=: \(?tensor)")
 _SYMBOL = re.compile(r"@[\w$]+")
 
 _NUMBERS = (
@@ -66,12 +71,21 @@ _VALUES = (
 )
 _LEVELS = tuple(f'"{level}"' for level in (*MLIR_LEVELS, "ptx", "nowhere"))
 _SYMBOLS = ('@"a b"', '@"%s"', '@"a.b"', '@"1"', '@"\\C3\\A9"', "@main", "@f$")
+_HERO = re.compile(r"(?<=[ {,])xgpu\.hero,? ?")
+_ALIASES = re.compile(r"xgpu\.aliases = array<i64[^<>]*>")
+_MARKS = ("xgpu.hero", "xgpu.hero", "xgpu.hero", "xgpu.commutative", "xgpu.ordered", "xgpu.recurrence")
+_SCHEDULE_NAMES = tuple({name: None for family in FAMILIES.values() for name in family.schedule.names()})
+_SCHEDULE_NUMBERS = (*_NUMBERS, *("1", "2", "3", "4", "8", "16", "32", "128", "256", "512", "1024", "true", "false"))
 _CHARACTERS = "\0\t\n \"'%#@(){}[]<>:;,=-+*/\\0123456789abxyzé\u2028\U0001f600"
 
 
 def mutate(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
-    """Return the text with one to four mutations: of its characters, or more often such that it still parses."""
-    table = _SYNTAX if random_.random() < 0.3 else _MEANING
+    """Return the text with one to four mutations: of its characters, or more often such that it still parses.
+
+    Where the text is a plan, half of them are of what the planner tells the emitters.
+    """
+    tables = [_SYNTAX, *[_MEANING] * 2, *([_PLAN] * 3 if _EMITTER.search(text) else [])]
+    table = random_.choice(tables)
     for _ in range(random_.choice((1, 1, 1, 2, 2, 4))):
         (mutation,) = random_.choices(list(table), list(table.values()))
         text = mutation(random_, text, corpus)
@@ -164,6 +178,41 @@ def _change_name(random_: random.Random, text: str, corpus: Sequence[str]) -> st
     return text[: match.start()] + random_.choice(found).group() + text[match.end() :]
 
 
+def _change_hero(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Make an operation a hero, or one no hero any more."""
+    heroes, others = list(_HERO.finditer(text)), list(_RESULT_TYPE.finditer(text))
+    if heroes and random_.random() < 0.5:
+        match = random_.choice(heroes)
+        return text[: match.start()] + text[match.end() :]
+    if not others:
+        return text
+    match = random_.choice(others)
+    return f"{text[: match.start()]} {{{random_.choice(_MARKS)}}} {text[match.end() :]}"
+
+
+def _change_schedule(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Change a number of a schedule, or give a fusion a schedule with one number."""
+    found = list(_SCHEDULE.finditer(text))
+    name, value = random_.choice(_SCHEDULE_NAMES), random_.choice(_SCHEDULE_NUMBERS)
+    if not found:
+        return _EMITTER.sub(lambda match: f"{match.group()}, xgpu.schedule = #xgpu.schedule<{name} = {value}>", text, 1)
+    match = random_.choice(found)
+    numbers = _NUMBER_OF_SCHEDULE.findall(match.group())
+    if numbers and random_.random() < 0.8:
+        name = random_.choice(numbers).partition(" = ")[0]
+    kept = [each for each in numbers if not each.startswith(f"{name} =") and random_.random() < 0.9]
+    return text[: match.start()] + ", ".join([*kept, f"{name} = {value}"]) + text[match.end() :]
+
+
+def _change_aliases(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
+    """Give a fusion other arrays to update in place."""
+    numbers = ", ".join(str(random_.choice((-1, -1, 0, 0, 1, 2, 9))) for _ in range(random_.choice((0, 1, 1, 1, 2, 3))))
+    aliases = f"xgpu.aliases = array<i64{': ' * bool(numbers)}{numbers}>"
+    if _ALIASES.search(text) and random_.random() < 0.8:
+        return _ALIASES.sub(aliases, text, 1)
+    return text.replace("xgpu.emitter", f"{aliases}, xgpu.emitter", 1)
+
+
 def _truncate(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
     return text[: random_.randrange(len(text) + 1)]
 
@@ -219,3 +268,11 @@ _MEANING: dict[Mutation, float] = {
     _substitute(_LEVEL, _LEVELS, 0): 0.3,
     _substitute(_SYMBOL, _SYMBOLS, 0.8): 0.7,
 }
+
+_PLAN: dict[Mutation, float] = {
+    _substitute(_EMITTER, [f'"{name}"' for name in FAMILIES], 0): 4,
+    _change_schedule: 4,
+    _change_hero: 3,
+    _change_aliases: 2,
+}
+"""Mutations of plans, whose text still parses."""

@@ -6,10 +6,9 @@ from typing import Protocol
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.dialects.function_attributes import MAX_GRID
+from xgpu.dialects.discardable import MAX_GRID
 from xgpu.emit.builders import signless_tensor
 from xgpu.errors import Unsupported
-from xgpu.fusion.heroes import HERO
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.options import Options
 
@@ -36,10 +35,18 @@ class Fusion:
     options: Options
     aliases: tuple[int, ...] = ()
 
+    @classmethod
+    def of(cls, function: ir.Operation, device: Device, options: Options) -> "Fusion":
+        """Return the fusion that a function of level ``fusions`` is."""
+        given = function.attributes
+        aliases = attributes.int_array_of(given[attributes.ALIASES]) if attributes.ALIASES in given else ()
+        name = ir.StringAttr(given["sym_name"]).value
+        return cls(name, function.regions[0].blocks[0], device, options, aliases)
+
     @property
     def heroes(self) -> list[ir.Operation]:
         """The operations that the kernel is built around, in order."""
-        return [op.operation for op in self.body.operations if HERO in op.operation.attributes]
+        return [op.operation for op in self.body.operations if attributes.HERO in op.operation.attributes]
 
     @property
     def results(self) -> list[ir.Value]:
@@ -58,11 +65,9 @@ class Fusion:
 
 
 class Emitter(Protocol):
-    """Writes the kernel of a fusion. One class a file; `select` names them all."""
+    """Writes the kernel of a fusion, as its schedule says. One class a file; `families` names them all."""
 
     NAME: str
-
-    def __init__(self, fusion: Fusion): ...
 
     def launch_dimensions(self) -> LaunchDimensions:
         """Return the launch of the kernel."""

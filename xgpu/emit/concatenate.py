@@ -10,17 +10,19 @@ the iteration space: XLA's concatenate emitter, which takes the largest operand'
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values
 from xgpu.emit.epilogue import Epilogue, epilogues
-from xgpu.emit.loop import elements_per_byte, elements_per_thread
+from xgpu.emit.loop import block_field, elements_per_byte, elements_per_thread, run_field
+from xgpu.emit.schedule import Schedule
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.errors import InvalidInput
 from xgpu.fusion.concatenations import DIRECT, Concatenation, concatenation_of
 from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -28,34 +30,74 @@ from xgpu.indexing.interval import Interval
 from xgpu.partition.subgraphs import partition
 
 
+@dataclass(frozen=True)
+class Concatenations:
+    """A fusion around concatenations of one layout."""
+
+    fusion: Fusion
+
+    @property
+    def heroes(self) -> list[ir.Operation]:
+        """The concatenations."""
+        return self.fusion.heroes
+
+    @cached_property
+    def concatenation(self) -> Concatenation:
+        """Their layout."""
+        return concatenation_of(self.heroes[0])
+
+    @property
+    def largest(self) -> int:
+        """The elements of the largest operand."""
+        return max(piece.elements for piece in self.concatenation.pieces)
+
+
+@dataclass(frozen=True)
+class ConcatenateSchedule(Schedule):
+    """How threads share the operands of concatenations: each takes ``vector`` elements of every operand."""
+
+    threads: int = block_field()
+    vector: int = run_field("Elements that a thread takes of each operand, in one access or several narrower ones.")
+
+    @classmethod
+    def of(cls, facts: Concatenations) -> Self:
+        """As the loop emitter has them, for an array of the largest operand's size."""
+        return cls(facts.fusion.options.threads_per_block, elements_per_thread(facts.fusion, facts.largest))
+
+    def problems(self, facts: Concatenations) -> Iterator[str]:
+        """A thread writes whole bytes of the results."""
+        least = elements_per_byte(facts.fusion)
+        layout = facts.concatenation
+        if self.vector < least or min(layout.run(piece, self.vector) for piece in layout.pieces) < least:
+            yield self.wrong("vector", f"{least} or more, and operands that do not share bytes of the result")
+
+
 class ConcatenateEmitter:
     """Emits a fusion around concatenations."""
 
     NAME = DIRECT
 
-    def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.heroes, self.concatenation = concatenations(fusion)
+    def __init__(self, facts: Concatenations, schedule: ConcatenateSchedule):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.heroes, self.concatenation = facts.heroes, facts.concatenation
         self.pieces = self.concatenation.pieces
-        self.largest = max(piece.elements for piece in self.pieces)
-        self.per_thread = elements_per_thread(fusion, self.largest)
-        if min(map(self.run, range(len(self.pieces)))) < elements_per_byte(fusion):
-            raise InvalidInput(f"fusion @{fusion.name}: operands of the concatenation share bytes of the result")
+        self.largest = facts.largest
 
     def run(self, number: int) -> int:
         """Return how many consecutive elements of a piece a thread reads and writes at once."""
-        return self.concatenation.run(self.pieces[number], self.per_thread)
+        return self.concatenation.run(self.pieces[number], self.schedule.vector)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the largest operand once."""
-        threads = self.fusion.options.threads_per_block
-        return LaunchDimensions((math.ceil(self.largest / (threads * self.per_thread)), 1, 1), (threads, 1, 1))
+        threads = self.schedule.threads
+        return LaunchDimensions((math.ceil(self.largest / (threads * self.schedule.vector)), 1, 1), (threads, 1, 1))
 
     def thread_to_operand(self, number: int) -> IndexingMap:
         """Return (thread, block)[access, element] -> indices of the operand that piece ``number`` comes from."""
         launch, run, piece = self.launch_dimensions(), self.run(number), self.pieces[number]
         threads, blocks = launch.block[0], launch.grid[0]
-        accesses = self.per_thread // run
+        accesses = self.schedule.vector // run
         position = ((dim(1) * accesses + symbol(0)) * threads + dim(0)) * run + symbol(1)
         return IndexingMap(
             (Interval(0, threads - 1), Interval(0, blocks - 1)),
@@ -121,15 +163,6 @@ class ConcatenateEmitter:
                 each.emit_stores(inputs, indices, scalars, new)
             YieldOp.build([new[i] for i in range(len(outputs))])
         return list(loop.operation.results)
-
-
-def concatenations(fusion: Fusion) -> tuple[list[ir.Operation], Concatenation]:
-    """Return the heroes of a fusion and their common layout; raises `InvalidInput` if they are no concatenations."""
-    layouts = {concatenation_of(hero) if hero.name == "stablehlo.concatenate" else None for hero in fusion.heroes}
-    (layout,) = layouts if len(layouts) == 1 else (None,)
-    if layout is None:
-        raise InvalidInput(f"fusion @{fusion.name}: expected its heroes to be concatenations of one layout")
-    return fusion.heroes, layout
 
 
 def operand_functions(fusion: Fusion, heroes: Sequence[ir.Operation], operand: int) -> SubgraphFunctions:

@@ -9,18 +9,21 @@ to say.
 """
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.base import LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, insert, scalar_type
-from xgpu.emit.concatenate import concatenations, operand_functions
+from xgpu.emit.concatenate import Concatenations, operand_functions
 from xgpu.emit.epilogue import Epilogue, epilogues
-from xgpu.emit.loop import elements_per_byte
+from xgpu.emit.loop import block_field, elements_per_byte
 from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
 from xgpu.fusion.concatenations import THREADS, TILED, tile_of
@@ -29,33 +32,61 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
 
+@dataclass(frozen=True)
+class TiledConcatenateSchedule(Schedule):
+    """How a block puts together ``rows`` rows, ``pitch`` elements apart in shared memory."""
+
+    threads: int = block_field()
+    rows: int = whole_number("Rows of a tile.", most=2**20)
+    pitch: int = whole_number("Elements from one row of a tile to the next.", most=2**20)
+    read: int = power_of_two("Consecutive elements that a thread reads of an operand.", most=16)
+    vector: int = power_of_two("Consecutive elements that a thread writes of a result.", most=16)
+
+    @classmethod
+    def of(cls, facts: Concatenations) -> Self:
+        """What `tile_of` says; raises `InvalidInput` where rows are too long for a tile."""
+        tile = tile_of(facts.concatenation, [hero.results[0] for hero in facts.heroes], facts.fusion.results)
+        if tile is None:
+            raise InvalidInput("rows of the concatenation do not fit a tile in shared memory")
+        return cls(THREADS, tile.rows, tile.pitch, tile.read, tile.written)
+
+    def problems(self, facts: Concatenations) -> Iterator[str]:
+        """Rows do not lie one over the other, a tile fits a block's memory, and no two threads write to one byte."""
+        if elements_per_byte(facts.fusion) > 1:
+            yield "expected results whose elements do not share bytes"
+        if self.pitch < facts.concatenation.row:
+            yield self.wrong("pitch", f"the {facts.concatenation.row} elements of a row, or more")
+        each = sum(-(-element_dtype(hero.results[0].type).storage_bits // 8) for hero in facts.heroes)
+        most = facts.fusion.device.shared_bytes_optin // (self.pitch * each)
+        if self.rows > most:
+            yield self.wrong("rows", f"at most {most}, which fit the shared memory of a block")
+
+
 class TiledConcatenateEmitter:
     """Emits a fusion around concatenations by way of shared memory."""
 
     NAME = TILED
 
-    def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.heroes, self.concatenation = concatenations(fusion)
+    def __init__(self, facts: Concatenations, schedule: TiledConcatenateSchedule):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.heroes, self.concatenation = facts.heroes, facts.concatenation
         self.pieces = self.concatenation.pieces
-        tile = tile_of(self.concatenation, [hero.results[0] for hero in self.heroes], fusion.results)
-        if tile is None or elements_per_byte(fusion) > 1:
-            raise InvalidInput(f"fusion @{fusion.name}: rows of the concatenation do not fit a tile in shared memory")
-        self.tile = tile
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A block for each tile."""
-        return LaunchDimensions((math.ceil(self.concatenation.rows / self.tile.rows), 1, 1), (THREADS, 1, 1))
+        blocks = math.ceil(self.concatenation.rows / self.schedule.rows)
+        return LaunchDimensions((blocks, 1, 1), (self.schedule.threads, 1, 1))
 
     def _steps(self, width: int, run: int) -> IndexingMap:
         """Return (thread, block)[step, element] -> (place in the tile's rows, place in all rows), of ``width`` each."""
-        elements = self.tile.rows * width
-        steps = math.ceil(elements / (THREADS * run))
-        place = (symbol(0) * THREADS + dim(0)) * run + symbol(1)
+        elements, threads = self.schedule.rows * width, self.schedule.threads
+        steps = math.ceil(elements / (threads * run))
+        place = (symbol(0) * threads + dim(0)) * run + symbol(1)
         position = dim(1) * elements + place
         blocks = self.launch_dimensions().grid[0]
         return IndexingMap(
-            (Interval(0, THREADS - 1), Interval(0, blocks - 1)),
+            (Interval(0, threads - 1), Interval(0, blocks - 1)),
             (Interval(0, steps - 1), Interval(0, run - 1)),
             (place, position),
             (
@@ -74,7 +105,7 @@ class TiledConcatenateEmitter:
 
     def _reads(self, number: int, in_tile: bool) -> IndexingMap:
         piece = self.pieces[number]
-        steps = self._steps(piece.width, self.tile.read)
+        steps = self._steps(piece.width, self.schedule.read)
         place, position = steps.results
         address = self._address(place, piece.width) + piece.start
         results = (address,) if in_tile else delinearize(position, piece.shape)
@@ -83,14 +114,14 @@ class TiledConcatenateEmitter:
     def tile_to_hero(self) -> IndexingMap:
         """Return (thread, block)[step, element] -> indices of the concatenation, then address in the tile."""
         row = self.concatenation.row
-        steps = self._steps(row, self.tile.written)
+        steps = self._steps(row, self.schedule.vector)
         place, position = steps.results
         results = (*delinearize(position, self.concatenation.shape), self._address(place, row))
         return replace(steps, results=results).simplify()
 
     def _address(self, place: AffineExpr, width: int) -> AffineExpr:
         """Return the address in the tile of what is at ``place`` when its rows are ``width`` wide."""
-        pitch = self.tile.pitch
+        pitch = self.schedule.pitch
         return place if width == pitch else (place // width) * pitch + place % width
 
     def thread_to_output(self, output: int) -> IndexingMap:
@@ -113,7 +144,7 @@ class TiledConcatenateEmitter:
         inputs, outputs = arguments[:count], arguments[count:]
         with ir.InsertionPoint(block):
             position = thread_and_block(self.launch_dimensions())
-            size = self.tile.rows * self.tile.pitch
+            size = self.schedule.rows * self.schedule.pitch
             types = [scalar_type(element_dtype(hero.results[0].type)) for hero in self.heroes]
             tiles: Values = [AllocateSharedOp.build([size], type_) for type_ in types]
             for number, prologue in enumerate(prologues):

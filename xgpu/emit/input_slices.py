@@ -10,16 +10,18 @@ space: XLA's emitter of input slices.)
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.epilogue import Epilogue, epilogues
-from xgpu.emit.loop import elements_per_thread, runs_over
+from xgpu.emit.loop import block_field, elements_per_thread, run_field, runs_over, whole_bytes
+from xgpu.emit.schedule import Schedule, flag
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
 from xgpu.fusion.heroes import is_packed
@@ -47,27 +49,66 @@ class Part:
     slices: tuple[ir.Operation, ...]
 
 
-class InputSlicesEmitter:
-    """Emits a fusion of slices of one value."""
-
-    NAME = "input_slices"
+class InputSlices:
+    """A fusion whose results follow slices of one value, the ``source``, each part from slices of its shape."""
 
     def __init__(self, fusion: Fusion):
         self.fusion = fusion
         self.parts = _parts(fusion)
         slices = [op for part in self.parts for op in part.slices]
         if not all(part.slices for part in self.parts) or len({op.operands[0] for op in slices}) != 1:
-            raise InvalidInput(f"fusion @{fusion.name}: expected its results to follow slices of one value")
+            raise InvalidInput("expected its results to follow slices of one value")
         self.source = slices[0].operands[0]
-        self.box = None if any(map(is_packed, fusion.results)) else _common_box(self.parts)
-        shapes = [part.shape for part in self.parts] if self.box is None else [_shape(self.box)]
-        self.elements = max(map(math.prod, shapes))
-        self.run = elements_per_thread(fusion, self.elements)
+
+    @cached_property
+    def box(self) -> Box | None:
+        """The box around all slices; None if threads cannot walk it."""
+        return None if any(map(is_packed, self.fusion.results)) else _common_box(self.parts)
+
+    def elements(self, around: bool) -> int:
+        """Return how many elements the box has, or the largest part."""
+        shapes = [_shape(self.box)] if around and self.box else [part.shape for part in self.parts]
+        return max(map(math.prod, shapes))
+
+
+@dataclass(frozen=True)
+class InputSlicesSchedule(Schedule):
+    """How threads share slices: each takes ``vector`` elements of every part, or of the box around all slices."""
+
+    threads: int = block_field()
+    vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")
+    around: bool = flag("Whether threads walk the box around all slices, not one slice after the other.")
+
+    @classmethod
+    def of(cls, facts: InputSlices) -> Self:
+        """Around all slices if some have elements in common and they fill the box well."""
+        around = facts.box is not None and _shares_elements(facts.parts, facts.box)
+        vector = elements_per_thread(facts.fusion, facts.elements(around))
+        return cls(facts.fusion.options.threads_per_block, vector, around)
+
+    def problems(self, facts: InputSlices) -> Iterator[str]:
+        """A thread writes whole bytes, and the box has one slice for each part."""
+        yield from whole_bytes(self, facts.fusion)
+        if self.around and facts.box is None:
+            yield self.wrong("around", "false, unless parts are one slice each, without strides, and share no byte")
+
+
+class InputSlicesEmitter:
+    """Emits a fusion of slices of one value."""
+
+    NAME = "input_slices"
+
+    def __init__(self, facts: InputSlices, schedule: InputSlicesSchedule):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.parts, self.source = facts.parts, facts.source
+        self.box = facts.box if schedule.around else None
+        self.elements = facts.elements(schedule.around)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the largest part, or the box around all slices, once."""
-        threads = self.fusion.options.threads_per_block
-        return LaunchDimensions((math.ceil(self.elements / (threads * self.run)), 1, 1), (threads, 1, 1))
+        threads = self.schedule.threads
+        return LaunchDimensions((math.ceil(self.elements / (threads * self.schedule.vector)), 1, 1), (threads, 1, 1))
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[element of the run] -> indices of an output."""
@@ -76,9 +117,9 @@ class InputSlicesEmitter:
     def _indices(self, part: Part) -> IndexingMap:
         launch = self.launch_dimensions()
         if self.box is None:
-            return runs_over(part.shape, launch, self.run).simplify()
+            return runs_over(part.shape, launch, self.schedule.vector).simplify()
         (box,) = map(_box, part.slices)
-        whole = runs_over(_shape(self.box), launch, self.run)
+        whole = runs_over(_shape(self.box), launch, self.schedule.vector)
         shifted = [
             index + (around.lower - own.lower) for index, around, own in zip(whole.results, self.box, box, strict=True)
         ]
@@ -157,20 +198,21 @@ def _shape(box: Box) -> Shape:
 
 
 def _common_box(parts: Sequence[Part]) -> Box | None:
-    """Return the box around all slices if threads are to walk it: some have elements in common, and it is well filled.
-
-    Slices that skip elements, and parts that are computed from several, are walked one by one in any case.
-    """
+    """Return the box around all slices; None if some skip elements or a part is computed from several."""
     if any(len(part.slices) > 1 or set(integers(part.slices[0], "strides")) - {1} for part in parts):
         return None
-    boxes = [_box(op) for part in parts for op in part.slices]
-    if not any(_overlap(one, two) for one, two in itertools.combinations(boxes, 2)):
-        return None
-    around = boxes[0]
-    for box in boxes[1:]:
+    around, *boxes = [_box(op) for part in parts for op in part.slices]
+    for box in boxes:
         around = tuple(own.union(other) for own, other in zip(around, box, strict=True))
+    return around
+
+
+def _shares_elements(parts: Sequence[Part], around: Box) -> bool:
+    """Whether some slices have elements in common, and all fill the box ``around`` them well."""
+    boxes = [_box(op) for part in parts for op in part.slices]
     used = sum(math.prod(_shape(box)) for box in boxes)
-    return around if math.prod(_shape(around)) <= _MOST_UNUSED * used else None
+    is_filled = math.prod(_shape(around)) <= _MOST_UNUSED * used
+    return is_filled and any(_overlap(one, two) for one, two in itertools.combinations(boxes, 2))
 
 
 def _overlap(one: Box, two: Box) -> bool:

@@ -6,12 +6,17 @@ numbers: XLA's loop emitter; the run length is wider here, see ``elements_per_th
 """
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
 
 from xgpu import ir
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, insert
+from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import delinearize, dim, symbol
@@ -21,6 +26,8 @@ from xgpu.partition.subgraphs import partition
 
 ROWS = 2
 """Rows of which a thread takes the same columns, where it takes more than one."""
+MOST_ELEMENTS = 64
+"""Consecutive elements that a thread takes at most: a vector access of the narrowest."""
 
 
 def elements_per_thread(fusion: Fusion, elements: int) -> int:
@@ -40,7 +47,7 @@ def elements_per_thread(fusion: Fusion, elements: int) -> int:
     whole = [type_ for type_ in fusion.parameter_types if math.prod(ir.RankedTensorType(type_).shape) >= elements]
     loaded = max((_bytes_per_element(type_) for type_ in whole), default=stored)
     count = min(access // stored, 2 * access // loaded)
-    return max(least, min(count, fusion.options.max_elements_per_thread or count))
+    return max(least, power_of_two_below(min(count, fusion.options.max_elements_per_thread or count)))
 
 
 def elements_per_byte(fusion: Fusion) -> int:
@@ -102,28 +109,87 @@ def _bytes_per_element(type_: ir.Type) -> int:
     return max(1, element_dtype(type_).storage_bits // 8)
 
 
+def block_field() -> Any:
+    """Return the field of a block's threads, which share nothing."""
+    return whole_number("Threads of a block.", most=1024)
+
+
+def run_field(doc: str) -> Any:
+    """Return the field of how many consecutive elements a thread takes."""
+    return power_of_two(doc, most=MOST_ELEMENTS)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A fusion whose results are all functions of the same indices, those of an array of ``shape``."""
+
+    fusion: Fusion
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of all results."""
+        return tuple(ir.RankedTensorType(self.fusion.result_types[0]).shape)
+
+    @property
+    def elements(self) -> int:
+        """How many elements a result has."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class LoopSchedule(Schedule):
+    """How the threads of a loop share its elements: each takes ``vector`` columns of ``rows`` rows."""
+
+    threads: int = block_field()
+    vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")
+    rows: int = whole_number("Rows, one below the other, of which a thread takes the same columns.", most=16)
+
+    @classmethod
+    def of(cls, facts: Loop) -> Self:
+        """As many elements as an access holds, and two rows where columns are read again for each."""
+        vector = elements_per_thread(facts.fusion, facts.elements)
+        rows = rows_per_thread(facts.fusion, facts.shape, vector)
+        return cls(facts.fusion.options.threads_per_block, vector, rows)
+
+    def problems(self, facts: Loop) -> Iterator[str]:
+        """A thread writes whole bytes, and rows and columns that it takes together are there."""
+        yield from whole_bytes(self, facts.fusion)
+        if self.rows > 1:
+            columns = facts.shape[-1] if facts.shape else 1
+            if columns % self.vector or facts.elements // columns % self.rows:
+                each = f"1, unless they divide {facts.elements // columns} rows, and vector {columns} columns"
+                yield self.wrong("rows", each)
+
+
+def whole_bytes(schedule: Schedule, fusion: Fusion) -> Iterator[str]:
+    """Yield that a thread would write a part of a byte, of results that are given ``vector`` elements at a time."""
+    least = elements_per_byte(fusion)
+    if schedule.values["vector"] < least:
+        yield schedule.wrong("vector", f"{least} or more, as so many elements share a byte")
+
+
 class LoopEmitter:
     """Emits a fusion whose results are all functions of the same indices."""
 
     NAME = "loop"
 
-    def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.shape: tuple[int, ...] = tuple(ir.RankedTensorType(fusion.result_types[0]).shape)
-        self.elements = math.prod(self.shape)
-        self.run = elements_per_thread(fusion, self.elements)
-        self.rows = rows_per_thread(fusion, self.shape, self.run)
+    def __init__(self, facts: Loop, schedule: LoopSchedule):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.shape = facts.shape
+        self.elements = facts.elements
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the result once."""
-        threads = self.fusion.options.threads_per_block
-        return LaunchDimensions((math.ceil(self.elements / (threads * self.run * self.rows)), 1, 1), (threads, 1, 1))
+        threads, each = self.schedule.threads, self.schedule.vector * self.schedule.rows
+        return LaunchDimensions((math.ceil(self.elements / (threads * each)), 1, 1), (threads, 1, 1))
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[element of the run] -> indices, or [row, element of the run], the same for all."""
-        if self.rows > 1:
-            return rows_over(self.shape, self.launch_dimensions(), self.run, self.rows).simplify()
-        return runs_over(self.shape, self.launch_dimensions(), self.run).simplify()
+        vector, rows = self.schedule.vector, self.schedule.rows
+        if rows > 1:
+            return rows_over(self.shape, self.launch_dimensions(), vector, rows).simplify()
+        return runs_over(self.shape, self.launch_dimensions(), vector).simplify()
 
     def emit(self) -> None:
         """Write the entry function, then the subgraph functions."""

@@ -6,7 +6,9 @@ reads depend on none of the others. Where elements of a row need sums of it, the
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
@@ -14,9 +16,11 @@ from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, apply_map, insert, scalar_type
+from xgpu.emit.loop import block_field
 from xgpu.emit.reduction_tiling import WARP, distances, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import constant, element_dtype
+from xgpu.emit.schedule import Schedule, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
 from xgpu.frontend.source_location import source_of
@@ -41,34 +45,76 @@ Iterate = Callable[[ir.Value, Values], Values]
 """Emits an iteration: takes its number and what the one before hands on, and returns what it hands on."""
 
 
-class RecurrenceEmitter:
-    """Emits a fusion around one loop, whose results are those of the fusion."""
-
-    NAME = RECURRENCE_KIND
+class Recurrences:
+    """A fusion around one loop, whose results are those of the fusion."""
 
     def __init__(self, fusion: Fusion):
         self.fusion = fusion
-        heroes = fusion.heroes
-        found = Recurrence.of(heroes[0]) if len(heroes) == 1 and heroes[0].name == "stablehlo.while" else None
+        found = Recurrence.of(fusion.heroes[0])
         if found is None:
-            raise InvalidInput(f"fusion @{fusion.name} has no loop whose iterations can be counted")
+            raise InvalidInput("expected a loop whose iterations can be counted")
         self.recurrence = found
-        self.loop = found.loop
-        made = {self.loop.results[number] for number in (*found.states, *found.stacked)}
+        made = {found.loop.results[number] for number in (*found.states, *found.stacked)}
         if any(each not in made for each in fusion.results):
-            raise InvalidInput(f"fusion @{fusion.name} returns what its loop does not make", source_of(self.loop))
-        # Iterations that hand nothing on are threads of their own.
-        self.space: Shape = found.shape if found.states else (found.trips, *found.shape)
-        self.numbers = [ir.OpResult(value).result_number for value in fusion.results]
-        self.threads = self._threads_per_block()
+            raise InvalidInput("it returns what its loop does not make", source_of(found.loop))
 
-    def _threads_per_block(self) -> int:
+    @property
+    def space(self) -> Shape:
+        """The indices of a thread's element; iterations that hand nothing on are threads of their own."""
+        found = self.recurrence
+        return found.shape if found.states else (found.trips, *found.shape)
+
+
+@dataclass(frozen=True)
+class RecurrenceSchedule(Schedule):
+    """How threads share the elements of a loop's states: one each; ``together`` iterations come without a loop."""
+
+    threads: int = block_field()
+    together: int = whole_number(
+        "Iterations that come together, so that a thread waits for the reads of all at once.", most=64
+    )
+
+    @classmethod
+    def of(cls, facts: Recurrences) -> Self:
         """A warp at least; few enough that all multiprocessors have some. Warps are whole if their lanes have rows."""
-        each = math.prod(self.space) // self.fusion.device.sm_count
-        most = self.fusion.options.threads_per_block
-        if self.recurrence.heroes:
+        fusion = facts.fusion
+        each = math.prod(facts.space) // fusion.device.sm_count
+        most = fusion.options.threads_per_block
+        if facts.recurrence.heroes:
             most = max(WARP, most // WARP * WARP)
-        return min(most, max(WARP, power_of_two_below(max(1, each))))
+        threads = min(most, max(WARP, power_of_two_below(max(1, each))))
+        return cls(threads, _together(facts.recurrence))
+
+    def problems(self, facts: Recurrences) -> Iterator[str]:
+        """Lanes that have rows together are there."""
+        if facts.recurrence.heroes and self.threads % WARP:
+            yield self.wrong("threads", f"a multiple of {WARP}, as lanes of a warp have rows together")
+        if self.together > max(1, facts.recurrence.trips):
+            yield self.wrong("together", f"no more than the loop's {facts.recurrence.trips} iterations")
+
+
+def _together(recurrence: Recurrence) -> int:
+    """Return how many iterations come together, so that a thread has several elements to wait for at a time."""
+    operations = [view.operation for view in recurrence.loop.regions[1].blocks[0].operations]
+    streams = sum(op.name == DYNAMIC_SLICE for op in operations)
+    code = sum(instructions(op) for op in operations if len(op.results))
+    most = min(_MOST_READS // streams if streams else _FEW, _MOST_CODE // max(1, code), recurrence.trips)
+    return power_of_two_below(max(1, most))
+
+
+class RecurrenceEmitter:
+    """Emits a fusion around one loop."""
+
+    NAME = RECURRENCE_KIND
+
+    def __init__(self, facts: Recurrences, schedule: RecurrenceSchedule):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.recurrence = facts.recurrence
+        self.loop = self.recurrence.loop
+        self.space = facts.space
+        self.numbers = [ir.OpResult(value).result_number for value in self.fusion.results]
+        self.threads = schedule.threads
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the states once, or all iterations if there are none."""
@@ -160,7 +206,7 @@ class RecurrenceEmitter:
         finals = [*states, *(outputs[i] for i in stacked)]
         if not recurrence.states:
             return iterate(where[0], finals)
-        run = self._run()
+        run = self.schedule.together
         turns, rest = divmod(recurrence.trips, run)
         for first, times, each in ((0, turns, run), (turns * run, rest, 1)):
             if times:
@@ -183,14 +229,6 @@ class RecurrenceEmitter:
         with ir.InsertionPoint(test.body):
             YieldOp.build([insert(value, test.carried_arguments[0], place)])
         return test.operation.results[0]
-
-    def _run(self) -> int:
-        """Return how many iterations come together, so that a thread has several elements to wait for at a time."""
-        operations = [view.operation for view in self.loop.regions[1].blocks[0].operations]
-        streams = sum(op.name == DYNAMIC_SLICE for op in operations)
-        code = sum(instructions(op) for op in operations if len(op.results))
-        most = min(_MOST_READS // streams if streams else _FEW, _MOST_CODE // code, self.recurrence.trips)
-        return power_of_two_below(max(1, most))
 
     def _place_of_update(self, stacked: Stacked, time: ir.Value, indices: Values) -> Values:
         """Return where the element at ``indices`` goes that the iteration ``time`` makes."""

@@ -7,18 +7,21 @@ small column reduction emitters, which have 32 lanes over the columns and transp
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Self
 
 from xgpu import ir
 from xgpu.device import KIB, Device
 from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.base import LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, extract, insert
+from xgpu.emit.reduce_row import MOST_TOGETHER, block_problems
 from xgpu.emit.reduction import Reductions, emit_nest
 from xgpu.emit.reduction_tiling import (
+    MOST_ELEMENTS,
     WARP,
     Groups,
     alignment,
@@ -32,6 +35,7 @@ from xgpu.emit.reduction_tiling import (
     whole,
 )
 from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.bank_conflicts import BANKS, bank_conflicts
@@ -52,25 +56,33 @@ MOST_TILE_BYTES = 32 * KIB
 
 
 @dataclass(frozen=True)
-class ColumnTiling:
-    """Which thread reads what: ``lanes`` over the columns, ``vector`` of them each, and ``row_lanes`` over the rows.
+class ColumnSchedule(Schedule):
+    """How threads share columns: ``lanes`` over them, ``vector`` of them each, and ``row_lanes`` over the rows.
 
-    ``unroll`` steps down the rows come together. A block has ``groups`` of threads, one for each stretch of columns. If
-    ``in_order``, a thread's rows are neighbours, so that combining what the threads have in their order is combining
-    the elements in theirs. ``widest`` is the bytes of the widest accumulator.
+    ``unroll`` steps down the rows come together. A block has ``groups`` of threads, one for each stretch of columns.
     """
 
-    shape: ReductionShape
-    vector: int
-    lanes: int
-    row_lanes: int
-    groups: int
-    unroll: int
-    in_order: bool
-    widest: int
+    vector: int = power_of_two("Neighbouring columns of a thread.", most=MOST_ELEMENTS)
+    lanes: int = power_of_two("Threads over the columns.", most=WARP)
+    row_lanes: int = power_of_two("Threads over the rows.", most=1024)
+    groups: int = power_of_two("Stretches of columns of a block.", most=1024)
+    unroll: int = whole_number("Steps down the rows that come together.", most=MOST_TOGETHER)
 
     @classmethod
-    def of(
+    def of(cls, facts: Reductions) -> Self:
+        """See `chosen`."""
+        return cls.chosen(
+            facts.shape,
+            facts.widths,
+            _accumulator_bytes(facts),
+            facts.starts,
+            facts.fusion.device,
+            facts.longest_vector,
+            facts.held_bytes,
+        )
+
+    @classmethod
+    def chosen(
         cls,
         shape: ReductionShape,
         widths: Sequence[int],
@@ -78,9 +90,8 @@ class ColumnTiling:
         starts: Sequence[AffineExpr],
         target: Device,
         limit: int,
-        in_order: bool,
         held: int = 0,
-    ) -> "ColumnTiling":
+    ) -> Self:
         """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each.
 
         ``starts`` are where stretches of columns start in memory, ``limit`` bounds the vector, and ``held`` is how many
@@ -111,29 +122,68 @@ class ColumnTiling:
         groups = groups_per_block(lanes * row_lanes, units, target)
         while groups > 1 and lanes * row_lanes > WARP and lanes * row_lanes // WARP * groups * tile > MOST_TILE_BYTES:
             groups //= 2
-        return cls(shape, vector, lanes, row_lanes, groups, unroll, in_order, max(accumulators))
+        return cls(vector, lanes, row_lanes, groups, unroll)
+
+    def problems(self, facts: Reductions) -> Iterator[str]:
+        """Threads and their tile fit a block, and columns are whole vectors."""
+        columns, device = facts.shape.kept[-1], facts.fusion.device
+        if columns % self.vector:
+            yield self.wrong("vector", f"a divisor of the {columns} columns")
+        yield from block_problems(self, self.lanes * self.row_lanes * self.groups, device)
+        tiling = self.tiling(facts)
+        shared = tiling.tile_size * sum(_accumulator_bytes(facts)) if tiling.threads.warps > 1 else 0
+        if shared > device.shared_bytes_optin:
+            yield self.wrong("vector", f"tiles of at most {device.shared_bytes_optin} bytes, not {shared}")
+
+    def tiling(self, facts: Reductions) -> "ColumnTiling":
+        """Return which thread reads what."""
+        return ColumnTiling(facts.shape, self, not facts.is_commutative, max(_accumulator_bytes(facts)))
+
+
+def _accumulator_bytes(facts: Reductions) -> list[int]:
+    return [-(-element_dtype(value.type).storage_bits // 8) for value in facts.results]
+
+
+@dataclass(frozen=True)
+class ColumnTiling:
+    """Which thread reads what of columns.
+
+    If ``in_order``, a thread's rows are neighbours, so that combining what the threads have in their order is combining
+    the elements in theirs. ``widest`` is the bytes of the widest accumulator.
+    """
+
+    shape: ReductionShape
+    schedule: ColumnSchedule
+    in_order: bool
+    widest: int
 
     @property
     def stretches(self) -> int:
         """Stretches of columns along the minor-most dimension."""
-        return -(-self.shape.kept[-1] // (self.lanes * self.vector))
+        return -(-self.shape.kept[-1] // (self.schedule.lanes * self.schedule.vector))
 
     @property
     def threads(self) -> Groups:
         """A group of threads for each stretch of columns."""
         units = math.prod(self.shape.kept[:-1]) * self.stretches
-        return Groups(self.lanes * self.row_lanes, self.groups, units)
+        return Groups(self.schedule.lanes * self.schedule.row_lanes, self.schedule.groups, units)
 
     def reading(self) -> IndexingMap:
         """Return (thread, block)[steps, unrolled, column] -> indices of the operands."""
         rows = self.shape.per_result
-        chunks = -(-rows // (self.row_lanes * self.unroll))
-        step, row_lane = symbol(0) * self.unroll + symbol(1), self.threads.lane // self.lanes
-        row = row_lane * (chunks * self.unroll) + step if self.in_order else step * self.row_lanes + row_lane
+        chunks = -(-rows // (self.schedule.row_lanes * self.schedule.unroll))
+        step, row_lane = symbol(0) * self.schedule.unroll + symbol(1), self.threads.lane // self.schedule.lanes
+        row = (
+            row_lane * (chunks * self.schedule.unroll) + step
+            if self.in_order
+            else step * self.schedule.row_lanes + row_lane
+        )
         around, vector, inside = self._vector()
-        kept = (*delinearize(around, self.shape.kept[:-1]), vector * self.vector + symbol(2))
+        kept = (*delinearize(around, self.shape.kept[:-1]), vector * self.schedule.vector + symbol(2))
         indices = self.shape.indices(kept, delinearize(row, self.shape.reduced))
-        return self.threads.map((chunks, self.unroll, self.vector), indices, [*inside, (row, whole(rows))])
+        return self.threads.map(
+            (chunks, self.schedule.unroll, self.schedule.vector), indices, [*inside, (row, whole(rows))]
+        )
 
     def writing(self) -> IndexingMap:
         """Return (thread, block)[column] -> indices of the results, on the first lane of each vector of columns.
@@ -141,9 +191,9 @@ class ColumnTiling:
         For groups of no more than a warp; others go by ``finishing``.
         """
         around, vector, inside = self._vector()
-        result = around * self.shape.kept[-1] + vector * self.vector + symbol(0)
-        first = (self.threads.lane // self.lanes, whole(1))
-        return self.threads.map((self.vector,), delinearize(result, self.shape.result_shape), [*inside, first])
+        result = around * self.shape.kept[-1] + vector * self.schedule.vector + symbol(0)
+        first = (self.threads.lane // self.schedule.lanes, whole(1))
+        return self.threads.map((self.schedule.vector,), delinearize(result, self.shape.result_shape), [*inside, first])
 
     @property
     def tile_row(self) -> int:
@@ -151,36 +201,38 @@ class ColumnTiling:
 
         Lanes write what they have of every ``vector``-th column, and read neighbouring columns, at distances of this.
         """
-        return _conflict_free_row(self.lanes, self.vector, self.widest)
+        return _conflict_free_row(self.schedule.lanes, self.schedule.vector, self.widest)
 
     @property
     def tile_size(self) -> int:
         """Elements of the tile."""
-        return self.threads.threads // WARP * self.vector * self.tile_row
+        return self.threads.threads // WARP * self.schedule.vector * self.tile_row
 
     def tile_writing(self) -> IndexingMap:
         """Return (thread, block)[column] -> where it goes in the tile, on those lanes that have what their warp has."""
         thread = self.threads.thread
-        address = (thread // WARP * self.vector + symbol(0)) * self.tile_row + thread % self.lanes
-        return self.threads.map((self.vector,), [address], [(thread % WARP, whole(self.lanes))])
+        address = (thread // WARP * self.schedule.vector + symbol(0)) * self.tile_row + thread % self.schedule.lanes
+        return self.threads.map((self.schedule.vector,), [address], [(thread % WARP, whole(self.schedule.lanes))])
 
     def finishing(self) -> IndexingMap:
         """Return (thread, block)[turn] -> indices of the results, and where in the tile what the first warp has is."""
-        threads, columns, width = self.threads, self.shape.kept[-1], self.lanes * self.vector
+        threads, columns, width = self.threads, self.shape.kept[-1], self.schedule.lanes * self.schedule.vector
         turns = -(-width // threads.size)
         column = threads.lane + symbol(0) * threads.size
         unit = threads.unit
         at = unit % self.stretches * width + column
         result = delinearize(unit // self.stretches * columns + at, self.shape.result_shape)
-        first_warp = threads.number * (threads.warps * self.vector)
-        address = (first_warp + column % self.vector) * self.tile_row + column // self.vector
+        first_warp = threads.number * (threads.warps * self.schedule.vector)
+        address = (first_warp + column % self.schedule.vector) * self.tile_row + column // self.schedule.vector
         inside = [(unit, whole(threads.units)), (column, whole(width)), (at, whole(columns))]
         return threads.map((turns,), [*result, address], inside)
 
     def gathering(self) -> IndexingMap:
         """Return (where in the tile the first warp's is)[warp] -> where that of each other warp is."""
         warps = Interval(1, self.threads.warps - 1)
-        return IndexingMap((whole(self.tile_size),), (warps,), (dim(0) + symbol(0) * (self.vector * self.tile_row),))
+        return IndexingMap(
+            (whole(self.tile_size),), (warps,), (dim(0) + symbol(0) * (self.schedule.vector * self.tile_row),)
+        )
 
     def _vector(self) -> tuple[AffineExpr, AffineExpr, list[Constraint]]:
         """Return where a thread is along the kept dimensions further out, which of a row's vectors it is at, and where.
@@ -188,8 +240,8 @@ class ColumnTiling:
         The last is what holds where there is such a vector.
         """
         unit = self.threads.unit
-        vector = unit % self.stretches * self.lanes + self.threads.lane % self.lanes
-        inside = [(unit, whole(self.threads.units)), (vector, whole(self.shape.kept[-1] // self.vector))]
+        vector = unit % self.stretches * self.schedule.lanes + self.threads.lane % self.schedule.lanes
+        inside = [(unit, whole(self.threads.units)), (vector, whole(self.shape.kept[-1] // self.schedule.vector))]
         return unit // self.stretches, vector, inside
 
 
@@ -211,19 +263,10 @@ class ColumnReductionEmitter:
 
     NAME = "reduce_column"
 
-    def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.reductions = Reductions(fusion)
-        self.tiling = ColumnTiling.of(
-            self.reductions.shape,
-            self.reductions.widths,
-            [-(-element_dtype(value.type).storage_bits // 8) for value in self.reductions.results],
-            self.reductions.starts,
-            fusion.device,
-            self.reductions.longest_vector,
-            not self.reductions.is_commutative,
-            self.reductions.held_bytes,
-        )
+    def __init__(self, facts: Reductions, schedule: ColumnSchedule):
+        self.fusion = facts.fusion
+        self.reductions = facts
+        self.tiling = schedule.tiling(facts)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A group of threads for each stretch of columns."""
@@ -248,7 +291,7 @@ class ColumnReductionEmitter:
         with ir.InsertionPoint(block):
             position = thread_and_block(self.launch_dimensions())
             columns = self._emit_reads(position, inputs, outputs)
-            exchanged = distances(self.tiling.lanes, min(self.tiling.threads.size, WARP))
+            exchanged = distances(self.tiling.schedule.lanes, min(self.tiling.threads.size, WARP))
             columns = [self.reductions.emit_shuffles(column, exchanged) for column in columns]
             if self.tiling.threads.warps > 1:
                 stored = self._emit_exchange(position, inputs, outputs, columns)
@@ -274,7 +317,7 @@ class ColumnReductionEmitter:
             new, stored = self.reductions.emit_step(inputs, indices, accumulators[:count], tensors)
             return [*stored, *accumulators[count:], *new]
 
-        carried = [*(outputs[i] for i in sides), *start * self.tiling.vector]
+        carried = [*(outputs[i] for i in sides), *start * self.tiling.schedule.vector]
         results = emit_nest(self.tiling.reading(), (2, 1), position, carried, body)
         for number, value in zip(sides, results[: len(sides)], strict=True):
             outputs[number] = value

@@ -5,17 +5,19 @@ which then exchange what they have through shared memory. Reduced dimensions fur
 threads. (Source: XLA's row reduction emitter, which has whole warps for each row unless the row is very short.)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.base import LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, apply_map, extract, insert
 from xgpu.emit.reduction import Reductions, emit_nest
 from xgpu.emit.reduction_tiling import (
+    MOST_ELEMENTS,
     WARP,
     Groups,
     alignment,
@@ -29,6 +31,7 @@ from xgpu.emit.reduction_tiling import (
     vector_length,
     whole,
 )
+from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr, delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -39,42 +42,42 @@ LONG_BYTES = 2048
 """The length of a row from which aligned vectors are worth the checks at its ends."""
 EVEN = 0.85
 """The share of lanes with work at which a row counts as evenly divided."""
+MOST_TOGETHER = 64
+"""Steps that come together at most: code grows with them."""
 LARGEST_SHARED_GROUP = 512
 """Threads that share a row for that reason; for want of rows as many as a block can have."""
 
 
-HELD_BYTES = 64
-"""What a thread holds of an array of the rows' size: 32 elements of 16 bits, 16 of 32 bits."""
-
-
-def held_elements(widths: Sequence[int]) -> int:
-    """Return how many elements of a row a thread holds, given the widths of the arrays of that size."""
-    return HELD_BYTES * 8 // max(widths, default=32)
-
-
 @dataclass(frozen=True)
-class RowTiling:
-    """Which thread reads what: ``lanes`` along the row, ``outer_lanes`` over the reduced dimensions further out.
+class RowSchedule(Schedule):
+    """How threads share rows: ``lanes`` along the row, ``outer_lanes`` over the reduced dimensions further out.
 
     Each step reads ``vector`` elements; ``unroll`` and ``outer_unroll`` steps come together. A block has ``groups`` of
-    threads, one for each row. Vectors are counted from where the row starts in memory, or, if ``start`` says where that
-    is, from the last multiple of the vector before: then rows that are not aligned are read by aligned vectors all the
-    same, but for those at their ends. If ``in_order``, a thread's elements are neighbours, so that combining what the
-    threads have in their order is combining the elements in theirs.
+    threads, one for each row.
     """
 
-    shape: ReductionShape
-    vector: int
-    start: AffineExpr | None
-    lanes: int
-    outer_lanes: int
-    groups: int
-    unroll: int
-    outer_unroll: int
-    in_order: bool
+    vector: int = power_of_two("Consecutive elements that a thread reads in a step.", most=MOST_ELEMENTS)
+    lanes: int = power_of_two("Threads along a row.", most=1024)
+    outer_lanes: int = power_of_two("Threads over the reduced dimensions further out.", most=1024)
+    groups: int = power_of_two("Rows of a block.", most=1024)
+    unroll: int = whole_number("Steps along a row that come together.", most=MOST_TOGETHER)
+    outer_unroll: int = whole_number("Steps further out that come together.", most=MOST_TOGETHER)
+    aligned: bool = flag("Whether vectors are counted from multiples in memory, not from where a row starts.")
 
     @classmethod
-    def of(
+    def of(cls, facts: Reductions) -> Self:
+        """See `chosen`."""
+        return cls.chosen(
+            facts.shape,
+            facts.widths,
+            facts.starts,
+            facts.fusion.device,
+            facts.longest_vector,
+            not facts.is_commutative,
+        )
+
+    @classmethod
+    def chosen(
         cls,
         shape: ReductionShape,
         widths: Sequence[int],
@@ -82,7 +85,7 @@ class RowTiling:
         target: Device,
         limit: int,
         in_order: bool,
-    ) -> "RowTiling":
+    ) -> Self:
         """Choose the numbers for arrays whose elements have ``widths`` bits.
 
         ``starts`` are where rows start in memory, given by the indices of the extents; ``limit`` bounds the vector.
@@ -90,44 +93,63 @@ class RowTiling:
         minor, rows = shape.reduced[-1], shape.results
         outer = shape.per_result // minor
         vector = min(vector_length(widths), limit, power_of_two_below(minor))
-        start = None
+        aligned = False
         if alignment(starts) < vector:
             if len(starts) == 1 and not in_order and minor * max(widths, default=0) >= 8 * LONG_BYTES:
-                (start,) = starts
+                aligned = True
             else:
                 vector = alignment(starts)
         step = max(1, sum(widths) * vector // 8)
-        vectors = -(-(minor + (vector - 1 if start else 0)) // vector)
+        vectors = -(-(minor + (vector - 1 if aligned else 0)) // vector)
         lanes, outer_lanes = (1, 1) if in_order and outer > 1 else _lanes(rows, outer, vectors, step, target)
         steps, outer_steps = -(-vectors // lanes), -(-outer // outer_lanes)
         unroll = steps_unrolled(steps, step)
         outer_unroll = steps_unrolled(outer_steps, step * steps) if unroll == steps else 1
         groups = groups_per_block(lanes * outer_lanes, rows, target)
-        return cls(shape, vector, start, lanes, outer_lanes, groups, unroll, outer_unroll, in_order)
+        return cls(vector, lanes, outer_lanes, groups, unroll, outer_unroll, aligned)
 
-    @classmethod
-    def of_held_rows(
-        cls, shape: ReductionShape, widths: Sequence[int], starts: Sequence[AffineExpr], target: Device, limit: int
-    ) -> "RowTiling":
-        """Choose the numbers for threads that hold what they read of a row, if it is short enough for that."""
-        plain = cls.of(shape, widths, starts, target, limit, in_order=False)
-        minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths)
-        vector = plain.vector if plain.start is None else alignment(starts)
-        vectors = -(-minor // vector)
-        lanes = _lanes_of_a_warp(rows, vectors, sum(widths) * vector // 8, target)
-        while 2 * lanes <= target.max_threads_per_block and (
-            minor > lanes * held or (2 * lanes <= vectors and 2 * rows * lanes <= threads_of(target))
-        ):
-            lanes *= 2
-        steps = -(-vectors // lanes)
-        unroll = steps if minor <= lanes * held else plain.unroll
-        groups = groups_per_block(lanes, rows, target)
-        return cls(shape, vector, None, lanes, 1, groups, unroll, 1, in_order=False)
+    def problems(self, facts: Reductions) -> Iterator[str]:
+        """Threads fit a block and have elements, and those that are to stay in their order do."""
+        if self.outer_lanes > 1 and len(facts.shape.reduced) == 1:
+            yield self.wrong("outer_lanes", "1, as no dimension further out is reduced")
+        yield from block_problems(self, self.lanes * self.outer_lanes * self.groups, facts.fusion.device)
+        if self.aligned and (len(facts.starts) != 1 or not facts.is_commutative):
+            yield self.wrong("aligned", "false, unless all arrays are alike and elements are combined in any order")
+        if not facts.is_commutative and self.lanes * self.outer_lanes > 1 and len(facts.shape.reduced) > 1:
+            yield self.wrong("lanes", "1, and outer_lanes = 1, as elements of several dimensions stay in order")
+
+    def tiling(self, facts: Reductions) -> "RowTiling":
+        """Return which thread reads what."""
+        start = facts.starts[0] if self.aligned else None
+        return RowTiling(facts.shape, self, start, not facts.is_commutative)
+
+
+def block_problems(schedule: Schedule, threads: int, device: Device) -> Iterator[str]:
+    """Yield that a block of a schedule has more ``threads`` than there can be, or a part of a warp."""
+    if threads > device.max_threads_per_block or threads % WARP:
+        most = device.max_threads_per_block
+        yield schedule.wrong("groups", f"a block of whole warps of {WARP} and at most {most} threads, not {threads}")
+
+
+@dataclass(frozen=True)
+class RowTiling:
+    """Which thread reads what of rows.
+
+    Vectors are counted from where the row starts in memory, or, if ``start`` says where that is, from the last multiple
+    of the vector before: then rows that are not aligned are read by aligned vectors all the same, but for those at
+    their ends. If ``in_order``, a thread's elements are neighbours, so that combining what the threads have in their
+    order is combining the elements in theirs.
+    """
+
+    shape: ReductionShape
+    schedule: RowSchedule
+    start: AffineExpr | None
+    in_order: bool
 
     @property
     def threads(self) -> Groups:
         """A group of threads for each row."""
-        return Groups(self.lanes * self.outer_lanes, self.groups, self.shape.results)
+        return Groups(self.schedule.lanes * self.schedule.outer_lanes, self.schedule.groups, self.shape.results)
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -145,26 +167,30 @@ class RowTiling:
         """
         threads, minor = self.threads, self.shape.reduced[-1]
         # A row that starts inside a vector may end inside one more.
-        reach = minor + (self.vector - 1 if self.start else 0)
-        chunks = -(-reach // (self.vector * self.lanes * self.unroll))
-        sizes = [chunks, self.unroll, self.vector]
+        reach = minor + (self.schedule.vector - 1 if self.start else 0)
+        chunks = -(-reach // (self.schedule.vector * self.schedule.lanes * self.schedule.unroll))
+        sizes = [chunks, self.schedule.unroll, self.schedule.vector]
         around: list[AffineExpr] = []
         inside = [(threads.unit, whole(self.shape.results))]
         lane = threads.lane
         if self._outer > 1:
-            sizes = [-(-self._outer // (self.outer_lanes * self.outer_unroll)), self.outer_unroll, *sizes]
-            outer = (symbol(0) * self.outer_unroll + symbol(1)) * self.outer_lanes
-            if self.outer_lanes > 1:
-                outer, lane = outer + lane // self.lanes, lane % self.lanes
+            sizes = [
+                -(-self._outer // (self.schedule.outer_lanes * self.schedule.outer_unroll)),
+                self.schedule.outer_unroll,
+                *sizes,
+            ]
+            outer = (symbol(0) * self.schedule.outer_unroll + symbol(1)) * self.schedule.outer_lanes
+            if self.schedule.outer_lanes > 1:
+                outer, lane = outer + lane // self.schedule.lanes, lane % self.schedule.lanes
             around = list(delinearize(outer, self.shape.reduced[:-1]))
             inside.append((outer, whole(self._outer)))
         chunk, unrolled, element = (symbol(len(sizes) - 3 + i) for i in range(3))
-        step = chunk * self.unroll + unrolled
-        turn = lane * (chunks * self.unroll) + step if self.in_order else step * self.lanes + lane
-        position = turn * self.vector + element
+        step = chunk * self.schedule.unroll + unrolled
+        turn = lane * (chunks * self.schedule.unroll) + step if self.in_order else step * self.schedule.lanes + lane
+        position = turn * self.schedule.vector + element
         if self.start is not None:
             start = self._start(delinearize(threads.unit, self.shape.kept), around)
-            position = position + start // self.vector * self.vector - start
+            position = position + start // self.schedule.vector * self.schedule.vector - start
         indices = self.shape.indices(delinearize(threads.unit, self.shape.kept), [*around, position])
         return threads.map(sizes, indices, [*inside, (position, whole(minor))])
 
@@ -193,7 +219,7 @@ class RowTiling:
 
 def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tuple[int, int]:
     """Return the threads along a row of ``vectors``, of ``step`` bytes each, and over the ``outer`` dimensions."""
-    lanes, outer_lanes = _lanes_of_a_warp(rows, vectors, step, target), 1
+    lanes, outer_lanes = lanes_of_a_warp(rows, vectors, step, target), 1
 
     def is_useful() -> bool:
         group = lanes * outer_lanes
@@ -211,7 +237,7 @@ def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tu
     return lanes, outer_lanes
 
 
-def _lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
+def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
     """Return the lanes that share a row of ``vectors`` of ``step`` bytes: with two for each lane if rows are many.
 
     Threads that make a single access have too little in flight, for all that there are.
@@ -226,18 +252,11 @@ class RowReductionEmitter:
 
     NAME = "reduce_row"
 
-    def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.reductions = Reductions(fusion)
-        self.stages = [self.reductions]
-        self.tiling = RowTiling.of(
-            self.reductions.shape,
-            self.reductions.widths,
-            self.reductions.starts,
-            fusion.device,
-            self.reductions.longest_vector,
-            not self.reductions.is_commutative,
-        )
+    def __init__(self, facts: Reductions, schedule: Any):
+        self.fusion = facts.fusion
+        self.reductions = facts
+        self.stages = [facts]
+        self.tiling: RowTiling = schedule.tiling(facts)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A group of threads for each row."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.dialects.attributes import FIRST_EXTREME, MANY_RESTS
+from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion
@@ -23,7 +23,7 @@ from xgpu.emit.reduction_tiling import MOST_ELEMENTS, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.fusion.heroes import HERO, forms_of
+from xgpu.fusion.heroes import forms_of
 from xgpu.fusion.reduction_order import arrays_read
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
@@ -65,7 +65,7 @@ class Reductions:
         self._suffix = ""
 
     @classmethod
-    def stages(cls, fusion: Fusion) -> "list[Reductions]":
+    def stages_of(cls, fusion: Fusion) -> "list[Reductions]":
         """Return the stages of a fusion, each of the heroes that need only what those before it end as.
 
         A stage stores the results of the operands' size that need no later one; after the last reductions there is one

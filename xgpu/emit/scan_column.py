@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map, extract, insert
 from xgpu.emit.scalar.op import compare_integers, constant
-from xgpu.emit.scan import Part, ScanEmitter, at_least
+from xgpu.emit.scan import ScanEmitter, at_least
 from xgpu.emit.scan_tiling import ColumnScanTiling
+from xgpu.emit.scans import Part
 from xgpu.indexing.indexing_map import IndexingMap
 
 
@@ -23,17 +23,14 @@ class ColumnScanEmitter(ScanEmitter):
     NAME = "scan_column"
     tiling: ColumnScanTiling
 
-    def __init__(self, fusion: Fusion):
-        super().__init__(fusion, ColumnScanTiling.of)
-
     @property
     def columns(self) -> int:
         """A thread takes part in the scans of a vector of columns."""
-        return self.tiling.vector
+        return self.schedule.vector
 
     def emit_shared(self) -> Values:
         """A number for each column of each thread, if threads share columns."""
-        if self.tiling.row_lanes == 1:
+        if self.schedule.row_lanes == 1:
             return []
         return [AllocateSharedOp.build([self.tiling.tile_size], type_) for type_ in self.scans.accumulator_types]
 
@@ -75,7 +72,7 @@ class ColumnScanEmitter(ScanEmitter):
         with ir.InsertionPoint(loop.body):
             (number,) = loop.symbol_arguments
             given, before = loop.carried_arguments[: len(starts)], loop.carried_arguments[len(starts) :]
-            (row_lane,) = apply_map(threads.map((), [threads.lane // self.tiling.lanes], []), position[:2])
+            (row_lane,) = apply_map(threads.map((), [threads.lane // self.schedule.lanes], []), position[:2])
             is_own = compare_integers("eq", number, row_lane)
             before = [ir.arith.select(is_own, *pair) for pair in zip(given, before, strict=True)]
             there = compare_integers("uge", number, _index(1))
@@ -92,7 +89,7 @@ class ColumnScanEmitter(ScanEmitter):
         if self.tiling.tiles > 1:
             # Before the next tile's are put there.
             tiles = SyncThreadsOp.build(tiles)
-        is_later = at_least(threads.lane // self.tiling.lanes, 1, position[:2], reading.dims)
+        is_later = at_least(threads.lane // self.schedule.lanes, 1, position[:2], reading.dims)
         if carries[0] is not None and carries[0].there is not None:
             is_later = ir.arith.ori(is_later, carries[0].there)
         ends, befores = _by_column(results[: len(starts)], count), _by_column(results[len(starts) :], count)

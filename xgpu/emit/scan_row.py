@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.dialects.threads import AllocateSharedOp, ShuffleOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map, extract, insert
 from xgpu.emit.reduction_tiling import WARP, distances, whole
-from xgpu.emit.scan import Part, ScanEmitter, at_least
+from xgpu.emit.scan import ScanEmitter, at_least
 from xgpu.emit.scan_tiling import RowScanTiling
+from xgpu.emit.scans import Part
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 
@@ -24,9 +24,6 @@ class RowScanEmitter(ScanEmitter):
 
     NAME = "scan_row"
     tiling: RowScanTiling
-
-    def __init__(self, fusion: Fusion):
-        super().__init__(fusion, RowScanTiling.of)
 
     @property
     def columns(self) -> int:

@@ -8,6 +8,8 @@ overwrites: which of several such updates is the last is not defined. (Source: X
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 from xgpu import ir
 from xgpu.dialects.attributes import OVERWRITES, int_array
@@ -16,8 +18,11 @@ from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, apply_map, if_else, insert
 from xgpu.emit.in_place import Elements, all_of, call, checked_index, inputs_read, prologue
+from xgpu.emit.loop import block_field, run_field
+from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.schedule import Schedule
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.combiners import Combiner, combiners
 from xgpu.fusion.in_place import is_unique
@@ -58,19 +63,56 @@ class ScatterInputs:
         self.updates.emit()
 
 
+@dataclass(frozen=True)
+class Scatters:
+    """A fusion of scatters that have the same indices; the results are theirs, in order."""
+
+    fusion: Fusion
+
+    @property
+    def heroes(self) -> list[ir.Operation]:
+        """The scatters."""
+        return self.fusion.heroes
+
+    @cached_property
+    def maps(self) -> ScatterMaps:
+        """Where elements of the updates go, the same for all."""
+        return scatter_maps(self.heroes[0])
+
+    @property
+    def updates(self) -> list[ir.Value]:
+        """The updates of each result."""
+        return [value for hero in self.heroes for value in list(hero.operands)[len(hero.results) + 1 :]]
+
+
+@dataclass(frozen=True)
+class ScatterSchedule(Schedule):
+    """How threads share the updates: each makes ``vector`` of them, in any order."""
+
+    threads: int = block_field()
+    vector: int = run_field("Consecutive elements of the updates that a thread makes.")
+
+    @classmethod
+    def of(cls, facts: Scatters) -> Self:
+        """See `run_of_updates`."""
+        return cls(facts.fusion.options.threads_per_block, run_of_updates(facts.fusion, facts.maps, facts.heroes))
+
+
 class ScatterEmitter:
-    """Emits a fusion of scatters that have the same indices; the results are theirs, in order."""
+    """Emits a fusion of scatters."""
 
     NAME = "scatter"
 
-    def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.heroes = fusion.heroes
-        self.maps = scatter_maps(self.heroes[0])
-        self.updates = [value for hero in self.heroes for value in list(hero.operands)[len(hero.results) + 1 :]]
-        self.run = run_of_updates(fusion, self.maps, self.heroes)
-        self.elements = Elements(self.maps.update_shape, self.run, fusion.options.threads_per_block)
+    def __init__(self, facts: Scatters, schedule: Any):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.heroes, self.maps, self.updates = facts.heroes, facts.maps, facts.updates
         self.is_atomic = not is_unique(self.heroes[0])
+
+    @property
+    def elements(self) -> Elements:
+        """Which elements of the updates are each thread's."""
+        return Elements(self.maps.update_shape, self.schedule.vector, self.schedule.threads)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the updates once."""
@@ -161,6 +203,18 @@ def _is_stored(combiner: Combiner, result: ir.Value) -> bool:
     return combiner.function == "overwrite" and not element_dtype(result.type).is_packed
 
 
+@dataclass(frozen=True)
+class OrderedScatterSchedule(Schedule):
+    """How threads share what can be made at the same time: one element each."""
+
+    threads: int = block_field()
+
+    @classmethod
+    def of(cls, facts: Scatters) -> Self:
+        """As the options say."""
+        return cls(facts.fusion.options.threads_per_block)
+
+
 class OrderedScatterEmitter(ScatterEmitter):
     """Emits scatters whose updates with the same place are made one after the other, in row-major order of the indices.
 
@@ -170,14 +224,17 @@ class OrderedScatterEmitter(ScatterEmitter):
 
     NAME = "scatter_ordered"
 
-    def __init__(self, fusion: Fusion):
-        super().__init__(fusion)
+    def __init__(self, facts: Scatters, schedule: OrderedScatterSchedule):
+        super().__init__(facts, schedule)
         self.is_atomic = False
-        packed = any(element_dtype(type_).is_packed for type_ in fusion.result_types)
+        packed = any(element_dtype(type_).is_packed for type_ in self.fusion.result_types)
         # Threads cannot share a byte.
         self.parallel = () if packed else self.maps.separate_dims
-        shape = tuple(self.maps.update_shape[i] for i in self.parallel)
-        self.elements = Elements(shape, 1, fusion.options.threads_per_block)
+
+    @property
+    def elements(self) -> Elements:
+        """Which elements of the updates' separate dimensions are each thread's."""
+        return Elements(tuple(self.maps.update_shape[i] for i in self.parallel), 1, self.schedule.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[window, element of it] -> element of the updates; see `ScatterEmitter`."""
@@ -194,12 +251,17 @@ class OrderedScatterEmitter(ScatterEmitter):
 def vector_length(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation]) -> int:
     """Return how many neighbouring elements one atomic operation adds to, for all heroes: a power of two.
 
-    Those are sums of f16, bf16 or f32 on devices that have such operations. For others it is one: neighbouring threads
-    should update neighbouring elements then, which memory takes as one request.
+    Those are sums on devices that have such operations. For others it is one: neighbouring threads should update
+    neighbouring elements then, which memory takes as one request.
     """
+    return longest_vector(fusion, maps, heroes) if fusion.device.vector_atomics else 1
+
+
+def longest_vector(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation]) -> int:
+    """Return how many neighbouring elements of f16, bf16 or f32 a thread can add to at once, 1 for other updates."""
     functions = {each.function for hero in heroes for each in combiners(hero)}
     dtypes = [element_dtype(value.type) for hero in heroes for value in hero.results]
-    if functions != {"add"} or not fusion.device.vector_atomics or any(d.hlo not in _VECTOR_TYPES for d in dtypes):
+    if functions != {"add"} or any(d.hlo not in _VECTOR_TYPES for d in dtypes):
         return 1
     return math.gcd(8 * fusion.device.max_vector_bytes // max(dtype.bits for dtype in dtypes), maps.contiguous)
 
@@ -220,7 +282,7 @@ def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
     run = min(_SINGLE_UPDATES, longest)
     if maps.window_dims:
         run = math.gcd(longest, maps.contiguous) if is_plain else vector_length(fusion, maps, heroes)
-    return min(run, fusion.options.max_elements_per_thread or run)
+    return power_of_two_below(min(run, fusion.options.max_elements_per_thread or run))
 
 
 def _update_alone(hero: ir.Operation, outputs: Values, place: Values, updates: Values) -> Values:

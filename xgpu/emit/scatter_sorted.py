@@ -8,17 +8,21 @@ with warps; that threads walk several rows whose loads come first is ours.)
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.threads import AtomicRmwOp
 from xgpu.dialects.xgpu import InDomainOp, LoopOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
+from xgpu.emit.base import LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, apply_map, if_else, scalar_type
 from xgpu.emit.in_place import all_of
+from xgpu.emit.loop import block_field
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_integers, constant, constant_of, element_dtype
-from xgpu.emit.scatter import ScatterEmitter, ScatterInputs, vector_length
+from xgpu.emit.scatter import ScatterEmitter, ScatterInputs, Scatters, longest_vector, vector_length
+from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.fusion.combiners import combiners
 from xgpu.indexing.affine import constant as affine
 from xgpu.indexing.affine import delinearize, dim, symbol
@@ -46,47 +50,63 @@ class _Sum:
         return [self.is_open, *self.place, *[value for each in self.values for value in each]]
 
 
+@dataclass(frozen=True)
+class SortedScatterSchedule(Schedule):
+    """How threads walk down the windows: each reads ``rows`` of them ``steps`` times, ``vector`` elements of each."""
+
+    threads: int = block_field()
+    vector: int = power_of_two("Neighbouring elements of windows that a thread has.", most=8)
+    rows: int = whole_number("Windows whose indices and updates a thread reads at once.", most=32)
+    steps: int = whole_number("How often a thread does that.", most=1024)
+
+    @classmethod
+    def of(cls, facts: Scatters) -> Self:
+        """As wide as an atomic operation; as many steps as leave enough threads, if windows are long."""
+        device, maps = facts.fusion.device, facts.maps
+        vector = vector_length(facts.fusion, maps, facts.heroes)
+        window = math.prod(maps.update_shape) // maps.windows
+        row_bytes = window * element_dtype(facts.updates[0].type).storage_bits // 8
+        steps = _MOST_STEPS if row_bytes >= _SECTOR else 1
+        least = 4 * device.sm_count * device.max_threads_per_sm
+        while steps > 1 and -(-maps.windows // (_ROWS * steps)) * window // vector < least:
+            steps //= 2
+        return cls(facts.fusion.options.threads_per_block, vector, _ROWS, steps)
+
+    def problems(self, facts: Scatters) -> Iterator[str]:
+        """Elements that a thread has are neighbours in memory, and sums that are made as vectors are of floats."""
+        longest = longest_vector(facts.fusion, facts.maps, facts.heroes)
+        if longest % self.vector:
+            yield self.wrong("vector", f"a power of two up to {longest}")
+
+
 class SortedScatterEmitter(ScatterEmitter):
     """Emits scatters with the same, sorted indices, each of one operand, whose windows are the minor dimensions."""
 
     NAME = "scatter_sorted"
 
-    def __init__(self, fusion: Fusion):
-        super().__init__(fusion)
+    def __init__(self, facts: Scatters, schedule: SortedScatterSchedule):
+        super().__init__(facts, schedule)
         shape = self.maps.update_shape
         rank = len(shape) - len(self.maps.window_dims)
         self.batches, self.window = shape[:rank], shape[rank:]
-        self.length = vector_length(fusion, self.maps, self.heroes)
+        self.length, self.rows, self.steps = schedule.vector, schedule.rows, schedule.steps
         self.groups = math.prod(self.window) // self.length
-        self.steps = self._steps()
-
-    def _steps(self) -> int:
-        device = self.fusion.device
-        row_bytes = math.prod(self.window) * element_dtype(self.updates[0].type).storage_bits // 8
-        steps = _MOST_STEPS if row_bytes >= _SECTOR else 1
-        least = 4 * device.sm_count * device.max_threads_per_sm
-        while steps > 1 and self._walks(steps) * self.groups < least:
-            steps //= 2
-        return steps
-
-    def _walks(self, steps: int) -> int:
-        """Return how many runs of windows there are if a thread reads so many times."""
-        return -(-self.maps.windows // (_ROWS * steps))
+        self.walks = -(-self.maps.windows // (self.rows * self.steps))
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A thread for each run of windows and each few elements of a window, the latter along neighbouring threads."""
-        threads = self.fusion.options.threads_per_block
-        return LaunchDimensions((-(-self._walks(self.steps) * self.groups // threads), 1, 1), (threads, 1, 1))
+        threads = self.schedule.threads
+        return LaunchDimensions((-(-self.walks * self.groups // threads), 1, 1), (threads, 1, 1))
 
     def _walk(self) -> IndexingMap:
         """Return (thread, block)[step] -> first window of the step, first element of windows."""
-        launch, walks = self.launch_dimensions(), self._walks(self.steps)
+        launch, walks = self.launch_dimensions(), self.walks
         threads, blocks = launch.block[0], launch.grid[0]
         walk, group = delinearize(dim(1) * threads + dim(0), (walks, self.groups))
         return IndexingMap(
             (Interval(0, threads - 1), Interval(0, blocks - 1)),
             (Interval(0, self.steps - 1),),
-            ((walk * self.steps + symbol(0)) * _ROWS, group * self.length),
+            ((walk * self.steps + symbol(0)) * self.rows, group * self.length),
             ((dim(1) * threads + dim(0), Interval(0, walks * self.groups - 1)),),
         ).simplify()
 
@@ -97,7 +117,7 @@ class SortedScatterEmitter(ScatterEmitter):
         window, element = window + symbol(1), element + symbol(2)
         return IndexingMap(
             walk.dims,
-            (*walk.symbols, Interval(0, _ROWS - 1), Interval(0, self.length - 1)),
+            (*walk.symbols, Interval(0, self.rows - 1), Interval(0, self.length - 1)),
             (*delinearize(window, self.batches), *delinearize(element, self.window)),
             (*walk.constraints, (window, Interval(0, self.maps.windows - 1))),
         ).simplify()
@@ -113,7 +133,7 @@ class SortedScatterEmitter(ScatterEmitter):
                 first, element = walk.result_arguments
                 total, tensors = self._carried(walk.carried_arguments)
                 # All that a thread reads comes before the first of what it writes, so that nothing waits for that.
-                rows = [self._read(read, first, element, row) for row in range(_ROWS)]
+                rows = [self._read(read, first, element, row) for row in range(self.rows)]
                 for row in rows:
                     total, tensors = self._take(row, total, tensors, element)
                 YieldOp.build([*total.flat(), *tensors])
@@ -176,8 +196,8 @@ class SortedScatterEmitter(ScatterEmitter):
     def _read(self, read: ScatterInputs, first: ir.Value, element: ir.Value, row: int) -> _Sum:
         """Return the update of a window, ``row`` after the first: open if it is one, and inside the operand."""
         windows = self.maps.windows
-        covered = self._walks(self.steps) * self.steps * _ROWS
-        (window,) = apply_map(IndexingMap((Interval(0, covered - _ROWS),), (), (dim(0) + row,)), [first])
+        covered = self.walks * self.steps * self.rows
+        (window,) = apply_map(IndexingMap((Interval(0, covered - self.rows),), (), (dim(0) + row,)), [first])
         exists = None
         if covered != windows:
             within = ((dim(0), Interval(0, windows - 1)),)

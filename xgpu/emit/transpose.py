@@ -5,7 +5,10 @@ operands' shape too; the epilogue computes the other results from the values in 
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
@@ -14,15 +17,95 @@ from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_
 from xgpu.emit.builders import Values, insert, scalar_type
 from xgpu.emit.epilogue import Epilogue, epilogues
 from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.schedule import Schedule, power_of_two
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.emit.transpose_tile import Place, TransposeTile
 from xgpu.fusion.heroes import forms_of
-from xgpu.fusion.transposes import access_width, transpose_of
+from xgpu.fusion.transposes import Transpose, access_width, transpose_of
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.partition.subgraphs import partition
+
+_SIDE = {1: 128, 2: 128, 4: 64, 8: 32, 16: 32}
+"""Rows and columns of a tile by the bytes of an element: enough for every bank, and for 16 bytes a thread or more."""
+_GROUPED_SIDE = 32
+_THREADS = 512
+_THREADS_OF_NARROW_ACCESSES = 1024
+_NARROW_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Transposes:
+    """A fusion around transposes of one canonical form."""
+
+    fusion: Fusion
+
+    @property
+    def heroes(self) -> list[ir.Operation]:
+        """The transposes."""
+        return self.fusion.heroes
+
+    @cached_property
+    def transpose(self) -> Transpose:
+        """Their canonical form; each moves elements."""
+        found = transpose_of(self.heroes[0])
+        assert found is not None
+        return found
+
+    @property
+    def element_bytes(self) -> int:
+        """The bytes of the widest element in a tile."""
+        return max(_tile_bytes(hero.operands[0].type) for hero in self.heroes)
+
+    @cached_property
+    def side_outputs(self) -> list[int]:
+        """The numbers of the results that have the operands' shape."""
+        operand, own = (shape_of(each) for each in (self.heroes[0].operands[0], self.heroes[0].results[0]))
+        followers = forms_of(self.fusion.body, self.heroes)
+        results = enumerate(self.fusion.results)
+        return [i for i, value in results if value not in followers and shape_of(value) == operand != own]
+
+
+@dataclass(frozen=True)
+class TransposeSchedule(Schedule):
+    """How the threads of a block move a tile: ``width`` elements at a time."""
+
+    threads: int = power_of_two("Threads of a block, which moves a tile.", most=1024)
+    side: int = power_of_two("Rows and columns of a tile.", most=256)
+    width: int = power_of_two("Elements that a thread reads or writes at once.", most=16)
+
+    @classmethod
+    def of(cls, facts: Transposes) -> Self:
+        """The widest aligned accesses; more threads where each has less in flight."""
+        size = facts.element_bytes
+        width = access_width(facts.transpose, size)
+        return cls(**cls.block_of(size, width, facts.transpose.group), width=width)
+
+    @staticmethod
+    def block_of(element_bytes: int, width: int, group: int) -> dict[str, int]:
+        """Return how many threads a block has, and the side of its tile."""
+        threads = _THREADS_OF_NARROW_ACCESSES if width * element_bytes <= _NARROW_BYTES else _THREADS
+        return {"threads": threads, "side": _SIDE[element_bytes] if group == 1 else _GROUPED_SIDE}
+
+    def tile(self, facts: Transposes) -> TransposeTile:
+        """Return the tile of each hero."""
+        return TransposeTile(facts.element_bytes, self.width, facts.transpose.group, self.side, self.threads)
+
+    def problems(self, facts: Transposes) -> Iterator[str]:
+        """Each thread has the same to do, a tile fits a block's memory, and no two threads write to one byte."""
+        tile = self.tile(facts)
+        for name, expected in tile.problems():
+            yield self.wrong(name, expected)
+        each = sum(_tile_bytes(hero.operands[0].type) for hero in facts.heroes)
+        most = facts.fusion.device.shared_bytes_optin
+        if tile.size * each > most:
+            yield self.wrong("side", f"tiles of at most {most} bytes, the shared memory of a block")
+        rows = (facts.transpose.shape[i] for i in (facts.transpose.rows, facts.transpose.columns))
+        bits = min(element_dtype(type_).storage_bits for type_ in facts.fusion.result_types)
+        if bits < 8 and math.gcd(self.width, *rows) * bits % 8:
+            yield self.wrong("width", "whole bytes of the results, on both sides")
 
 
 class TransposeEmitter:
@@ -30,24 +113,15 @@ class TransposeEmitter:
 
     NAME = "transpose"
 
-    def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.heroes = fusion.heroes
-        transpose = transpose_of(self.heroes[0])
-        assert transpose is not None
-        self.transpose = transpose
+    def __init__(self, facts: Transposes, schedule: TransposeSchedule):
+        self.fusion = facts.fusion
+        self.heroes = facts.heroes
+        self.transpose = facts.transpose
         self.operand_shape = shape_of(self.heroes[0].operands[0])
         self.shape = shape_of(self.heroes[0].results[0])
-        widest = max(_tile_bytes(hero.operands[0].type) for hero in self.heroes)
-        self.tile = TransposeTile(widest, access_width(transpose, widest), transpose.group)
-        followers = forms_of(fusion.body, self.heroes)
-        before = [
-            i
-            for i, value in enumerate(fusion.results)
-            if value not in followers and shape_of(value) == self.operand_shape != self.shape
-        ]
-        self.side_outputs = before
-        self.epilogue_outputs = [i for i in range(len(fusion.results)) if i not in before]
+        self.tile = schedule.tile(facts)
+        self.side_outputs = facts.side_outputs
+        self.epilogue_outputs = [i for i in range(len(self.fusion.results)) if i not in self.side_outputs]
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A block for each tile, the tiles along the operand's rows one after the other."""

@@ -8,6 +8,7 @@ is still written at once. (The rotation does what a padding column does for sing
 alignment of chunks.)
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
@@ -16,12 +17,6 @@ from xgpu.indexing.interval import Interval
 WARP = 32
 BANK_BYTES = 4
 WAVE_BYTES = 128
-_SIDE = {1: 128, 2: 128, 4: 64, 8: 32, 16: 32}
-"""Rows and columns of a tile by the bytes of an element: enough for every bank, and for 16 bytes a thread or more."""
-_GROUPED_SIDE = 32
-_THREADS = 512
-_THREADS_OF_NARROW_ACCESSES = 1024
-_NARROW_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -40,21 +35,33 @@ class Place:
 
 @dataclass(frozen=True)
 class TransposeTile:
-    """A tile for elements of ``element_bytes``, in groups of ``group``, read and written ``width`` at a time."""
+    """A tile for elements of ``element_bytes``, in groups of ``group``, read and written ``width`` at a time.
+
+    It has ``side`` rows and columns of groups, which a block of ``threads`` moves.
+    """
 
     element_bytes: int
     width: int
-    group: int = 1
+    group: int
+    side: int
+    threads: int
 
-    @property
-    def threads(self) -> int:
-        """Threads of a block: more where each has less in flight."""
-        return _THREADS_OF_NARROW_ACCESSES if self.width * self.element_bytes <= _NARROW_BYTES else _THREADS
-
-    @property
-    def side(self) -> int:
-        """Rows and columns, in groups."""
-        return _SIDE[self.element_bytes] if self.group == 1 else _GROUPED_SIDE
+    def problems(self) -> Iterator[tuple[str, str]]:
+        """Yield which number does not fit the others, and what was expected: each thread has the same to do."""
+        if self.group > 1:
+            if self.width > 1:
+                yield "width", "1, as groups of elements stay together"
+            if self.side * self.side * self.group % self.threads:
+                yield "threads", f"a divisor of the tile's {self.side * self.side * self.group} elements"
+            return
+        lanes = self._runs if self.width * self.element_bytes <= WAVE_BYTES else 0
+        if not lanes or self.side % (self.width * lanes) or self.side % (WARP // lanes):
+            yield (
+                "width",
+                f"a side of whole runs of {max(1, lanes)} accesses, and accesses of at most {WAVE_BYTES} bytes",
+            )
+        elif self.side * self._chunks % self.threads or self.threads % WARP:
+            yield "threads", f"whole warps that divide the tile's {self.side * self._chunks} accesses"
 
     @property
     def size(self) -> int:
@@ -70,6 +77,11 @@ class TransposeTile:
     def _room(self) -> int:
         """Elements that a group of several takes in the tile: whole banks."""
         return -(-self.group * self.element_bytes // BANK_BYTES) * BANK_BYTES // self.element_bytes
+
+    @property
+    def _runs(self) -> int:
+        """Lanes of a warp that take chunks of one column: as many as there are banks for."""
+        return min(WARP, WAVE_BYTES // (self.width * self.element_bytes))
 
     @property
     def _chunks(self) -> int:
@@ -103,7 +115,7 @@ class TransposeTile:
             row, element = rest // self.group, rest % self.group
             address = row * self._row_size + column * self._room + element
             return Place(self._grouped_steps(), row, column, element, address)
-        runs = min(WARP, WAVE_BYTES // (self.width * self.element_bytes))
+        runs = self._runs
         lane, place = thread % WARP, thread // WARP + step * (self.threads // WARP)
         higher = self._chunks // runs
         run = place % higher * runs + lane % runs

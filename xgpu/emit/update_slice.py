@@ -4,7 +4,9 @@ Heroes are ``dynamic_update_slice`` operations whose updates have one shape. The
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.threads import AtomicRmwOp
@@ -12,8 +14,11 @@ from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
 from xgpu.emit.builders import Values, apply_map, clamped_index, insert
 from xgpu.emit.in_place import Elements, call, inputs_read, prologue
+from xgpu.emit.loop import block_field, run_field
+from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
-from xgpu.indexing.access import dims, ranges, shape_of
+from xgpu.emit.schedule import Schedule
+from xgpu.indexing.access import Shape, dims, ranges, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
@@ -21,31 +26,73 @@ _MOST_ELEMENTS = 16
 """Elements up to which a loop over them becomes an access to a vector."""
 
 
-class UpdateSliceEmitter:
-    """Emits a fusion of updates of slices; the results are theirs, in order."""
+@dataclass(frozen=True)
+class SliceUpdates:
+    """A fusion of updates, of one ``shape``, of slices; the results are theirs, in order."""
 
-    NAME = "update_slice"
+    fusion: Fusion
 
-    def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.heroes = fusion.heroes
-        self.shape = shape_of(self.heroes[0].operands[1])
-        self.elements = Elements(self.shape, self._run(), fusion.options.threads_per_block)
+    @property
+    def heroes(self) -> list[ir.Operation]:
+        """The updates."""
+        return self.fusion.heroes
 
-    def _run(self) -> int:
-        """As many elements as a vector access of the widest type holds, if they lie side by side wherever slices begin.
+    @property
+    def shape(self) -> Shape:
+        """The shape of the slices."""
+        return shape_of(self.heroes[0].operands[1])
+
+    @property
+    def widths(self) -> list[int]:
+        """The bits of an element of each array."""
+        return [element_dtype(type_).storage_bits for type_ in self.fusion.result_types]
+
+    @property
+    def contiguous(self) -> int:
+        """How many elements lie side by side in all slices and arrays, wherever slices begin."""
+        return math.gcd(*(_contiguous(shape_of(hero.results[0]), self.shape) for hero in self.heroes))
+
+
+@dataclass(frozen=True)
+class UpdateSliceSchedule(Schedule):
+    """How threads share a slice: each takes ``vector`` elements."""
+
+    threads: int = block_field()
+    vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")
+
+    @classmethod
+    def of(cls, facts: SliceUpdates) -> Self:
+        """As many elements as an access of the widest type holds, if they lie side by side wherever slices begin.
 
         One if there are fewer elements than threads, but as many as fill a byte where elements share bytes.
         """
-        device = self.fusion.device
-        widths = [element_dtype(type_).storage_bits for type_ in self.fusion.result_types]
-        lengths = [_contiguous(shape_of(hero.results[0]), self.shape) for hero in self.heroes]
-        whole_bytes = math.gcd(8 // min(8, *widths), *lengths)
-        if math.prod(self.shape) < device.sm_count * device.max_threads_per_sm:
-            return whole_bytes
-        longest = min(_MOST_ELEMENTS, 8 * device.max_vector_bytes // max(widths))
-        bound = self.fusion.options.max_elements_per_thread or longest
-        return max(whole_bytes, math.gcd(longest, 1 << (bound.bit_length() - 1), *lengths))
+        fusion = facts.fusion
+        threads, device = fusion.options.threads_per_block, fusion.device
+        whole_bytes = math.gcd(8 // min(8, *facts.widths), facts.contiguous)
+        if math.prod(facts.shape) < device.sm_count * device.max_threads_per_sm:
+            return cls(threads, whole_bytes)
+        longest = min(_MOST_ELEMENTS, 8 * device.max_vector_bytes // max(facts.widths))
+        bound = fusion.options.max_elements_per_thread or longest
+        return cls(threads, max(whole_bytes, math.gcd(longest, power_of_two_below(bound), facts.contiguous)))
+
+    def problems(self, facts: SliceUpdates) -> Iterator[str]:
+        """A thread's elements are whole bytes wherever slices begin, or it updates bytes that others do as well."""
+        for width in facts.widths:
+            if self.vector * width % 8 == 0 and facts.contiguous % (8 // min(8, width)):
+                yield self.wrong("vector", f"less than {8 // width}, as slices may begin inside a byte")
+
+
+class UpdateSliceEmitter:
+    """Emits a fusion of updates of slices."""
+
+    NAME = "update_slice"
+
+    def __init__(self, facts: SliceUpdates, schedule: UpdateSliceSchedule):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.heroes = facts.heroes
+        self.shape = facts.shape
+        self.elements = Elements(self.shape, schedule.vector, schedule.threads)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the updates once."""

@@ -11,7 +11,6 @@ from xgpu.dialects import attributes
 from xgpu.frontend.source_location import source_of
 from xgpu.fusion.choice import Choice, choose
 from xgpu.fusion.groups import LOOP, Group, Grouping
-from xgpu.fusion.heroes import HERO
 from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
 from xgpu.fusion.root_indices import read_at_root_indices
 from xgpu.indexing.access import shape_of
@@ -101,7 +100,7 @@ class FusionWriter:
             for op in operations:
                 copy = copy_operation(op, copies)
                 if op in choice.heroes:
-                    copy.attributes[HERO] = ir.UnitAttr.get()
+                    copy.attributes[attributes.HERO] = ir.UnitAttr.get()
                 if _is_only_rounded(op):
                     copy.attributes[attributes.GRADE] = attributes.int_attribute(16)
             ir.func.return_([copies[value] for value in roots])

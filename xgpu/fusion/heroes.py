@@ -19,9 +19,6 @@ from xgpu.indexing.affine import delinearize, dim, linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 
-HERO = "xgpu.hero"
-"""Unit attribute of the operations that a fusion's kernel is built around."""
-
 SMALL_REDUCTION = 8
 """Elements up to which a reduction is computed wherever its result is read, as an elementwise operation is."""
 

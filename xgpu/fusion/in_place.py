@@ -7,9 +7,10 @@ nowhere else, since what it reads might be updated already.
 import math
 
 from xgpu import ir
+from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.combiners import combiners, has_own_types, promises
-from xgpu.fusion.heroes import HeroKind
+from xgpu.fusion.heroes import HeroKind, is_packed
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
 
@@ -17,8 +18,6 @@ SCATTER = "stablehlo.scatter"
 UPDATE_SLICE = "stablehlo.dynamic_update_slice"
 IN_PLACE = ("scatter", "scatter_sorted", "scatter_ordered", "update_slice")
 """Emitters of kernels that update arrays in their own memory, and the kinds of their groups."""
-ORDERED = "xgpu.ordered"
-"""Unit attribute of a scatter whose updates with the same place must be made one after the other, in their order."""
 _LEAST_IN_RUNS = 2**19
 """Elements of updates from which on there are enough threads if each takes several."""
 LEAST_SHARE = 2
@@ -73,18 +72,19 @@ def scatter_order(op: ir.Operation) -> str:
 
 def _has_runs(op: ir.Operation) -> bool:
     """Tell whether neighbouring updates often have the same place and can be combined first, and pay for doing so."""
+    is_long = math.prod(scatter_maps(op).update_shape) >= _LEAST_IN_RUNS
+    return promises(op, "indices_are_sorted") and is_long and can_be_in_runs(op)
+
+
+def can_be_in_runs(op: ir.Operation) -> bool:
+    """Tell whether updates with the same place can be combined first: those of the minor dimensions."""
     maps, (found, *others) = scatter_maps(op), combiners(op)
-    dtype = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type)
-    are_last = (
-        maps.window_dims == tuple(range(len(maps.update_shape)))[len(maps.update_shape) - len(maps.window_dims) :]
-    )
+    rank = len(maps.update_shape)
     return (
-        promises(op, "indices_are_sorted")
-        and not others
+        not others
         and found.function not in ("overwrite", "other")
-        and are_last
-        and not dtype.is_packed
-        and math.prod(maps.update_shape) >= _LEAST_IN_RUNS
+        and maps.window_dims == tuple(range(rank))[rank - len(maps.window_dims) :]
+        and not is_packed(op.results[0])
     )
 
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.device import Device
+from xgpu.dialects.attributes import RECURRENCE
 from xgpu.frontend.mhlo import replace
 from xgpu.frontend.stablehlo_builder import splat
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, byte_size, elements, instructions, launch_bytes
 from xgpu.fusion.heroes import hero_kind
-from xgpu.fusion.left import BARRIER, RECURRENCE, reason_to_leave
+from xgpu.fusion.left import BARRIER, reason_to_leave
 from xgpu.fusion.loop_counters import unchanging
 from xgpu.fusion.loop_products import with_sums
 from xgpu.fusion.recurrence_steps import Step, arrays_read

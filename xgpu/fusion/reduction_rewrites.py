@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from xgpu import ir
 from xgpu.device import Device
-from xgpu.dialects.attributes import FIRST_EXTREME
+from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.constants import is_number
 from xgpu.frontend.narrow_floats import Widening
@@ -12,7 +12,7 @@ from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, r
 from xgpu.fusion.combiners import combiners
 from xgpu.fusion.heroes import is_packed, is_reduction
 from xgpu.fusion.initial_values import start_from_identity
-from xgpu.fusion.reduction_regions import COMMUTATIVE, first_extreme, region_names
+from xgpu.fusion.reduction_regions import first_extreme, region_names
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import planned_blocks
 from xgpu.options import Options

@@ -4,10 +4,11 @@ import math
 
 from xgpu import ir
 from xgpu.device import Device
+from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.stablehlo_builder import element_of, shape_of
 from xgpu.fusion.combiners import combiners, has_own_types, is_unordered
-from xgpu.fusion.in_place import ORDERED, SCATTER, has_separate_places, updated_operands
+from xgpu.fusion.in_place import SCATTER, has_separate_places, updated_operands
 from xgpu.fusion.regions import nested
 from xgpu.fusion.scatter_builder import split_complex, split_results
 from xgpu.fusion.scatter_sums import MOST_WINDOWS, sum_in_any_order

@@ -170,12 +170,11 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     assert program.main is not None
     if platform == "cpu":
         load_host_libraries(program.main)
-    xla_form(program.main).operation.write_bytecode(stream)
+    xla_form(_with_kernels_declared(program.main)).operation.write_bytecode(stream)
     target = context.module_context
     module = ir.Module.parse(stream.getvalue(), target.context)
-    names = {kernel.name for kernel in program.kernels}
     for op in list(module.body.operations):
-        if ir.StringAttr(op.operation.attributes["sym_name"]).value in names:
+        if not op.operation.regions[0].blocks:
             op.operation.erase()
     calls: list[Any] = []
 
@@ -201,6 +200,21 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     name = jax_mlir.merge_mlir_modules(target.module, "xgpu_main", module, dst_symtab=target.symbol_table)
     callee: dict[str, ir.Attribute] = {"callee": ir.FlatSymbolRefAttr.get(name)}
     return list(ir.Operation.create("func.call", results=types, operands=operands, attributes=callee).results)
+
+
+def _with_kernels_declared(planned: ir.Module) -> ir.Module:
+    """Return a module of level ``fusions`` with ``@main`` alone: kernels are only declared."""
+    with planned.context, ir.Location.unknown():
+        module = ir.Module.create()
+        for op in planned.body.operations:
+            name = ir.StringAttr(op.operation.attributes["sym_name"]).value
+            if name == "main":
+                module.body.append(op.operation.clone())
+            else:
+                with ir.InsertionPoint(module.body):
+                    type_ = ir.TypeAttr(op.operation.attributes["function_type"]).value
+                    ir.func.FuncOp(name, type_, visibility="private")  # type: ignore[call-arg]
+    return module
 
 
 def _lower_for(platform: str) -> Callable[..., list[Any]]:

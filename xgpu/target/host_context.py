@@ -19,8 +19,8 @@ FRAME_ALIGNMENT = 64
 WARP = 32
 PIECES = 8
 """The most i32 values that the threads of a warp exchange in one step."""
-SCRATCH_BYTES = 128
-"""Size of the memory for accesses that a checked kernel must not make; no access is larger."""
+SCRATCH_BYTES = 256
+"""Size of the memory for accesses that a checked kernel must not make; none is larger than 16 complex numbers."""
 
 
 class Header(ctypes.Structure):

@@ -3,9 +3,8 @@
 import xgpu
 from xgpu import ir
 from xgpu.device import device
-from xgpu.dialects import attributes
-from xgpu.emit.base import Emitter, Fusion
-from xgpu.emit.select import EMITTERS
+from xgpu.emit import families
+from xgpu.emit.base import Emitter
 from xgpu.options import Options
 
 
@@ -18,11 +17,8 @@ def emitter_of(compiled: xgpu.Compiled, number: int = 0) -> Emitter:
         for op in module.body.operations
         if ir.StringAttr(op.operation.attributes["sym_name"]).value == kernel.name
     )
-    given = function.attributes
-    aliases = attributes.int_array_of(given[attributes.ALIASES]) if attributes.ALIASES in given else ()
-    fusion = Fusion(kernel.name, function.regions[0].blocks[0], device("sm_90a"), Options(), aliases)
     _KEPT.append(module)
-    return EMITTERS[kernel.emitter](fusion)
+    return families.emitter_of(function, device("sm_90a"), Options())
 
 
 _KEPT: list[ir.Module] = []

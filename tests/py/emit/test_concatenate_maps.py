@@ -81,7 +81,7 @@ def test_tiled(dtype: str, shape: tuple[int, ...], axis: int, sizes: tuple[int, 
     assert emitter.thread_to_output(0).coverage(whole).is_exact
     blocks = emitter.launch_dimensions().grid[0]
     # Which element of the result each place of a block's tile holds: -1 for none yet.
-    held = np.full((blocks, emitter.tile.rows * emitter.tile.pitch), -1)
+    held = np.full((blocks, emitter.schedule.rows * emitter.schedule.pitch), -1)
     offset = 0
     for number, extent in enumerate(sizes):
         reading, putting = emitter.thread_to_operand(number), emitter.thread_to_tile(number)
@@ -138,7 +138,7 @@ def test_banks(dtype: str, shape: tuple[int, ...], sizes: tuple[int, ...]) -> No
     assert isinstance(emitter, TiledConcatenateEmitter)
     element = dtype_named(dtype).storage_bits // 8
     taking = emitter.tile_to_hero()
-    assert bank_conflicts(replace(taking, results=taking.results[-1:]), element, emitter.tile.written) <= 1
+    assert bank_conflicts(replace(taking, results=taking.results[-1:]), element, emitter.schedule.vector) <= 1
     for number in range(len(sizes)):
         assert bank_conflicts(emitter.thread_to_tile(number), element) <= 2
 

@@ -7,7 +7,7 @@ import pytest
 from xgpu import ir
 from xgpu.device import device
 from xgpu.emit.base import Fusion
-from xgpu.emit.loop import LoopEmitter
+from xgpu.emit.loop import Loop, LoopEmitter, LoopSchedule
 from xgpu.options import Options
 
 SHAPES = [
@@ -33,7 +33,8 @@ def emitter(shape: tuple[int, ...], element: str, options: Options) -> LoopEmitt
     tensor = f"tensor<{sizes}>"
     module = ir.Module.parse(f"func.func @main(%x: {tensor}) -> {tensor} {{ return %x : {tensor} }}")
     block = module.body.operations[0].operation.regions[0].blocks[0]
-    return LoopEmitter(Fusion("fusion_0", block, device("sm_90a"), options))
+    facts = Loop(Fusion("fusion_0", block, device("sm_90a"), options))
+    return LoopEmitter(facts, LoopSchedule.of(facts))
 
 
 @pytest.mark.parametrize("element", ["i8", "bf16", "f32", "f64"])
@@ -63,7 +64,7 @@ def test_for_every_launch(threads: int, run: int) -> None:
 )
 def test_a_run_is_one_vector_store(element: str, run: int) -> None:
     with ir.make_context():
-        assert emitter((1024, 1024), element, Options()).run == run
+        assert emitter((1024, 1024), element, Options()).schedule.vector == run
 
 
 def with_columns(shape: tuple[int, ...], element: str, vectors: int) -> LoopEmitter:
@@ -73,7 +74,8 @@ def with_columns(shape: tuple[int, ...], element: str, vectors: int) -> LoopEmit
     text = f"func.func @main(%x: tensor<{sizes}>{columns}) -> tensor<{sizes}> {{ return %x : tensor<{sizes}> }}"
     module = ir.Module.parse(text)
     block = module.body.operations[0].operation.regions[0].blocks[0]
-    return LoopEmitter(Fusion("fusion_0", block, device("sm_90a"), Options()))
+    facts = Loop(Fusion("fusion_0", block, device("sm_90a"), Options()))
+    return LoopEmitter(facts, LoopSchedule.of(facts))
 
 
 @pytest.mark.parametrize("element", ["i8", "bf16", "f32"])
@@ -84,10 +86,14 @@ def test_rows_with_the_same_columns(shape: tuple[int, ...], element: str) -> Non
     with ir.make_context():
         loop = with_columns(shape, element, 6)
         map_ = loop.thread_to_output(0)
-        assert loop.rows == map_.symbols[0].size == 2
+        assert loop.schedule.rows == map_.symbols[0].size == 2
         assert map_.is_bijection(shape) is True
         (threads, _, _), (blocks, _, _) = loop.launch_dimensions().block, loop.launch_dimensions().grid
-        assert (blocks - 1) * threads * loop.run * 2 < loop.elements <= blocks * threads * loop.run * 2
+        assert (
+            (blocks - 1) * threads * loop.schedule.vector * 2
+            < loop.elements
+            <= blocks * threads * loop.schedule.vector * 2
+        )
         # A thread's two rows are read in the same columns.
         first, second = (map_.evaluate((5, 1), (row, 0)) for row in range(2))
         assert first != second
@@ -112,13 +118,13 @@ def test_one_row_a_thread(shape: tuple[int, ...], element: str, vectors: int) ->
     """An odd number of rows, rows of no whole number of runs, few columns read, no rows, few elements."""
     with ir.make_context():
         loop = with_columns(shape, element, vectors)
-        assert loop.rows == 1
+        assert loop.schedule.rows == 1
         assert loop.thread_to_output(0).is_bijection(shape) is True
 
 
 def test_small_results_use_all_threads() -> None:
     with ir.make_context():
-        assert emitter((1000,), "f32", Options()).run == 1
+        assert emitter((1000,), "f32", Options()).schedule.vector == 1
 
 
 @pytest.mark.parametrize(("element", "per_byte"), [("i4", 2), ("i2", 4), ("f4E2M1FN", 2)])
@@ -128,7 +134,7 @@ def test_one_thread_writes_all_elements_of_a_byte(
     shape: tuple[int, ...], limit: int | None, element: str, per_byte: int
 ) -> None:
     with ir.make_context():
-        run = emitter(shape, element, Options(max_elements_per_thread=limit)).run
+        run = emitter(shape, element, Options(max_elements_per_thread=limit)).schedule.vector
         # Threads compute consecutive runs, the first from element 0 on.
         assert run % per_byte == 0
 

@@ -10,9 +10,10 @@ import pytest
 
 import xgpu
 from xgpu.device import Device, device
-from xgpu.emit.reduce_column import ColumnReductionEmitter, ColumnTiling
-from xgpu.emit.reduce_row import RowTiling, held_elements
+from xgpu.emit.reduce_column import ColumnReductionEmitter, ColumnSchedule, ColumnTiling
+from xgpu.emit.reduce_row import RowSchedule, RowTiling
 from xgpu.emit.reduction_tiling import WARP
+from xgpu.emit.rows import RowsSchedule, held_elements
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr, dim, linearize
 from xgpu.indexing.bank_conflicts import bank_conflicts
@@ -89,35 +90,51 @@ def own_start(shape: ReductionShape) -> AffineExpr:
     return linearize(places, sizes) - places[-1]
 
 
+def tiling_of_rows(
+    shape: ReductionShape, widths: Sequence[int], starts: Sequence[AffineExpr], target: Device, in_order: bool
+) -> RowTiling:
+    chosen = RowSchedule.chosen(shape, widths, starts, target, 16, in_order)
+    return RowTiling(shape, chosen, starts[0] if chosen.aligned else None, in_order)
+
+
+def tiling_of_columns(
+    shape: ReductionShape, widths: Sequence[int], accumulators: Sequence[int], target: Device, in_order: bool
+) -> ColumnTiling:
+    chosen = ColumnSchedule.chosen(shape, widths, accumulators, [own_start(shape)], target, 16)
+    return ColumnTiling(shape, chosen, in_order, max(accumulators))
+
+
 def row_tiling(*case: tuple[int, ...], width: int = 32, in_order: bool = False) -> RowTiling:
     shape = ReductionShape(*case)
-    return RowTiling.of(shape, [width], [own_start(shape)], device("sm_90a"), 16, in_order)
+    return tiling_of_rows(shape, [width], [own_start(shape)], device("sm_90a"), in_order)
 
 
 def column_tiling(*case: tuple[int, ...], width: int = 32, in_order: bool = False) -> ColumnTiling:
     shape = ReductionShape(*case)
-    return ColumnTiling.of(shape, [width], [4], [own_start(shape)], device("sm_90a"), 16, in_order)
+    return tiling_of_columns(shape, [width], [4], device("sm_90a"), in_order)
 
 
 def rows_of(case: Case, widths: list[int], in_order: bool) -> Iterator[RowTiling]:
     for target in devices():
         shape = ReductionShape(*case)
         for starts in ([own_start(shape)], [own_start(shape) + 3], [own_start(shape), own_start(shape) + 1]):
-            yield RowTiling.of(shape, widths, starts, target, 16, in_order)
+            yield tiling_of_rows(shape, widths, starts, target, in_order)
 
 
 def held_rows_of(case: Case, widths: list[int]) -> Iterator[RowTiling]:
     for target in devices():
         shape = ReductionShape(*case)
         for starts in ([own_start(shape)], [own_start(shape) + 3]):
-            yield RowTiling.of_held_rows(shape, widths, starts, target, 16)
+            chosen = RowsSchedule.chosen(shape, widths, starts, target, 16)
+            numbers = RowSchedule(chosen.vector, chosen.lanes, 1, chosen.groups, chosen.unroll, 1, aligned=False)
+            yield RowTiling(shape, numbers, None, in_order=False)
 
 
 def columns_of(case: Case, widths: list[int], in_order: bool) -> Iterator[ColumnTiling]:
     for target in devices():
         for accumulators in ([4], [1, 16]):
             shape = ReductionShape(*case)
-            yield ColumnTiling.of(shape, widths, accumulators, [own_start(shape)], target, 16, in_order)
+            yield tiling_of_columns(shape, widths, accumulators, target, in_order)
 
 
 @pytest.mark.parametrize("in_order", [False, True])
@@ -142,8 +159,8 @@ def test_held_rows(case: Case, widths: list[int]) -> None:
         assert is_exact(tiling.writing(), tiling.shape.result_shape), tiling
         # All that a thread holds is unrolled, and it holds a whole row's part unless a block has too few threads.
         unrolled = reading.symbols[-3].size == 1
-        assert unrolled == (case[0][1] <= tiling.lanes * held_elements(widths)), tiling
-        assert unrolled or tiling.lanes == 1024
+        assert unrolled == (case[0][1] <= tiling.schedule.lanes * held_elements(widths)), tiling
+        assert unrolled or tiling.schedule.lanes == 1024
 
 
 def test_a_row_is_held_by_as_few_threads_as_can() -> None:
@@ -151,7 +168,7 @@ def test_a_row_is_held_by_as_few_threads_as_can() -> None:
 
     def lanes(rows: int, minor: int, width: int) -> int:
         shape = ReductionShape((rows, minor), (1,))
-        return RowTiling.of_held_rows(shape, [width], [own_start(shape)], device("sm_90a"), 16).lanes
+        return RowsSchedule.chosen(shape, [width], [own_start(shape)], device("sm_90a"), 16).lanes
 
     assert lanes(1 << 16, 1024, 16) == 32
     assert lanes(1 << 16, 1024, 32) == 64
@@ -161,7 +178,7 @@ def test_a_row_is_held_by_as_few_threads_as_can() -> None:
 
 def test_threads_of_many_short_rows_read_two_vectors() -> None:
     def lanes(rows: int, minor: int, width: int) -> int:
-        return row_tiling((rows, minor), (1,), width=width).lanes
+        return row_tiling((rows, minor), (1,), width=width).schedule.lanes
 
     assert [lanes(1 << 20, 16, 32), lanes(1 << 20, 16, 16), lanes(1 << 20, 128, 32)] == [2, 1, 16]
     # Few rows: more threads.
@@ -190,8 +207,9 @@ def test_registers_bound_the_threads_of_columns(accumulators: list[int], held: i
     """What a thread holds for its columns, 40 registers more, and as many threads as have that many."""
     target = device("sm_90a")
     shape = ReductionShape((1 << 16, 256), (0,))
-    tiling = ColumnTiling.of(shape, [16], accumulators, [own_start(shape)], target, 16, False, held)
-    registers = 40 + tiling.vector * (sum(accumulators) + held) // 4
+    chosen = ColumnSchedule.chosen(shape, [16], accumulators, [own_start(shape)], target, 16, held)
+    tiling = ColumnTiling(shape, chosen, False, max(accumulators))
+    registers = 40 + chosen.vector * (sum(accumulators) + held) // 4
     assert tiling.threads.threads * registers <= target.registers_per_sm
     # No fewer threads than that: the next power of two has too many registers, or is more than a block has.
     assert 2 * tiling.threads.threads * registers > target.registers_per_sm or tiling.threads.threads == 1024
@@ -273,19 +291,21 @@ def test_columns_exchange_what_warps_have(case: Case) -> None:
             if threads.warps == 1:
                 continue
             assert tiling.tile_size * tiling.widest <= 48 * 1024
-            group, warp, lane, j = np.ix_(*map(np.arange, (threads.count, threads.warps, tiling.lanes, tiling.vector)))
+            group, warp, lane, j = np.ix_(
+                *map(np.arange, (threads.count, threads.warps, tiling.schedule.lanes, tiling.schedule.vector))
+            )
             first = group * threads.size
             put = at(tiling.tile_writing(), [first + warp * WARP + lane, 0], [j])
             assert len(np.unique(put)) == put.size
             assert put.min() >= 0
             assert put.max() < tiling.tile_size
-            column = lane * tiling.vector + j
+            column = lane * tiling.schedule.vector + j
             finishing = replace(tiling.finishing(), results=tiling.finishing().results[-1:])
             start = at(finishing, [first + column % threads.size, 0], [column // threads.size])
             found = np.where(warp > 0, at(tiling.gathering(), [start], [warp]), start)
             assert (found == put).all()
             assert bank_conflicts(tiling.tile_writing(), tiling.widest) == 0, tiling
-            active = Interval(0, min(threads.size, tiling.lanes * tiling.vector) - 1)
+            active = Interval(0, min(threads.size, tiling.schedule.lanes * tiling.schedule.vector) - 1)
             taken = IndexingMap((active, finishing.dims[1]), finishing.symbols, finishing.results)
             assert bank_conflicts(taken, tiling.widest) == 0, tiling
 

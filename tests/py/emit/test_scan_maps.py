@@ -8,7 +8,13 @@ import pytest
 
 from xgpu.device import Device, device
 from xgpu.emit.reduction_tiling import WARP
-from xgpu.emit.scan_tiling import ColumnScanTiling, RowScanTiling, ScanTiling, held_elements
+from xgpu.emit.scan_tiling import (
+    ColumnScanSchedule,
+    ColumnScanTiling,
+    RowScanSchedule,
+    RowScanTiling,
+    held_elements,
+)
 from xgpu.fusion.scan_shape import ScanShape
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
@@ -47,12 +53,19 @@ def devices() -> Iterator[Device]:
         yield replace(device("sm_90a"), sm_count=count)
 
 
-def tilings(shape: ScanShape) -> Iterator[ScanTiling]:
-    kind = RowScanTiling if shape.is_rows else ColumnScanTiling
+def tiling_of(
+    shape: ScanShape, widths: list[int], accumulators: list[int], target: Device
+) -> RowScanTiling | ColumnScanTiling:
+    if shape.is_rows:
+        return RowScanTiling(shape, RowScanSchedule.chosen(shape, widths, accumulators, target, 16))
+    return ColumnScanTiling(shape, ColumnScanSchedule.chosen(shape, widths, accumulators, target, 16))
+
+
+def tilings(shape: ScanShape) -> Iterator[RowScanTiling | ColumnScanTiling]:
     for target in devices():
         for widths in WIDTHS:
             for accumulators in ([max(widths) // 8], [4, 1], [16]):
-                yield kind.of(shape, widths, accumulators, target, 16)
+                yield tiling_of(shape, widths, accumulators, target)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -67,10 +80,9 @@ def test_each_element_is_taken_once(shape: ScanShape) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_thread_holds_what_fits_in_registers(shape: ScanShape) -> None:
-    kind = RowScanTiling if shape.is_rows else ColumnScanTiling
     for accumulators in ([4], [4, 4], [1, 8], [16]):
-        tiling = kind.of(shape, [32], accumulators, device("sm_90a"), 16)
-        assert tiling.steps * tiling.vector <= held_elements(accumulators)
+        tiling = tiling_of(shape, [32], accumulators, device("sm_90a"))
+        assert tiling.schedule.steps * tiling.schedule.vector <= held_elements(accumulators)
 
 
 def points(map_: IndexingMap) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -102,7 +114,7 @@ def test_elements_come_in_the_order_of_the_scan(shape: ScanShape) -> None:
             within = -element if shape.reverse else element
             order = [tile, lane // tiling.width, step, lane % tiling.width, within]
         else:
-            order = [tile, lane // tiling.lanes, step]
+            order = [tile, lane // tiling.schedule.lanes, step]
         position = from_start(shape, indices)
         others = [index for i, index in enumerate(indices) if i != shape.dimension]
         by_order = np.lexsort([*order[::-1], position // shape.chunk, *others])
@@ -137,7 +149,7 @@ def test_row_lanes_exchange_what_they_have(shape: ScanShape) -> None:
         group, lane = thread // tiling.threads.size, thread % tiling.threads.size
         for other in range(tiling.row_lanes):
             # A thread reads what the one of another row lane has put there.
-            put = group * tiling.threads.size + other * tiling.lanes + lane % tiling.lanes
+            put = group * tiling.threads.size + other * tiling.schedule.lanes + lane % tiling.schedule.lanes
             found = tiling.tile_reading().results[0].evaluate([thread, 0], [other, column])
             assert (found == tiling.tile_writing().results[0].evaluate([put, 0], [column])).all()
         assert not bank_conflicts(tiling.tile_writing(), 4)
@@ -147,6 +159,5 @@ def test_row_lanes_exchange_what_they_have(shape: ScanShape) -> None:
 @pytest.mark.parametrize("shape", [((16384, 16384), 1), ((16384, 16384), 0), ((1 << 28,), 0), ((64, 512, 1000), 1)])
 def test_large_scans_are_decided_by_reasoning(shape: tuple[tuple[int, ...], int]) -> None:
     scan = ScanShape(*shape, False, min(shape[0][shape[1]], 1 << 16))
-    kind = RowScanTiling if scan.is_rows else ColumnScanTiling
-    tiling = kind.of(scan, [32], [4], device("sm_90a"), 16)
+    tiling = tiling_of(scan, [32], [4], device("sm_90a"))
     assert tiling.covering().is_bijection(scan.shape) is True

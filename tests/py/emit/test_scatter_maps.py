@@ -83,7 +83,7 @@ def test_run(dtype: str, columns: int | None, body: str, flags: str, run: int) -
     text = scatter(f"100{row}", f"{windows}{row}", windows, body=body, flags=flags, dtype=dtype)
     emitter = emitter_of(xgpu.compile(text))
     assert isinstance(emitter, ScatterEmitter)
-    assert emitter.run == run
+    assert emitter.schedule.vector == run
     assert_each_once(emitter, (windows,) if columns is None else (windows, columns))
 
 

@@ -29,7 +29,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(PROGRAM)
     assert main(["explain", f"{file}:layer"]) == 0
     heading, *lines = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["kernel", "emitter", "grid", "x", "block", "bytes", "time/us", "makes"]
+    assert heading.split() == ["kernel", "emitter", "grid", "x", "block", "bytes", "time/us", "schedule", "makes"]
     kernels = lines[: lines.index("")]
     assert kernels
     for number, line in enumerate(kernels):
@@ -47,6 +47,8 @@ def test_a_jitted_function_explains_itself() -> None:
     (kernel,) = report.kernels
     assert (kernel.emitter, kernel.operation, kernel.bytes) == ("loop", "add", 2 * 4 * 1024 * 1024)
     assert kernel.seconds == pytest.approx(kernel.bytes / 4.8e12, rel=0.6)
+    assert report.kernels[0].schedule == {"threads": 128, "vector": 4, "rows": 1}
+    assert "threads = 128, vector = 4, rows = 1" in str(report)
     assert not report.left
 
 

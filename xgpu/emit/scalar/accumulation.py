@@ -11,6 +11,8 @@ from xgpu import ir
 from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import element_dtype
+from xgpu.frontend.scan_op import SCAN
+from xgpu.frontend.source_location import unsupported
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,12 @@ class Accumulation:
 
 
 def accumulation_of(op: ir.Operation) -> Accumulation:
-    """Return what a reduction does, as its region says, or a sum of products."""
+    """Return what a reduction does, as its region says, or a sum of products.
+
+    Raises `Unsupported` for a scan, of which an element is not made by itself.
+    """
+    if op.name == SCAN:
+        raise unsupported(op, "its elements are made together, by a kernel of which it is a hero")
     if op.regions:
         return Accumulation(None, op.regions[0].blocks[0], None)
     left, right = (element_dtype(operand.type) for operand in op.operands)

@@ -156,3 +156,39 @@ func.func @complex() -> tensor<2xcomplex<f32>> {
   %0 = arith.constant dense<(1.0, 2.0)> : tensor<2xcomplex<f32>>
   return %0 : tensor<2xcomplex<f32>>
 }
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.heroes' is not one that operations have; these are: xgpu.level, xgpu.emitter, xgpu.schedule,}}
+func.func @misspelt() attributes {xgpu.heroes} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.range' is not one that operations have}}
+func.func @of_arguments() attributes {xgpu.range = array<i64: 0, 7>} {
+  return
+}
+
+// -----
+
+func.func @promise(%x: f32) -> f32 {
+  // expected-error @+1 {{attribute 'xgpu.commutative' stands on a `stablehlo.reduce`}}
+  %y = arith.addf %x, %x {xgpu.commutative} : f32
+  return %y : f32
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.schedule': expected #xgpu.schedule<name = number, ...>, got {vector = 4 : i64}}}
+func.func @dictionary() attributes {xgpu.schedule = {vector = 4}} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.schedule': expected #xgpu.schedule<name = number, ...>, each name once}}
+func.func @twice() attributes {xgpu.schedule = #xgpu.schedule<vector = 4, vector = 2>} {
+  return
+}

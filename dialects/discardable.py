@@ -1,0 +1,346 @@
+"""The discardable ``xgpu.*`` attributes: what each holds, on which operations it stands, and what it says.
+
+`DISCARDABLE` is the one table of them; the verifier and docs/dialect.md are made from it. What relates an attribute to
+the operations around it, such as heroes to their emitter, is checked by whoever knows these: `xgpu.emit.families`.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dtypes import MAX_ELEMENTS
+from xgpu.errors import InvalidInput
+
+MAX_THREADS_PER_BLOCK = 1024
+"""Of every CUDA device; a device may allow fewer for a given kernel."""
+_MAX_BLOCK = (1024, 1024, 64)
+MAX_GRID = (2**31 - 1, 65535, 65535)
+"""Blocks of a grid along x, y and z, of every CUDA device."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A set of operations on which an attribute may stand; ``names`` are theirs, None for all operations."""
+
+    description: str
+    names: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Discardable:
+    """An attribute that xgpu hangs on operations, or on arguments if it has no ``place``.
+
+    ``problem`` returns what is wrong with a value: what was expected.
+    """
+
+    name: str
+    place: Place | None
+    problem: Callable[[ir.Attribute], str | None]
+    doc: str
+
+
+def attribute_problems(op: ir.Operation) -> Iterator[str]:
+    """Yield what is wrong with the ``xgpu.*`` attributes of an operation, and if it is a function, of its arguments."""
+    present = op.attributes
+    for name in present:
+        if name.startswith("xgpu.") and (problem := _problem_on(op, name, present[name])):
+            yield problem
+            return
+    yield from _alias_problems(op)
+    if "arg_attrs" not in present:
+        return
+    for number, argument in enumerate(ir.ArrayAttr(present["arg_attrs"])):
+        dictionary = ir.DictAttr(argument)
+        for name, declared in ON_ARGUMENTS.items():
+            if name in dictionary and (problem := declared.problem(dictionary[name])):
+                yield f"argument {number}, attribute '{name}': {problem}, in {argument}"
+
+
+def _problem_on(op: ir.Operation, name: str, value: ir.Attribute) -> str | None:
+    declared = DISCARDABLE.get(name)
+    if declared is None or declared.place is None:
+        known = ", ".join(name for name, each in DISCARDABLE.items() if each.place)
+        return f"attribute '{name}' is not one that operations have; these are: {known}"
+    if problem := declared.problem(value):
+        return f"attribute '{name}': {problem}, got {value}"
+    names = declared.place.names
+    return None if names is None or op.name in names else f"attribute '{name}' stands on {declared.place.description}"
+
+
+def _alias_problems(function: ir.Operation) -> Iterator[str]:
+    """Yield where ``xgpu.aliases`` does not name an input, of the output's type, for each output of a kernel."""
+    present = function.attributes
+    names = (attributes.ALIASES, attributes.INPUTS, "function_type")
+    if any(name not in present for name in names) or any(
+        DISCARDABLE[name].problem(present[name]) for name in names[:2]
+    ):
+        return
+    aliases, inputs = attributes.int_array_of(present[names[0]]), attributes.int_of(present[names[1]])
+    aliased = [number for number in aliases if number >= 0]
+    got = f"got {present[names[0]]}"
+    if any(number >= inputs for number in aliased) or len(set(aliased)) != len(aliased):
+        yield f"attribute '{names[0]}': expected different numbers of the {inputs} inputs, or -1, {got}"
+        return
+    type_: Any = ir.TypeAttr(present[names[2]]).value
+    if not isinstance(type_, ir.FunctionType) or not type_.results:
+        # Outputs are results only as long as the program is functional.
+        return
+    if len(aliases) != len(type_.results) or inputs + len(aliases) > len(type_.inputs):
+        yield f"attribute '{names[0]}': expected one number for each of the {len(type_.results)} outputs, {got}"
+        return
+    for number, output in zip(aliases, type_.inputs[inputs:], strict=False):
+        if number >= 0 and type_.inputs[number] != output:
+            yield f"attribute '{names[0]}': expected input {number} to be of its output's type {output}, {got}"
+
+
+def _int64s(attribute: ir.Attribute) -> tuple[int, ...] | None:
+    return tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else None
+
+
+def _range_problem(attribute: ir.Attribute) -> str | None:
+    # An empty range is right: that of an index of an array without elements, in a function that is never called.
+    values = _int64s(attribute)
+    return None if values is not None and len(values) == 2 else "expected array<i64: lower, upper>"
+
+
+def _dimensions(limits: tuple[int, int, int], most: int | None) -> Callable[[ir.Attribute], str | None]:
+    """Return the check of a launch's sizes: three, positive, within ``limits``, and no more than ``most`` together."""
+
+    def problem(attribute: ir.Attribute) -> str | None:
+        values = _int64s(attribute)
+        if values is None or len(values) != 3:
+            return "expected array<i64: x, y, z>"
+        if any(not 1 <= value <= limit for value, limit in zip(values, limits, strict=True)):
+            return f"expected sizes from 1 to {limits}"
+        if most is not None and math.prod(values) > most:
+            return f"expected at most {most} together"
+        return None
+
+    return problem
+
+
+def _aliases_problem(attribute: ir.Attribute) -> str | None:
+    values = _int64s(attribute)
+    return None if values is not None and min(values, default=0) >= -1 else "expected array<i64: ...> of inputs or -1"
+
+
+def _outputs_problem(attribute: ir.Attribute) -> str | None:
+    values = _int64s(attribute)
+    return None if values is not None and min(values, default=0) >= 0 else "expected array<i64: ...> of outputs"
+
+
+def _integer_problem(attribute: ir.Attribute) -> str | None:
+    is_count = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64" and attribute.value >= 0
+    return None if is_count else "expected a count of type i64"
+
+
+def _bytes_problem(attribute: ir.Attribute) -> str | None:
+    is_count = isinstance(attribute, ir.IntegerAttr) and 0 <= attribute.value <= MAX_ELEMENTS
+    return None if is_count else f"expected a number of bytes up to {MAX_ELEMENTS}"
+
+
+def _alignment_problem(attribute: ir.Attribute) -> str | None:
+    is_power = isinstance(attribute, ir.IntegerAttr) and attribute.value.bit_count() == 1 and attribute.value > 0
+    return None if is_power else "expected a power of two"
+
+
+def _index_bits_problem(attribute: ir.Attribute) -> str | None:
+    known = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64" and attribute.value in (32, 64)
+    return None if known else "expected 32 : i64 or 64 : i64"
+
+
+def _unit_problem(attribute: ir.Attribute) -> str | None:
+    return None if isinstance(attribute, ir.UnitAttr) else "expected a unit attribute"
+
+
+def _string_problem(attribute: ir.Attribute) -> str | None:
+    return None if isinstance(attribute, ir.StringAttr) else "expected a string"
+
+
+def _type_problem(attribute: ir.Attribute) -> str | None:
+    return None if isinstance(attribute, ir.TypeAttr) else "expected a type"
+
+
+def _grade_problem(attribute: ir.Attribute) -> str | None:
+    is_width = isinstance(attribute, ir.IntegerAttr) and isinstance(attribute.type, ir.IntegerType)
+    return None if is_width else "expected the width of a type"
+
+
+def _schedule_problem(attribute: ir.Attribute) -> str | None:
+    try:
+        attributes.schedule_values(attribute)
+    except InvalidInput as error:
+        return error.message
+    return None
+
+
+def _one_of(*words: str) -> Callable[[ir.Attribute], str | None]:
+    def problem(attribute: ir.Attribute) -> str | None:
+        known = isinstance(attribute, ir.StringAttr) and attribute.value in words
+        return None if known else f"expected {' or '.join(repr(word) for word in words)}"
+
+    return problem
+
+
+_KERNEL = Place("the entry function of a kernel", frozenset(("func.func", "llvm.func")))
+_FUNCTION = Place("a function", _KERNEL.names)
+_FUSION = Place("the function of a fusion, or the entry function of its kernel", _KERNEL.names)
+_REDUCTION = Place("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",)))
+
+DISCARDABLE: dict[str, Discardable] = {
+    each.name: each
+    for each in (
+        Discardable(
+            attributes.LEVEL,
+            Place("a module", frozenset(("builtin.module",))),
+            _string_problem,
+            "The level that the module is at.",
+        ),
+        Discardable(
+            attributes.EMITTER,
+            _FUSION,
+            _string_problem,
+            "The emitter that the planner chose for a fusion, and that made a kernel.",
+        ),
+        Discardable(
+            attributes.SCHEDULE,
+            _FUSION,
+            _schedule_problem,
+            "By which numbers the kernel's threads share its work; see `xgpu.emit.schedule`.",
+        ),
+        Discardable(
+            attributes.ALIASES,
+            _FUSION,
+            _aliases_problem,
+            "For each output, the number of the input whose memory it starts as, or -1. The kernel updates such an"
+            " output in place and never reads that input.",
+        ),
+        Discardable(
+            attributes.HERO,
+            Place("an operation of a fusion"),
+            _unit_problem,
+            "The fusion's kernel is built around this operation.",
+        ),
+        Discardable(
+            attributes.COMMUTATIVE,
+            _REDUCTION,
+            _unit_problem,
+            "A promise that the region gives the same whichever of two elements comes first.",
+        ),
+        Discardable(
+            attributes.FIRST_EXTREME,
+            _REDUCTION,
+            _one_of("GT", "LT"),
+            "A promise that the reduction finds the largest (`GT`) or smallest (`LT`) element and its position, and"
+            " that positions rise in the order of the elements and from the initial one: of equal elements the first is"
+            " to be kept.",
+        ),
+        Discardable(
+            attributes.ORDERED,
+            Place("a `stablehlo.scatter`", frozenset(("stablehlo.scatter",))),
+            _unit_problem,
+            "Updates with the same place are made one after the other, in their order.",
+        ),
+        Discardable(
+            attributes.RECURRENCE,
+            Place("a `stablehlo.while`", frozenset(("stablehlo.while",))),
+            _unit_problem,
+            "The loop is one kernel.",
+        ),
+        Discardable(
+            attributes.LEFT,
+            Place("an operation of `@main`"),
+            _string_problem,
+            "The planner leaves the operation to XLA though kernels could make it; says why.",
+        ),
+        Discardable(
+            attributes.GRADE,
+            Place("a function of f32"),
+            _grade_problem,
+            "The result is then rounded to a narrower type: that type's width, 16 for bf16.",
+        ),
+        Discardable(attributes.KERNEL, _KERNEL, _unit_problem, "The function is the entry function of a kernel."),
+        Discardable(attributes.GRID, _KERNEL, _dimensions(MAX_GRID, None), "Blocks of the launch."),
+        Discardable(attributes.BLOCK, _KERNEL, _dimensions(_MAX_BLOCK, MAX_THREADS_PER_BLOCK), "Threads of a block."),
+        Discardable(
+            attributes.INPUTS,
+            _KERNEL,
+            _integer_problem,
+            "How many leading tensor parameters are read-only inputs; the others are outputs.",
+        ),
+        Discardable(
+            attributes.OVERWRITES,
+            _KERNEL,
+            _outputs_problem,
+            "Numbers of the outputs to whose elements several threads may store. Which of them is the last is not"
+            " defined, so that this is no race.",
+        ),
+        Discardable(
+            attributes.SHARED_BYTES,
+            _KERNEL,
+            _integer_problem,
+            "Bytes of dynamic shared memory that a launch must ask for; a kernel without it asks for none.",
+        ),
+        Discardable(
+            attributes.INDEX_BITS,
+            _FUNCTION,
+            _index_bits_problem,
+            "Width of index arithmetic in the function: 32 or 64.",
+        ),
+        Discardable(
+            attributes.COLD,
+            _FUNCTION,
+            _unit_problem,
+            "The function is seldom called: it stays a call, which costs its callers no code or registers.",
+        ),
+        Discardable(
+            attributes.MANY_RESTS,
+            Place("an `xgpu.loop`", frozenset(("xgpu.loop",))),
+            _unit_problem,
+            "A partial vector of this loop, if split off, is met so often that it is unrolled as well.",
+        ),
+        Discardable(
+            attributes.UNROLL,
+            Place("a loop, or its branch back"),
+            _one_of("none", "full"),
+            "`none` keeps the loop rolled, `full` asks LLVM to unroll it.",
+        ),
+        Discardable(
+            attributes.FLAGS,
+            Place("an operation of the LLVM dialect"),
+            _string_problem,
+            "Its overflow or no-wrap flags as LLVM spells them, such as `nsw nuw` or `inbounds`. The bindings can"
+            " neither set nor read the flags that the operation itself has.",
+        ),
+        Discardable(attributes.RANGE, None, _range_problem, "The inclusive range of an index parameter: lower, upper."),
+        Discardable(
+            attributes.ELEMENT_TYPE,
+            None,
+            _type_problem,
+            "The complex type of a tensor parameter whose elements are held as integers of their bits.",
+        ),
+    )
+}
+"""Every ``xgpu.*`` attribute that is none of an operation of the dialect, by name."""
+
+ON_ARGUMENTS: dict[str, Discardable] = {
+    each.name: each
+    for each in (
+        *(each for each in DISCARDABLE.values() if each.place is None),
+        Discardable(attributes.BYTES, None, _bytes_problem, "The bytes of the array that a pointer is the address of."),
+        Discardable(attributes.ALIGNMENT, None, _alignment_problem, "What a pointer is a multiple of."),
+    )
+}
+"""The attributes of arguments, LLVM's own among them."""
+
+
+def discardable_documentation() -> str:
+    """Return the table of the attributes as Markdown."""
+    rows = [
+        f"| `{each.name}` | {each.place.description if each.place else 'an argument'} | {each.doc} |"
+        for each in DISCARDABLE.values()
+    ]
+    return "\n".join(("| attribute | stands on | says |", "|---|---|---|", *rows, ""))

@@ -1,0 +1,220 @@
+"""What a fusion must be for the emitter that is named for it: its heroes, its results and what it updates in place.
+
+A requirement returns what was expected where a fusion is something else, and None where it is right. The planner makes
+only fusions that are right; a person who edits its plan, or writes one, may not.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+
+from xgpu import ir
+from xgpu.dialects.attributes import ALIASES, HERO
+from xgpu.emit.base import Fusion
+from xgpu.frontend.accumulators import check_accumulators
+from xgpu.frontend.scan_op import SCAN
+from xgpu.fusion.concatenations import concatenation_of
+from xgpu.fusion.heroes import forms_of, is_packed
+from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE, can_be_in_runs, in_place_kind, scatter_order
+from xgpu.fusion.reduction_regions import is_commutative
+from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.root_indices import read_at_root_indices
+from xgpu.fusion.scan_shape import ScanShape
+from xgpu.fusion.transposes import transpose_of
+from xgpu.indexing.access import shape_of
+
+Requirement = Callable[[Fusion], str | None]
+"""Returns what a fusion was expected to be, where it is not that."""
+
+
+def outside(fusion: Fusion) -> str | None:
+    """Require results with elements, and aliases that are parameters of their types.
+
+    Raises `Unsupported` for a reduction whose initial value is of another type than its elements.
+    """
+    if not fusion.results or any(not math.prod(shape_of(value)) for value in fusion.results):
+        return "expected results, each with elements"
+    if len(list(fusion.body.owner.regions[0].blocks)) != 1:
+        return "expected a function of one block"
+    for op in fusion.body.operations:
+        check_accumulators(op.operation)
+    if not fusion.aliases:
+        return None
+    if len(fusion.aliases) != len(fusion.results):
+        return f"expected one number in {ALIASES} for each of its {len(fusion.results)} results"
+    updated = [number for number in fusion.aliases if number >= 0]
+    if max(updated, default=-1) >= len(fusion.body.arguments) or len(set(updated)) != len(updated):
+        return f"expected {ALIASES} to be different numbers of its {len(fusion.body.arguments)} parameters, or -1"
+    for number, result in zip(fusion.aliases, fusion.results, strict=True):
+        if number >= 0 and fusion.body.arguments[number].type != result.type:
+            return f"expected {ALIASES} to be parameters of their results' types"
+    return None
+
+
+def heroes_alike(what: str, key: Callable[[ir.Operation], Hashable | None], most: int | None = None) -> Requirement:
+    """Require heroes, up to ``most``, of which ``key`` gives the same; it gives None for what is no such hero."""
+
+    def requirement(fusion: Fusion) -> str | None:
+        keys = {key(hero) for hero in fusion.heroes}
+        is_right = len(keys) == 1 and None not in keys and (most is None or len(fusion.heroes) <= most)
+        return None if is_right else f"expected its heroes, marked by {HERO}, to be {what}"
+
+    return requirement
+
+
+def rows_key(op: ir.Operation) -> Hashable | None:
+    """Return what reductions of rows of one kernel have in common."""
+    shape = _reduction(op)
+    return shape if shape is not None and shape.is_rows else None
+
+
+def commutative_rows_key(op: ir.Operation) -> Hashable | None:
+    """Return what reductions of rows have in common whose elements are combined in any order."""
+    shape = rows_key(op)
+    return shape if shape is not None and is_commutative(op) else None
+
+
+def columns_key(op: ir.Operation) -> Hashable | None:
+    """Return what reductions of columns of one kernel have in common."""
+    shape = _reduction(op)
+    return shape if shape is not None and not shape.is_rows and shape.reduced else None
+
+
+def _reduction(op: ir.Operation) -> ReductionShape | None:
+    if op.name != "stablehlo.reduce" or any(is_packed(value) for value in op.results):
+        return None
+    shape = ReductionShape.of(op)
+    return shape if shape.elements else None
+
+
+def scan_key(is_rows: bool) -> Callable[[ir.Operation], Hashable | None]:
+    """Return the key of scans of rows, or of columns."""
+
+    def key(op: ir.Operation) -> Hashable | None:
+        if op.name != SCAN or any(is_packed(value) for value in op.results) or not math.prod(shape_of(op.results[0])):
+            return None
+        shape = ScanShape.of(op)
+        return shape if shape.is_rows == is_rows else None
+
+    return key
+
+
+def concatenation_key(op: ir.Operation) -> Hashable | None:
+    """Return the layout of a concatenation."""
+    is_one = op.name == "stablehlo.concatenate" and math.prod(shape_of(op.results[0])) > 0
+    return concatenation_of(op) if is_one else None
+
+
+def transpose_key(op: ir.Operation) -> Hashable | None:
+    """Return what transposes of one kernel have in common: their canonical form, and the operand's shape."""
+    transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
+    if transpose is None or transpose.rows == transpose.columns or not math.prod(transpose.shape):
+        return None
+    return transpose, shape_of(op.operands[0]), shape_of(op.results[0])
+
+
+def loop_key(op: ir.Operation) -> Hashable | None:
+    """Return a key for a loop, of which a kernel has one."""
+    return op if op.name == "stablehlo.while" else None
+
+
+def slice_update_key(op: ir.Operation) -> Hashable | None:
+    """Return the shape of the slice that is updated."""
+    return shape_of(op.operands[1]) if op.name == UPDATE_SLICE and math.prod(shape_of(op.operands[1])) > 0 else None
+
+
+def scatter_key(order: str) -> Callable[[ir.Operation], Hashable | None]:
+    """Return the key of scatters whose updates may be made as the emitter ``order`` does."""
+
+    def key(op: ir.Operation) -> Hashable | None:
+        kind = in_place_kind(op) if op.name == SCATTER else None
+        if kind is None or (order != "scatter_ordered" and scatter_order(op) == "scatter_ordered"):
+            return None
+        if order == "scatter_sorted" and not can_be_in_runs(op):
+            return None
+        return kind.key
+
+    return key
+
+
+def results_of_one_shape(fusion: Fusion) -> str | None:
+    """Require results of one shape."""
+    shapes = {shape_of(value) for value in fusion.results}
+    return None if len(shapes) == 1 else "expected results of one shape"
+
+
+def any_results(fusion: Fusion) -> str | None:
+    """Require nothing."""
+    return None
+
+
+def results_follow(fusion: Fusion) -> str | None:
+    """Require that each result follows the heroes, element by element, or has their shape; none shares bytes."""
+    followers, shape = forms_of(fusion.body, fusion.heroes), shape_of(fusion.heroes[0].results[0])
+    if any(value not in followers and shape_of(value) != shape for value in fusion.results):
+        return "expected each of its results to follow the heroes element by element"
+    return None
+
+
+def results_follow_or_beside(fusion: Fusion) -> str | None:
+    """Require that each result follows the heroes or has as many elements as their operands; none shares bytes."""
+    followers, elements = forms_of(fusion.body, fusion.heroes), math.prod(shape_of(fusion.heroes[0].operands[0]))
+    if any(value not in followers and math.prod(shape_of(value)) != elements for value in fusion.results):
+        return "expected each of its results to follow the heroes, or to be of their operands' size"
+    return None
+
+
+def results_follow_or_operands(fusion: Fusion) -> str | None:
+    """Require that each result follows the heroes or has the shape of their result or operand."""
+    followers, hero = forms_of(fusion.body, fusion.heroes), fusion.heroes[0]
+    shapes = (shape_of(hero.results[0]), shape_of(hero.operands[0]))
+    if any(value not in followers and shape_of(value) not in shapes for value in fusion.results):
+        return "expected each of its results to follow the heroes, or to be of their operands' shape"
+    return None
+
+
+def without_packed(requirement: Requirement) -> Requirement:
+    """Require that no elements of results share a byte, besides ``requirement``."""
+
+    def both(fusion: Fusion) -> str | None:
+        if any(map(is_packed, fusion.results)):
+            return "expected results whose elements do not share bytes"
+        return requirement(fusion)
+
+    return both
+
+
+def hero_results(fusion: Fusion) -> str | None:
+    """Require the heroes' results, in order."""
+    made = [value for hero in fusion.heroes for value in hero.results]
+    return None if fusion.results == made else "expected the heroes' results, in order"
+
+
+def no_aliases(fusion: Fusion) -> str | None:
+    """Require that nothing is updated in place."""
+    return f"expected no {ALIASES}, as this emitter updates nothing in place" if any_alias(fusion) else None
+
+
+def any_alias(fusion: Fusion) -> bool:
+    """Tell whether a result takes over a parameter's memory."""
+    return any(number >= 0 for number in fusion.aliases)
+
+
+def own_elements(fusion: Fusion) -> str | None:
+    """Require of what is updated in place that each thread reads its own elements alone."""
+    updated = [fusion.body.arguments[number] for number in fusion.aliases if number >= 0]
+    kept = read_at_root_indices(fusion.results, updated, lambda value: False)
+    # What is returned as it is, is written where others would have to read it first.
+    is_own = all(value in kept for value in updated) and not any(value in fusion.results for value in updated)
+    return None if is_own else f"expected {ALIASES} to be of inputs that are read element by element alone"
+
+
+def heroes_operands(fusion: Fusion) -> str | None:
+    """Require that each result takes over the memory of the operand that its hero updates, read by nothing else."""
+    operands = [value for hero in fusion.heroes for value in list(hero.operands)[: len(hero.results)]]
+    parameters: Sequence[ir.Value] = list(fusion.body.arguments)
+    uses = Counter(value for value in operands)
+    if any(uses[value] > 1 or value not in parameters or len(list(value.uses)) > 1 for value in operands):
+        return "expected the arrays that its heroes update to be parameters that nothing else reads"
+    numbers = tuple(parameters.index(value) for value in operands)
+    return None if tuple(fusion.aliases) == numbers else f"expected {ALIASES} = {list(numbers)}, what its heroes update"
