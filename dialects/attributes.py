@@ -52,6 +52,12 @@ FIRST_EXTREME = "xgpu.first_extreme"
 
 Positions rise in the order of the elements and from the initial one, so of equal elements the first is to be kept.
 """
+COMMUTATIVE = "xgpu.commutative"
+"""Unit attribute of a reduction whose region gives the same whichever of two elements comes first."""
+ORDERED = "xgpu.ordered"
+"""Unit attribute of a scatter whose updates with the same place must be made one after the other, in their order."""
+RECURRENCE = "xgpu.recurrence"
+"""Unit attribute of a loop that is one kernel."""
 LEVEL = "xgpu.level"
 """Module attribute: the level that the module is at, a string."""
 BYTES = "llvm.dereferenceable"

@@ -155,6 +155,9 @@ _CHECKS: dict[str, Callable[[ir.Attribute], str | None]] = {
     attributes.GRADE: _grade_problem,
     attributes.UNROLL: _one_of("none", "full"),
     attributes.FIRST_EXTREME: _one_of("GT", "LT"),
+    attributes.COMMUTATIVE: _unit_problem,
+    attributes.ORDERED: _unit_problem,
+    attributes.RECURRENCE: _unit_problem,
 }
 _ARGUMENT_CHECKS: dict[str, Callable[[ir.Attribute], str | None]] = {
     attributes.RANGE: _range_problem,

@@ -30,6 +30,8 @@ _MADE = "<!-- Made by python -m xgpu.tools.make_docs; edit what it is made from 
 _PROSE = {
     "stablehlo": "What JAX traced, normalised: calls inlined, CHLO written as StableHLO. Each operation still makes a"
     " whole tensor.",
+    "prepared": "The same program, rewritten for the planner: constants are copied into the blocks that use them, large"
+    " reductions split, matrix products left to XLA turned, and so on. Here there was nothing to do.",
     "fusions": "One private function per kernel, called by `@main`. `xgpu.emitter` names the emitter chosen for it.",
     "emitted": "One module per kernel. The entry function takes the output as its last parameter and returns it"
     " updated, so the program is still functional. The map of `xgpu.loop` says which elements a thread computes:"
@@ -63,6 +65,7 @@ def _dialect() -> str:
 
 def _passes() -> str:
     stages = (
+        ("From `stablehlo` to `prepared`", pipeline.PREPARE),
         ("From `emitted` to `optimized`", pipeline.OPTIMIZE),
         ("From `optimized` to `lowered`", pipeline.LOWER),
         ("From `lowered` to `llvm`", pipeline.TO_LLVM),
@@ -70,7 +73,7 @@ def _passes() -> str:
     parts = [
         f"# Passes\n\n{_MADE}\n",
         "The pipelines as `xgpu/pipeline.py` holds them, each pass with the reason why it stands where it does. Words"
-        " in braces depend on the target.\n",
+        " in braces depend on the target and on the options.\n",
         *(_stage(title, passes) for title, passes in stages),
         f"## Options\n\nWhat `xgpu-opt --list-passes` prints:\n\n```text\n{pass_list().rstrip()}\n```\n",
         *map(_pass_section, all_passes()),

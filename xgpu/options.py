@@ -12,7 +12,7 @@ class Options:
     ``threads_per_block`` is the block size of the loop emitter. ``max_elements_per_thread`` bounds how many consecutive
     elements a thread computes; None leaves the choice to the emitter. ``opt_level`` is LLVM's. ``deterministic`` asks
     for the same bits from every run where several updates of a scatter have the same place; it costs such scatters more
-    kernels and memory, see `xgpu.fusion.scatters`.
+    kernels and memory, see `xgpu.passes.prepare.order_scatters`.
     """
 
     threads_per_block: int = 128

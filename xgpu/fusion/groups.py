@@ -12,6 +12,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from xgpu import ir
+from xgpu.dialects.attributes import RECURRENCE
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
 from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
@@ -21,7 +22,6 @@ from xgpu.fusion.left import (
     DYNAMIC_SLICE,
     FOLDED,
     PRODUCT,
-    RECURRENCE,
     VIEWS,
     is_address_for,
     is_cast_for,

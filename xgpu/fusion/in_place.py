@@ -7,6 +7,7 @@ nowhere else, since what it reads might be updated already.
 import math
 
 from xgpu import ir
+from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.combiners import combiners, has_own_types, promises
 from xgpu.fusion.heroes import HeroKind
@@ -17,8 +18,6 @@ SCATTER = "stablehlo.scatter"
 UPDATE_SLICE = "stablehlo.dynamic_update_slice"
 IN_PLACE = ("scatter", "scatter_sorted", "scatter_ordered", "update_slice")
 """Emitters of kernels that update arrays in their own memory, and the kinds of their groups."""
-ORDERED = "xgpu.ordered"
-"""Unit attribute of a scatter whose updates with the same place must be made one after the other, in their order."""
 _LEAST_IN_RUNS = 2**19
 """Elements of updates from which on there are enough threads if each takes several."""
 LEAST_SHARE = 2

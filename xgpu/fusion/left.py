@@ -3,7 +3,7 @@
 import math
 
 from xgpu import ir
-from xgpu.dialects.attributes import LEFT
+from xgpu.dialects.attributes import LEFT, RECURRENCE
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.frontend.source_location import unsupported
@@ -27,8 +27,6 @@ _SLICE = "stablehlo.slice"
 PRODUCT = "stablehlo.dot_general"
 _ALIGNMENT = 128
 """Bytes of which XLA's GPU compiler wants the address of each buffer to be a multiple."""
-RECURRENCE = "xgpu.recurrence"
-"""Unit attribute of a loop that is one kernel."""
 BARRIER = "stablehlo.optimization_barrier"
 CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""

@@ -15,21 +15,18 @@ from xgpu.frontend.empty_values import empty_constant
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
 from xgpu.fusion.groups import Group
 from xgpu.fusion.input_slices import merge_slices
-from xgpu.fusion.prepare import prepare
 from xgpu.fusion.regions import CONTROL_FLOW, captured, copy_operation
 from xgpu.fusion.rows import merge_rows
 from xgpu.fusion.shared_values import group_operations
 from xgpu.fusion.side_outputs import merge_side_outputs
-from xgpu.options import Options
 
 MAIN = "main"
 
 
-def plan(module: ir.Module, target: Device | None = None, options: Options | None = None) -> ir.Module:
-    """Return a module of level ``fusions`` for a normalised program: ``@main`` calls one function per fusion."""
+def plan(module: ir.Module, target: Device | None = None) -> ir.Module:
+    """Return a module of level ``fusions`` for one of level ``prepared``: ``@main`` calls one function per fusion."""
     with module.context, ir.Location.unknown():
         target = target or device(DEFAULT_DEVICE)
-        module = prepare(module, MAIN, target, options or Options())
         main = _function(module, MAIN)
         planned = ir.Module.create()
         planned.operation.attributes[attributes.LEVEL] = ir.StringAttr.get("fusions")

@@ -1,12 +1,10 @@
 """What the region of a reduction allows: which order its elements may be combined in, where it may start."""
 
 from xgpu import ir
+from xgpu.dialects.attributes import COMMUTATIVE
 from xgpu.fusion.combiners import combiners
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.access import integer, integers
-
-COMMUTATIVE = "xgpu.commutative"
-"""Unit attribute of a reduction whose region gives the same whichever of two elements comes first."""
 
 
 def is_commutative(op: ir.Operation) -> bool:

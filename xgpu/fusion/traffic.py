@@ -7,10 +7,11 @@ import math
 from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.combiners import combiners
 from xgpu.fusion.cost_model import byte_size, elements
 from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE, updates_of
-from xgpu.fusion.left import CONTRACTIONS, RECURRENCE
+from xgpu.fusion.left import CONTRACTIONS
 from xgpu.fusion.recurrence_steps import arrays_read
 from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import maker

@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from xgpu.compiler import plan_program
 from xgpu.frontend import from_jax
-from xgpu.fusion.planner import plan
 
 
 def _layer_norm(x: Any, scale: Any, shift: Any) -> Any:
@@ -74,7 +74,7 @@ PLANS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
 @pytest.mark.parametrize("name", PLANS)
 def test_kernels(name: str) -> None:
     function, specs, expected = PLANS[name]
-    text = str(plan(from_jax(function, specs).module))
+    text = str(plan_program(from_jax(function, specs).module)["fusions"])
     emitters = re.findall(r'func\.func private @\w*fusion_\d+\(.*xgpu\.emitter = "(\w+)"', text)
     assert emitters == expected
     main = text[text.index("func.func @main") :]

@@ -1,0 +1,60 @@
+"""Checks of what attributes claim of operations, in text of the levels ``prepared`` and ``fusions`` that a person gave.
+
+The passes before the planner, and the planner, say by attributes what they found out: emitters then take it as known.
+Of each claim that which emitters rely on is checked here; that a region is commutative cannot be.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from xgpu import ir
+from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, ORDERED, RECURRENCE
+from xgpu.dialects.base import Problem
+from xgpu.dtypes import dtype_of_element
+from xgpu.fusion.in_place import SCATTER
+from xgpu.fusion.recurrence_steps import step_of
+from xgpu.fusion.recurrences import Recurrence
+from xgpu.fusion.regions import REDUCE, nested
+
+
+def claim_problems(module: ir.Module) -> Iterator[Problem]:
+    """Yield where an attribute is on an operation that it does not fit. The attributes' own kinds are verified."""
+    for op in nested(module.operation):
+        for name, check in _CHECKS.items():
+            if name in op.attributes and (problem := check(op)) is not None:
+                yield Problem(op, f"'{op.name}' attribute '{name}': {problem}")
+
+
+def _reduction_problem(op: ir.Operation) -> str | None:
+    return None if op.name == REDUCE else f"expected a {REDUCE}"
+
+
+def _extreme_problem(op: ir.Operation) -> str | None:
+    if op.name != REDUCE or len(op.results) != 2 or COMMUTATIVE not in op.attributes:
+        return f"expected a {REDUCE} of elements and their positions with '{COMMUTATIVE}'"
+    dtypes = [dtype_of_element(ir.RankedTensorType(result.type).element_type) for result in op.results]
+    if dtypes[0].kind == "complex" or not dtypes[1].is_integer:
+        types = ", ".join(str(result.type) for result in op.results)
+        return f"expected elements that have an order and positions that are integers, got {types}"
+    return None
+
+
+def _scatter_problem(op: ir.Operation) -> str | None:
+    return None if op.name == SCATTER else f"expected a {SCATTER}"
+
+
+def _recurrence_problem(op: ir.Operation) -> str | None:
+    if op.name != "stablehlo.while":
+        return "expected a stablehlo.while"
+    recurrence = Recurrence.of(op)
+    step = None if recurrence is None else step_of(recurrence)
+    if step is None or not step.is_of_own_elements():
+        return "expected a loop of known length that computes each element of its state from the same element"
+    return None
+
+
+_CHECKS: Mapping[str, Callable[[ir.Operation], str | None]] = {
+    COMMUTATIVE: _reduction_problem,
+    FIRST_EXTREME: _extreme_problem,
+    ORDERED: _scatter_problem,
+    RECURRENCE: _recurrence_problem,
+}
