@@ -31,3 +31,26 @@ func.func @main(%x: tensor<1024xf32>) -> tensor<f32> {
   %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<1024xf32>, tensor<f32>) -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// Branches that reduce the same array from outside each have a reshape of their own.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         "stablehlo.case"
+// CHECK-NEXT:      %[[A:.*]] = stablehlo.reshape %arg1 : (tensor<16777216xf32>) -> tensor<512x32768x1xf32>
+// CHECK-NEXT:      stablehlo.reduce(%[[A]] init: %{{.*}}) applies stablehlo.add
+// CHECK:         }, {
+// CHECK-NEXT:      %[[B:.*]] = stablehlo.reshape %arg1 : (tensor<16777216xf32>) -> tensor<512x32768x1xf32>
+// CHECK-NEXT:      stablehlo.reduce(%[[B]] init: %{{.*}}) applies stablehlo.maximum
+func.func @main(%i: tensor<i32>, %x: tensor<16777216xf32>) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.case"(%i) ({
+    %1 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16777216xf32>, tensor<f32>) -> tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }, {
+    %1 = stablehlo.reduce(%x init: %zero) applies stablehlo.maximum across dimensions = [0] : (tensor<16777216xf32>, tensor<f32>) -> tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<i32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
