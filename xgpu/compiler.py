@@ -290,7 +290,9 @@ def plan_program(
     prepared = _clone(module)
     # Many small passes: to verify after each would take half as long as they do. xgpu-opt does it.
     instrumentation = manager.Instrumentation(verify="last", times=times)
-    manager.run(prepared, pipeline.prepare(target, options or Options()), instrumentation)
+    with module.context:
+        steps = pipeline.prepare(target, options or Options())
+    manager.run(prepared, steps, instrumentation)
     with timed(times, "plan"):
         planned = plan(prepared, target)
     return {"prepared": prepared, "fusions": planned}

@@ -20,7 +20,8 @@ Pipeline = tuple[tuple[str, str], ...]
 """Passes as their command line spells them, each with its reason; ``{target}`` and such are filled in."""
 
 PREPARE: Pipeline = (
-    ("sink-constants", "first, so that in every block a constant is seen to be one"),
+    ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
+    ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers", "before all that asks who reads a value: a barrier hides its readers"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
@@ -39,6 +40,7 @@ PREPARE: Pipeline = (
     ("order-extremes", "makes reductions commutative, which the two that follow ask for"),
     ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
     ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
+    ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
     ("mark-recurrences{{target={target}}}", "last: it looks at what the bodies of loops have become"),
     ("set-level{{level=prepared}}", "the level is complete"),
 )
@@ -102,7 +104,7 @@ def _parsed(text: str) -> tuple[Step, ...]:
 
 
 def prepare(target: Device, options: Options) -> list[Step]:
-    """Return the passes from ``stablehlo`` to ``prepared``."""
+    """Return the passes from ``stablehlo`` to ``prepared``. A context is current."""
     given = {"target": target.name, "deterministic": str(options.deterministic).lower()}
     return _steps(tuple((text.format(**given), reason) for text, reason in PREPARE))
 

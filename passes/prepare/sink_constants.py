@@ -1,5 +1,6 @@
 """The pass `sink-constants`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,13 +58,19 @@ def _replace_unchanged_state(loop: ir.Operation) -> None:
     for number, result in enumerate(terminator.operation.operands):
         argument, initial = body.arguments[number], loop.operands[number]
         if result == argument and _is_constant(initial):
-            with ir.InsertionPoint.at_block_begin(body):
-                copy = _copied(initial)
-            for use in list(argument.uses):
-                if use.owner.operation != terminator.operation:
-                    use.owner.operation.operands[use.operand_number] = copy
-            with ir.InsertionPoint.at_block_begin(condition):
-                condition.arguments[number].replace_all_uses_with(_copied(initial))
+            handed_on = (terminator.operation, number)
+            uses = [use for use in argument.uses if (use.owner.operation, use.operand_number) != handed_on]
+            _replace_uses(uses, body, initial)
+            _replace_uses(list(condition.arguments[number].uses), condition, initial)
+
+
+def _replace_uses(uses: Sequence[ir.OpOperand], block: ir.Block, initial: ir.Value) -> None:
+    """Have these operands of operations in ``block`` be a copy of ``initial``."""
+    if uses:
+        with ir.InsertionPoint.at_block_begin(block):
+            copy = _copied(initial)
+        for use in uses:
+            use.owner.operation.operands[use.operand_number] = copy
 
 
 def _copy_into(block: ir.Block) -> None:

@@ -9,12 +9,11 @@ from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.frontend.mhlo import replace
 from xgpu.frontend.stablehlo_builder import broadcast, convert, element_of, hlo, shape_of
-from xgpu.fusion.combiners import BINARY, combiners
+from xgpu.fusion.combiners import Function, combined, combiners, is_binary
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, elements, launch_bytes
 from xgpu.indexing.access import integers
 from xgpu.passes.base import OperationRewrite
 
-_OPERATIONS = {function: name for name, function in BINARY.items()}
 _IDEMPOTENT = frozenset(("and", "or", "minimum", "maximum"))
 _LEAST_GAIN = 3
 """How many times fewer operations it must take: intermediate sums are stored and read."""
@@ -72,7 +71,7 @@ class SplitWideWindows(OperationRewrite):
 def _windows(op: ir.Operation) -> list[_Window] | None:
     """Return the windows along the dimensions of a reduction by one usual operation, else None."""
     rank = len(shape_of(op.results[0]))
-    if len(op.results) != 1 or combiners(op)[0].function not in _OPERATIONS or not rank:
+    if len(op.results) != 1 or not is_binary(combiners(op)[0].function) or not rank:
         return None
     if any(size != 1 for size in _integers(op, "base_dilations", rank)):
         return None
@@ -112,10 +111,10 @@ def _rewritten(op: ir.Operation, windows: Sequence[_Window]) -> ir.Value:
             value = _along(value, dimension, window, function)
     shape = shape_of(value)
     value = hlo.slice(value, [0] * len(shape), shape, [each.stride for each in windows])
-    return convert(_combined(function, broadcast(initial, shape_of(value)), value), own)
+    return convert(combined(function, broadcast(initial, shape_of(value)), value), own)
 
 
-def _along(value: ir.Value, dimension: int, window: _Window, function: str) -> ir.Value:
+def _along(value: ir.Value, dimension: int, window: _Window, function: Function) -> ir.Value:
     """Return the results of a window along one dimension, at every place where it fits."""
     length = shape_of(value)[dimension] - (window.size - 1) * window.dilation
     found: ir.Value | None = None
@@ -124,17 +123,17 @@ def _along(value: ir.Value, dimension: int, window: _Window, function: str) -> i
         is_last = 2 * width > window.size
         if is_last and found is None and function in _IDEMPOTENT:
             rest = _part(value, dimension, (window.size - width) * window.dilation, length)
-            return _combined(function, _part(value, dimension, 0, length), rest)
+            return combined(function, _part(value, dimension, 0, length), rest)
         if window.size & width and (is_last or function not in _IDEMPOTENT):
             part = _part(value, dimension, done * window.dilation, length)
-            found = part if found is None else _combined(function, found, part)
+            found = part if found is None else combined(function, found, part)
             done += width
         if is_last:
             assert found is not None
             return found
         step = width * window.dilation
         kept = shape_of(value)[dimension] - step
-        value = _combined(function, _part(value, dimension, 0, kept), _part(value, dimension, step, kept))
+        value = combined(function, _part(value, dimension, 0, kept), _part(value, dimension, step, kept))
         width *= 2
 
 
@@ -144,8 +143,3 @@ def _part(value: ir.Value, dimension: int, start: int, length: int) -> ir.Value:
     limits = [start + length if i == dimension else size for i, size in enumerate(shape)]
     part: ir.Value = hlo.slice(value, starts, limits, [1] * len(shape))
     return part
-
-
-def _combined(function: str, left: ir.Value, right: ir.Value) -> ir.Value:
-    name = next(name for known, name in _OPERATIONS.items() if known == function)
-    return ir.Operation.create(name, results=[left.type], operands=[left, right]).results[0]

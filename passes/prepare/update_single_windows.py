@@ -1,20 +1,19 @@
 """The pass `update-single-windows`."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.frontend.mhlo import replace
 from xgpu.frontend.stablehlo_builder import element_of, hlo, reshape, shape_of, splat, tensor
-from xgpu.fusion.combiners import BINARY, combiners, has_own_types
+from xgpu.fusion.combiners import combined, combiners, has_own_types, is_binary
 from xgpu.fusion.in_place import LEAST_SHARE, SCATTER
 from xgpu.fusion.regions import maker
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.base import OperationRewrite
 
-_OPERATIONS = {function: name for name, function in BINARY.items()}
+_JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
     whole, updates = math.prod(maps.operand_shape), math.prod(maps.update_shape)
     if maps.windows != 1 or not 0 < whole < LEAST_SHARE * updates:
         return None
-    if not all(each.alone and each.function in (*_OPERATIONS, "overwrite") for each in found):
+    if not all(each.alone and (is_binary(each.function) or each.function == "overwrite") for each in found):
         return None
     known = _integers(op.operands[count])
     if known is None:
@@ -72,8 +71,7 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
         new = reshape(update, sizes)
         if each.function != "overwrite":
             old = hlo.slice(operand, places, limits, [1] * len(sizes))
-            name = _OPERATIONS[each.function]
-            new = ir.Operation.create(name, results=[new.type], operands=[old, new]).results[0]
+            new = combined(each.function, old, new)
         starts = [splat(place, tensor([], element_of(op.operands[count]))) for place in places]
         results.append(hlo.dynamic_update_slice(operand, new, starts))
     return results
@@ -87,12 +85,15 @@ def _integers(value: ir.Value) -> list[int] | None:
     if op.name == "stablehlo.constant":
         elements = ir.DenseIntElementsAttr(op.attributes["value"])
         return [int(elements[index]) for index in range(len(elements))]
-    parts: Sequence[list[int] | None] = [_integers(operand) for operand in op.operands]
-    numbers = [number for part in parts for number in part or ()]
-    if not parts or None in parts:
+    if op.name not in _JOINING:
         return None
-    if op.name == "stablehlo.concatenate" and len(shape_of(value)) == 1:
-        return numbers
-    if op.name == "stablehlo.reshape" or (op.name == "stablehlo.broadcast_in_dim" and len(numbers) == 1):
-        return numbers * (math.prod(shape_of(value)) // len(numbers))
-    return None
+    parts = [_integers(operand) for operand in op.operands]
+    numbers = [number for part in parts for number in part or ()]
+    if None in parts:
+        return None
+    if op.name == "stablehlo.concatenate":
+        return numbers if len(shape_of(value)) == 1 else None
+    count = math.prod(shape_of(value))
+    if len(numbers) == 1:
+        return numbers * count
+    return numbers if len(numbers) == count else None

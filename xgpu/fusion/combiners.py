@@ -18,6 +18,17 @@ BINARY: dict[str, Function] = {
     "stablehlo.xor": "xor",
 }
 """The functions that are one operation of StableHLO."""
+_OPERATIONS = {function: name for name, function in BINARY.items()}
+
+
+def is_binary(function: Function) -> bool:
+    """Whether a function is one operation of StableHLO."""
+    return function in _OPERATIONS
+
+
+def combined(function: Function, left: ir.Value, right: ir.Value) -> ir.Value:
+    """Combine two arrays by a function that is one operation, at the insertion point."""
+    return ir.Operation.create(_OPERATIONS[function], results=[left.type], operands=[left, right]).results[0]
 
 
 @dataclass(frozen=True)

@@ -37,15 +37,14 @@ func.func @main(%i: tensor<i32>, %x: tensor<8xf32>) -> tensor<8xf32> {
 // CHECK-NEXT:    %[[D:.*]]:3 = stablehlo.while(%iterArg = %[[C]], %iterArg_1 = %arg0, %iterArg_2 = %[[A]]) : tensor<i32>, tensor<8xf32>, tensor<8xf32>
 // CHECK-NEXT:    cond {
 // CHECK-NEXT:      %[[E:.*]] = stablehlo.constant dense<10> : tensor<i32>
-// CHECK-NEXT:      %[[F:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<8xf32>
-// CHECK-NEXT:      %[[G:.*]] = stablehlo.compare LT, %iterArg, %[[E]] : (tensor<i32>, tensor<i32>) -> tensor<i1>
-// CHECK-NEXT:      stablehlo.return %[[G]] : tensor<i1>
+// CHECK-NEXT:      %[[F:.*]] = stablehlo.compare LT, %iterArg, %[[E]] : (tensor<i32>, tensor<i32>) -> tensor<i1>
+// CHECK-NEXT:      stablehlo.return %[[F]] : tensor<i1>
 // CHECK-NEXT:    } do {
-// CHECK-NEXT:      %[[H:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<8xf32>
-// CHECK-NEXT:      %[[I:.*]] = stablehlo.constant dense<1> : tensor<i32>
-// CHECK-NEXT:      %[[J:.*]] = stablehlo.add %iterArg, %[[I]] : tensor<i32>
-// CHECK-NEXT:      %[[K:.*]] = stablehlo.multiply %iterArg_1, %[[H]] : tensor<8xf32>
-// CHECK-NEXT:      stablehlo.return %[[J]], %[[K]], %iterArg_2 : tensor<i32>, tensor<8xf32>, tensor<8xf32>
+// CHECK-NEXT:      %[[G:.*]] = stablehlo.constant dense<2.000000e+00> : tensor<8xf32>
+// CHECK-NEXT:      %[[H:.*]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:      %[[I:.*]] = stablehlo.add %iterArg, %[[H]] : tensor<i32>
+// CHECK-NEXT:      %[[J:.*]] = stablehlo.multiply %iterArg_1, %[[G]] : tensor<8xf32>
+// CHECK-NEXT:      stablehlo.return %[[I]], %[[J]], %iterArg_2 : tensor<i32>, tensor<8xf32>, tensor<8xf32>
 // CHECK-NEXT:    }
 // CHECK-NEXT:    return %[[D]]#1 : tensor<8xf32>
 func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import xgpu
 
@@ -63,3 +64,16 @@ def test_steps_of_a_stencil_are_a_few_kernels(steps):
     inputs = compiled.random_inputs(1)
     # Rounding of a few operations for each step, of numbers up to 1.
     np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=0, atol=1e-6)
+
+
+def test_a_place_that_is_computed_step_by_step_takes_no_longer():
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(0,), inserted_window_dims=(), scatter_dims_to_operand_dims=(0,)
+    )
+
+    def function(x, update, start):
+        for _ in range(40):
+            start = start + start
+        return lax.scatter(x, start.reshape(1), update, numbers)
+
+    assert len(xgpu.compile(function, "f32[12]", "f32[10]", "s32[]").kernels) >= 1
