@@ -24,7 +24,7 @@ from xgpu.frontend.source_location import unsupported
 from xgpu.fusion.left import nothing_to_compile
 from xgpu.options import Options
 from xgpu.parallel import compile_kernels
-from xgpu.restart import restart, text_of_later_level
+from xgpu.restart import check_given, restart, text_of_later_level
 from xgpu.runtime.host_program import HostProgram
 from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
 from xgpu.runtime.jax_backend import call_program, gpu_device
@@ -270,6 +270,8 @@ def compile_to(
         return Compiled(*restarted, times, level)
     with timed(times, "frontend"):
         program = load_source(source, args_or_specs)
+        if isinstance(source, str | Path):
+            check_given(program.module)
     return Compiled.from_source(program, target, options, times, level)
 
 

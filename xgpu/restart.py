@@ -1,7 +1,7 @@
 """Programs that are given as the text of a level after ``stablehlo``: compilation goes on from there."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from xgpu import ir, pipeline
 from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, timed
 from xgpu.device import Device
 from xgpu.dialects import attributes
+from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import CompilerError, InvalidInput, XgpuError
@@ -68,9 +69,7 @@ def _restart_program(
         raise InvalidInput(f"{filename}: a module of level '{level}' has a function @{MAIN}, which is the program")
     if level == "prepared":
         check_operations(module)
-    with module.context, ir.Location.unknown():
-        if (problem := next(claim_problems(module), None)) is not None:
-            raise InvalidInput(problem.message, source_of(problem.op))
+    _refuse(claim_problems(module))
     arguments, results = _specs("arg", main.type.inputs), _specs("result", main.type.results)
     source = Source(module, module_name(module, "program"), arguments, results)
     modules = {level: module}
@@ -131,9 +130,19 @@ def _parts(text: str) -> list[str]:
 
 def _parse(part: str, filename: str) -> ir.Module:
     module = parse_module(part, filename)
-    if found := input_problems(module):
-        raise InvalidInput(found[0].message, source_of(found[0].op))
+    _refuse(input_problems(module))
     return module
+
+
+def check_given(module: ir.Module) -> None:
+    """Raise `InvalidInput` for operations and attributes of ours that are wrong in a program given as text."""
+    _refuse(input_problems(module))
+    _refuse(claim_problems(module))
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        raise InvalidInput(problem.message, source_of(problem.op))
 
 
 def _level_of(module: ir.Module, filename: str) -> str:

@@ -165,6 +165,10 @@ def test_a_recurrence_is_one() -> None:
         (_PREPARED.format('sine %x {xgpu.first_extreme = "NE"}'), "expected 'GT' or 'LT', got \"NE\""),
         (_PREPARED.format("sine %x {xgpu.recurrence}"), "'xgpu.recurrence': expected a stablehlo.while"),
         (_PREPARED.format("sine %x {xgpu.left = 3}"), "'xgpu.left': expected a string, got 3"),
+        (
+            _PREPARED.format("sine %x {xgpu.ordered}").replace('{xgpu.level = "prepared"}', "{}"),
+            "expected a stablehlo.sc",
+        ),
         (_LOOP.format("reverse %y, dims = [0]"), "expected a loop of known length that computes each element"),
         (_PREPARED.replace("8x", "?x").format("sine %x"), r"the shape of tensor<\?xf32> is dynamic"),
         ("module attributes {xgpu.level = 42} {}", "attribute 'xgpu.level': expected a string, got 42 : i64"),

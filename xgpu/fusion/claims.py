@@ -1,4 +1,4 @@
-"""Checks of what attributes claim of operations, in text of the levels ``prepared`` and ``fusions`` that a person gave.
+"""Checks of what attributes claim of operations, in text of a level up to ``fusions`` that a person gave.
 
 The passes before the planner, and the planner, say by attributes what they found out: emitters then take it as known.
 Of each claim that which emitters rely on is checked here; that a region is commutative cannot be.
@@ -18,10 +18,11 @@ from xgpu.fusion.regions import REDUCE, nested
 
 def claim_problems(module: ir.Module) -> Iterator[Problem]:
     """Yield where an attribute is on an operation that it does not fit. The attributes' own kinds are verified."""
-    for op in nested(module.operation):
-        for name, check in _CHECKS.items():
-            if name in op.attributes and (problem := check(op)) is not None:
-                yield Problem(op, f"'{op.name}' attribute '{name}': {problem}")
+    with module.context, ir.Location.unknown():
+        for op in nested(module.operation):
+            for name, check in _CHECKS.items():
+                if name in op.attributes and (problem := check(op)) is not None:
+                    yield Problem(op, f"'{op.name}' attribute '{name}': {problem}")
 
 
 def _reduction_problem(op: ir.Operation) -> str | None:
