@@ -4,6 +4,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from xgpu import ir
 from xgpu.dialects import attributes
@@ -52,13 +53,14 @@ def is_mlir_pass(text: str) -> bool:
 class Instrumentation:
     """What to do around each pass. ``times`` collects (pass, seconds) in running order.
 
-    ``source`` is the file that the module was read from, if any, as the command line of xgpu-opt names it. ``remark``
-    takes what passes say that they did not do.
+    ``verify`` says when the module is verified: after each pass, after the last one, or never. ``source`` is the file
+    that the module was read from, if any, as the command line of xgpu-opt names it. ``remark`` takes what passes say
+    that they did not do.
     """
 
     before: Callable[[Step, ir.Module], None] = lambda step, module: None
     after: Callable[[Step, ir.Module], None] = lambda step, module: None
-    verify: bool = True
+    verify: Literal["each", "last", "never"] = "each"
     source: str | None = None
     remark: Listener | None = None
     times: list[tuple[str, float]] = field(default_factory=list)
@@ -75,7 +77,7 @@ def announce_to(note: Callable[[str | None], None]) -> None:
 
 
 def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentation | None = None) -> None:
-    """Run ``steps`` on ``module`` in order, verifying after each.
+    """Run ``steps`` on ``module`` in order, verifying after each unless the instrumentation says otherwise.
 
     Raises `CompilerError` naming the pass, the operation and how to repeat the failure if a pass fails or makes IR
     that does not verify; errors about the input (`InvalidInput`) pass through.
@@ -83,16 +85,19 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
     instrumentation = instrumentation or Instrumentation()
     with module.context, ir.Location.unknown():
         given = module.operation.attributes
-        level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "emitted"
+        level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "stablehlo"
         for position, step in enumerate(steps):
             instrumentation.before(step, module)
             if _announce is not None:
                 _announce(f"running pass '{step}'\n{_repeat(steps[: position + 1], instrumentation.source, level)}")
             start = time.perf_counter()
             try:
+                if instrumentation.verify == "each" and isinstance(step, Pass):
+                    step.check(module)
                 with listening(instrumentation.remark):
                     step.apply(module)
-                if instrumentation.verify:
+                is_last = position + 1 == len(steps)
+                if instrumentation.verify == "each" or (instrumentation.verify == "last" and is_last):
                     verify(module)
             except XgpuError:
                 raise

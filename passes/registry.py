@@ -1,13 +1,21 @@
-"""Finds passes by name: the pass ``lower-loops`` is the class ``LowerLoops`` of the file ``lower_loops.py``."""
+"""Finds passes by name: the pass ``lower-loops`` is the class ``LowerLoops`` of the file ``lower_loops.py``.
+
+Passes are the files directly in the `ROOMS`; helpers that several of them share have rooms of their own.
+"""
 
 import functools
 import importlib
 import pkgutil
+from types import ModuleType
 
-import xgpu.passes
+from xgpu import passes
 from xgpu.errors import InvalidInput
+from xgpu.passes import prepare
 from xgpu.passes.base import Pass
 from xgpu.passes.manager import MlirPass, Step, is_mlir_pass
+
+ROOMS: tuple[ModuleType, ...] = (passes, prepare)
+"""The packages whose files are passes. A pass has one name in all of them."""
 
 
 def pass_class(name: str) -> type[Pass] | None:
@@ -15,7 +23,7 @@ def pass_class(name: str) -> type[Pass] | None:
     stem = name.replace("-", "_")
     if "_" in name or stem not in _stems():
         return None
-    module = importlib.import_module(f"xgpu.passes.{stem}")
+    module = importlib.import_module(f"{_stems()[stem]}.{stem}")
     found = getattr(module, _class_name(stem), None)
     return found if isinstance(found, type) and issubclass(found, Pass) and name == found.NAME else None
 
@@ -31,8 +39,14 @@ def all_passes() -> list[type[Pass]]:
 
 
 @functools.cache
-def _stems() -> frozenset[str]:
-    return frozenset(module.name for module in pkgutil.iter_modules(xgpu.passes.__path__))
+def _stems() -> dict[str, str]:
+    """Return the files of the rooms, each with its room."""
+    return {
+        module.name: room.__name__
+        for room in ROOMS
+        for module in pkgutil.iter_modules(room.__path__)
+        if not module.ispkg
+    }
 
 
 def parse_pipeline(text: str) -> list[Step]:

@@ -19,11 +19,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from xgpu.compiler import emit_program
+from xgpu.compiler import emit_program, plan_program
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import XgpuError
 from xgpu.frontend.load import load_source, read_text
-from xgpu.fusion.planner import plan
 from xgpu.options import Options
 from xgpu.tools.benchmark_models import load_module
 
@@ -49,7 +48,7 @@ def row(name: str, text: str, source: str) -> str:
     times: list[float] = []
     target, options = device(DEFAULT_DEVICE), Options()
     loaded = _timed(times, lambda: load_source(source))
-    planned = _timed(times, lambda: plan(loaded.module, target, options))
+    planned = _timed(times, lambda: plan_program(loaded.module, target, options)["fusions"])
     program = _timed(times, lambda: emit_program(planned, target, options, []))
     _timed(times, lambda: [kernel.ptx for kernel in program.kernels])
     seconds = "".join(f"{each:10.2f}" for each in times)

@@ -141,8 +141,14 @@ def _pipeline(generator: random.Random, text: Text) -> str:
         return generator.choice(text.pipelines)
     target, gpu = generator.choice(("nvvm", "host")), device(generator.choice(list(DEVICES)))
     with ir.make_context():
-        stages = (pipeline.optimize(), pipeline.lower(), pipeline.to_llvm(target, gpu))
-    passes = [step for stage in stages[generator.randrange(3) :] for step in stage]
+        stages = (
+            pipeline.prepare(gpu, Options(deterministic=generator.random() < 0.5)),
+            pipeline.optimize(),
+            pipeline.lower(),
+            pipeline.to_llvm(target, gpu),
+        )
+    first = 0 if "stablehlo." in text.text else generator.randrange(1, len(stages))
+    passes = [step for stage in (stages[:1] if first == 0 else stages[first:]) for step in stage]
     return ",".join(str(step) for step in passes[: generator.randint(1, 2 * len(passes))])
 
 

@@ -48,6 +48,8 @@ the attribute is. What is written is kept, and refused with the reason where a k
 _PROSE = {
     "stablehlo": "What JAX traced, normalised: calls inlined, CHLO written as StableHLO. Each operation still makes a"
     " whole tensor.",
+    "prepared": "The same program, rewritten for the planner: constants are copied into the blocks that use them, large"
+    " reductions split, matrix products left to XLA turned, and so on. Here there was nothing to do.",
     "fusions": "One private function per kernel, called by `@main`. `xgpu.emitter` names the emitter chosen for it,"
     " `xgpu.schedule` says by which numbers its threads share the work; both may be edited. (dialect.md has all.)",
     "emitted": "One module per kernel. The entry function takes the output as its last parameter and returns it"
@@ -94,6 +96,7 @@ def _schedule_section(family: Family) -> str:
 
 def _passes() -> str:
     stages = (
+        ("From `stablehlo` to `prepared`", pipeline.PREPARE),
         ("From `emitted` to `optimized`", pipeline.OPTIMIZE),
         ("From `optimized` to `lowered`", pipeline.LOWER),
         ("From `lowered` to `llvm`", pipeline.TO_LLVM),
@@ -101,7 +104,7 @@ def _passes() -> str:
     parts = [
         f"# Passes\n\n{_MADE}\n",
         "The pipelines as `xgpu/pipeline.py` holds them, each pass with the reason why it stands where it does. Words"
-        " in braces depend on the target.\n",
+        " in braces depend on the target and on the options.\n",
         *(_stage(title, passes) for title, passes in stages),
         f"## Options\n\nWhat `xgpu-opt --list-passes` prints:\n\n```text\n{pass_list().rstrip()}\n```\n",
         *map(_pass_section, all_passes()),

@@ -4,7 +4,7 @@ import argparse
 import re
 import time
 from collections.abc import Iterator
-from typing import cast
+from typing import Literal, cast
 
 from xgpu import ir
 from xgpu.cli import diagnostics
@@ -122,7 +122,7 @@ class Session:
             if options.print_ir_after_all or _is_named(step, options.print_ir_after):
                 self._dump("After", step, module)
 
-        verify = options.verify_each in ("true", "1")
+        verify: Literal["each", "never"] = "each" if options.verify_each in ("true", "1") else "never"
         split = " --split-input-file" if options.split_input_file else ""
         remark = self._remark if options.remarks else None
         instrumentation = manager.Instrumentation(before, after, verify, f"{options.file}{split}", remark)

@@ -1,7 +1,7 @@
 """The Python interface: `compile` a program for its arrays' shapes, or `jit` a function as with ``jax.jit``."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from jax import jit as jax_jit
 
 from xgpu import ir, pipeline
-from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, timed
+from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, plan_program, timed
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_numpy
@@ -22,10 +22,9 @@ from xgpu.frontend.meshes import crosses_devices
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.frontend.source_location import unsupported
 from xgpu.fusion.left import nothing_to_compile
-from xgpu.fusion.planner import plan
 from xgpu.options import Options
 from xgpu.parallel import compile_kernels
-from xgpu.restart import restart, text_of_later_level
+from xgpu.restart import check_given, restart, text_of_later_level
 from xgpu.runtime.host_program import HostProgram
 from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
 from xgpu.runtime.jax_backend import call_program, gpu_device
@@ -43,16 +42,21 @@ class Compiled:
     """
 
     def __init__(
-        self, source: Source, planned: ir.Module | None, program: Program, times: Times, level: str | None = "ptx"
+        self,
+        source: Source,
+        modules: Mapping[str, ir.Module],
+        program: Program,
+        times: Times,
+        level: str | None = "ptx",
     ):
         self.source = source
+        self.modules = modules
         self.kernels: tuple[Kernel, ...] = program.kernels
         self.launches: tuple[Launch, ...] = program.launches
         self.values = program.values
         self.result_values = program.results
         self.main = program.main
         self.timings = times
-        self.planned = planned
         self._make_on_cpu: Callable[[], Compiled] | None = None
         if level is not None:
             compile_kernels(self.kernels, level)
@@ -62,12 +66,16 @@ class Compiled:
         cls, source: Source, target: Device, options: Options, times: Times, level: str | None = "ptx"
     ) -> "Compiled":
         """Compile a program of level ``stablehlo``. Many kernels are compiled to ``level``, see `compile_kernels`."""
-        with timed(times, "plan"):
-            planned = plan(source.module, target, options)
-        compiled = cls(source, planned, emit_program(planned, target, options, times), times, level)
+        modules = plan_program(source.module, target, options, times)
+        compiled = cls(source, modules, emit_program(modules["fusions"], target, options, times), times, level)
         if (on_cpu := source.on_cpu) is not None:
             compiled._make_on_cpu = lambda: cls.from_source(on_cpu(), target, options, times, None)
         return compiled
+
+    @property
+    def planned(self) -> ir.Module | None:
+        """The program at level ``fusions``; None if it was given at a later level."""
+        return self.modules.get("fusions")
 
     @property
     def on_cpu(self) -> "Compiled":
@@ -98,10 +106,10 @@ class Compiled:
             raise InvalidInput(f"unknown level '{level}'; the levels are {', '.join(pipeline.LEVELS)}")
         if level == "stablehlo":
             return str(self._program())
-        if level == "fusions" and self.planned is not None:
-            return str(self.planned)
-        if level == "fusions":
-            raise InvalidInput("the program was given at a later level than 'fusions'")
+        if level in self.modules:
+            return str(self.modules[level])
+        if pipeline.LEVELS.index(level) <= pipeline.LEVELS.index("fusions"):
+            raise InvalidInput(f"the program was given at a later level than '{level}'")
         if self.planned is not None and self.main is not None and not self.kernels:
             raise nothing_to_compile(self.planned)
         return "\n// -----\n".join(kernel.text(level) for kernel in self.kernels)
@@ -269,6 +277,8 @@ def compile_to(
         return Compiled(*restarted, times, level)
     with timed(times, "frontend"):
         program = load_source(source, args_or_specs)
+        if isinstance(source, str | Path):
+            check_given(program.module)
     return Compiled.from_source(program, target, options, times, level)
 
 

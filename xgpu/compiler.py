@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from xgpu import ir, pipeline
-from xgpu.device import Device
+from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.families import emit_kernel, schedule_kernels
@@ -18,6 +18,7 @@ from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.source_location import source_of
 from xgpu.fusion.left import BARRIER
+from xgpu.fusion.planner import plan
 from xgpu.options import Options
 from xgpu.passes import manager
 from xgpu.passes.base import function_name, functions, walk
@@ -292,6 +293,22 @@ class Program:
     values: tuple[ArgumentSpec, ...]
     results: tuple[int | None, ...]
     main: ir.Module | None = None
+
+
+def plan_program(
+    module: ir.Module, target: Device | None = None, options: Options | None = None, times: Times | None = None
+) -> dict[str, ir.Module]:
+    """Return a program of level ``stablehlo`` at the levels ``prepared`` and ``fusions``; it stays as it is itself."""
+    target, times = target or device(DEFAULT_DEVICE), [] if times is None else times
+    prepared = _clone(module)
+    # Many small passes: to verify after each would take half as long as they do. xgpu-opt does it.
+    instrumentation = manager.Instrumentation(verify="last", times=times)
+    with module.context:
+        steps = pipeline.prepare(target, options or Options())
+    manager.run(prepared, steps, instrumentation)
+    with timed(times, "plan"):
+        planned = plan(prepared, target)
+    return {"prepared": prepared, "fusions": planned}
 
 
 def emit_program(planned: ir.Module, device: Device, options: Options, times: Times) -> Program:

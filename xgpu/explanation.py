@@ -17,7 +17,6 @@ from xgpu.fusion.left import VIEWS, reason_to_leave
 from xgpu.fusion.planner import make_plan
 from xgpu.fusion.regions import CONTROL_FLOW, nested
 from xgpu.fusion.traffic import moved_bytes
-from xgpu.options import Options
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)
@@ -106,14 +105,14 @@ def remarks(program: Compiled) -> str:
     return "\n".join(["remarks:", *lines]) if lines else ""
 
 
-def plan_reasons(program: Compiled, target: Device, options: Options, only_stored: bool = False) -> str:
+def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -> str:
     """Return what the planner decides on ``program``, and why, a line for each decision.
 
     ``only_stored``: why kernels store the values that they do. Raises `InvalidInput` for a program given with its plan.
     """
-    if not program.has_program:
+    if "prepared" not in program.modules:
         raise InvalidInput("the program was given with its plan, of which the text does not say why it is so")
-    plan = make_plan(program.source.module, target, options)
+    plan = make_plan(program.modules["prepared"], target)
     lines = plan.why({Verdict.STORED} if only_stored else set(Verdict))
     return "\n".join(["stored:" if only_stored else "plan:", *(f"  {line}" for line in lines)])
 

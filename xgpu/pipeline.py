@@ -1,10 +1,16 @@
 """The levels and the pass lists between them, as data: each pass with the reason why it stands where it does."""
 
+import functools
+
 from xgpu.device import Device
+from xgpu.options import Options
 from xgpu.passes.manager import Step
 from xgpu.passes.registry import parse_pipeline
 
-LEVELS = ("stablehlo", "fusions", "emitted", "optimized", "lowered", "llvm", "llvmir", "ptx", "cubin", "sass")
+LEVELS = (
+    *("stablehlo", "prepared", "fusions", "emitted", "optimized", "lowered", "llvm"),
+    *("llvmir", "ptx", "cubin", "sass"),
+)
 """Every level, from the program to the machine code."""
 
 MLIR_LEVELS = LEVELS[: LEVELS.index("llvm") + 1]
@@ -12,6 +18,32 @@ MLIR_LEVELS = LEVELS[: LEVELS.index("llvm") + 1]
 
 Pipeline = tuple[tuple[str, str], ...]
 """Passes as their command line spells them, each with its reason; ``{target}`` and such are filled in."""
+
+PREPARE: Pipeline = (
+    ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
+    ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
+    ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
+    ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
+    ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
+    ("leave-epilogues", "after layouts: it marks what follows products in their final form"),
+    ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
+    ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
+    ("update-single-windows", "before other scatters: these are none any more"),
+    ("drop-empty-scatters", "the rewrites of scatters take them to have updates"),
+    ("order-scatters{{deterministic={deterministic}}}", "makes several scatters of one, each with operands of its own"),
+    ("copy-scatter-operands", "once there are no more scatters to come"),
+    ("split-wide-windows{{target={target}}}", "before the planner, which takes a window that is left for a hero"),
+    ("simplify-single-reductions", "before all that takes reductions to be heroes"),
+    ("widen-packed", "before scans are split: their parts are then of 8 bits"),
+    ("split-scans{{target={target}}}", "before reductions are looked at: it makes some"),
+    ("start-from-identity", "before reductions are split: each part starts from the initial value"),
+    ("order-extremes", "makes reductions commutative, which the two that follow ask for"),
+    ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
+    ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
+    ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
+    ("mark-recurrences{{target={target}}}", "last: it looks at what the bodies of loops have become"),
+    ("set-level{{level=prepared}}", "the level is complete"),
+)
 
 OPTIMIZE: Pipeline = (
     ("expand-complex", "before inlining: no other pass knows complex numbers, and functions then have their true size"),
@@ -62,7 +94,20 @@ TO_LLVM: Pipeline = (
 
 
 def _steps(pipeline: Pipeline) -> list[Step]:
-    return parse_pipeline(",".join(text for text, _ in pipeline))
+    return list(_parsed(",".join(text for text, _ in pipeline)))
+
+
+@functools.cache
+def _parsed(text: str) -> tuple[Step, ...]:
+    """Parse a pipeline, once for all programs and kernels."""
+    return tuple(parse_pipeline(text))
+
+
+def prepare(target: Device, options: Options) -> list[Step]:
+    """Return the passes from ``stablehlo`` to ``prepared``. A context is current."""
+    flags = {name: str(getattr(options, name)).lower() for name in ("deterministic", "keep_barriers")}
+    given = {"target": target.name, **flags}
+    return _steps(tuple((text.format(**given), reason) for text, reason in PREPARE))
 
 
 def optimize() -> list[Step]:

@@ -1,24 +1,30 @@
 """Programs that are given as the text of a level after ``stablehlo``: compilation goes on from there."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from xgpu import ir, pipeline
-from xgpu.compiler import Kernel, Launch, Program, Times, emit_program
+from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, timed
 from xgpu.device import Device
 from xgpu.dialects import attributes
+from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
 from xgpu.dtypes import dtype_of_element
-from xgpu.errors import CompilerError, InvalidInput
+from xgpu.errors import CompilerError, InvalidInput, XgpuError
+from xgpu.frontend.checks import check_operations
 from xgpu.frontend.load import read_text
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.frontend.signature import ArgumentSpec, Source, module_name
 from xgpu.frontend.source_location import source_of
+from xgpu.fusion.claims import claim_problems
+from xgpu.fusion.planner import plan
 from xgpu.options import Options
-from xgpu.passes.base import function_name, functions
+from xgpu.passes.base import MAIN, function_name, functions
 
+_OF_PROGRAMS = frozenset(("prepared", "fusions"))
+"""The levels at which a program is one module; later, there is one for each kernel."""
 _LEVEL = re.compile(r"^\s*(?:builtin\.)?module\b[^\n]*\bxgpu\.level\b", re.MULTILINE)
 _SEPARATOR = re.compile(r"^// -----\s*$", re.MULTILINE)
 _MODULE_TEXT = re.compile(r"^\s*module\b", re.MULTILINE)
@@ -39,35 +45,58 @@ def text_of_later_level(source: Any) -> tuple[str, str] | None:
 
 def restart(
     text: str, filename: str, device: Device, options: Options, times: Times
-) -> tuple[Source, ir.Module | None, Program]:
-    """Return what ``text`` holds: the signature, the module of level ``fusions`` if that is its level, the program.
+) -> tuple[Source, Mapping[str, ir.Module], Program]:
+    """Return what ``text`` holds: the signature, the program's modules up to level ``fusions``, and its kernels.
 
     Kernels of several modules take their arguments one after another. Levels without tensors have no argument types:
     there, arrays are bytes, as many as a pointer says that there are.
     """
     modules = [_parse(part, filename) for part in _parts(text)]
     levels = {_level_of(module, filename) for module in modules}
-    if len(levels) != 1 or (levels == {"fusions"} and len(modules) > 1):
+    if len(levels) != 1 or (len(modules) > 1 and levels & _OF_PROGRAMS):
         raise InvalidInput(f"{filename}: expected modules of one level, got {', '.join(sorted(levels))}")
     (level,) = levels
-    if level == "fusions":
-        planned = modules[0]
-        main = next((f for f in functions(planned) if function_name(f) == "main"), None)
-        if main is None:
-            raise InvalidInput(f"{filename}: a module of level 'fusions' has a function @main that calls the fusions")
-        arguments, results = _specs("arg", main.type.inputs), _specs("result", main.type.results)
-        source = Source(planned, module_name(planned, "program"), arguments, results)
-        try:
-            return source, planned, emit_program(planned, device, options, times)
-        except CompilerError as error:
-            # The planner gives emitters only what they can make; a person who edits its plan may not.
-            raise InvalidInput(error.message, error.location) from error
+    if level in _OF_PROGRAMS:
+        return _restart_program(modules[0], level, filename, device, options, times)
     return _restart_kernels(modules, level, filename, device, options, times)
+
+
+def _restart_program(
+    module: ir.Module, level: str, filename: str, device: Device, options: Options, times: Times
+) -> tuple[Source, Mapping[str, ir.Module], Program]:
+    main = next((function for function in functions(module) if function_name(function) == MAIN), None)
+    if main is None:
+        raise InvalidInput(f"{filename}: a module of level '{level}' has a function @{MAIN}, which is the program")
+    if level == "prepared":
+        check_operations(module)
+    _refuse(claim_problems(module))
+    arguments, results = _specs("arg", main.type.inputs), _specs("result", main.type.results)
+    source = Source(module, module_name(module, "program"), arguments, results)
+    modules = {level: module}
+    if level == "prepared":
+        modules["fusions"] = _plan(module, device, times)
+    try:
+        return source, modules, emit_program(modules["fusions"], device, options, times)
+    except CompilerError as error:
+        # The planner gives emitters only what they can make; a person who edits its plan may not.
+        raise InvalidInput(error.message, error.location) from error
+
+
+def _plan(module: ir.Module, device: Device, times: Times) -> ir.Module:
+    try:
+        with timed(times, "plan"):
+            return plan(module, device)
+    except XgpuError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"a program of level 'prepared' that cannot be planned: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _restart_kernels(
     modules: Sequence[ir.Module], level: str, filename: str, device: Device, options: Options, times: Times
-) -> tuple[Source, None, Program]:
+) -> tuple[Source, Mapping[str, ir.Module], Program]:
     arguments: list[ArgumentSpec] = []
     results: list[ArgumentSpec] = []
     entries = [_entry(module, filename) for module in modules]
@@ -86,7 +115,7 @@ def _restart_kernels(
     numbers = tuple(range(total, total + len(results)))
     kernels = tuple(launch.kernel for launch in launches)
     program = Program(kernels, tuple(launches), (*arguments, *results), numbers)
-    return Source(modules[0], kernels[0].name, tuple(arguments), tuple(results)), None, program
+    return Source(modules[0], kernels[0].name, tuple(arguments), tuple(results)), {}, program
 
 
 def _parts(text: str) -> list[str]:
@@ -101,9 +130,19 @@ def _parts(text: str) -> list[str]:
 
 def _parse(part: str, filename: str) -> ir.Module:
     module = parse_module(part, filename)
-    if found := input_problems(module):
-        raise InvalidInput(found[0].message, source_of(found[0].op))
+    _refuse(input_problems(module))
     return module
+
+
+def check_given(module: ir.Module) -> None:
+    """Raise `InvalidInput` for operations and attributes of ours that are wrong in a program given as text."""
+    _refuse(input_problems(module))
+    _refuse(claim_problems(module))
+
+
+def _refuse(problems: Iterable[Problem]) -> None:
+    for problem in problems:
+        raise InvalidInput(problem.message, source_of(problem.op))
 
 
 def _level_of(module: ir.Module, filename: str) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from xgpu.passes.registry import ROOMS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 LAYERS = (
@@ -50,6 +52,9 @@ PASS_HELPERS = frozenset(
     shared_tiles tensor_buffers""".split()
 )
 """The files in passes/ that are no pass: every other one is, and has a lit test."""
+
+PASS_BASES = frozenset(("Pass", "BlockRewrite", "OperationRewrite"))
+"""The classes that a pass derives from."""
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 50
@@ -175,11 +180,16 @@ def size_problems(sources: list[Source]) -> list[str]:
     return problems
 
 
+def is_in_room(source: Source) -> bool:
+    """Whether a file lies directly in a room of passes; helpers of passes have rooms of their own."""
+    return source.module.rpartition(".")[0] in {room.__name__ for room in ROOMS} and source.path.stem != "__init__"
+
+
 def pass_problems(source: Source) -> list[str]:
-    """What is wrong with a file of passes/: file, class, pass and test share one stem, one pass a file."""
+    """What is wrong with a file of a room of passes: file, class, pass and test share one stem, one pass a file."""
     stem = source.path.stem
     expected = "".join(word.capitalize() for word in stem.split("_"))
-    classes = [node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef) and is_pass(node)]
+    classes = passes_of(source)
     if stem in PASS_HELPERS:
         return [f"{source.place(node.lineno)}: {node.name} is a pass in a helper file" for node in classes]
     if [node.name for node in classes] != [expected]:
@@ -194,9 +204,15 @@ def pass_problems(source: Source) -> list[str]:
     return problems
 
 
+def passes_of(source: Source) -> list[ast.ClassDef]:
+    """The classes of a file that are passes, but for the kinds that passes derive from."""
+    classes = [node for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef) and is_pass(node)]
+    return [node for node in classes if node.name not in PASS_BASES]
+
+
 def is_pass(node: ast.ClassDef) -> bool:
-    """Whether a class says that its base is ``Pass``."""
-    return any(ast.unparse(base).split(".")[-1] == "Pass" for base in node.bases)
+    """Whether a class says that its base is ``Pass`` or one of the kinds of passes."""
+    return any(ast.unparse(base).split(".")[-1] in PASS_BASES for base in node.bases)
 
 
 def class_constant(node: ast.ClassDef, name: str) -> object:
@@ -246,12 +262,23 @@ def test_sizes() -> None:
 
 
 def test_every_pass_has_one_stem() -> None:
-    passes = [source for source in package_sources() if source.path.parent.name == "passes"]
+    passes = [source for source in package_sources() if is_in_room(source)]
     assert not [problem for source in passes for problem in pass_problems(source)]
 
 
+def test_passes_lie_in_rooms_of_passes() -> None:
+    """The registry looks for them nowhere else."""
+    elsewhere = [source for source in package_sources() if not is_in_room(source)]
+    assert not [source.place(node.lineno) for source in elsewhere for node in passes_of(source)]
+
+
+def test_passes_of_different_rooms_have_different_names() -> None:
+    stems = [source.path.stem for source in package_sources() if is_in_room(source)]
+    assert len(stems) == len(set(stems))
+
+
 def test_every_pass_has_a_lit_test() -> None:
-    stems = {path.stem for path in (ROOT / "passes").glob("*.py")} - PASS_HELPERS
+    stems = {source.path.stem for source in package_sources() if is_in_room(source)} - PASS_HELPERS
     tests = {
         entry.stem
         for entry in (ROOT / "tests" / "lit" / "passes").iterdir()

@@ -20,18 +20,19 @@ def program() -> xgpu.Compiled:
 
 @pytest.mark.parametrize("level", MLIR_LEVELS)
 def test_ptx_is_the_same_from_every_level(level: str) -> None:
-    """But for the names, which the text of level ``stablehlo`` does not say: they are those of the user's functions."""
+    """But for the names of the user's functions, which the text of levels before ``fusions`` does not say."""
     direct = program()
     restarted = xgpu.compile(direct.ir(level))
     names = [kernel.name for kernel in restarted.kernels]
-    assert names == (["fusion_0", "fusion_1"] if level == "stablehlo" else ["function_fusion_0", "function_fusion_1"])
+    prefix = "" if level in ("stablehlo", "prepared") else "function_"
+    assert names == [f"{prefix}fusion_0", f"{prefix}fusion_1"]
     for again, kernel in zip(restarted.kernels, direct.kernels, strict=True):
         assert again.ptx.replace(again.name, kernel.name) == kernel.ptx
     assert [kernel.grid for kernel in restarted.kernels] == [kernel.grid for kernel in direct.kernels]
     assert [kernel.emitter for kernel in restarted.kernels] == ["loop", "loop"]
 
 
-@pytest.mark.parametrize("level", ["fusions", "emitted"])
+@pytest.mark.parametrize("level", ["prepared", "fusions", "emitted"])
 def test_levels_with_tensors_run(level: str) -> None:
     direct = program()
     inputs = direct.random_inputs(3)
@@ -64,7 +65,7 @@ def test_names_that_ptx_does_not_have() -> None:
 
 def test_earlier_levels_are_not_to_be_had() -> None:
     restarted = xgpu.compile(program().ir("optimized"))
-    for level in ("stablehlo", "fusions", "emitted"):
+    for level in ("stablehlo", "prepared", "fusions", "emitted"):
         with pytest.raises(xgpu.InvalidInput, match=f"later level than '{level}'"):
             restarted.ir(level)
     with pytest.raises(xgpu.InvalidInput, match="later level than 'fusions'"):
@@ -88,6 +89,64 @@ _FUSION = """module attributes {{xgpu.level = "fusions"}} {{
 }}"""
 
 
+_PREPARED = """module attributes {{xgpu.level = "prepared"}} {{
+  func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {{
+    %0 = stablehlo.{} : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }}
+}}"""
+
+_LOOP = """module attributes {{xgpu.level = "prepared"}} {{
+  func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {{
+    %zero = stablehlo.constant dense<0> : tensor<i32>
+    %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<8xf32> attributes {{xgpu.recurrence}}
+    cond {{
+      %n = stablehlo.constant dense<9> : tensor<i32>
+      %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %1 : tensor<i1>
+    }} do {{
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %1 = stablehlo.add %i, %one : tensor<i32>
+      %2 = stablehlo.{} : tensor<8xf32>
+      stablehlo.return %1, %2 : tensor<i32>, tensor<8xf32>
+    }}
+    return %0#1 : tensor<8xf32>
+  }}
+}}"""
+
+
+def test_a_prepared_program_is_planned_as_it_is_edited() -> None:
+    """A sum in two steps is one in one step again if a person writes it so."""
+    split = xgpu.compile(jnp.sum, "f32[200000]")
+    assert len(split.kernels) == 2
+    lines = split.ir("prepared").splitlines()
+    whole = "applies stablehlo.add across dimensions = [0] : (tensor<200000xf32>, tensor<f32>) -> tensor<f32>"
+    (constant,) = [line for line in lines if "constant" in line]
+    lines = [*lines[:2], constant, f"%0 = stablehlo.reduce(%arg0 init: %cst) {whole}", "return %0 : tensor<f32> } }"]
+    edited = xgpu.compile("\n".join(lines))
+    assert [kernel.emitter for kernel in edited.kernels] == ["reduce_row"]
+    inputs = [np.ones(200000, np.float32)]
+    assert edited.run(*inputs) == split.run(*inputs) == [200000]
+    assert edited.ir("prepared").count("stablehlo.reduce") == 1
+
+
+def test_a_plan_leaves_what_it_is_made_of() -> None:
+    """The levels before it are texts that a compilation goes on from: planning changes neither."""
+    from xgpu.compiler import plan_program
+
+    given = program().source.module
+    before = str(given)
+    modules = plan_program(given)
+    assert str(given) == before
+    assert "xgpu.level" not in before
+    assert str(plan_program(given)["prepared"]) == str(modules["prepared"])
+
+
+def test_a_recurrence_is_one() -> None:
+    text = _LOOP.format("sine %y")
+    assert [kernel.emitter for kernel in xgpu.compile(text).kernels] == ["recurrence"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -97,7 +156,21 @@ _FUSION = """module attributes {{xgpu.level = "fusions"}} {{
             'module attributes {xgpu.level = "emitted"} { func.func @f() attributes {xgpu.kernel} { return } }',
             "the kernel's function lacks the attribute xgpu.grid",
         ),
-        ('module attributes {xgpu.level = "fusions"} {}', "has a function @main that calls the fusions"),
+        ('module attributes {xgpu.level = "fusions"} {}', "'fusions' has a function @main, which is the program"),
+        ('module attributes {xgpu.level = "prepared"} {}', "'prepared' has a function @main, which is the program"),
+        (_PREPARED.format("sine %x {xgpu.ordered}"), "'xgpu.ordered': expected a stablehlo.scatter"),
+        (_PREPARED.format("sine %x {xgpu.commutative}"), "'xgpu.commutative': expected a stablehlo.reduce"),
+        (_PREPARED.format("sine %x {xgpu.commutative = 1}"), "'xgpu.commutative': expected a unit attribute, got 1"),
+        (_PREPARED.format('sine %x {xgpu.first_extreme = "GT"}'), "expected a stablehlo.reduce of elements and their"),
+        (_PREPARED.format('sine %x {xgpu.first_extreme = "NE"}'), "expected 'GT' or 'LT', got \"NE\""),
+        (_PREPARED.format("sine %x {xgpu.recurrence}"), "'xgpu.recurrence': expected a stablehlo.while"),
+        (_PREPARED.format("sine %x {xgpu.left = 3}"), "'xgpu.left': expected a string, got 3"),
+        (
+            _PREPARED.format("sine %x {xgpu.ordered}").replace('{xgpu.level = "prepared"}', "{}"),
+            "expected a stablehlo.sc",
+        ),
+        (_LOOP.format("reverse %y, dims = [0]"), "expected a loop of known length that computes each element"),
+        (_PREPARED.replace("8x", "?x").format("sine %x"), r"the shape of tensor<\?xf32> is dynamic"),
         ("module attributes {xgpu.level = 42} {}", "attribute 'xgpu.level': expected a string, got 42 : i64"),
         (_kernel("", "func.func private @f()"), "the kernel's function has no body"),
         (_kernel("", "func.func @f(%i: i32)"), "parameter 0 of the kernel is no array but of type i32"),

@@ -29,7 +29,7 @@ def _run(arguments: argparse.Namespace) -> int:
     program = compile_to(None, arguments.source, arguments.arg, device(target), options)
     sections = [str(explain(program))]
     if arguments.stored or arguments.plan:
-        sections.append(plan_reasons(program, device(target), options, only_stored=not arguments.plan))
+        sections.append(plan_reasons(program, device(target), only_stored=not arguments.plan))
     if arguments.remarks:
         sections.append(remarks(program))
     print("\n\n".join(filter(None, sections)))

@@ -24,7 +24,7 @@ from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.heroes import forms_of
-from xgpu.fusion.reduction_order import arrays_read
+from xgpu.fusion.memory_reads import arrays_read
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.access import Shape, identity_map, ranges, shape_of

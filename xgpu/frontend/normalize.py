@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import prod
 
 from xgpu import ir
-from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
 from xgpu.errors import InvalidInput, Unsupported
-from xgpu.frontend.accumulators import check_accumulators
-from xgpu.frontend.chlo import KEPT_FUNCTIONS, TOP_K, legalize_chlo
+from xgpu.frontend.checks import check_operations, operations_of
+from xgpu.frontend.chlo import legalize_chlo
 from xgpu.frontend.complex_constants import split_complex_constants
 from xgpu.frontend.empty_values import replace_empty_values
 from xgpu.frontend.entry_layouts import apply_entry_layouts
@@ -53,7 +51,6 @@ _WINDOW_ATTRIBUTES = (
     *("window_strides", "padding", "window_reversal"),
     *("lhs_dilation", "rhs_dilation", "base_dilations", "window_dilations"),
 )
-_CALL_OPERATIONS = frozenset(("func.return", "func.call"))
 
 
 def normalize(module: ir.Module) -> None:
@@ -88,7 +85,7 @@ def normalize(module: ir.Module) -> None:
     if _has_operations(module, _SIZED_BY_OPERANDS):
         _run_passes(module, "func.func(stablehlo-canonicalize-dynamism)")
     _remove_wrappers(module)
-    _check_operations(module)
+    check_operations(module)
     _drop_empty_windows(module)
     inline_calls(module)
     expand_operations(module)
@@ -157,28 +154,17 @@ def _run(rewrite: Callable[[ir.Module], None], module: ir.Module) -> None:
         raise Unsupported(message, source_of(first.location)) from None
 
 
-def _operations(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def collect(op: ir.Operation) -> ir.WalkResult:
-        found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(collect, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
 def _has_operations(module: ir.Module, prefixes: tuple[str, ...]) -> bool:
-    return any(op.name.startswith(prefixes) for op in _operations(module))
+    return any(op.name.startswith(prefixes) for op in operations_of(module))
 
 
 def _remove_wrappers(module: ir.Module) -> None:
     """Remove operations that are the identity on one device, and take tuples apart."""
-    for op in _operations(module):
+    for op in operations_of(module):
         rewrite = _WRAPPERS.get(op.name)
         if rewrite is not None:
             rewrite(op)
-    for op in reversed(_operations(module)):
+    for op in reversed(operations_of(module)):
         if op.name == "stablehlo.tuple" and not any(True for _ in op.results[0].uses):
             op.erase()
 
@@ -267,58 +253,13 @@ _WRAPPERS: Mapping[str, Callable[[ir.Operation], None]] = {
 }
 
 
-def _check_operations(module: ir.Module) -> None:
-    """Refuse operations outside StableHLO and values that are no arrays of known shape."""
-    for top in module.body.operations:
-        if top.operation.name != "func.func":
-            raise unsupported(top, "only functions are supported at the top of a module")
-    checked: dict[ir.Type, str | None] = {}
-    for op in _operations(module)[1:]:
-        is_function = op.name == "func.func" and op.parent == module.operation
-        is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, SCAN, TOP_K)
-        if not (is_function or is_known or op.name in _CALL_OPERATIONS):
-            raise unsupported(op, "not a StableHLO operation")
-        if any(len(region.blocks) > 1 for region in op.regions):
-            raise unsupported(op, "control flow between blocks is not supported")
-        arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
-        for value in (*op.results, *arguments):
-            if value.type not in checked:
-                checked[value.type] = _refusal(value.type)
-            reason = checked[value.type]
-            if reason is not None and is_function and isinstance(value, ir.BlockArgument):
-                name = name_of(value) or f"number {value.arg_number}"
-                raise Unsupported(f"argument {name} of {op.attributes['sym_name']}: {reason}", source_of(op))
-            if reason is not None:
-                raise unsupported(op, reason)
-        check_accumulators(op)
-
-
 def _drop_empty_windows(module: ir.Module) -> None:
     """Leave out what an operation says of its windows' dimensions in lists that are empty: that means the defaults."""
-    for op in _operations(module):
+    for op in operations_of(module):
         if op.name in _WINDOWED:
             for name in _WINDOW_ATTRIBUTES:
                 if name in op.attributes and not len(op.attributes[name]):  # type: ignore[arg-type]
                     del op.attributes[name]
-
-
-def _refusal(of_type: ir.Type) -> str | None:
-    """Return why values of this type cannot be compiled, or None if they can."""
-    if str(of_type) in ("!stablehlo.token", "!mhlo.token"):
-        return "tokens, which order side effects such as prints and callbacks, are not supported"
-    if isinstance(of_type, ir.TupleType):
-        return f"the tuple {of_type} is not supported"
-    if not isinstance(of_type, ir.RankedTensorType):
-        return f"a value of type {of_type} is not supported, only arrays"
-    if not of_type.has_static_shape or (of_type.encoding is not None):
-        return f"the shape of {of_type} is dynamic; only shapes known at compile time are supported"
-    if prod(of_type.shape) > MAX_ELEMENTS:
-        return f"{of_type} has more than {MAX_ELEMENTS} elements"
-    try:
-        dtype_of_element(of_type.element_type)
-    except Unsupported as error:
-        return error.message
-    return None
 
 
 def _drop_annotations(module: ir.Module) -> None:
@@ -326,7 +267,7 @@ def _drop_annotations(module: ir.Module) -> None:
     _keep_attributes(module.operation, ("sym_name",))
     # Results keep the names that JAX gave them.
     _keep_attributes(main_of(module).operation, ("sym_name", "function_type", "res_attrs"))
-    for op in _operations(module):
+    for op in operations_of(module):
         for name in _attribute_names(op):
             if name in _DROPPED_ATTRIBUTES:
                 del op.attributes[name]

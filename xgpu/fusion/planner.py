@@ -18,27 +18,24 @@ from xgpu.fusion.decisions import Decision, Verdict, describe, emitted
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
 from xgpu.fusion.groups import Group
 from xgpu.fusion.input_slices import merge_slices
-from xgpu.fusion.prepare import prepare
 from xgpu.fusion.regions import CONTROL_FLOW, captured, copy_operation
 from xgpu.fusion.rows import merge_rows
 from xgpu.fusion.shared_values import group_operations
 from xgpu.fusion.side_outputs import merge_side_outputs
-from xgpu.options import Options
 
 MAIN = "main"
 
 
-def plan(module: ir.Module, target: Device | None = None, options: Options | None = None) -> ir.Module:
-    """Return a module of level ``fusions`` for a normalised program: ``@main`` calls one function per fusion."""
-    return make_plan(module, target, options).module
+def plan(module: ir.Module, target: Device | None = None) -> ir.Module:
+    """Return a module of level ``fusions`` for one of level ``prepared``: ``@main`` calls one function per fusion."""
+    return make_plan(module, target).module
 
 
 @dataclass(frozen=True)
 class Plan:
     """A module of level ``fusions``, and why it is as it is.
 
-    The decisions are on values of ``program``, which the planner rewrote before. ``kernels`` names the kernel of each
-    stored value.
+    The decisions are on values of ``program``, of level ``prepared``; ``kernels`` names the kernel of each stored one.
     """
 
     module: ir.Module
@@ -52,11 +49,10 @@ class Plan:
             return describe((each for each in self.decisions if each.verdict in verdicts), self.kernels)
 
 
-def make_plan(module: ir.Module, target: Device | None = None, options: Options | None = None) -> Plan:
+def make_plan(module: ir.Module, target: Device | None = None) -> Plan:
     """Return what `plan` does, with the decisions that led to it."""
     with module.context, ir.Location.unknown():
         target = target or device(DEFAULT_DEVICE)
-        module = prepare(module, MAIN, target, options or Options())
         main = _function(module, MAIN)
         planned = ir.Module.create()
         planned.operation.attributes[attributes.LEVEL] = ir.StringAttr.get("fusions")

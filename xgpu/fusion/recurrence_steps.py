@@ -6,15 +6,19 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.frontend.stablehlo_builder import broadcast, reshape
-from xgpu.fusion.left import BARRIER
+from xgpu.fusion.heroes import hero_kind
+from xgpu.fusion.left import BARRIER, reason_to_leave
 from xgpu.fusion.loop_counters import unchanging
 from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.partition.subgraphs import Partition, partition
 
 _SPREADING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
+_MOST_ARRAYS = 128
+"""Arrays that a loop reads and writes at most; a launch takes some hundreds."""
 Injected = dict[ir.Value, IndexingMap]
 """Values that are scalars of their own, each with the map from the recurrence's indices to its own."""
 
@@ -83,11 +87,28 @@ class Step:
             injected |= reduced
         return found
 
+    def is_of_own_elements(self) -> bool:
+        """Whether each element follows from its own state, and nothing is computed more than once for it."""
+        return (parts := self.partitions()) is not None and all(len(part.subgraphs) == 1 for part in parts)
+
 
 def _is_elsewhere(part: Partition, number: int, position: int) -> bool:
     """Whether a read takes an injected value at other indices than those where it is."""
     value = part.nodes[number].operand(position)
     return value in part.injected and not part.is_injected(value, part.scope_of[number, position])
+
+
+def step_of(recurrence: Recurrence) -> Step | None:
+    """Return an iteration of a loop; None if something in it is left to XLA, or needs an iteration space of its own."""
+    (body,) = recurrence.loop.regions[1].blocks
+    *operations, _ = (view.operation for view in body.operations)
+    if any(op.name != BARRIER and (op.name not in OPERATIONS or reason_to_leave(op)) for op in operations):
+        return None
+    read = arrays_read(recurrence)
+    if len(read) + len(recurrence.states) + len(recurrence.stacked) > _MOST_ARRAYS:
+        return None
+    step = Step(recurrence, read)
+    return None if any(map(hero_kind, step.operations)) else step
 
 
 class Start:

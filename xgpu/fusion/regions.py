@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from xgpu import ir
 
+REDUCE = "stablehlo.reduce"
 CONTROL_FLOW = {"stablehlo.while": (1,), "stablehlo.case": None, "stablehlo.if": None}
 """Operations that run the blocks of their regions, and which regions hold work for kernels; None is all of them.
 
@@ -34,16 +35,21 @@ def nested(op: ir.Operation) -> Iterator[ir.Operation]:
                         pending.append(inner.operation)
 
 
-def planned_blocks(block: ir.Block) -> Iterator[ir.Block]:
-    """Yield ``block`` and the blocks of control flow in it whose operations kernels make, outer ones first."""
+def planned_blocks(block: ir.Block, with_conditions: bool = False) -> Iterator[ir.Block]:
+    """Yield ``block`` and the blocks of control flow in it whose operations kernels make, outer ones first.
+
+    ``with_conditions`` adds those that XLA runs: the conditions of loops. A block may be rewritten when it was yielded.
+    """
     pending = [block]
     while pending:
         current = pending.pop()
         yield current
         for op in current.operations:
-            planned = CONTROL_FLOW.get(op.operation.name, ())
+            if op.operation.name not in CONTROL_FLOW:
+                continue
+            planned = CONTROL_FLOW[op.operation.name]
             for number, region in enumerate(op.operation.regions):
-                if planned is None or number in planned:
+                if with_conditions or planned is None or number in planned:
                     pending += region.blocks
 
 

@@ -66,9 +66,9 @@ def test_compile_writes_a_file(xgpu: Callable[..., Any], programs: str) -> None:
 
 
 def test_compile_writes_a_file_per_level(xgpu: Callable[..., Any], programs: str) -> None:
-    levels = "stablehlo,fusions,emitted,optimized,lowered,llvm,llvmir,ptx"
+    levels = "stablehlo,prepared,fusions,emitted,optimized,lowered,llvm,llvmir,ptx"
     assert xgpu("compile", f"{programs}:scale", "--emit", levels, "-o", "a/levels") == (0, "", "")
-    names = "stablehlo.mlir fusions.mlir emitted.mlir optimized.mlir lowered.mlir llvm.mlir llvmir.ll ptx.ptx".split()
+    names = [f"{level}.mlir" for level in levels.split(",")[:-2]] + ["llvmir.ll", "ptx.ptx"]
     assert sorted(path.name for path in Path("a/levels").iterdir()) == sorted(names)
     assert ".entry" in Path("a/levels/ptx.ptx").read_text()
 
@@ -99,7 +99,7 @@ def test_compile_says_where_it_cannot_write(xgpu: Callable[..., Any], programs: 
 
 
 def test_every_level_is_accepted_back(xgpu: Callable[..., Any], opt: Callable[..., Any], programs: str) -> None:
-    for level in ("stablehlo", "fusions", "emitted", "optimized", "lowered", "llvm"):
+    for level in ("stablehlo", "prepared", "fusions", "emitted", "optimized", "lowered", "llvm"):
         text = xgpu("compile", f"{programs}:scale", "--emit", level).out
         again = opt("--split-input-file", stdin=text)
         assert (again.code, again.err, again.out) == (0, "", text), level

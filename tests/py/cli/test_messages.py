@@ -54,7 +54,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("translate", "argument COMMAND: invalid choice: 'translate' (choose from 'compile', 'run',"),
         ("compile", "the following arguments are required: SOURCE; see xgpu compile --help"),
         ("compile a.py:f --no-such", "unrecognized arguments: --no-such; see xgpu --help"),
-        ("compile a.py:f --emit sas", "unknown level 'sas'; the levels are stablehlo, fusions, emitted, optimized,"),
+        ("compile a.py:f --emit sas", "unknown level 'sas'; the levels are stablehlo, prepared, fusions,"),
         ("compile a.py:f --emit ptx,", "unknown level ''; the levels are"),
         ("compile a.py:f --target sm_42", "unknown target 'sm_42'; known targets are sm_80, sm_86, sm_89, sm_90,"),
         ("run a.py:f --target sm_42", "unknown target 'sm_42'; known targets are sm_80,"),

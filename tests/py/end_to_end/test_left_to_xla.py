@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import xgpu
+from xgpu.compiler import plan_program
 from xgpu.frontend import from_jax
-from xgpu.fusion.planner import plan
 
 
 def _layer(x: Any, w: Any) -> Any:
@@ -109,7 +109,7 @@ def test_same_results_as_xla(name: str) -> None:
 
 
 def _planned(function: Callable[..., Any], *specs: str) -> str:
-    return str(plan(from_jax(function, specs).module))
+    return str(plan_program(from_jax(function, specs).module)["fusions"])
 
 
 def test_what_is_left_stays_between_the_calls() -> None:

@@ -13,8 +13,8 @@ import pytest
 from jax import lax
 
 import xgpu
+from xgpu.compiler import plan_program
 from xgpu.frontend.load import load_source
-from xgpu.fusion.planner import plan
 from xgpu.runtime.compare import compare
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.programs import GROUPS
@@ -112,7 +112,7 @@ def test_plans_grow_with_their_programs(of_length, specs):
     """Four times the steps are at most so many times the kernels; what is computed again is soon as much as pays."""
     few, many = _lengths(specs)
     sources = [load_source(of_length(n), specs) for n in (few, many)]
-    plans = [plan(source.module) for source in sources]
+    plans = [plan_program(source.module)["fusions"] for source in sources]
     launches = [len(planned_operations(each)) for each in plans]
     assert launches[1] <= 4 * launches[0] + 2
     works = [work_of(source.module, each) for source, each in zip(sources, plans, strict=True)]
@@ -144,7 +144,7 @@ def _calls(source) -> int:
 
     sys.setprofile(count)
     try:
-        plan(source.module)
+        plan_program(source.module)
     finally:
         sys.setprofile(None)
     return calls
@@ -172,7 +172,7 @@ def test_test_programs_are_bounded(group):
     beyond = []
     for program in GROUPS[group].programs():
         source = load_source(program.function, program.specs)
-        work = work_of(source.module, plan(source.module))
+        work = work_of(source.module, plan_program(source.module)["fusions"])
         if work.planned > work.bound:
             beyond.append((program.name, work))
     assert not beyond
@@ -183,6 +183,6 @@ def test_random_graphs_are_bounded(first):
     works = {}
     for seed in range(first, first + 25):
         source = load_source(generate(seed).text())
-        works[seed] = work_of(source.module, plan(source.module))
+        works[seed] = work_of(source.module, plan_program(source.module)["fusions"])
     assert not {seed: work for seed, work in works.items() if work.planned > work.bound}
     assert math.fsum(work.planned for work in works.values()) > 0

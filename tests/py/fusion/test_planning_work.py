@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from xgpu.compiler import plan_program
 from xgpu.frontend.load import load_source
-from xgpu.fusion import reduction_order
+from xgpu.fusion import memory_reads
 from xgpu.fusion.cost_model import Costs
-from xgpu.fusion.planner import plan
 
 
 def _residuals(layers: int):
@@ -32,7 +32,7 @@ def _residuals(layers: int):
 def _planned_operations(layers: int) -> int:
     """Plan a program of so many layers; return how many operations it has."""
     source = load_source(_residuals(layers), ("f32[512,256]", "bf16[256,256]"))
-    plan(source.module)
+    plan_program(source.module)
     return str(source.module).count("stablehlo.")
 
 
@@ -54,13 +54,13 @@ def test_few_operations_are_followed_to_find_what_values_cost(monkeypatch, layer
 @pytest.mark.parametrize("layers", [4, 16])
 def test_what_operations_read_is_found_once(monkeypatch, layers):
     found = Counter[str]()
-    accesses = reduction_order.accesses
+    accesses = memory_reads.accesses
 
     def counting(op):
         found["operations"] += 1
         return accesses(op)
 
-    monkeypatch.setattr(reduction_order, "accesses", counting)
+    monkeypatch.setattr(memory_reads, "accesses", counting)
     operations = _planned_operations(layers)
     assert 0 < found["operations"] <= operations
 
@@ -122,7 +122,7 @@ def _calls(function, arguments) -> int:
 
     sys.setprofile(count)
     try:
-        plan(source.module)
+        plan_program(source.module)
     finally:
         sys.setprofile(None)
     return calls
@@ -131,6 +131,6 @@ def _calls(function, arguments) -> int:
 @pytest.mark.parametrize(("program", "size"), PROGRAMS.values(), ids=PROGRAMS)
 def test_planning_takes_linear_time(program, size):
     # What is kept from one program to the next, such as maps, is there.
-    plan(load_source(*program(size)).module)
+    plan_program(load_source(*program(size)).module)
     single, double = _calls(*program(size)), _calls(*program(2 * size))
     assert double <= 2.25 * single

@@ -13,9 +13,9 @@ import pytest
 from jax import lax
 
 from xgpu import ir
+from xgpu.compiler import plan_program
 from xgpu.dialects import attributes
 from xgpu.frontend import from_jax
-from xgpu.fusion.planner import plan
 
 
 def _layer_norm(x: Any, scale: Any, shift: Any) -> Any:
@@ -80,7 +80,7 @@ PLANS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
 @pytest.mark.parametrize("name", PLANS)
 def test_kernels(name: str) -> None:
     function, specs, expected = PLANS[name]
-    text = str(plan(from_jax(function, specs).module))
+    text = str(plan_program(from_jax(function, specs).module)["fusions"])
     emitters = re.findall(r'func\.func private @\w*fusion_\d+\(.*xgpu\.emitter = "(\w+)"', text)
     assert emitters == expected
     main = text[text.index("func.func @main") :]
@@ -176,7 +176,7 @@ BODIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Any]]] = {
 @pytest.mark.parametrize("name", BODIES)
 def test_kernels_of_bodies(name: str) -> None:
     function, specs, expected = BODIES[name]
-    module = plan(from_jax(function, specs).module)
+    module = plan_program(from_jax(function, specs).module)["fusions"]
     functions = {ir.StringAttr(op.attributes["sym_name"]).value: op.operation for op in module.body.operations}
     assert _runs(functions["main"].regions[0].blocks[0], functions) == expected
 

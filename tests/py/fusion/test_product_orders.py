@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xgpu import ir
-from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.fusion import left
-from xgpu.fusion.product_layouts import choose_product_layouts
-from xgpu.options import Options
+from xgpu.passes.prepare.choose_product_layouts import ChooseProductLayouts
 
 CONTEXT = ir.make_context()
 
@@ -91,8 +89,7 @@ class _Program:
 def _rewritten(text: str) -> ir.Module:
     module = ir.Module.parse(text, CONTEXT)
     with module.context, ir.Location.unknown():
-        (main,) = module.body.operations
-        choose_product_layouts(main, device(DEFAULT_DEVICE), Options())
+        ChooseProductLayouts().apply(module)
     module.operation.verify()
     return module
 

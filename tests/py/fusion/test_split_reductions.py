@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import xgpu
 from xgpu.device import device
 from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.fusion.split_reductions import ALIGNMENT, cut
+from xgpu.passes.prepare.split_reductions import ALIGNMENT, cut
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,30 +1,54 @@
-"""Constants that blocks of control flow take from around them: each block makes its own.
-
-A loop that adds one to an array of a million numbers would otherwise read a million ones from memory in each step, and
-XLA would fill that array again in each. What a loop is given as a part of its state, and hands on unchanged, is such a
-constant too.
-"""
+"""The pass `sink-constants`."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
-from xgpu.fusion.regions import CONTROL_FLOW, maker, planned_blocks
-from xgpu.options import Options
+from xgpu.fusion.regions import CONTROL_FLOW, maker
+from xgpu.passes.base import OperationRewrite
 
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.iota")
 
 
-def make_constants_inside(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Copy constants, and arrays of one constant, into the blocks that use them."""
-    for block in planned_blocks(main.entry_block):
-        for op in [view.operation for view in block.operations if view.operation.name in CONTROL_FLOW]:
-            if op.name == "stablehlo.while":
-                _replace_unchanged_state(op)
-            for region in op.regions:
-                for inner in region.blocks:
-                    _copy_into(inner)
+@dataclass(frozen=True)
+class SinkConstants(OperationRewrite):
+    """Copies constants, and arrays of one constant, into the blocks of control flow that use them.
+
+    A loop that adds one to an array of a million numbers would otherwise read a million ones from memory in each
+    iteration, and XLA would fill that array again in each. What a loop is given as a part of its state, and hands on
+    unchanged, is such a constant too. Conditions of loops get copies as well: a captured value is an operand of XLA's.
+    Needs: nothing.
+
+    ```mlir
+    %ones = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> tensor<8xf32>
+    %result = "stablehlo.case"(%index) ({
+      %sum = stablehlo.add %x, %ones : tensor<8xf32>
+      stablehlo.return %sum : tensor<8xf32>
+    }, ...) : (tensor<i32>) -> tensor<8xf32>
+    ```
+    becomes
+    ```mlir
+    %result = "stablehlo.case"(%index) ({
+      %one_0 = stablehlo.constant dense<1.0> : tensor<f32>
+      %ones_0 = stablehlo.broadcast_in_dim %one_0, dims = [] : (tensor<f32>) -> tensor<8xf32>
+      %sum = stablehlo.add %x, %ones_0 : tensor<8xf32>
+      stablehlo.return %sum : tensor<8xf32>
+    }, ...) : (tensor<i32>) -> tensor<8xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "sink-constants"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(CONTROL_FLOW)
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Give each block that ``op`` runs constants of its own."""
+        if op.name == "stablehlo.while":
+            _replace_unchanged_state(op)
+        for region in op.regions:
+            for block in region.blocks:
+                _copy_into(block)
 
 
 def _replace_unchanged_state(loop: ir.Operation) -> None:

@@ -1,16 +1,10 @@
-"""Chooses in which order matrix products left to XLA have the dimensions of their operands and results.
-
-A product's result has the dimensions (batch, free ones of the first operand, free ones of the second). Libraries read
-an operand whose dimensions are (batch, free, contracted) or (batch, contracted, free) as it lies in memory; XLA
-transposes any other. JAX makes products of operands as they come, and transposes what they give. Of the products that
-give the same numbers the cheapest is taken: operands may be exchanged, and a kernel can store an operand that it makes
-in any order, which in turn orders the result. Transposes of operands become part of the product.
-"""
+"""The pass `choose-product-layouts`."""
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.mhlo import replace
 from xgpu.frontend.stablehlo_builder import element_of, hlo, tensor
@@ -18,9 +12,9 @@ from xgpu.fusion.bitcasts import is_bitcast
 from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE
 from xgpu.fusion.left import PRODUCT, VIEWS, is_address_for, reason_to_leave
 from xgpu.fusion.product_orders import Operand, Order, Product, best_order
-from xgpu.fusion.regions import maker, planned_blocks
+from xgpu.fusion.regions import maker
 from xgpu.indexing.access import integers, shape_of
-from xgpu.options import Options
+from xgpu.passes.base import BlockRewrite, operations_of
 
 _TRANSPOSE = "stablehlo.transpose"
 _ALGORITHM = "algorithm"
@@ -29,12 +23,34 @@ type _Transposed = dict[tuple[ir.Value, tuple[int, ...]], ir.Value]
 """Transposes that were written, by what they transpose and how: equal ones are one."""
 
 
-def choose_product_layouts(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Write each matrix product that is left to XLA in the order of dimensions that takes least to transpose."""
-    for block in planned_blocks(main.entry_block):
+@dataclass(frozen=True)
+class ChooseProductLayouts(BlockRewrite):
+    """Writes each matrix product that is left to XLA in the order of dimensions that takes least to transpose.
+
+    A product's result has the dimensions (batch, free ones of the first operand, free ones of the second). Libraries
+    read an operand whose dimensions are (batch, free, contracted) or (batch, contracted, free) as it lies in memory;
+    XLA transposes any other. JAX makes products of operands as they come, and transposes what they give. Of the
+    products that give the same numbers the cheapest is taken: operands may be exchanged, and a kernel can store an
+    operand that it computes in any order, which in turn orders the result. Transposes of operands become part of the
+    product. Needs: nothing; run it before leave-epilogues, which looks at what follows a product.
+
+    ```mlir
+    %0 = stablehlo.transpose %w, dims = [1, 0] : (tensor<256x64xf32>) -> tensor<64x256xf32>
+    %1 = stablehlo.dot_general %x, %0, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
+    ```
+    becomes
+    ```mlir
+    %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<512x64xf32>, tensor<256x64xf32>) -> ...
+    ```
+    """
+
+    NAME: ClassVar[str] = "choose-product-layouts"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
+
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Rewrite the products of ``block``, which share the transposes that they need."""
         transposed: _Transposed = {}
-        products = [view.operation for view in block.operations if view.operation.name == PRODUCT]
-        for op in products:
+        for op in operations_of(block, self.OPERATIONS):
             if _ALGORITHM not in op.attributes and reason_to_leave(op) is not None:
                 _rewrite(op, block, transposed)
 

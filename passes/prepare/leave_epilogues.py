@@ -1,29 +1,22 @@
-"""Leaves to XLA what its libraries compute as part of a matrix product or convolution: ``relu(a * p + bias + c)``.
-
-Here p is the product, a a constant, bias a vector along one dimension and c an array of the product's shape; each may
-be left out. (Source: XLA's rewriters to cuBLASLt's epilogues and cuDNN's fused convolutions, which are forward ones and
-not depthwise.) Of products of 16-bit floats XLA makes any single elementwise operation a part, by kernels of its own.
-The product itself is then never stored. That saves nothing where a single kernel of ours reads what comes out: it could
-as well read the product. So this is done where XLA reads that, or where it is a result.
-"""
+"""The pass `leave-epilogues`."""
 
 import math
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
 from xgpu.dialects.attributes import LEFT
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.stablehlo_builder import element_of, hlo
 from xgpu.fusion.bitcasts import behind_bitcasts, is_bitcast
 from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.left import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
-from xgpu.fusion.regions import is_constant, maker, planned_blocks
+from xgpu.fusion.regions import is_constant, maker
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.options import Options
+from xgpu.passes.base import BlockRewrite
 
 _TYPES = ("f16", "bf16", "f32")
 """Types of operands and results for which libraries have epilogues."""
@@ -33,9 +26,35 @@ _BROADCAST = "stablehlo.broadcast_in_dim"
 _DILATION, _REVERSAL = "lhs_dilation", "window_reversal"
 
 
-def leave_epilogues(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Mark the operations of a function that are part of products, those of later products first: XLA reads them."""
-    for block in planned_blocks(main.entry_block):
+@dataclass(frozen=True)
+class LeaveEpilogues(BlockRewrite):
+    """Marks what XLA's libraries compute as part of a matrix product or convolution: ``relu(a * p + bias + c)``.
+
+    Here p is the product, a a constant, bias a vector along one dimension and c an array of the product's shape; each
+    may be left out. (Source: XLA's rewriters to cuBLASLt's epilogues and cuDNN's fused convolutions, which are forward
+    ones and not depthwise.) Of products of 16-bit floats XLA makes any single elementwise operation a part, by kernels
+    of its own. The product itself is then never stored. That saves nothing where a single kernel of ours reads what
+    comes out: it could as well read the product. So this is done where XLA reads that, or where it is a result.
+    The attribute ``xgpu.left`` says why an operation is left to XLA. Needs: products in their final form.
+
+    ```mlir
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
+    %1 = stablehlo.add %0, %bias : tensor<512x256xf32>
+    return %1 : tensor<512x256xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
+    %1 = stablehlo.add %0, %bias {xgpu.left = "XLA computes it as part of the matrix product"} : tensor<512x256xf32>
+    return %1 : tensor<512x256xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "leave-epilogues"
+    OPERATIONS: ClassVar[frozenset[str]] = CONTRACTIONS
+
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Mark what is part of the products of ``block``, of later ones first: XLA reads them."""
         late = _late(block)
         for view in reversed(list(block.operations)):
             op = view.operation

@@ -1,37 +1,52 @@
-"""Marks the loops that become one kernel each: those that can, where it takes less time."""
+"""The pass `mark-recurrences`."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
+from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.frontend.mhlo import replace
 from xgpu.frontend.stablehlo_builder import splat
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, byte_size, elements, instructions, launch_bytes
-from xgpu.fusion.heroes import hero_kind
-from xgpu.fusion.left import BARRIER, reason_to_leave
 from xgpu.fusion.loop_counters import unchanging
 from xgpu.fusion.loop_products import with_sums
-from xgpu.fusion.recurrence_steps import Step, arrays_read
+from xgpu.fusion.recurrence_steps import step_of
 from xgpu.fusion.recurrences import Recurrence
-from xgpu.fusion.regions import planned_blocks
-from xgpu.hlo.operations import OPERATIONS
-from xgpu.options import Options
-
-_MOST_ARRAYS = 128
-"""Arrays that a loop reads and writes at most; a launch takes some hundreds."""
+from xgpu.passes.base import OperationRewrite
 
 
-def mark_recurrences(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Mark the loops that become one kernel each, and forward what is known of their results."""
-    # Blocks of a loop are found after the loop itself, which may be another one then.
-    for block in planned_blocks(main.entry_block):
-        for op in [view.operation for view in block.operations]:
-            if op.name == "stablehlo.while":
-                if RECURRENCE in op.attributes:
-                    del op.attributes[RECURRENCE]
-                _mark(op, target)
+@dataclass(frozen=True)
+class MarkRecurrences(OperationRewrite):
+    """Marks the loops that become one kernel each: those that can, where it takes less time.
+
+    Results that do not change become what they are, and those of counters where they end. Small contractions in the
+    body become sums, which a recurrence's threads share. Needs: all other rewrites, as it looks at what the body is.
+
+    ```mlir
+    %result:2 = stablehlo.while(%i = %zero, %state = %x) : tensor<i32>, tensor<64xf32>
+      cond { ... %i < 100 ... } do { ... one element of %state computed from the same element ... }
+    ```
+    becomes
+    ```mlir
+    %result:2 = stablehlo.while(%i = %zero, %state = %x) : tensor<i32>, tensor<64xf32> attributes {xgpu.recurrence}
+      cond { ... } do { ... }
+    // and %result#0 the constant 100
+    ```
+    """
+
+    NAME: ClassVar[str] = "mark-recurrences"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
+    target: str = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Mark a loop if it is one of those, and forward what is known of its results."""
+        if RECURRENCE in op.attributes:
+            del op.attributes[RECURRENCE]
+        _mark(op, device(self.target))
 
 
 def _mark(loop: ir.Operation, target: Device) -> None:
@@ -55,18 +70,8 @@ def _recurrence_of(loop: ir.Operation, target: Device) -> Recurrence | None:
 
 def _is_for_one_kernel(recurrence: Recurrence, target: Device) -> bool:
     """Whether elements are computed each for itself, by operations of which nothing is left to XLA, in good time."""
-    (body,) = recurrence.loop.regions[1].blocks
-    *all_, _ = (view.operation for view in body.operations)
-    if any(op.name != BARRIER and (op.name not in OPERATIONS or reason_to_leave(op)) for op in all_):
-        return False
-    read = arrays_read(recurrence)
-    if len(read) + len(recurrence.states) + len(recurrence.stacked) > _MOST_ARRAYS:
-        return False
-    step = Step(recurrence, read)
-    if any(map(hero_kind, step.operations)) or not _is_cheap(recurrence, step.operations, target):
-        return False
-    # One function each: nothing is computed more than once for an element.
-    return (parts := step.partitions()) is not None and all(len(part.subgraphs) == 1 for part in parts)
+    step = step_of(recurrence)
+    return step is not None and _is_cheap(recurrence, step.operations, target) and step.is_of_own_elements()
 
 
 def _is_cheap(recurrence: Recurrence, operations: Sequence[ir.Operation], target: Device) -> bool:

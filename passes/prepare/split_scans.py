@@ -1,19 +1,13 @@
-"""Splits scans in chunks where one kernel would leave most of a device idle.
-
-What each chunk is combined to is a reduction, which reads the array once more; a scan of these says what comes before
-each chunk, and there the scan itself goes on. Results do not
-depend on timing, as they would if blocks waited for whichever others before them are done. (Source: the scans in three
-phases of Sengupta and others, "Scan primitives for GPU computing".)
-"""
+"""The pass `split-scans`."""
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
-from xgpu.dialects.attributes import LEFT
+from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.frontend.mhlo import replace
-from xgpu.frontend.narrow_floats import Widening
 from xgpu.frontend.scan_op import SCAN, binary_function, build_scan, identity_of, is_elementwise
 from xgpu.frontend.stablehlo_builder import (
     Value,
@@ -27,11 +21,9 @@ from xgpu.frontend.stablehlo_builder import (
     tensor,
 )
 from xgpu.fusion.heroes import is_packed
-from xgpu.fusion.reduction_regions import region_names
-from xgpu.fusion.reduction_rewrites import ARITHMETIC, NO_COMPUTATION, ORDERING, byte_of
-from xgpu.fusion.regions import maker, planned_blocks
+from xgpu.fusion.regions import maker
 from xgpu.fusion.scan_shape import ScanShape
-from xgpu.options import Options
+from xgpu.passes.base import BlockRewrite, operations_of
 
 ALONE = 1 << 15
 """Elements that one block scans as fast as two more kernels are started."""
@@ -48,32 +40,42 @@ LINE = 16
 type _Combine = Callable[[Sequence[Value], Sequence[Value]], Sequence[Value]]
 
 
-def rewrite_scans(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Widen packed integers, and split the scans of ``main`` that need it for ``target``, and again what that leaves.
+@dataclass(frozen=True)
+class SplitScans(BlockRewrite):
+    """Splits scans in chunks where one kernel would leave most of a device idle.
 
-    Scans of packed numbers that cannot be widened are left to XLA: threads would write parts of one byte.
+    What each chunk is combined to is a reduction, which reads the array once more; a scan of these says what comes
+    before each chunk, and there the scan itself goes on. Results do not depend on timing, as they would if blocks
+    waited for whichever others before them are done. (Source: the scans in three phases of Sengupta and others, "Scan
+    primitives for GPU computing".) Needs: widen-packed.
+
+    ```mlir
+    %sums = "xgpu.scan"(%x) <{chunk = 1048576 : i64, ...}> ({ ... stablehlo.add ... })
+        : (tensor<1048576xf32>) -> tensor<1048576xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.slice %x [0:1046528] : (tensor<1048576xf32>) -> tensor<1046528xf32>
+    %1 = stablehlo.reshape %0 : (tensor<1046528xf32>) -> tensor<511x2048xf32>
+    %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [1] : (...) -> tensor<511xf32>
+    %3 = "xgpu.scan"(%2) <{chunk = 511 : i64, ...}> ({ ... }) : (tensor<511xf32>) -> tensor<511xf32>
+    %sums = "xgpu.scan"(%x, %3) <{chunk = 2048 : i64, ...}> ({ ... }) : (...) -> tensor<1048576xf32>
+    ```
     """
-    pending = _scans(main)[::-1]
-    while pending:
-        op = pending.pop()
-        with op.location, ir.InsertionPoint(op):
-            if any(map(is_packed, op.results)):
-                names = region_names(op) - NO_COMPUTATION
-                if names <= ARITHMETIC or names <= ORDERING:
-                    Widening(byte_of).widen(op)
-            if any(map(is_packed, op.results)):
-                op.attributes[LEFT] = ir.StringAttr.get(
-                    "elements that share a byte, of which threads would write parts"
-                )
-                continue
-            chunk = _chunk(op, target)
-            if chunk is not None:
-                pending += _split(op, chunk)
 
+    NAME: ClassVar[str] = "split-scans"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((SCAN,))
+    target: str = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
 
-def _scans(main: ir.func.FuncOp) -> list[ir.Operation]:
-    operations = (view.operation for block in planned_blocks(main.entry_block) for view in block.operations)
-    return [op for op in operations if op.name == SCAN]
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Split the scans of ``block`` that need it, and again what that leaves."""
+        pending, gpu = operations_of(block, self.OPERATIONS)[::-1], device(self.target)
+        while pending:
+            op = pending.pop()
+            if not any(map(is_packed, op.results)) and (chunk := _chunk(op, gpu)) is not None:
+                with op.location, ir.InsertionPoint(op):
+                    pending += _split(op, chunk)
 
 
 def _chunk(op: ir.Operation, target: Device) -> int | None:

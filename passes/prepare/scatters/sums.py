@@ -22,8 +22,8 @@ from xgpu.frontend.stablehlo_builder import (
     splat_like,
     tensor,
 )
-from xgpu.fusion.scatter_builder import Places
 from xgpu.indexing.scatter_maps import scatter_maps
+from xgpu.passes.prepare.scatters.builder import Places
 
 MOST_WINDOWS = 2**31
 """Updates of one element that can be counted; there are no more of them than windows."""

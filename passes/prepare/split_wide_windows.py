@@ -1,23 +1,18 @@
-"""Windows that are wide and close together: sums of two windows of half the width, which neighbours have in common.
-
-A sum over each window of 256 elements takes 255 additions for each, though two windows side by side differ by two
-elements. A window of 2n elements is one of n and its neighbour n elements on, so that eight additions do: for other
-widths, the powers of two that they are a sum of are put side by side, and of maxima two windows may overlap.
-"""
+"""The pass `split-wide-windows`."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
+from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.frontend.mhlo import replace
 from xgpu.frontend.stablehlo_builder import broadcast, convert, element_of, hlo, shape_of
 from xgpu.fusion.combiners import Function, combined, combiners, is_binary
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, elements, launch_bytes
-from xgpu.fusion.regions import planned_blocks
 from xgpu.indexing.access import integers
-from xgpu.options import Options
+from xgpu.passes.base import OperationRewrite
 
 _IDEMPOTENT = frozenset(("and", "or", "minimum", "maximum"))
 _LEAST_GAIN = 3
@@ -38,13 +33,39 @@ class _Window:
     padding: tuple[int, int]
 
 
-def split_wide_windows(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Rewrite windows, of any rank, whose results take at least three times fewer operations that way."""
-    for block in planned_blocks(main.entry_block):
-        for op in [view.operation for view in block.operations]:
-            if op.name == "stablehlo.reduce_window" and (windows := _windows(op)) and _is_worth_it(op, windows, target):
-                with ir.InsertionPoint(op), op.location:
-                    replace(op, [_rewritten(op, windows)])
+@dataclass(frozen=True)
+class SplitWideWindows(OperationRewrite):
+    """Writes windows that are wide and close together as sums of windows of half the width, which neighbours share.
+
+    A sum over each window of 256 elements takes 255 additions for each, though two windows side by side differ by two
+    elements. A window of 2n elements is one of n and its neighbour n elements on, so that eight additions do: for other
+    widths, the powers of two that they are a sum of are put side by side, and of maxima two windows may overlap.
+    So are windows of any rank whose results take at least three times fewer operations that way. Needs: nothing.
+
+    ```mlir
+    %sums = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 4>}> ({ ... stablehlo.add ... })
+        : (tensor<103xf32>, tensor<f32>) -> tensor<100xf32>
+    ```
+    becomes, but for the initial value
+    ```mlir
+    %0 = stablehlo.slice %x [0:102] : (tensor<103xf32>) -> tensor<102xf32>
+    %1 = stablehlo.slice %x [1:103] : (tensor<103xf32>) -> tensor<102xf32>
+    %pairs = stablehlo.add %0, %1 : tensor<102xf32>
+    %2 = stablehlo.slice %pairs [0:100] : (tensor<102xf32>) -> tensor<100xf32>
+    %3 = stablehlo.slice %pairs [2:102] : (tensor<102xf32>) -> tensor<100xf32>
+    %sums = stablehlo.add %2, %3 : tensor<100xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "split-wide-windows"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.reduce_window",))
+    target: str = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Rewrite the windows of one operation if that is worth it."""
+        if (windows := _windows(op)) and _is_worth_it(op, windows, device(self.target)):
+            replace(op, [_rewritten(op, windows)])
 
 
 def _windows(op: ir.Operation) -> list[_Window] | None:

@@ -20,8 +20,8 @@ from xgpu.frontend.stablehlo_builder import (
     splat_like,
     tensor,
 )
-from xgpu.fusion.scatter_builder import Places
 from xgpu.indexing.scatter_maps import scatter_maps
+from xgpu.passes.prepare.scatters.builder import Places
 
 _NOWHERE = -1
 """An index outside every array."""

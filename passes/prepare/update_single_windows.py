@@ -1,33 +1,49 @@
-"""Scatters of one window at a known place: an update of a slice, which kernels compute element by element.
-
-``x.at[1:-1].add(y)`` is such a scatter. Where the window is most of the array, updating it in place saves nothing, and
-what reads the array or the result need not wait for a kernel of its own.
-"""
+"""The pass `update-single-windows`."""
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
 from xgpu.frontend.mhlo import replace
 from xgpu.frontend.stablehlo_builder import element_of, hlo, reshape, shape_of, splat, tensor
 from xgpu.fusion.combiners import combined, combiners, has_own_types, is_binary
 from xgpu.fusion.in_place import LEAST_SHARE, SCATTER
-from xgpu.fusion.regions import maker, planned_blocks
+from xgpu.fusion.regions import maker
 from xgpu.indexing.scatter_maps import scatter_maps
-from xgpu.options import Options
+from xgpu.passes.base import OperationRewrite
 
 _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
 
 
-def update_single_windows(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Write scatters of a single window, which is most of the array at a known place, as updates of a slice."""
-    for block in planned_blocks(main.entry_block):
-        for op in [view.operation for view in block.operations]:
-            if op.name != SCATTER or not has_own_types(op):
-                continue
-            with ir.InsertionPoint(op), op.location:
-                if (results := _as_updates(op)) is not None:
-                    replace(op, results)
+@dataclass(frozen=True)
+class UpdateSingleWindows(OperationRewrite):
+    """Writes scatters of a single window, which is most of the array at a known place, as updates of a slice.
+
+    ``x.at[1:-1].add(y)`` is such a scatter. Where the window is most of the array, updating it in place saves nothing,
+    and what reads the array or the result need not wait for a kernel of its own: kernels compute an update of a slice
+    element by element. Needs: nothing.
+
+    ```mlir
+    %1 = stablehlo.constant dense<1> : tensor<1xi32>
+    %new = "stablehlo.scatter"(%x, %1, %y) ({ ... stablehlo.add ... }) : (tensor<8xf32>, ..., tensor<6xf32>) -> ...
+    ```
+    becomes
+    ```mlir
+    %old = stablehlo.slice %x [1:7] : (tensor<8xf32>) -> tensor<6xf32>
+    %sum = stablehlo.add %old, %y : tensor<6xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %new = stablehlo.dynamic_update_slice %x, %sum, %one : (tensor<8xf32>, tensor<6xf32>, tensor<i32>) -> tensor<8xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "update-single-windows"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((SCATTER,))
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Replace a scatter if it is one of those."""
+        if has_own_types(op) and (results := _as_updates(op)) is not None:
+            replace(op, results)
 
 
 def _as_updates(op: ir.Operation) -> list[ir.Value] | None:

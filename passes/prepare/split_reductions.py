@@ -1,25 +1,22 @@
-"""Splits reductions in two where one kernel would leave most of a device idle, or would read memory in small pieces.
-
-The first of the two reduces parts of what is reduced into each result, the second what the first has made of the parts.
-So results do not depend on timing, as they would if blocks updated them in whatever order they end.
-"""
+"""The pass `split-reductions`."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
+from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.frontend.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
 from xgpu.fusion.cost_model import MOST_VISITED, instructions
 from xgpu.fusion.heroes import is_reduction
 from xgpu.fusion.reduction_regions import is_commutative
-from xgpu.fusion.reduction_rewrites import reductions
 from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.regions import REDUCE
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.options import Options
+from xgpu.passes.base import BlockRewrite, operations_of
 
 ALONE = 1 << 16
 """Elements that one block reduces as fast as another kernel is started.
@@ -45,17 +42,45 @@ NARROW_ROW = 32
 """Elements up to which a row, reduced together with dimensions further out, is too short for coalesced accesses."""
 
 
-def split_reductions(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Split the reductions of ``main`` that need it for ``target``, and again what that leaves."""
-    pending, views = reductions(main)[::-1], _Views()
-    while pending:
-        op = pending.pop()
-        if is_reduction(op):
-            parts = _parts_of(op, target)
-            if parts is not None:
-                with op.location, ir.InsertionPoint(op):
-                    # In the order of the program, so that views are made before what uses them again.
-                    pending += _split(op, parts, views)[::-1]
+@dataclass(frozen=True)
+class SplitReductions(BlockRewrite):
+    """Splits reductions in two where one kernel would leave most of a device idle, or would read in small pieces.
+
+    The first of the two reduces parts of what is reduced into each result, the second what the first has made of the
+    parts. So results do not depend on timing, as they would if blocks updated them in whatever order they end. Needs:
+    start-from-identity, as each part starts from the initial value, and order-reductions.
+
+    ```mlir
+    %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<1048576xf32>, tensor<f32>) -> tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.reshape %x : (tensor<1048576xf32>) -> tensor<128x8192x1xf32>
+    %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<128x8192x1xf32>, tensor<f32>) -> tensor<128x1xf32>
+    %2 = stablehlo.reshape %1 : (tensor<128x1xf32>) -> tensor<128xf32>
+    %sum = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<128xf32>, tensor<f32>) -> tensor<f32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "split-reductions"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((REDUCE,))
+    target: str = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
+
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Split the reductions of ``block`` that need it, and again what that leaves."""
+        pending, views, gpu = operations_of(block, self.OPERATIONS)[::-1], _Views(), device(self.target)
+        while pending:
+            op = pending.pop()
+            if is_reduction(op):
+                parts = _parts_of(op, gpu)
+                if parts is not None:
+                    with op.location, ir.InsertionPoint(op):
+                        # In the order of the program, so that views are made before what uses them again.
+                        pending += _split(op, parts, views)[::-1]
 
 
 @dataclass(frozen=True)

@@ -1,33 +1,47 @@
-"""Slices of what was put together from parts: one that lies in a single part is a slice of that part.
-
-Programs put values together and take them apart again, as JAX does with the words of a random key. A kernel that reads
-one word would otherwise ask of every element which part it lies in, and a chain of keys, each derived from the words of
-the one before, would be computed twice as often with every step.
-"""
+"""The pass `slice-parts`."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import Device
 from xgpu.frontend import mhlo
 from xgpu.frontend.stablehlo_builder import reshape, tensor
-from xgpu.fusion.nested_concatenations import CONCATENATE
-from xgpu.fusion.regions import maker, planned_blocks
+from xgpu.fusion.regions import maker
 from xgpu.indexing.access import Shape, integer, integers, shape_of
-from xgpu.options import Options
+from xgpu.passes.base import OperationRewrite
 
-_SLICE, _RESHAPE = "stablehlo.slice", "stablehlo.reshape"
+_CONCATENATE, _SLICE, _RESHAPE = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape"))
 
 
-def slice_parts(main: ir.func.FuncOp, target: Device, options: Options) -> None:
-    """Replace slices of concatenations, through reshapes and other slices, by slices of the parts."""
-    for block in planned_blocks(main.entry_block):
-        for op in [view.operation for view in block.operations]:
-            if op.name == _SLICE and (found := _part(_Box.of(op))) is not None:
-                with ir.InsertionPoint(op), op.location:
-                    mhlo.replace(op, [reshape(_cut(found), shape_of(op.results[0]))])
+@dataclass(frozen=True)
+class SliceParts(OperationRewrite):
+    """Replaces slices of concatenations, through reshapes and other slices, by slices of the parts.
+
+    Programs put values together and take them apart again, as JAX does with the words of a random key. A kernel that
+    reads one word would otherwise ask of every element which part it lies in, and a chain of keys, each derived from
+    the words of the one before, would be computed twice as often with every step. A slice that lies in a single part is
+    a slice of that part. Needs: nothing.
+
+    ```mlir
+    %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<6xf32>) -> tensor<8xf32>
+    %1 = stablehlo.slice %0 [3:5] : (tensor<8xf32>) -> tensor<2xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<2xf32>, tensor<6xf32>) -> tensor<8xf32>
+    %1 = stablehlo.slice %b [1:3] : (tensor<6xf32>) -> tensor<2xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "slice-parts"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((_SLICE,))
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Replace a slice if all of it lies in one part."""
+        if (found := _part(_Box.of(op))) is not None:
+            mhlo.replace(op, [reshape(_cut(found), shape_of(op.results[0]))])
 
 
 @dataclass(frozen=True)
@@ -60,7 +74,7 @@ def _part(box: _Box | None) -> _Box | None:
     found = None
     while box is not None and not isinstance(box.array.owner, ir.Block):
         op = maker(box.array)
-        if op.name == CONCATENATE:
+        if op.name == _CONCATENATE:
             found = box = _in_operand(op, box)
         elif op.name == _SLICE:
             box = _in_sliced(op, box)

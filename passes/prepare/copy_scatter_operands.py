@@ -1,0 +1,49 @@
+"""The pass `copy-scatter-operands`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.fusion.in_place import SCATTER
+from xgpu.passes.base import OperationRewrite
+
+_FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")
+"""Operations that a kernel makes anew at less cost than a copy of what they made."""
+
+
+@dataclass(frozen=True)
+class CopyScatterOperands(OperationRewrite):
+    """Gives each operand of a scatter memory that it alone reads, for it is updated there.
+
+    An operand that is another operand too gets a copy; one that is as cheap to make anew is made anew. Needs: scatters
+    in their final form.
+
+    ```mlir
+    %zeros = stablehlo.constant dense<0.0> : tensor<8xf32>
+    %new = "stablehlo.scatter"(%zeros, %indices, %updates) ({ ... }) : (tensor<8xf32>, ...) -> tensor<8xf32>
+    %sum = stablehlo.add %new, %zeros : tensor<8xf32>
+    ```
+    becomes
+    ```mlir
+    %zeros = stablehlo.constant dense<0.0> : tensor<8xf32>
+    %own = stablehlo.constant dense<0.0> : tensor<8xf32>
+    %new = "stablehlo.scatter"(%own, %indices, %updates) ({ ... }) : (tensor<8xf32>, ...) -> tensor<8xf32>
+    %sum = stablehlo.add %new, %zeros : tensor<8xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "copy-scatter-operands"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((SCATTER,))
+    WITH_CONDITIONS: ClassVar[bool] = True
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Copy the operands of one scatter that others read."""
+        for position in range(len(op.results)):
+            operand = op.operands[position]
+            if not isinstance(operand.owner, ir.Block) and operand.owner.operation.name in _FILLS:
+                fill = operand.owner.operation
+                if len(list(operand.uses)) > 1 or fill.block != op.block:
+                    op.operands[position] = fill.clone().results[0]
+            elif list(op.operands).count(operand) > 1:
+                # A reshape to the same shape is a value of its own, which a kernel stores.
+                op.operands[position] = ir.stablehlo.reshape(operand.type, operand)

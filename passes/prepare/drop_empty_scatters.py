@@ -1,0 +1,36 @@
+"""The pass `drop-empty-scatters`."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.frontend.mhlo import replace
+from xgpu.frontend.stablehlo_builder import shape_of
+from xgpu.fusion.combiners import has_own_types
+from xgpu.fusion.in_place import SCATTER, updated_operands, updates_of
+from xgpu.passes.base import OperationRewrite
+
+
+@dataclass(frozen=True)
+class DropEmptyScatters(OperationRewrite):
+    """Replaces scatters that change nothing, for want of updates or of elements to update, by their operands.
+
+    Needs: nothing. Run it before order-scatters and the planner, which take scatters to have updates.
+
+    ```mlir
+    %new = "stablehlo.scatter"(%x, %indices, %none) ({ ... })
+        : (tensor<8xf32>, tensor<0x1xi32>, tensor<0xf32>) -> tensor<8xf32>
+    ```
+    becomes ``%x``.
+    """
+
+    NAME: ClassVar[str] = "drop-empty-scatters"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((SCATTER,))
+    WITH_CONDITIONS: ClassVar[bool] = True
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Replace a scatter without updates."""
+        arrays = (*op.results, *updates_of(op))
+        if has_own_types(op) and not all(math.prod(shape_of(value)) for value in arrays):
+            replace(op, updated_operands(op))

@@ -1,0 +1,1 @@
+"""How scatters are written as others whose order does not matter."""

@@ -1,0 +1,40 @@
+// RUN: xgpu-opt %s -p update-single-windows --split-input-file | FileCheck %s
+
+// The window is added to where it lies, and written over that.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<6xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<1> : tensor<1xi32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.slice %arg0 [1:7] : (tensor<8xf32>) -> tensor<6xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.add %[[B]], %arg1 : tensor<6xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.dynamic_update_slice %arg0, %[[C]], %[[D]] : (tensor<8xf32>, tensor<6xf32>, tensor<i32>) -> tensor<8xf32>
+// CHECK-NEXT:    return %[[E]] : tensor<8xf32>
+func.func @main(%x: tensor<8xf32>, %u: tensor<6xf32>) -> tensor<8xf32> {
+  %i = stablehlo.constant dense<1> : tensor<1xi32>
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<8xf32>, tensor<1xi32>, tensor<6xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// Where the window goes is known at run time only: the scatter stays.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8xf32>, %arg1: tensor<1xi32>, %arg2: tensor<6xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    %[[A:.*]] = "stablehlo.scatter"(%arg0, %arg1, %arg2) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = false}> ({
+// CHECK-NEXT:    ^bb0(%arg3: tensor<f32>, %arg4: tensor<f32>):
+// CHECK-NEXT:      %[[B:.*]] = stablehlo.add %arg3, %arg4 : tensor<f32>
+// CHECK-NEXT:      stablehlo.return %[[B]] : tensor<f32>
+// CHECK-NEXT:    }) : (tensor<8xf32>, tensor<1xi32>, tensor<6xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    return %[[A]] : tensor<8xf32>
+func.func @main(%x: tensor<8xf32>, %i: tensor<1xi32>, %u: tensor<6xf32>) -> tensor<8xf32> {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{indices_are_sorted = false, scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], scatter_dims_to_operand_dims = [0]>, unique_indices = false}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %c = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<8xf32>, tensor<1xi32>, tensor<6xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}

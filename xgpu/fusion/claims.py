@@ -1,0 +1,48 @@
+"""Checks of what attributes claim of operations, in text of a level up to ``fusions`` that a person gave.
+
+The passes before the planner, and the planner, say by attributes what they found out: emitters then take it as known.
+Of each claim that which emitters rely on is checked here; that a region is commutative cannot be.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from xgpu import ir
+from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, RECURRENCE
+from xgpu.dialects.base import Problem
+from xgpu.dtypes import dtype_of_element
+from xgpu.fusion.recurrence_steps import step_of
+from xgpu.fusion.recurrences import Recurrence
+from xgpu.fusion.regions import REDUCE, nested
+
+
+def claim_problems(module: ir.Module) -> Iterator[Problem]:
+    """Yield where an attribute is on an operation that it does not fit. The attributes' own kinds are verified."""
+    with module.context, ir.Location.unknown():
+        for op in nested(module.operation):
+            for name, check in _CHECKS.items():
+                if name in op.attributes and (problem := check(op)) is not None:
+                    yield Problem(op, f"'{op.name}' attribute '{name}': {problem}")
+
+
+def _extreme_problem(op: ir.Operation) -> str | None:
+    if op.name != REDUCE or len(op.results) != 2 or COMMUTATIVE not in op.attributes:
+        return f"expected a {REDUCE} of elements and their positions with '{COMMUTATIVE}'"
+    dtypes = [dtype_of_element(ir.RankedTensorType(result.type).element_type) for result in op.results]
+    if dtypes[0].kind == "complex" or not dtypes[1].is_integer:
+        types = ", ".join(str(result.type) for result in op.results)
+        return f"expected elements that have an order and positions that are integers, got {types}"
+    return None
+
+
+def _recurrence_problem(op: ir.Operation) -> str | None:
+    recurrence = Recurrence.of(op)
+    step = None if recurrence is None else step_of(recurrence)
+    if step is None or not step.is_of_own_elements():
+        return "expected a loop of known length that computes each element of its state from the same element"
+    return None
+
+
+_CHECKS: Mapping[str, Callable[[ir.Operation], str | None]] = {
+    FIRST_EXTREME: _extreme_problem,
+    RECURRENCE: _recurrence_problem,
+}
