@@ -13,6 +13,7 @@ import json
 import os
 import socket
 import sys
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -64,6 +65,10 @@ def _answer(connection: socket.socket) -> None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    # Those of before know of what was open then, whether one can seek in it for instance.
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     request = json.loads(text)
     os.chdir(request["folder"])
     name, *arguments = request["words"]
@@ -72,6 +77,8 @@ def _answer(connection: socket.socket) -> None:
         code = COMMANDS[name](arguments)
     except SystemExit as stop:
         code = int(stop.code or 0)
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
