@@ -5,7 +5,7 @@ its scalar code in `xgpu.emit.scalar`. `implemented` compares their names with t
 that nothing is planned that cannot be emitted.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -165,13 +165,46 @@ def _without_own_code(op: ir.Operation) -> str | None:
     operation = OPERATIONS.get(op.name)
     if operation is None or operation.kind != "elementwise" or len(op.regions):
         return "there is no scalar code for it"
-    is_complex = operation.numbers == "real" and any(_is_complex(value) for value in (*op.operands, *op.results))
-    return "there is no scalar code for it on complex numbers" if is_complex else None
+    if operation.numbers == "real" and any(_is_complex(value) for value in (*op.operands, *op.results)):
+        return "there is no scalar code for it on complex numbers"
+    return _LIMITS[op.name](op) if op.name in _LIMITS else None
+
+
+def _order_limit(op: ir.Operation) -> str | None:
+    if not _is_complex(op.operands[0]):
+        return None
+    direction = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    if direction in ("EQ", "NE"):
+        return None
+    return f"complex numbers have no order: expected the direction EQ or NE, got {direction}"
+
+
+def _bits_limit(op: ir.Operation) -> str | None:
+    same = _element(op.operands[0]) == _element(op.results[0])
+    is_complex = _is_complex(op.operands[0]) or _is_complex(op.results[0])
+    return "the bits of complex numbers cannot be taken for those of others" if is_complex and not same else None
+
+
+def _precision_limit(op: ir.Operation) -> str | None:
+    element = str(_element(op.results[0]))
+    return None if element in ("f16", "bf16", "f32", "f64") else f"reduce_precision of {element} is not supported"
+
+
+_LIMITS: Mapping[str, Callable[[ir.Operation], str | None]] = {
+    "stablehlo.bitcast_convert": _bits_limit,
+    "stablehlo.compare": _order_limit,
+    "stablehlo.reduce_precision": _precision_limit,
+}
+"""Why operations that have scalar code may have none for some types or attributes."""
 
 
 def _is_constant(value: ir.Value) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
 
 
+def _element(value: ir.Value) -> ir.Type:
+    return ir.RankedTensorType(value.type).element_type
+
+
 def _is_complex(value: ir.Value) -> bool:
-    return isinstance(ir.RankedTensorType(value.type).element_type, ir.ComplexType)
+    return isinstance(_element(value), ir.ComplexType)

@@ -31,8 +31,8 @@ FILES = {
     "unknown.mlir": 'func.func @main(%x: tensor<8xf32>) {\n  "foo.bar"(%x) : (tensor<8xf32>) -> ()\n  return\n}\n',
     "dynamic.mlir": "func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {\n  return %x : tensor<?xf32>\n}\n",
     "types.mlir": (
-        "func.func @main(%x: tensor<8xcomplex<f32>>) -> tensor<8xcomplex<f32>> {\n"
-        "  %0 = stablehlo.remainder %x, %x : tensor<8xcomplex<f32>>\n  return %0 : tensor<8xcomplex<f32>>\n}\n"
+        "func.func @main(%x: tensor<8xf6E2M3FN>) -> tensor<8xf6E2M3FN> {\n"
+        "  %0 = stablehlo.negate %x : tensor<8xf6E2M3FN>\n  return %0 : tensor<8xf6E2M3FN>\n}\n"
     ),
     "not_an_array.npy": "hello",
 }
@@ -97,7 +97,10 @@ def test_wrong_usage(xgpu: Callable[..., Any], arguments: str, message: str) -> 
         ("undeclared.mlir", "undeclared.mlir:2:10: error: use of undeclared SSA value name\n  return %y"),
         ("unknown.mlir", "unknown.mlir:2:3: error: foo.bar of type no result: not a StableHLO operation\n"),
         ("dynamic.mlir", "dynamic.mlir:1:1: error: ... the shape of tensor<?xf32> is dynamic"),
-        ("types.mlir", "types.mlir:2:8: error: stablehlo.remainder of type tensor<8xcomplex<f32>>: there is no scalar"),
+        (
+            "types.mlir",
+            "types.mlir:1:1: error: argument number 0 of \"main\": element type 'f6E2M3FN' is not ",
+        ),
     ],
 )
 def test_wrong_program(xgpu: Callable[..., Any], folder: Path, command: str, arguments: str, message: str) -> None:

@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from xgpu.compiler import plan_program
 from xgpu.errors import XgpuError
 from xgpu.frontend import load_source
 from xgpu.fusion.decisions import Verdict
-from xgpu.fusion.planner import make_plan
+from xgpu.fusion.planner import Plan, make_plan
 from xgpu.tools.programs import all_programs
 
 
@@ -108,14 +109,18 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
 ]
 
 
+def _plan(function: Callable[..., object], specs: tuple[str, ...]) -> Plan:
+    return make_plan(plan_program(load_source(function, specs).module)["prepared"])
+
+
 @pytest.mark.parametrize(("function", "specs", "line"), CASES)
 def test_reasons(function: Callable[..., object], specs: tuple[str, ...], line: str) -> None:
-    lines = make_plan(load_source(function, specs).module).why()
+    lines = _plan(function, specs).why()
     assert any(re.search(line, each) for each in lines), "\n".join(lines)
 
 
 def test_lines_name_the_source() -> None:
-    (line,) = make_plan(load_source(_product, ("f32[512,512]", "f32[512,512]")).module).why({Verdict.STORED})
+    (line,) = _plan(_product, ("f32[512,512]", "f32[512,512]")).why({Verdict.STORED})
     number = _product.__code__.co_firstlineno + 1
     assert line.startswith(
         f"stablehlo.sine of type tensor<512x512xf32> ({__file__}:{number}): stored by product_fusion_0: "
@@ -126,10 +131,9 @@ def test_every_value_that_a_kernel_stores_has_a_reason() -> None:
     planned = 0
     for _, program in itertools.islice(all_programs(), 0, None, 30):
         try:
-            source = load_source(program.function, program.specs)
+            plan = _plan(program.function, program.specs)
         except XgpuError:
             continue
-        plan = make_plan(source.module)
         explained = {each.value for each in plan.decisions if each.verdict == Verdict.STORED}
         assert set(plan.kernels) <= explained
         planned += len(plan.kernels)

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.dtypes import DType
 from xgpu.emit.scalar.op import ScalarOp, compare_floats, compare_integers, constant
-from xgpu.frontend.source_location import unsupported
 
 _arith = ir.arith
 
@@ -57,8 +56,6 @@ def bitcast_convert(op: ScalarOp) -> ir.Value:
     source, target = op.operand_dtype, op.dtype
     if source == target:
         return op.operands[0]
-    if "complex" in (source.kind, target.kind):
-        raise unsupported(op.op, "a bitcast of complex numbers is not supported")
     values = [_as_integer(value, source) for value in op.operands]
     if source.bits > target.bits:
         return _from_integer(_part(values[0], op.indices[-1], target.bits), op.type)
@@ -101,9 +98,7 @@ def reduce_precision(op: ScalarOp) -> ir.Value:
     exponent_bits = ir.IntegerAttr(op.op.attributes["exponent_bits"]).value
     mantissa_bits = ir.IntegerAttr(op.op.attributes["mantissa_bits"]).value
     width = op.dtype.bits
-    source_mantissa = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}.get(op.dtype.hlo)
-    if source_mantissa is None:
-        raise unsupported(op.op, f"reduce_precision of {op.dtype} is not supported")
+    source_mantissa = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[op.dtype.hlo]
     integer = ir.IntegerType.get_signless(width)
     bits = _arith.bitcast(integer, value)
     if mantissa_bits < source_mantissa:

@@ -98,7 +98,6 @@ def build_scalar(op: ScalarOp) -> ir.Value:
 
     Raises `Unsupported` naming the operation, its type and the user's line if there is no code for it.
     """
-    builder = _BUILDERS["complex" if is_complex_operation(op) else "real"].get(op.op.name)
-    if builder is None:
-        raise unsupported(op.op, without_code(op.op) or "there is no scalar code for it")
-    return builder(op)
+    if reason := without_code(op.op):
+        raise unsupported(op.op, reason)
+    return _BUILDERS["complex" if is_complex_operation(op) else "real"][op.op.name](op)
