@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from xgpu.errors import InvalidInput
-from xgpu.target_machine import WARP_SIZE, TargetMachine, nvvm
+from xgpu.target_machine import TargetMachine, nvvm
 
 KIB = 1024
 
@@ -37,7 +37,6 @@ class Device:
     shared_bytes: int = 48 * KIB
     max_threads_per_block: int = 1024
     registers_per_sm: int = 65536
-    warp_size: int = WARP_SIZE
     max_vector_bytes: int = 16
     parameter_bytes: int = 32764
 

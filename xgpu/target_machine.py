@@ -20,14 +20,14 @@ Kernels are written for warps of this size before the machine is known, so it is
 LATEST = 90
 """The compute capability, times ten, from which on GPUs have every instruction that passes choose."""
 
-FAST_INSTRUCTIONS = (
-    *("add_down", "fma_down", "divide", "reciprocal", "rsqrt", "rsqrt_of_normal", "exp2", "log2", "log2_of_normal"),
+FAST_INSTRUCTIONS = frozenset(
+    "add_down fma_down divide reciprocal rsqrt rsqrt_of_normal exp2 log2 log2_of_normal".split()
 )
 """The instructions on f32 that functions are expanded to, where a machine has them.
 
-``add_down`` and ``fma_down`` round towards minus infinity. The others are approximations: ``divide`` and
-``reciprocal`` within 1 unit in the last place, the rest within 2^-22. ``reciprocal``, ``exp2`` and those of *normal*
-numbers take subnormal ones for zero.
+``add_down`` and ``fma_down`` round towards minus infinity. The others are approximations with relative errors of at
+most 2^-22 (``reciprocal``: 2^-23), for logarithms of numbers from 0.5 to 2 absolute ones. ``reciprocal``, ``exp2`` and
+those of *normal* numbers take subnormal ones for zero.
 """
 
 
@@ -84,8 +84,8 @@ class TargetMachine(ABC):
         """Raise ValueError for a machine that is not as passes take it to be."""
         if self.warp_size != WARP_SIZE:
             raise ValueError(f"machine {self.name}: kernels have warps of {WARP_SIZE} threads, not {self.warp_size}")
-        if self.fast_instructions and set(self.fast_instructions) != set(FAST_INSTRUCTIONS):
-            differ = ", ".join(sorted(set(self.fast_instructions) ^ set(FAST_INSTRUCTIONS)))
+        if self.fast_instructions and self.fast_instructions.keys() != FAST_INSTRUCTIONS:
+            differ = ", ".join(sorted(self.fast_instructions.keys() ^ FAST_INSTRUCTIONS))
             raise ValueError(f"machine {self.name}: expected all fast instructions or none; they differ in {differ}")
 
     @abstractmethod
