@@ -10,9 +10,6 @@ from xgpu.dialects.base import BOOL, INDEX, SCALAR, TENSOR, VECTOR, Attribute, D
 from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.traits import Traits, traits_of
 
-WARP_SIZE = 32
-"""Threads of a warp: those of a block whose x numbers agree but for the lowest five bits."""
-
 _MOST_ELEMENTS = 1 << 20
 """Of a tile: far above what any block has room for."""
 

@@ -15,6 +15,7 @@ from xgpu import ir
 from xgpu.errors import InvalidInput
 from xgpu.frontend.checks import check_operations
 from xgpu.fusion.regions import planned_blocks
+from xgpu.target_machine import TargetName
 
 MAIN = "main"
 """The function that is the program; the others of a module are what it calls."""
@@ -138,6 +139,8 @@ def describe_type(hint: Any) -> str:
     """Return how the help text names the type of an option: ``int``, ``true|false``, or the accepted words."""
     if typing.get_origin(hint) is Literal:
         return "|".join(typing.get_args(hint))
+    if hint is TargetName:
+        return TargetName.choices()
     return "true|false" if hint is bool else str(hint.__name__)
 
 

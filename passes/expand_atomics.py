@@ -1,8 +1,7 @@
 """The pass expand-atomics."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import int_of
@@ -20,14 +19,12 @@ from xgpu.passes.llvm_memory import (
     element_pointer,
 )
 from xgpu.passes.refusals import refuse
+from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
 
 _ATOMIC = frozenset(("llvm.atomicrmw", "llvm.cmpxchg", "llvm.load", "llvm.store"))
 _SMALL_FLOATS = frozenset(("f16", "bf16"))
-_HOPPER = 90
-"""From this compute capability on, bf16 is added, as are vectors, and 128 bits are compared and exchanged."""
-_MAX_BYTES = 16
-_SPACES = {0: "", GLOBAL_SPACE: ".global", SHARED_SPACE: ".shared"}
-"""Address spaces that are updated, as instructions name them; pointers of space 0 say at run time which it is."""
+_SPACES = (0, GLOBAL_SPACE, SHARED_SPACE)
+"""Address spaces that are updated; pointers of space 0 say at run time which of the others it is."""
 # Adding the number with these bits, -0, to a float of 16 bits leaves that as it is: +0 stays +0, -0 stays -0.
 _TWO_NEGATIVE_ZEROS = 0x80008000
 
@@ -55,17 +52,17 @@ class ExpandAtomics(Pass):
     """
 
     NAME: ClassVar[str] = "expand-atomics"
-    target: Literal["nvvm", "host"] = "nvvm"
+    target: TargetName = DEFAULT_TARGET
     """The machine to compile for."""
-    capability: int = _HOPPER
+    capability: int = LATEST
     """Compute capability of the GPU times ten."""
 
     def apply(self, module: ir.Module) -> None:
+        machine = self.target.machine(self.capability)
         for op in walk(module.operation):
             if op.name not in _ATOMIC or SYNC_SCOPE not in op.attributes:
                 continue
-            if self.target == "nvvm" and self.capability < _HOPPER:
-                _check_width(op)
+            _check_width(machine, op)
             if op.name == "llvm.atomicrmw" and _needs_expansion(op):
                 if next(iter(op.results[0].uses), None) is not None:
                     refuse(self.NAME, op, "expected no use of its result")
@@ -73,55 +70,55 @@ class ExpandAtomics(Pass):
                     refuse(self.NAME, op, f"expected a pointer of address space 0, 1 or 3, got one of {space}")
                 with ir.InsertionPoint(op), op.location:
                     pointer, value = op.operands
-                    self._add(pointer, value)
+                    _add(machine, pointer, value)
                 op.erase()
-        if self.target == "host":
+        if not machine.has_scopes:
             for op in walk(module.operation):
                 if op.name in _ATOMIC and SYNC_SCOPE in op.attributes:
                     del op.attributes[SYNC_SCOPE]
 
-    def _add(self, pointer: ir.Value, value: ir.Value) -> None:
-        """Add a float of 16 bits, or a vector of floats, to memory."""
-        type_ = value.type
-        if not isinstance(type_, ir.VectorType):
-            self._add_small(pointer, value)
-            return
-        element, count = type_.element_type, type_.shape[0]
-        step = self._vector_length(pointer, element)
-        for start in range(0, count, step):
-            part = value
-            if step < count:
-                part = _slice(value, start, min(step, count - start))
-            place = element_pointer(pointer, element, start) if start else pointer
-            if step == 1:
-                atomic_update("fadd", place, _elements(part)[0])
-            elif str(element) == "f32" or self._adds_pairs(element):
-                _reduce(place, part)
-            else:
-                _add_pair_in_loop(place, part)
 
-    def _vector_length(self, pointer: ir.Value, element: ir.Type) -> int:
-        """Return how many elements one instruction, or a loop on one word, adds."""
-        is_small = str(element) in _SMALL_FLOATS
-        if self.target == "nvvm" and self.capability >= _HOPPER and pointer.type.address_space == GLOBAL_SPACE:
-            return _MAX_BYTES * 8 // element.width if is_small or str(element) == "f32" else 1  # type: ignore[attr-defined]
-        return 2 if is_small else 1
+def _add(machine: TargetMachine, pointer: ir.Value, value: ir.Value) -> None:
+    """Add a float of 16 bits, or a vector of floats, to memory."""
+    type_ = value.type
+    if not isinstance(type_, ir.VectorType):
+        _add_small(machine, pointer, value)
+        return
+    element, count = type_.element_type, type_.shape[0]
+    step = _vector_length(machine, pointer, element)
+    for start in range(0, count, step):
+        part = value
+        if step < count:
+            part = _slice(value, start, min(step, count - start))
+        place = element_pointer(pointer, element, start) if start else pointer
+        if step == 1:
+            atomic_update("fadd", place, _elements(part)[0])
+        elif str(element) == "f32" or str(element) in machine.atomic_pairs:
+            machine.add_to_memory(place, str(element), _registers(part))
+        else:
+            _add_pair_in_loop(place, part)
 
-    def _adds_pairs(self, element: ir.Type) -> bool:
-        return self.target == "nvvm" and (str(element) == "f16" or self.capability >= _HOPPER)
 
-    def _add_small(self, pointer: ir.Value, value: ir.Value) -> None:
-        """Add a float of 16 bits."""
-        part = PartOfWord(pointer, 16)
-        if self._adds_pairs(value.type):
-            zeros = b.and_(b.constant(_TWO_NEGATIVE_ZEROS, part.word), b.xor(part.mask(), -1))
-            _reduce_registers(part.pointer, f"add.noftz.{value.type}x2", [b.or_(part.place(_code(value)), zeros)])
-            return
+def _vector_length(machine: TargetMachine, pointer: ir.Value, element: ir.Type) -> int:
+    """Return how many elements one instruction, or a loop on one word, adds."""
+    is_added = str(element) == "f32" or str(element) in machine.atomic_pairs
+    if machine.atomic_vector_bytes and is_added and pointer.type.address_space == GLOBAL_SPACE:
+        return machine.atomic_vector_bytes * 8 // ir.FloatType(element).width
+    return 2 if str(element) in _SMALL_FLOATS else 1
 
-        def add(word: ir.Value) -> ir.Value:
-            return part.put(word, _code(ir.arith.addf(b.bitcast(part.take(word), value.type), value)))
 
-        swap_in_loop(part.pointer, part.word, add)
+def _add_small(machine: TargetMachine, pointer: ir.Value, value: ir.Value) -> None:
+    """Add a float of 16 bits."""
+    part = PartOfWord(pointer, 16)
+    if str(value.type) in machine.atomic_pairs:
+        zeros = b.and_(b.constant(_TWO_NEGATIVE_ZEROS, part.word), b.xor(part.mask(), -1))
+        machine.add_to_memory(part.pointer, str(value.type), [b.or_(part.place(_code(value)), zeros)])
+        return
+
+    def add(word: ir.Value) -> ir.Value:
+        return part.put(word, _code(ir.arith.addf(b.bitcast(part.take(word), value.type), value)))
+
+    swap_in_loop(part.pointer, part.word, add)
 
 
 def _needs_expansion(op: ir.Operation) -> bool:
@@ -130,42 +127,21 @@ def _needs_expansion(op: ir.Operation) -> bool:
     return is_sum and (isinstance(type_, ir.VectorType) or str(type_) in _SMALL_FLOATS)
 
 
-def _check_width(op: ir.Operation) -> None:
+def _check_width(machine: TargetMachine, op: ir.Operation) -> None:
     value = op.results[0] if op.name == "llvm.load" else op.operands[0 if op.name == "llvm.store" else 1]
-    if str(value.type) == "i128":
+    if isinstance(value.type, ir.IntegerType) and value.type.width > machine.atomic_bits:
         raise Unsupported(
             "updates of complex128 elements by several threads need a GPU of compute capability 9.0 or later",
             source_of(op),
         )
 
 
-def _reduce(pointer: ir.Value, values: ir.Value) -> None:
-    """Add a vector of at most 16 bytes: f32, or pairs of smaller floats."""
-    element = ir.VectorType(values.type).element_type
-    if str(element) == "f32":
-        _reduce_registers(pointer, f"add.v{values.type.shape[0]}.f32", _elements(values))
-        return
-    pairs = ir.VectorType.get([values.type.shape[0] // 2], b.integer_type(32))
-    registers = _elements(ir.Operation.create("vector.bitcast", results=[pairs], operands=[values]).results[0])
-    length = f"v{len(registers)}." if len(registers) > 1 else ""
-    _reduce_registers(pointer, f"add.noftz.{length}{element}x2", registers)
-
-
-def _reduce_registers(pointer: ir.Value, operation: str, registers: Sequence[ir.Value]) -> None:
-    """Make the instruction ``red`` of one or several registers."""
-    space = _SPACES[pointer.type.address_space]
-    letter = "f" if isinstance(registers[0].type, ir.FloatType) else "r"
-    names = ", ".join(f"${number}" for number in range(1, len(registers) + 1))
-    operand = f"{{{names}}}" if len(registers) > 1 else names
-    ir.Operation.create(
-        "llvm.inline_asm",
-        operands=[pointer, *registers],
-        attributes={
-            "asm_string": ir.StringAttr.get(f"red.relaxed.gpu{space}.{operation} [$0], {operand};"),
-            "constraints": ir.StringAttr.get(",".join(["l", *[letter] * len(registers), "~{memory}"])),
-            "has_side_effects": ir.UnitAttr.get(),
-        },
-    )
+def _registers(vector: ir.Value) -> list[ir.Value]:
+    """Return what a vector of f32, or of pairs of smaller floats, has in registers of 32 bits."""
+    if str(vector.type.element_type) == "f32":
+        return _elements(vector)
+    pairs = ir.VectorType.get([vector.type.shape[0] // 2], b.integer_type(32))
+    return _elements(ir.Operation.create("vector.bitcast", results=[pairs], operands=[vector]).results[0])
 
 
 def _add_pair_in_loop(pointer: ir.Value, pair: ir.Value) -> None:

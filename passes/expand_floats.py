@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import GRADE
@@ -21,22 +21,18 @@ from xgpu.passes.float_formats import (
     narrow_to_odd,
     widen,
 )
-from xgpu.passes.float_native import decode, encode, has_native_conversion
+from xgpu.passes.float_native import decode, encode
 from xgpu.passes.float_remainder import RemainderFunctions
 from xgpu.passes.float_storage import is_narrow_float, store_as_integers
 from xgpu.passes.llvm_call import call_intrinsic
 from xgpu.passes.refusals import refuse, refuse_type
+from xgpu.target_machine import DEFAULT_TARGET, LATEST, ByteConversion, TargetMachine, TargetName
 
-_SMALL_FLOATS = frozenset(("f16", "bf16"))
 _NATIVE_FLOATS = frozenset(("f32", "f64"))
 # What moves a value without computing with it.
 _MOVES = frozenset(("arith.constant", "arith.select", "arith.bitcast"))
 # What needs expanding on f32 and f64 too.
 _ALWAYS = frozenset(("arith.fptosi", "arith.fptoui", "arith.remf"))
-_NATIVE_F16 = frozenset(
-    f"arith.{name}" for name in "addf subf mulf negf maximumf minimumf maxnumf minnumf cmpf".split()
-)
-_NATIVE_BF16 = frozenset(("arith.addf", "arith.subf", "arith.mulf"))
 
 
 @dataclass(frozen=True)
@@ -58,15 +54,13 @@ class ExpandFloats(Pass):
     """
 
     NAME: ClassVar[str] = "expand-floats"
-    target: Literal["nvvm", "host"] = "nvvm"
+    target: TargetName = DEFAULT_TARGET
     """The machine to compile for. For the host, conversions of small floats are integer arithmetic."""
-    native_bf16: bool = True
-    """Whether the GPU adds and multiplies bf16 itself (sm_90 and later)."""
-    native_f8: bool = True
-    """Whether the GPU converts f8E4M3FN and f8E5M2 itself (sm_89 and later)."""
+    capability: int = LATEST
+    """Compute capability of the GPU times ten: from 89 on it converts 8-bit floats, from 90 on it adds bf16."""
 
     def apply(self, module: ir.Module) -> None:
-        expander = _Expander(self, RemainderFunctions(module))
+        expander = _Expander(self.target.machine(self.capability), RemainderFunctions(module))
         # Caches of this run: types are asked for every value of the module.
         is_narrow, is_small = cache(is_narrow_float), cache(_is_small_float)
         entries = [function.operation.regions[0].blocks[0] for function in functions(module)]
@@ -89,10 +83,8 @@ def _is_small_float(type_: ir.Type) -> bool:
 
 
 class _Expander:
-    def __init__(self, options: ExpandFloats, remainders: RemainderFunctions):
-        self._is_nvvm = options.target == "nvvm"
-        self._native_bf16 = options.native_bf16
-        self._native_f8 = self._is_nvvm and options.native_f8
+    def __init__(self, machine: TargetMachine, remainders: RemainderFunctions):
+        self._machine = machine
         self._remainders = remainders
         self._f32 = ir.F32Type.get()
         self._f64 = ir.F64Type.get()
@@ -126,22 +118,26 @@ class _Expander:
 
     def _has_cast(self, type_: ir.Type) -> bool:
         """Whether the target converts between f32 and this small type itself."""
-        return self._is_nvvm and str(b.element_type(type_)) in _SMALL_FLOATS
+        return str(b.element_type(type_)) in self._machine.casts
+
+    def _conversion(self, type_: ir.Type) -> ByteConversion | None:
+        """Return the intrinsics by which the target converts scalars of this type, if it does."""
+        return self._machine.byte_conversions.get(str(type_))
 
     def _to_f32(self, value: ir.Value, layout: FloatFormat) -> ir.Value:
-        if self._native_f8 and has_native_conversion(value.type):
-            value = decode(value)
+        if conversion := self._conversion(value.type):
+            value = decode(value, conversion)
         if self._has_cast(value.type):
             return ir.arith.extf(b.like(value.type, self._f32), value)
         return widen(value, layout)
 
     def _from_f32(self, value: ir.Value, type_: ir.Type, layout: FloatFormat) -> ir.Value:
-        if self._native_f8 and has_native_conversion(type_):
-            return encode(value, type_)
+        if conversion := self._conversion(type_):
+            return encode(value, type_, conversion)
         return ir.arith.truncf(type_, value) if self._has_cast(type_) else narrow(value, layout, type_)
 
     def _from_f64(self, value: ir.Value, type_: ir.Type, layout: FloatFormat) -> ir.Value:
-        if self._is_nvvm and str(b.element_type(type_)) == "f16":
+        if str(b.element_type(type_)) in self._machine.casts_of_f64:
             return ir.arith.truncf(type_, value)
         return self._from_f32(narrow_to_odd(value), type_, layout)
 
@@ -172,12 +168,7 @@ class _Expander:
         ]
 
     def _is_native(self, op: ir.Operation) -> bool:
-        if not self._is_nvvm:
-            return False
-        name = str(b.element_type(op.operands[0].type))
-        return (name == "f16" and op.name in _NATIVE_F16) or (
-            name == "bf16" and self._native_bf16 and op.name in _NATIVE_BF16
-        )
+        return op.name in self._machine.arithmetic.get(str(b.element_type(op.operands[0].type)), ())
 
     def _remainder(self, op: ir.Operation) -> Sequence[ir.Value] | None:
         x, y = op.operands
@@ -199,10 +190,10 @@ class _Expander:
                 return [self._from_f64(source, type_, result)]
             return [self._from_f32(source, type_, result)]
         assert layout is not None
-        if self._native_f8 and has_native_conversion(source.type) and isinstance(element, ir.F16Type):
-            return [decode(source)]
-        if self._native_f8 and has_native_conversion(type_) and isinstance(source_element, ir.F16Type):
-            return [encode(source, type_)]
+        if isinstance(element, ir.F16Type) and (conversion := self._conversion(source.type)):
+            return [decode(source, conversion)]
+        if isinstance(source_element, ir.F16Type) and (conversion := self._conversion(type_)):
+            return [encode(source, type_, conversion)]
         wide = self._to_f32(source, layout)
         if result is not None:
             return [self._from_f32(wide, type_, result)]

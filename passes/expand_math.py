@@ -19,7 +19,8 @@ from xgpu.passes import (
     math_trigonometry,
 )
 from xgpu.passes.base import Pass, function_name, functions, walk
-from xgpu.passes.math_builder import Constants, MathBuilder, Target
+from xgpu.passes.math_builder import Constants, MathBuilder
+from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
 
 _Build = Callable[..., ir.Value | Sequence[ir.Value]]
 
@@ -113,29 +114,31 @@ class ExpandMath(Pass):
     """
 
     NAME: ClassVar[str] = "expand-math"
-    target: Target = "nvvm"
-    """The machine to expand for: nvvm or host."""
+    target: TargetName = DEFAULT_TARGET
+    """The machine to expand for."""
 
     def apply(self, module: ir.Module) -> None:
-        helpers = _Helpers(self.target, module)
+        machine = self.target.machine()
+        helpers = _Helpers(machine, module)
         for function in functions(module):
             operations = [op for op in walk(function.operation) if _is_expanded(op)]
             constants = Constants(function.operation.regions[0].blocks[0])
             for op in operations:
                 with ir.InsertionPoint(op), op.location:
-                    value = self._expand(op, constants, helpers)
+                    value = _expand(machine, op, constants, helpers)
                 op.results[0].replace_all_uses_with(value)
                 op.erase()
 
-    def _expand(self, op: ir.Operation, constants: Constants, helpers: "_Helpers") -> ir.Value:
-        expansion = EXPANSIONS.get(op.name) or SHORT[op.name]
-        operands = list(op.operands)
-        grade = ir.IntegerAttr(op.attributes[GRADE]).value if GRADE in op.attributes else None
-        build = expansion.short if expansion.short and grade == 16 else expansion.build
-        if expansion.is_large:
-            return helpers.call(op.name.partition(".")[2], build, operands, grade)[0]
-        builder = MathBuilder(self.target, operands[0].type, constants, helpers.call_helper, grade)
-        return build(builder, *operands)
+
+def _expand(machine: TargetMachine, op: ir.Operation, constants: Constants, helpers: "_Helpers") -> ir.Value:
+    expansion = EXPANSIONS.get(op.name) or SHORT[op.name]
+    operands = list(op.operands)
+    grade = ir.IntegerAttr(op.attributes[GRADE]).value if GRADE in op.attributes else None
+    build = expansion.short if expansion.short and grade == 16 else expansion.build
+    if expansion.is_large:
+        return helpers.call(op.name.partition(".")[2], build, operands, grade)[0]
+    builder = MathBuilder(machine, operands[0].type, constants, helpers.call_helper, grade)
+    return build(builder, *operands)
 
 
 def _is_expanded(op: ir.Operation) -> bool:
@@ -157,8 +160,8 @@ def _is_power_of_two(value: ir.Value) -> bool:
 class _Helpers:
     """The functions that expansions call; each is added to the module at its first use, once per type and grade."""
 
-    def __init__(self, target: Target, module: ir.Module):
-        self._target: Target = target
+    def __init__(self, machine: TargetMachine, module: ir.Module):
+        self._machine = machine
         self._module = module
         self._names: dict[tuple[str, ir.Type, int | None], tuple[str, list[ir.Type]]] = {}
         self._taken = {function_name(function) for function in functions(module)}
@@ -196,7 +199,7 @@ class _Helpers:
                 function.operation.attributes[COLD] = ir.UnitAttr.get()
             block = function.add_entry_block()
         with ir.InsertionPoint(block), ir.Location.unknown():
-            builder = MathBuilder(self._target, types[0], Constants(block), self.call_helper, grade)
+            builder = MathBuilder(self._machine, types[0], Constants(block), self.call_helper, grade)
             built = build(builder, *block.arguments)
             values = [built] if isinstance(built, ir.Value) else list(built)
             ir.func.return_(values)

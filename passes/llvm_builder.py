@@ -1,25 +1,23 @@
 """Makes operations of the LLVM dialect for lower-to-llvm: types as LLVM has them, constants, plain operations."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
 
 from xgpu import ir
 from xgpu.dialects.attributes import FLAGS
 from xgpu.errors import CompilerError
 from xgpu.frontend.source_location import source_of
 from xgpu.passes.arith_builder import element_type, like
-
-Target = Literal["nvvm", "host"]
+from xgpu.target_machine import TargetMachine
 
 
 class LlvmBuilder:
     """Creates LLVM operations at the current insertion point and location, for one function.
 
-    ``index`` values become integers of ``index_bits``; for the host, pointers lose their address spaces.
+    ``index`` values become integers of ``index_bits``; pointers lose address spaces that the machine does not have.
     """
 
-    def __init__(self, target: Target, index_bits: int):
-        self.target: Target = target
+    def __init__(self, machine: TargetMachine, index_bits: int):
+        self.machine = machine
         self.index = ir.IntegerType.get_signless(index_bits)
         self.i1 = ir.IntegerType.get_signless(1)
         self.i32 = ir.IntegerType.get_signless(32)
@@ -37,7 +35,7 @@ class LlvmBuilder:
             return self.index
         if isinstance(type_, ir.VectorType):
             return ir.VectorType.get(type_.shape, self.type(type_.element_type))
-        if isinstance(type_, ir.llvm.PointerType) and self.target == "host":
+        if isinstance(type_, ir.llvm.PointerType) and not self.machine.has_address_spaces:
             return ir.llvm.PointerType.get()
         return type_
 

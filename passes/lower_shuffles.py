@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.threads import WARP_SIZE, ShuffleOp, ShuffleReduceOp
+from xgpu.dialects.threads import ShuffleOp, ShuffleReduceOp
 from xgpu.passes import arith_builder as b
 from xgpu.passes.base import Pass, function_name, functions, walk
 from xgpu.passes.refusals import refuse
 from xgpu.passes.regions import body_of, count_ops, move_body, replace_op
 from xgpu.passes.scf_ops import create_integer
+from xgpu.target_machine import WARP_SIZE
 
 _PIECE_BITS = 32
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import BLOCK, COLD, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
@@ -11,18 +11,18 @@ from xgpu.dialects.xgpu import FUNCTIONS
 from xgpu.passes.base import Pass, function_name, functions, walk
 from xgpu.passes.llvm_builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm_scalars import SCALAR_LOWERINGS
-from xgpu.passes.llvm_threads import THREAD_LOWERINGS, declare_host_functions
+from xgpu.passes.llvm_threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm_vectors import VECTOR_LOWERINGS
 from xgpu.passes.refusals import refuse
+from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
 
 _DIMENSIONS = {"x": 0, "y": 1, "z": 2}
-_REGISTERS = {"gpu.thread_id": "tid", "gpu.block_id": "ctaid"}
 _LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
 # Operations that copies of a function may have all together; beyond it, they cost more time to compile than calls do
 # to run.
 _MOST_COPIED = 1000
-# Thread x, y, z, block x, y, z: the parameters that a kernel for the host has after its buffers.
-_HOST_PARAMETERS = 6
+# Thread x, y, z, block x, y, z: a kernel's parameters after its buffers where the machine has no registers for them.
+_LAUNCH_PARAMETERS = 6
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class LowerToLlvm(Pass):
     """
 
     NAME: ClassVar[str] = "lower-to-llvm"
-    target: Literal["nvvm", "host"] = "nvvm"
-    """The machine to lower for: nvvm or host."""
+    target: TargetName = DEFAULT_TARGET
+    """The machine to lower for."""
 
     def apply(self, module: ir.Module) -> None:
         calls = Counter(callee_of(op) for op in walk(module.operation, "func.call"))
         cold = frozenset(function_name(f) for f in functions(module) if COLD in f.operation.attributes)
+        machine = self.target.machine()
         for op in module.body.operations:
-            if op.operation.name == "llvm.mlir.global" and self.target == "host":
+            if op.operation.name == "llvm.mlir.global" and not machine.has_address_spaces:
                 op.operation.attributes["addr_space"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
-        if self.target == "host":
-            declare_host_functions(module)
         for function in functions(module):
-            _FunctionLowering(self.target, function, calls[function_name(function)], cold).run()
+            _FunctionLowering(machine, function, calls[function_name(function)], cold).run()
+        declare_functions(module, machine)
 
 
 def callee_of(call: ir.Operation) -> str:
@@ -69,7 +69,7 @@ def callee_of(call: ir.Operation) -> str:
 
 
 class _FunctionLowering:
-    def __init__(self, target: Literal["nvvm", "host"], function: ir.func.FuncOp, calls: int, cold: frozenset[str]):
+    def __init__(self, machine: TargetMachine, function: ir.func.FuncOp, calls: int, cold: frozenset[str]):
         attributes = function.operation.attributes
         bits = int_of(attributes[INDEX_BITS]) if INDEX_BITS in attributes else 64
         self._function = function.operation
@@ -78,7 +78,7 @@ class _FunctionLowering:
         self._cold = cold
         self._size = 0
         self._calls_others = False
-        self._builder = LlvmBuilder(target, bits)
+        self._builder = LlvmBuilder(machine, bits)
         self._entry = self._function.regions[0].blocks[0]
         self._launch_arguments: list[ir.Value] = []
         self._lowerings: dict[str, Lowering] = {
@@ -104,9 +104,9 @@ class _FunctionLowering:
         callees = (callee_of(op) for op in operations if op.name == "func.call")
         self._calls_others = any(callee not in self._cold for callee in callees)
         self._convert_types(operations)
-        if self._is_kernel and self._builder.target == "host":
+        if self._is_kernel and not self._builder.machine.registers:
             i32 = self._builder.i32
-            arguments = [self._entry.add_argument(i32, self._function.location) for _ in range(_HOST_PARAMETERS)]
+            arguments = [self._entry.add_argument(i32, self._function.location) for _ in range(_LAUNCH_PARAMETERS)]
             self._launch_arguments = list(arguments)
         for op in operations:
             name = op.name
@@ -192,16 +192,18 @@ class _FunctionLowering:
             size = int_of(op.attributes["upper_bound"])
         if size == 1:
             return [b.constant(0, b.index)]
-        if b.target == "nvvm":
+        if b.machine.registers:
             attributes: dict[str, ir.Attribute] = {}
             if size is not None:
                 attributes["range"] = ir.Attribute.parse(f"#llvm.constant_range<i32, 0, {size}>")
-            name = f"nvvm.read.ptx.sreg.{_REGISTERS[op.name]}.{letter}"
+            name = f"{b.machine.registers[op.name]}.{letter}"
             value: ir.Value = ir.Operation.create(name, results=[b.i32], attributes=attributes).results[0]
         elif self._is_kernel:
             value = self._launch_arguments[number + (3 if op.name == "gpu.block_id" else 0)]
         else:
-            refuse(LowerToLlvm.NAME, op, "expected to be in a kernel: no other function knows it on the host")
+            refuse(
+                LowerToLlvm.NAME, op, f"expected to be in a kernel: no other function knows it on the {b.machine.name}"
+            )
         return [value if b.index == b.i32 else b.op("zext", [value], b.index, {"nonNeg": ir.UnitAttr.get()})]
 
     def _launch_size(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:

@@ -6,11 +6,11 @@ method fuses or reorders anything: every rounding is one that the caller wrote.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from xgpu import ir
+from xgpu.passes.llvm_call import call_intrinsic
+from xgpu.target_machine import TargetMachine
 
-Target = Literal["nvvm", "host"]
 Number = ir.Value | float
 """An operand of a floating-point operation."""
 Integer = ir.Value | int
@@ -96,13 +96,13 @@ class MathBuilder:
 
     def __init__(
         self,
-        target: Target,
+        machine: TargetMachine,
         type_: ir.Type,
         constants: Constants,
         call: Callable[[str, Sequence[ir.Value]], Sequence[ir.Value]],
         grade: int | None = None,
     ):
-        self.target: Target = target
+        self.machine = machine
         self.type = type_
         self.layout = LAYOUTS[ir.FloatType(type_).width]
         self.bits = self.layout.bits
@@ -114,7 +114,7 @@ class MathBuilder:
     @property
     def has_fast_instructions(self) -> bool:
         """Whether the target has instructions for approximate functions of this type."""
-        return self.target == "nvvm" and self.bits == 32
+        return bool(self.machine.fast_instructions) and self.bits == 32
 
     def of[T](self, table: Mapping[int, T]) -> T:
         """Return the entry for this grade of a table, else that for the type."""
@@ -150,11 +150,11 @@ class MathBuilder:
 
     def reciprocal(self, a: ir.Value) -> ir.Value:
         """1 / a of a number in the normal range, within one unit in the last place; 0 for infinity."""
-        return self.instruction("rcp.approx.ftz.f", a) if self.has_fast_instructions else self.div(1.0, a)
+        return self.instruction("reciprocal", a) if self.has_fast_instructions else self.div(1.0, a)
 
     def inverse(self, a: ir.Value) -> ir.Value:
         """1 / a within two units in the last place, of any number: infinite for zero, 0 for infinity."""
-        return self.instruction("div.approx.f", 1.0, a) if self.has_fast_instructions else self.div(1.0, a)
+        return self.instruction("divide", 1.0, a) if self.has_fast_instructions else self.div(1.0, a)
 
     def fma(self, a: Number, b: Number, c: Number) -> ir.Value:
         """a * b + c, rounded once."""
@@ -178,7 +178,7 @@ class MathBuilder:
         The inverse of 0 is some large number; a negative number has NaN for both.
         """
         if self.has_fast_instructions:
-            inverse = self.instruction("rsqrt.approx.ftz.f", self.add(a, 2.0**-80))
+            inverse = self.instruction("rsqrt_of_normal", self.add(a, 2.0**-80))
             return self.mul(a, inverse), inverse
         root = self.sqrt(a)
         return root, self.div(1.0, self.add(root, 2.0**-80))
@@ -186,7 +186,7 @@ class MathBuilder:
     def inverse_root(self, a: ir.Value) -> ir.Value:
         """1 / sqrt(a) of a positive normal number, within one unit in the last place; 0 for infinity."""
         if self.has_fast_instructions:
-            return self.instruction("rsqrt.approx.ftz.f", a)
+            return self.instruction("rsqrt_of_normal", a)
         return self.div(1.0, self.sqrt(a))
 
     def neg(self, a: Number) -> ir.Value:
@@ -383,14 +383,6 @@ class MathBuilder:
         return self.from_bits(self.shift_left(self.integer_add(exponent, self.layout.bias), self.layout.mantissa))
 
     def instruction(self, name: str, *operands: Number) -> ir.Value:
-        """Call an intrinsic ``llvm.nvvm.<name>`` of the GPU."""
-        return ir.Operation.create(
-            "llvm.call_intrinsic",
-            results=[self.type],
-            operands=[self.number(operand) for operand in operands],
-            attributes={
-                "intrin": ir.StringAttr.get(f"llvm.nvvm.{name}"),
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-        ).results[0]
+        """Call the machine's fast instruction of this name, one of `FAST_INSTRUCTIONS`."""
+        intrinsic = self.machine.fast_instructions[name]
+        return call_intrinsic(intrinsic, self.type, [self.number(operand) for operand in operands])

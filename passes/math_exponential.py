@@ -75,9 +75,9 @@ def _exp_by_instruction(b: MathBuilder, x: ir.Value) -> ir.Value:
 def _power_and_scale(b: MathBuilder, x: ir.Value) -> Pair:
     """Return 2^f and 2^k, whose product is e^x."""
     high, low = LOG2E[b.bits]
-    minus_k, scale = _integer_part(b, b.instruction("fma.rm.f", x, high, _biased_rounder(b)))
+    minus_k, scale = _integer_part(b, b.instruction("fma_down", x, high, _biased_rounder(b)))
     fraction = b.fma(x, low, b.fma(x, high, minus_k))
-    return b.instruction("ex2.approx.ftz.f32", fraction), scale
+    return b.instruction("exp2", fraction), scale
 
 
 def _biased_rounder(b: MathBuilder) -> float:
@@ -99,8 +99,8 @@ def _integer_part(b: MathBuilder, shifted: ir.Value) -> tuple[ir.Value, ir.Value
 def exp2(b: MathBuilder, x: ir.Value) -> ir.Value:
     """2^x, subnormal results included."""
     if b.has_fast_instructions:
-        minus_k, scale = _integer_part(b, b.instruction("add.rm.f", x, _biased_rounder(b)))
-        return b.mul(b.instruction("ex2.approx.ftz.f32", b.add(x, minus_k)), scale)
+        minus_k, scale = _integer_part(b, b.instruction("add_down", x, _biased_rounder(b)))
+        return b.mul(b.instruction("exp2", b.add(x, minus_k)), scale)
     layout = b.layout
     clamped = b.clamp(x, float(-layout.bias - layout.mantissa - 1), float(layout.bias + 2))
     shifted = b.add(clamped, layout.rounder)
@@ -142,7 +142,7 @@ def tanh(b: MathBuilder, x: ir.Value) -> ir.Value:
 def exp_of_moderate(b: MathBuilder, x: ir.Value) -> ir.Value:
     """e^x for x > -80, less exact than `exp`, and for x > 80 only large: for sums with larger numbers and quotients."""
     if b.has_fast_instructions:
-        return b.instruction("ex2.approx.ftz.f32", b.mul(x, LOG2E[b.bits][0]))
+        return b.instruction("exp2", b.mul(x, LOG2E[b.bits][0]))
     k, r = _reduce(b, b.at_most(x, 80.0))
     return b.mul(b.add(_expm1_of_reduced(b, r), 1.0), b.power_of_two(k))
 

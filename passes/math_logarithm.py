@@ -43,7 +43,7 @@ def _rough_log(b: MathBuilder, x: ir.Value, times: float, is_normal: bool) -> tu
     """Return two factors of times * log(x)."""
     if not b.has_fast_instructions:
         return log(b, x), times
-    return b.instruction("lg2.approx.ftz.f" if is_normal else "lg2.approx.f", x), times * math.log(2.0)
+    return b.instruction("log2_of_normal" if is_normal else "log2", x), times * math.log(2.0)
 
 
 def plus_log_of_normal(b: MathBuilder, start: Number, x: ir.Value, times: float = 1.0) -> ir.Value:
@@ -52,7 +52,7 @@ def plus_log_of_normal(b: MathBuilder, start: Number, x: ir.Value, times: float 
         return b.fma(log(b, x), times, start)
     bits = b.to_bits(x)
     exponent_bits = exponent_bits_of(b, bits)
-    binary = b.instruction("lg2.approx.ftz.f", b.from_bits(b.integer_sub(bits, exponent_bits)))
+    binary = b.instruction("log2_of_normal", b.from_bits(b.integer_sub(bits, exponent_bits)))
     factor = times * math.log(2.0)
     value = b.fma(binary, factor, start)
     return b.fma(b.from_signed(exponent_bits), factor * 2.0**-b.layout.mantissa, value)

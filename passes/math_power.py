@@ -98,7 +98,7 @@ def _power_of_two(b: MathBuilder, total: ir.Value, high: ir.Value, low: ir.Value
     shifted = b.add(total, b.layout.rounder)
     fraction = b.add(b.sub(high, b.sub(shifted, b.layout.rounder)), low)
     if b.has_fast_instructions and b.grade == 16:
-        power = b.instruction("ex2.approx.ftz.f32", fraction)
+        power = b.instruction("exp2", fraction)
     else:
         power = b.fma(fraction, b.polynomial(fraction, b.of(EXP2M1)), 1.0)
     return b.from_bits(b.integer_add(b.to_bits(power), b.shift_left(b.to_bits(shifted), b.layout.mantissa)))

@@ -19,7 +19,7 @@ _CBRT_STEP = (1.0, 1.0 / 3.0, 2.0 / 9.0, 14.0 / 81.0)
 def rsqrt(b: MathBuilder, x: ir.Value) -> ir.Value:
     """1 / sqrt(x); infinite at zero with its sign, NaN below."""
     if b.has_fast_instructions:
-        return b.instruction("rsqrt.approx.f", x)
+        return b.instruction("rsqrt", x)
     return b.div(1.0, b.sqrt(x))
 
 
@@ -32,7 +32,7 @@ def cbrt(b: MathBuilder, x: ir.Value) -> ir.Value:
     third = layout.mantissa // 3 + 1
     raised = b.select(is_subnormal, b.mul(size, 2.0 ** (3 * third)), size)
     if b.has_fast_instructions:
-        root = b.instruction("ex2.approx.ftz.f32", b.mul(b.instruction("lg2.approx.ftz.f", raised), 1.0 / 3.0))
+        root = b.instruction("exp2", b.mul(b.instruction("log2_of_normal", raised), 1.0 / 3.0))
         inverse_square = b.reciprocal(b.mul(root, root))
     else:
         inverse = _inverse_cbrt(b, raised)
@@ -109,7 +109,7 @@ def _piece(b: MathBuilder, piece: Piece, x: ir.Value) -> ir.Value:
 def _log_of_at_most_one(b: MathBuilder, x: ir.Value) -> ir.Value:
     """log(x) of a number from 2^-60 to 1; of 0 -infinity, of a negative number NaN."""
     if b.has_fast_instructions:
-        return b.mul(b.instruction("lg2.approx.ftz.f", x), math.log(2.0))
+        return b.mul(b.instruction("log2_of_normal", x), math.log(2.0))
     return log(b, x)
 
 

@@ -20,6 +20,7 @@ from xgpu.cli.main import main as xgpu_main
 from xgpu.cli.process import exit_code
 from xgpu.device import DEFAULT_DEVICE, DEVICES, device
 from xgpu.options import Options
+from xgpu.target_machine import HOST, NVVM
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.fuzzing.mutate import mutate
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
@@ -139,13 +140,13 @@ def _pipeline(generator: random.Random, text: Text) -> str:
     chance = generator.random()
     if text.pipelines and chance < 0.7:
         return generator.choice(text.pipelines)
-    target, gpu = generator.choice(("nvvm", "host")), device(generator.choice(list(DEVICES)))
+    machine, gpu = generator.choice((NVVM, HOST)), device(generator.choice(list(DEVICES)))
     with ir.make_context():
         stages = (
             pipeline.prepare(gpu, Options(deterministic=generator.random() < 0.5)),
             pipeline.optimize(),
             pipeline.lower(),
-            pipeline.to_llvm(target, gpu),
+            pipeline.to_llvm(machine, gpu),
         )
     first = 0 if "stablehlo." in text.text else generator.randrange(1, len(stages))
     passes = [step for stage in (stages[:1] if first == 0 else stages[first:]) for step in stage]

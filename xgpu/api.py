@@ -108,7 +108,7 @@ class Compiled:
             return str(self._program())
         if level in self.modules:
             return str(self.modules[level])
-        if pipeline.LEVELS.index(level) <= pipeline.LEVELS.index("fusions"):
+        if pipeline.GRAPH.level(level).of == "program":
             raise InvalidInput(f"the program was given at a later level than '{level}'")
         if self.planned is not None and self.main is not None and not self.kernels:
             raise nothing_to_compile(self.planned)

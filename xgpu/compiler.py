@@ -19,6 +19,7 @@ from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.source_location import source_of
 from xgpu.fusion.left import BARRIER
 from xgpu.fusion.planner import plan
+from xgpu.levels import Edge
 from xgpu.options import Options
 from xgpu.passes import manager
 from xgpu.passes.base import function_name, functions, walk
@@ -29,6 +30,7 @@ from xgpu.target import cubin
 from xgpu.target.host_labels import label_operations
 from xgpu.target.llvm_ir import export_llvm_ir
 from xgpu.target.ptx import compile_to_ptx
+from xgpu.target_machine import HOST
 
 Times = list[tuple[str, float]]
 """Stage or pass and its seconds, in running order."""
@@ -123,14 +125,14 @@ class Kernel:
         """Return the kernel's module at an MLIR level, running the passes that lead to it if need be."""
         if level not in self.modules and level == "lowered" and self.built is not None:
             self.modules[level] = ir.Module.parse(self.built.lowered, self.modules["emitted"].context)
-        if level not in self.modules:
-            levels = pipeline.MLIR_LEVELS
-            available = [name for name in levels[: levels.index(level)] if name in self.modules]
-            if not available:
-                raise InvalidInput(f"kernel {self.name} was given at a later level than '{level}'")
-            for name in levels[levels.index(available[-1]) + 1 : levels.index(level) + 1]:
-                self.modules[name] = self._advance(self.modules[available[-1]], name)
-                available.append(name)
+        path = pipeline.GRAPH.path(self.modules, level)
+        if path is None:
+            given = next(iter(self.modules))
+            raise InvalidInput(
+                f"kernel {self.name} was given at level '{given}': level '{level}' does not follow from it"
+            )
+        for edge in path:
+            self.modules[edge.target] = self._advance(edge)
         return self.modules[level]
 
     def remarks(self) -> tuple[Remark, ...]:
@@ -145,16 +147,12 @@ class Kernel:
             manager.run(copy, pipeline.optimize(), manager.Instrumentation(remark=found.append))
         return tuple(dict.fromkeys(found))
 
-    def _advance(self, module: ir.Module, level: str) -> ir.Module:
+    def _advance(self, edge: Edge) -> ir.Module:
+        module = self.modules[edge.source]
         with module.context, ir.Location.unknown():
-            if level == "optimized":
-                steps = pipeline.optimize()
-            elif level == "lowered":
-                steps = pipeline.lower()
-            else:
-                steps = pipeline.to_llvm("nvvm", self.device)
+            steps = pipeline.steps(edge.passes, self.device, self.options)
         advanced = self._run(module, steps)
-        if level == "lowered":
+        if edge.target == "lowered":
             self._check_shared_memory(advanced)
         return advanced
 
@@ -184,7 +182,7 @@ class Kernel:
             lowered = _clone(lowered)
             label_operations(lowered)
         with lowered.context, ir.Location.unknown():
-            steps = [*([CountOperations()] if count else []), *pipeline.to_llvm("host", self.device)]
+            steps = [*([CountOperations()] if count else []), *pipeline.to_llvm(HOST, self.device)]
         return self._run(lowered, steps)
 
     @cached_property
@@ -233,13 +231,16 @@ class Kernel:
 
     def text(self, level: str) -> str:
         """Return the kernel at ``level`` as text; a cubin is given as hexadecimal."""
-        texts: dict[str, Callable[[], str]] = {
-            "llvmir": lambda: self.llvmir,
-            "ptx": lambda: self.ptx,
-            "cubin": lambda: self.assembled.cubin.hex(),
-            "sass": lambda: cubin.disassemble(self.assembled.cubin),
-        }
-        return texts[level]() if level in texts else str(self.module(level))
+        return str(self.module(level)) if pipeline.GRAPH.level(level).is_mlir else TEXTS[level](self)
+
+
+TEXTS: dict[str, Callable[[Kernel], str]] = {
+    "llvmir": lambda kernel: kernel.llvmir,
+    "ptx": lambda kernel: kernel.ptx,
+    "cubin": lambda kernel: kernel.assembled.cubin.hex(),
+    "sass": lambda kernel: cubin.disassemble(kernel.assembled.cubin),
+}
+"""The text of a kernel at the levels that are not MLIR, each made from the one before."""
 
 
 _ANY_NAME = "xgpu_kernel"

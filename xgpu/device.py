@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from xgpu.errors import InvalidInput
+from xgpu.target_machine import TargetMachine, nvvm
 
 KIB = 1024
 
@@ -36,7 +37,6 @@ class Device:
     shared_bytes: int = 48 * KIB
     max_threads_per_block: int = 1024
     registers_per_sm: int = 65536
-    warp_size: int = 32
     max_vector_bytes: int = 16
     parameter_bytes: int = 32764
 
@@ -53,19 +53,14 @@ class Device:
         return int(self.cpu.removeprefix("sm_").rstrip("af"))
 
     @property
-    def native_bf16(self) -> bool:
-        """Whether bf16 has add, subtract and multiply of its own, not only fma."""
-        return self.compute_capability >= 90
-
-    @property
-    def native_f8(self) -> bool:
-        """Whether there are instructions that convert f8E4M3FN and f8E5M2."""
-        return self.compute_capability >= 89
+    def machine(self) -> TargetMachine:
+        """The machine that kernels are lowered for."""
+        return nvvm(self.compute_capability)
 
     @property
     def vector_atomics(self) -> bool:
         """Whether one atomic operation adds to several neighbouring floats of 16 or 32 bits in global memory."""
-        return self.compute_capability >= 90
+        return self.machine.atomic_vector_bytes > 0
 
     @property
     def features(self) -> str:

@@ -1,23 +1,14 @@
 """The levels and the pass lists between them, as data: each pass with the reason why it stands where it does."""
 
 import functools
+from itertools import pairwise
 
-from xgpu.device import Device
+from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.levels import Edge, Level, LevelGraph, Pipeline
 from xgpu.options import Options
 from xgpu.passes.manager import Step
 from xgpu.passes.registry import parse_pipeline
-
-LEVELS = (
-    *("stablehlo", "prepared", "fusions", "emitted", "optimized", "lowered", "llvm"),
-    *("llvmir", "ptx", "cubin", "sass"),
-)
-"""Every level, from the program to the machine code."""
-
-MLIR_LEVELS = LEVELS[: LEVELS.index("llvm") + 1]
-"""The levels whose text is accepted back."""
-
-Pipeline = tuple[tuple[str, str], ...]
-"""Passes as their command line spells them, each with its reason; ``{target}`` and such are filled in."""
+from xgpu.target_machine import NVVM, TargetMachine
 
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
@@ -63,9 +54,12 @@ OPTIMIZE: Pipeline = (
     ("vectorize-accesses", "needs loops still rolled, free of conditions, and linear indices"),
     ("unroll-loops", "after vectorising: small vectors are then indexed by constants"),
     ("simplify-indexing", "loop variables became constants"),
-    ("canonicalize{top-down=false}", "folds the constants; top-down would take quadratic time, as in all that follow"),
+    (
+        "canonicalize{{top-down=false}}",
+        "folds the constants; top-down would take quadratic time, as in all that follow",
+    ),
     ("cse", "unrolled iterations share most of their index computations"),
-    ("set-level{level=optimized}", "the level is complete"),
+    ("set-level{{level=optimized}}", "the level is complete"),
 )
 
 LOWER: Pipeline = (
@@ -73,28 +67,67 @@ LOWER: Pipeline = (
     ("simplify-arith", "uses ranges that the index arithmetic now shows"),
     ("lower-shuffles", "combiners are final; before lower-tensors, which knows of no threads but at barriers"),
     ("lower-tensors", "last user of tensors' value semantics; the program stops being functional here"),
-    ("canonicalize{top-down=false}", "folds casts of constant indices"),
+    ("canonicalize{{top-down=false}}", "folds casts of constant indices"),
     ("cse", "merges address computations"),
-    ("set-level{level=lowered}", "the level is complete, and the same for every target"),
+    ("set-level{{level=lowered}}", "the level is complete, and the same for every target"),
 )
 
 TO_LLVM: Pipeline = (
-    ("expand-atomics{{target={target} capability={capability}}}", "first: its loops add small floats"),
-    (
-        "expand-floats{{target={target} native-bf16={native_bf16} native-f8={native_f8}}}",
-        "leaves only functions of f32 and f64",
-    ),
-    ("expand-math{{target={target}}}", "the functions become polynomials and instructions of the target"),
+    ("expand-atomics{{target={machine} capability={capability}}}", "first: its loops add small floats"),
+    ("expand-floats{{target={machine} capability={capability}}}", "leaves only functions of f32 and f64"),
+    ("expand-math{{target={machine}}}", "the functions become polynomials and instructions of the target"),
     ("canonicalize{{top-down=false}}", "folds what the expansions of constants left"),
     ("cse", "neighbouring expansions share constants and range reductions"),
     ("lower-scf", "needs structured control flow to be final"),
-    ("lower-to-llvm{{target={target}}}", "everything else is gone"),
+    ("lower-to-llvm{{target={machine}}}", "everything else is gone"),
     ("set-level{{level=llvm}}", "the level is complete"),
 )
 
 
-def _steps(pipeline: Pipeline) -> list[Step]:
-    return list(_parsed(",".join(text for text, _ in pipeline)))
+_TEXTS = ("llvmir", *NVVM.text_levels)
+"""The levels of text that tools read: LLVM IR, and what follows from it for GPUs."""
+
+GRAPH = LevelGraph(
+    (
+        Level("stablehlo", of="program"),
+        Level("prepared", of="program"),
+        Level("fusions", of="program"),
+        Level("emitted", of="kernel"),
+        Level("optimized", of="kernel"),
+        Level("lowered", of="kernel"),
+        Level("llvm", of="kernel"),
+        *(Level(name, of="kernel", is_mlir=False) for name in _TEXTS),
+    ),
+    (
+        Edge("stablehlo", "prepared", PREPARE),
+        Edge("prepared", "fusions"),
+        Edge("fusions", "emitted"),
+        Edge("emitted", "optimized", OPTIMIZE),
+        Edge("optimized", "lowered", LOWER),
+        Edge("lowered", "llvm", TO_LLVM),
+        Edge("llvm", "llvmir"),
+        *(Edge(source, target) for source, target in pairwise(_TEXTS)),
+    ),
+)
+"""Every level, from the program to the machine code, and what leads to it."""
+
+LEVELS = GRAPH.names
+MLIR_LEVELS = GRAPH.mlir_names
+
+
+def steps(
+    passes: Pipeline, target: Device | None = None, options: Options | None = None, machine: TargetMachine | None = None
+) -> list[Step]:
+    """Return the passes of an edge, for a GPU and for one of its machines if not for its own. A context is current."""
+    target, options = target or device(DEFAULT_DEVICE), options or Options()
+    given = {
+        "target": target.name,
+        "machine": (machine or target.machine).name,
+        "capability": str(target.compute_capability),
+        "deterministic": str(options.deterministic).lower(),
+        "keep_barriers": str(options.keep_barriers).lower(),
+    }
+    return list(_parsed(",".join(text for text, _ in passes).format(**given)))
 
 
 @functools.cache
@@ -105,30 +138,19 @@ def _parsed(text: str) -> tuple[Step, ...]:
 
 def prepare(target: Device, options: Options) -> list[Step]:
     """Return the passes from ``stablehlo`` to ``prepared``. A context is current."""
-    flags = {name: str(getattr(options, name)).lower() for name in ("deterministic", "keep_barriers")}
-    given = {"target": target.name, **flags}
-    return _steps(tuple((text.format(**given), reason) for text, reason in PREPARE))
+    return steps(PREPARE, target, options)
 
 
 def optimize() -> list[Step]:
     """Return the passes from ``emitted`` to ``optimized``. A context is current."""
-    return _steps(OPTIMIZE)
+    return steps(OPTIMIZE)
 
 
 def lower() -> list[Step]:
     """Return the passes from ``optimized`` to ``lowered``. A context is current."""
-    return _steps(LOWER)
+    return steps(LOWER)
 
 
-def to_llvm(target: str, gpu: Device) -> list[Step]:
-    """Return the passes from ``lowered`` to ``llvm``; ``target`` is ``nvvm`` or ``host``.
-
-    For the host, ``gpu`` plays no part. A context is current.
-    """
-    options = {
-        "target": target,
-        "capability": str(gpu.compute_capability),
-        "native_bf16": str(gpu.native_bf16).lower(),
-        "native_f8": str(gpu.native_f8).lower(),
-    }
-    return _steps(tuple((text.format(**options), reason) for text, reason in TO_LLVM))
+def to_llvm(machine: TargetMachine, gpu: Device) -> list[Step]:
+    """Return the passes from ``lowered`` to ``llvm`` for a machine, which ``gpu`` may be. A context is current."""
+    return steps(TO_LLVM, gpu, machine=machine)

@@ -16,7 +16,7 @@ from xgpu.passes.registry import ROOMS
 ROOT = Path(__file__).resolve().parents[2]
 
 LAYERS = (
-    ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device"),
+    ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device", "xgpu.target_machine"),
     ("xgpu.hlo",),
     ("xgpu.frontend",),
     ("xgpu.indexing",),
@@ -26,7 +26,7 @@ LAYERS = (
     ("xgpu.emit",),
     ("xgpu.passes",),
     ("xgpu.target",),
-    ("xgpu.pipeline",),
+    ("xgpu.levels", "xgpu.pipeline"),
     ("xgpu.runtime",),
     ("xgpu",),
     ("xgpu.cli",),

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from xgpu.cli.timing import summed, timing_table
 from xgpu.device import device
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
-from xgpu.pipeline import LEVELS
+from xgpu.pipeline import GRAPH, LEVELS
 
 if TYPE_CHECKING:
     from xgpu.api import Compiled
@@ -41,9 +42,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # JAX takes a second to import; wrong usage is told before that.
     from xgpu.api import compile_to
 
-    last = max(LEVELS.index(level) for level in levels)
-    passes = None if last <= LEVELS.index("emitted") else "ptx" if last >= LEVELS.index("ptx") else "lowered"
-    compiled = compile_to(passes, arguments.source, arguments.arg, device(target), options_of(arguments))
+    compiled = compile_to(_passes_for(levels), arguments.source, arguments.arg, device(target), options_of(arguments))
     texts = {}
     for level in levels:
         doing(f"compiling {arguments.source} to level {level}")
@@ -62,6 +61,14 @@ def _run(arguments: argparse.Namespace) -> int:
 
         report(f"{summary(compiled)}\n{timing_table(summed(compiled.timings))}")
     return DONE
+
+
+def _passes_for(levels: Iterable[str]) -> str | None:
+    """Return the last level that every kernel is taken to, several at a time, before any text is asked for."""
+    for last in ("ptx", "optimized"):
+        if any(GRAPH.leads(last, level) for level in levels):
+            return "ptx" if last == "ptx" else "lowered"
+    return None
 
 
 def _write_folder(folder: Path, texts: dict[str, str], compiled: "Compiled") -> None:

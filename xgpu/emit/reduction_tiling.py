@@ -15,8 +15,9 @@ from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.target_machine import WARP_SIZE
 
-WARP = 32
+WARP = WARP_SIZE
 MOST_ELEMENTS = 16
 """Consecutive elements that a thread reads in one step."""
 BYTES_IN_FLIGHT = 64

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.interval import Interval
+from xgpu.target_machine import WARP_SIZE
 
-WARP = 32
+WARP = WARP_SIZE
 BANK_BYTES = 4
 WAVE_BYTES = 128
 

@@ -18,6 +18,7 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
+from xgpu.target_machine import WARP_SIZE
 
 LOOP, DIRECT, TILED = "loop", "concatenate", "concatenate_tiled"
 """The emitters: over the result, over the operands, and over the operands by way of a tile."""
@@ -25,7 +26,7 @@ LOOP, DIRECT, TILED = "loop", "concatenate", "concatenate_tiled"
 THREADS = 128
 """Threads of a block that fills a tile."""
 VECTOR_BYTES = 16
-_WARP_BYTES = 32 * VECTOR_BYTES
+_WARP_BYTES = WARP_SIZE * VECTOR_BYTES
 """What a warp of the loop emitter writes: while pieces are that long on average, few warps see more than two.
 
 At odd places that takes a read for each element. Of bytes these are more than a cache serves in the time that memory

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.target_machine import WARP_SIZE
 
 BANKS = 32
 BANK_BYTES = 4
-WARP = 32
+WARP = WARP_SIZE
 
 
 def bank_conflicts(addresses: IndexingMap, element_bytes: int, width: int = 1) -> int:

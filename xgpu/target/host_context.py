@@ -12,11 +12,12 @@ from xgpu import ir
 from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, int_of
 from xgpu.errors import CompilerError
 from xgpu.passes.base import walk
+from xgpu.target_machine import HOST
 
 ALIGNMENT = 1024
 """Bytes to which a context, and the shared memory in it, are aligned."""
 FRAME_ALIGNMENT = 64
-WARP = 32
+WARP = HOST.warp_size
 PIECES = 8
 """The most i32 values that the threads of a warp exchange in one step."""
 SCRATCH_BYTES = 256

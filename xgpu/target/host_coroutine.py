@@ -26,10 +26,11 @@ from xgpu.target.host_context import (
 )
 from xgpu.target.host_frames import keep_values
 from xgpu.target.llvm_ops import DYNAMIC_INDEX, Instruction, Writer
+from xgpu.target_machine import HOST, HOST_BARRIER, HOST_SHUFFLES
 
-BARRIER = "xgpu_host_barrier"
-SHUFFLE = "xgpu_host_shuffle_xor"
-SHUFFLE_FROM = "xgpu_host_shuffle_idx"
+BARRIER = HOST_BARRIER
+SHUFFLE = HOST_SHUFFLES["xor"]
+SHUFFLE_FROM = HOST_SHUFFLES["idx"]
 _SHUFFLES = (SHUFFLE, SHUFFLE_FROM)
 
 # Block x, y, z and the context: a kernel's last parameters.
@@ -122,7 +123,7 @@ class _Coroutine:
     def __init__(self, kernel: ir.Operation, block: Sequence[int]):
         self._kernel = kernel
         self._block = block
-        self._b = LlvmBuilder("host", 32)
+        self._b = LlvmBuilder(HOST, 32)
         self._i8 = ir.IntegerType.get_signless(8)
         self._pointer = ir.llvm.PointerType.get()
         self._entry = kernel.regions[0].blocks[0]

@@ -110,7 +110,8 @@ def test_a_compilation_goes_on_from_text(xgpu: Callable[..., Any], opt: Callable
 
     emitted = xgpu("compile", f"{programs}:scale", "--emit", "emitted").out
     optimized = xgpu("compile", f"{programs}:scale", "--emit", "optimized").out
-    assert opt("-p", ",".join(text for text, _ in OPTIMIZE), stdin=emitted).out == optimized
+    passes = ",".join(text for text, _ in OPTIMIZE).format()
+    assert opt("-p", passes, stdin=emitted).out == optimized
 
 
 def test_compile_tells_the_time_of_stages_and_passes(xgpu: Callable[..., Any], programs: str) -> None:

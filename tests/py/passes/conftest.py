@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from xgpu import ir
+from xgpu.device import device
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.passes.manager import run
 from xgpu.passes.registry import parse_pipeline
@@ -103,8 +104,7 @@ def lower_to_ptx() -> Callable[..., str]:
 
     def call(text: str, target: str = "sm_90a") -> str:
         with ir.make_context(), ir.Location.unknown():
-            is_new = str(target != "sm_80").lower()
-            module = lower(text, "nvvm", f" native-bf16={is_new} native-f8={is_new}")
+            module = lower(text, "nvvm", f" capability={device(target).compute_capability}")
             return compile_to_ptx(export_llvm_ir(module, NVPTX_TRIPLE), target)
 
     return call

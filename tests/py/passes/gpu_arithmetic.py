@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xgpu.passes.math_builder import LAYOUTS, MathBuilder
+from xgpu.target_machine import NVVM
 
 type Array = np.ndarray[Any, Any]
 Helpers = Mapping[str, Callable[..., Sequence[Any]]]
@@ -24,7 +25,7 @@ class GpuArithmetic(MathBuilder):
     """Computes where `MathBuilder` creates operations. Values are arrays of one size; wide integers are uint64."""
 
     def __init__(self, size: int, grade: int, helpers: Helpers):
-        self.target, self.bits, self.grade = "nvvm", 32, grade
+        self.machine, self.bits, self.grade = NVVM, 32, grade
         self.layout = LAYOUTS[32]
         self.call = lambda name, operands: list(helpers[name](self, *operands))
         self._size = size
@@ -163,7 +164,9 @@ class GpuArithmetic(MathBuilder):
         return (self.to_bits(a) - _SIGNED(low)).view(_UNSIGNED) < high - low
 
     def instruction(self, name: str, *operands: Any) -> Any:
-        return _INSTRUCTIONS[name](self._generator, *(self.number(operand) for operand in operands))
+        return _INSTRUCTIONS[NVVM.fast_instructions[name]](
+            self._generator, *(self.number(operand) for operand in operands)
+        )
 
 
 def _at_least(a: Array, b: Array) -> Array:
@@ -213,14 +216,14 @@ def _inverse_root(x: Array) -> Array:
 
 
 _INSTRUCTIONS: dict[str, Callable[..., Array]] = {
-    "add.rm.f": lambda _, a, b: _rounded_down(a.astype(_F64) + b),
-    "fma.rm.f": lambda _, a, b, c: _rounded_down(_fma(a, b, c)),
-    "rcp.approx.ftz.f": _approximate(np.reciprocal, 2.0**-23, flushes=True),
-    "div.approx.f": lambda generator, a, b: _off(generator, a.astype(_F64) / b, 2.0**-22, False),
-    "rsqrt.approx.ftz.f": _approximate(_inverse_root, 2.0**-22.9, flushes=True),
-    "rsqrt.approx.f": _approximate(_inverse_root, 2.0**-22.9),
-    "ex2.approx.ftz.f32": _approximate(np.exp2, 2.0**-22.5, flushes=True),
-    "lg2.approx.ftz.f": _logarithm(flushes=True),
-    "lg2.approx.f": _logarithm(flushes=False),
+    "llvm.nvvm.add.rm.f": lambda _, a, b: _rounded_down(a.astype(_F64) + b),
+    "llvm.nvvm.fma.rm.f": lambda _, a, b, c: _rounded_down(_fma(a, b, c)),
+    "llvm.nvvm.rcp.approx.ftz.f": _approximate(np.reciprocal, 2.0**-23, flushes=True),
+    "llvm.nvvm.div.approx.f": lambda generator, a, b: _off(generator, a.astype(_F64) / b, 2.0**-22, False),
+    "llvm.nvvm.rsqrt.approx.ftz.f": _approximate(_inverse_root, 2.0**-22.9, flushes=True),
+    "llvm.nvvm.rsqrt.approx.f": _approximate(_inverse_root, 2.0**-22.9),
+    "llvm.nvvm.ex2.approx.ftz.f32": _approximate(np.exp2, 2.0**-22.5, flushes=True),
+    "llvm.nvvm.lg2.approx.ftz.f": _logarithm(flushes=True),
+    "llvm.nvvm.lg2.approx.f": _logarithm(flushes=False),
 }
 """The instructions and their largest errors, from the PTX manual."""

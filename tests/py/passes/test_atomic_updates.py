@@ -17,6 +17,7 @@ from xgpu.runtime.packing import packed, unpacked
 from xgpu.target.cubin import assemble, find_ptxas
 from xgpu.target.llvm_ir import export_llvm_ir
 from xgpu.target.ptx import compile_to_ptx
+from xgpu.target_machine import HOST
 
 type Array = np.ndarray[Any, Any]
 
@@ -52,7 +53,7 @@ def launched(text: str, arrays: list[Array]) -> Array:
     """Run a kernel at the emitted level on copies of the arrays; return the last."""
     with ir.make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        run(module, [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm("host", device(DEFAULT_DEVICE))])
+        run(module, [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm(HOST, device(DEFAULT_DEVICE))])
         kernel = HostKernel(module)
     given = []
     for array in arrays:
@@ -342,7 +343,7 @@ def test_machine_code(path: str, target: str) -> None:
     with ir.make_context(), ir.Location.unknown():
         module = ir.Module.parse(kernel_text(element, body, 256, 8))
         gpu = device(target)
-        steps = [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm("nvvm", gpu)]
+        steps = [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm(gpu.machine, gpu)]
         if target == "sm_80" and "two double words" in path:
             with pytest.raises(Unsupported, match=r"compute capability 9\.0"):
                 run(module, steps)

@@ -21,6 +21,7 @@ from xgpu.runtime.host_executor import HostKernel, aligned_empty
 from xgpu.target.cubin import assemble, find_ptxas
 from xgpu.target.llvm_ir import export_llvm_ir
 from xgpu.target.ptx import compile_to_ptx
+from xgpu.target_machine import HOST, NVVM, TargetMachine
 from xgpu.tools.accuracy import exact
 from xgpu.tools.accuracy.formats import FORMATS, errors
 from xgpu.tools.accuracy.functions import FUNCTIONS as MEASURED
@@ -122,16 +123,16 @@ def kernel_text(operation: str, element: str, size: int, operands: int) -> str:
       }}"""
 
 
-def lowered(operation: str, element: str, size: int, target: str) -> ir.Module:
+def lowered(operation: str, element: str, size: int, machine: TargetMachine) -> ir.Module:
     """The kernel at the llvm level. A context is current."""
     module = ir.Module.parse(kernel_text(operation, element, size, 2 if operation in BINARY else 1))
-    run(module, [*pipeline.lower(), *pipeline.to_llvm(target, device(DEFAULT_DEVICE))])
+    run(module, [*pipeline.lower(), *pipeline.to_llvm(machine, device(DEFAULT_DEVICE))])
     return module
 
 
 def ptx_of(operation: str, element: str) -> str:
     with ir.make_context(), ir.Location.unknown():
-        return compile_to_ptx(export_llvm_ir(lowered(operation, element, 64 * BLOCK, "nvvm")))
+        return compile_to_ptx(export_llvm_ir(lowered(operation, element, 64 * BLOCK, NVVM)))
 
 
 def evaluate(operation: str, *inputs: Array) -> Array:
@@ -143,7 +144,7 @@ def evaluate(operation: str, *inputs: Array) -> Array:
         buffer[:count], buffer[count:] = values, 1.0
     element = next(name for name, dtype in TYPES.items() if dtype == inputs[0].dtype)
     with ir.make_context(), ir.Location.unknown():
-        kernel = HostKernel(lowered(operation, element, size, "host"))
+        kernel = HostKernel(lowered(operation, element, size, HOST))
     kernel.launch(buffers)
     return buffers[-1][:count]
 

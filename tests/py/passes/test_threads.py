@@ -12,6 +12,7 @@ from xgpu.dtypes import dtype_of_numpy
 from xgpu.passes.manager import run
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
 from xgpu.runtime.packing import packed, unpacked
+from xgpu.target_machine import HOST
 
 type Array = np.ndarray[Any, Any]
 
@@ -39,7 +40,7 @@ def launch(text: str, source: Array) -> Array:
     dtype = dtype_of_numpy(source.dtype)
     with ir.make_context(), ir.Location.unknown():
         module = ir.Module.parse(text)
-        run(module, [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm("host", device(DEFAULT_DEVICE))])
+        run(module, [*pipeline.optimize(), *pipeline.lower(), *pipeline.to_llvm(HOST, device(DEFAULT_DEVICE))])
         kernel = HostKernel(module)
     memory = packed(source, dtype) if dtype.is_packed else source
     given, made = aligned_empty(memory.shape, memory.dtype), aligned_empty(memory.shape, memory.dtype)

@@ -23,12 +23,12 @@ def test_limits_are_consistent(name: str) -> None:
     found = device(name)
     assert found.shared_bytes <= found.shared_bytes_optin < found.shared_bytes_per_sm
     assert found.max_threads_per_block <= found.max_threads_per_sm
-    assert found.max_threads_per_sm % found.warp_size == 0
+    assert found.max_threads_per_sm % found.machine.warp_size == 0
 
 
 def test_devices_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        device("sm_80").warp_size = 64  # type: ignore[misc]
+        device("sm_80").sm_count = 64  # type: ignore[misc]
 
 
 def test_processors_are_ones_that_llvm_knows() -> None:

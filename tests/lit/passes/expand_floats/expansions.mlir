@@ -1,6 +1,6 @@
 // RUN: xgpu-opt %s -p expand-floats --split-input-file | FileCheck %s --check-prefixes=CHECK,NVVM
 // RUN: xgpu-opt %s -p 'expand-floats{target=host}' --split-input-file | FileCheck %s --check-prefixes=CHECK,HOST
-// RUN: xgpu-opt %s -p 'expand-floats{native-bf16=false}' --split-input-file | FileCheck %s --check-prefixes=CHECK,SM80
+// RUN: xgpu-opt %s -p 'expand-floats{capability=80}' --split-input-file | FileCheck %s --check-prefixes=CHECK,SM80
 
 // Each operation on bf16 rounds its own result; sm_90 adds bf16 itself, but nobody divides it.
 

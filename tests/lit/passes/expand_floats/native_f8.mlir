@@ -1,7 +1,7 @@
 // GPUs from sm_89 on convert two of the 8-bit types themselves; what rounds beyond the largest number is mended.
 
-// RUN: xgpu-opt %s -p expand-floats --split-input-file | FileCheck %s --check-prefixes=CHECK,NATIVE
-// RUN: xgpu-opt %s -p 'expand-floats{native-f8=false}' --split-input-file | FileCheck %s --check-prefixes=CHECK,CODE
+// RUN: xgpu-opt %s -p 'expand-floats{capability=89}' --split-input-file | FileCheck %s --check-prefixes=CHECK,NATIVE
+// RUN: xgpu-opt %s -p 'expand-floats{capability=80}' --split-input-file | FileCheck %s --check-prefixes=CHECK,CODE
 // RUN: xgpu-opt %s -p 'expand-floats{target=host}' --split-input-file | FileCheck %s --check-prefixes=CHECK,CODE
 
 // CHECK-LABEL: func.func @decode

@@ -1,0 +1,267 @@
+"""The machines that kernels are lowered for, as objects: what passes ask of one instead of comparing its name.
+
+A new machine is a function here that returns a `TargetMachine`, and its line in `MACHINES`: passes take the name as
+their option ``target`` and ask the object, whatever it is called.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from xgpu import ir
+
+WARP_SIZE = 32
+"""Threads of a warp: those of a block whose x numbers agree but for the lowest five bits.
+
+Kernels are written for warps of this size before the machine is known, so it is that of every machine.
+"""
+
+LATEST = 90
+"""The compute capability, times ten, from which on GPUs have every instruction that passes choose."""
+
+FAST_INSTRUCTIONS = frozenset(
+    "add_down fma_down divide reciprocal rsqrt rsqrt_of_normal exp2 log2 log2_of_normal".split()
+)
+"""The instructions on f32 that functions are expanded to, where a machine has them.
+
+``add_down`` and ``fma_down`` round towards minus infinity. The others are approximations with relative errors of at
+most 2^-22 (``reciprocal``: 2^-23), for logarithms of numbers from 0.5 to 2 absolute ones. ``reciprocal``, ``exp2`` and
+those of *normal* numbers take subnormal ones for zero.
+"""
+
+
+@dataclass(frozen=True)
+class ByteConversion:
+    """The intrinsics that convert between an 8-bit float type and others; results are rounded to nearest even.
+
+    ``decode`` takes two codes in an i16 and returns a vector of two f16, ``encode_f16`` the reverse. ``encode_f32``
+    takes two f32, that of the high byte first, and returns two codes in an i16.
+    """
+
+    decode: str
+    encode_f16: str
+    encode_f32: str
+
+
+@dataclass(frozen=True)
+class TargetMachine(ABC):
+    """What a machine has, as fields, and how the operations that every machine has are written for it, as methods."""
+
+    name: str
+    text_levels: tuple[str, ...] = ()
+    """The levels that follow LLVM IR, in their order."""
+    warp_size: int = WARP_SIZE
+    registers: Mapping[str, str] = field(default_factory=dict)
+    """For `gpu.thread_id` and `gpu.block_id` the operation that reads it, but for ``.x``, ``.y`` or ``.z``.
+
+    If there are none, kernels have the six numbers as parameters.
+    """
+    functions: Mapping[str, str] = field(default_factory=dict)
+    """The functions of the machine's runtime that barriers and shuffles call: LLVM function types by name."""
+    has_address_spaces: bool = False
+    """Whether pointers tell global and shared memory apart."""
+    has_scopes: bool = False
+    """Whether atomic operations say which threads they are for: those of the block or of the device."""
+    atomic_bits: int = 128
+    """The widest number that is compared and exchanged."""
+    atomic_pairs: frozenset[str] = frozenset()
+    """The floats of 16 bits of which one instruction adds a pair to memory."""
+    atomic_vector_bytes: int = 0
+    """The widest vector of floats that one instruction adds to global memory; 0 for none."""
+    casts: frozenset[str] = frozenset()
+    """The floats narrower than f32 that are converted from and to f32."""
+    casts_of_f64: frozenset[str] = frozenset()
+    """The floats narrower than f32 that f64 is rounded to in one step."""
+    arithmetic: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The operations that are done in a float type narrower than f32 itself."""
+    byte_conversions: Mapping[str, ByteConversion] = field(default_factory=dict)
+    """The intrinsics that convert a float type of 8 bits."""
+    fast_instructions: Mapping[str, str] = field(default_factory=dict)
+    """The intrinsics that `FAST_INSTRUCTIONS` names: all of them, or none."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a machine that is not as passes take it to be."""
+        if self.warp_size != WARP_SIZE:
+            raise ValueError(f"machine {self.name}: kernels have warps of {WARP_SIZE} threads, not {self.warp_size}")
+        if self.fast_instructions and self.fast_instructions.keys() != FAST_INSTRUCTIONS:
+            differ = ", ".join(sorted(self.fast_instructions.keys() ^ FAST_INSTRUCTIONS))
+            raise ValueError(f"machine {self.name}: expected all fast instructions or none; they differ in {differ}")
+
+    @abstractmethod
+    def barrier(self) -> None:
+        """Create a barrier of the block's threads."""
+
+    @abstractmethod
+    def shuffle(self, mode: str, value: ir.Value, by: ir.Value) -> ir.Value:
+        """Create an exchange of i32 within the warp and return what was received.
+
+        It comes from the lane whose number differs by ``by``, mode ``xor``, or is that, mode ``idx``.
+        """
+
+    def add_to_memory(self, pointer: ir.Value, element: str, registers: Sequence[ir.Value]) -> None:
+        """Create the addition of registers to memory: f32, or pairs of the 16-bit float ``element`` as i32."""
+        raise NotImplementedError(f"machine {self.name} has no addition of {element} to memory")
+
+
+def _i32(value: int) -> ir.Value:
+    """Create an i32 of the LLVM dialect."""
+    i32 = ir.IntegerType.get_signless(32)
+    constant = ir.Operation.create(
+        "llvm.mlir.constant", results=[i32], attributes={"value": ir.IntegerAttr.get(i32, value)}
+    )
+    return constant.results[0]
+
+
+_GPU_SHUFFLES = {"xor": "bfly", "idx": "idx"}
+_GPU_SPACES = {0: "", 1: ".global", 3: ".shared"}
+_F16_ARITHMETIC = frozenset(
+    f"arith.{name}" for name in "addf subf mulf negf maximumf minimumf maxnumf minnumf cmpf".split()
+)
+_BF16_ARITHMETIC = frozenset(("arith.addf", "arith.subf", "arith.mulf"))
+_GPU_FAST_INSTRUCTIONS = {
+    "add_down": "llvm.nvvm.add.rm.f",
+    "fma_down": "llvm.nvvm.fma.rm.f",
+    "divide": "llvm.nvvm.div.approx.f",
+    "reciprocal": "llvm.nvvm.rcp.approx.ftz.f",
+    "rsqrt": "llvm.nvvm.rsqrt.approx.f",
+    "rsqrt_of_normal": "llvm.nvvm.rsqrt.approx.ftz.f",
+    "exp2": "llvm.nvvm.ex2.approx.ftz.f32",
+    "log2": "llvm.nvvm.lg2.approx.f",
+    "log2_of_normal": "llvm.nvvm.lg2.approx.ftz.f",
+}
+
+
+class _Gpu(TargetMachine):
+    """An NVIDIA GPU: operations of the NVVM dialect, and PTX where that has none."""
+
+    def barrier(self) -> None:
+        segments = ir.DenseI32ArrayAttr.get([0, 0])
+        ir.Operation.create("nvvm.barrier", attributes={"operandSegmentSizes": segments})
+
+    def shuffle(self, mode: str, value: ir.Value, by: ir.Value) -> ir.Value:
+        # Bits that a lane's number keeps (none), and the largest number: the whole warp.
+        clamp = _i32(self.warp_size - 1)
+        shuffled = ir.Operation.create(
+            "nvvm.shfl.sync",
+            results=[value.type],
+            operands=[_i32(-1), value, by, clamp],
+            attributes={"kind": ir.Attribute.parse(f"#nvvm.shfl_kind<{_GPU_SHUFFLES[mode]}>")},
+        )
+        return shuffled.results[0]
+
+    def add_to_memory(self, pointer: ir.Value, element: str, registers: Sequence[ir.Value]) -> None:
+        """Create the PTX instruction ``red``. Pointers of address space 0 say at run time which memory they are of."""
+        space = _GPU_SPACES[pointer.type.address_space]
+        is_f32 = element == "f32"
+        length = f"v{len(registers)}." if is_f32 or len(registers) > 1 else ""
+        operation = f"add.{length}f32" if is_f32 else f"add.noftz.{length}{element}x2"
+        names = ", ".join(f"${number}" for number in range(1, len(registers) + 1))
+        operand = f"{{{names}}}" if len(registers) > 1 else names
+        constraints = ["l", *["f" if is_f32 else "r"] * len(registers), "~{memory}"]
+        ir.Operation.create(
+            "llvm.inline_asm",
+            operands=[pointer, *registers],
+            attributes={
+                "asm_string": ir.StringAttr.get(f"red.relaxed.gpu{space}.{operation} [$0], {operand};"),
+                "constraints": ir.StringAttr.get(",".join(constraints)),
+                "has_side_effects": ir.UnitAttr.get(),
+            },
+        )
+
+
+def _gpu_conversion(name: str) -> ByteConversion:
+    return ByteConversion(
+        f"llvm.nvvm.{name}.to.f16x2.rn", f"llvm.nvvm.f16x2.to.{name}.rn", f"llvm.nvvm.ff.to.{name}.rn"
+    )
+
+
+@cache
+def nvvm(capability: int = LATEST) -> TargetMachine:
+    """Return NVIDIA's GPUs of a compute capability, given times ten, as the NVVM dialect and PTX have them."""
+    is_hopper = capability >= 90
+    conversions = {"f8E4M3FN": _gpu_conversion("e4m3x2"), "f8E5M2": _gpu_conversion("e5m2x2")}
+    return _Gpu(
+        name="nvvm",
+        text_levels=("ptx", "cubin", "sass"),
+        registers={"gpu.thread_id": "nvvm.read.ptx.sreg.tid", "gpu.block_id": "nvvm.read.ptx.sreg.ctaid"},
+        has_address_spaces=True,
+        has_scopes=True,
+        atomic_bits=128 if is_hopper else 64,
+        atomic_pairs=frozenset(("f16", "bf16") if is_hopper else ("f16",)),
+        atomic_vector_bytes=16 if is_hopper else 0,
+        casts=frozenset(("f16", "bf16")),
+        casts_of_f64=frozenset(("f16",)),
+        arithmetic={"f16": _F16_ARITHMETIC} | ({"bf16": _BF16_ARITHMETIC} if is_hopper else {}),
+        byte_conversions=conversions if capability >= 89 else {},
+        fast_instructions=_GPU_FAST_INSTRUCTIONS,
+    )
+
+
+HOST_BARRIER = "xgpu_host_barrier"
+"""``void()``: returns when all threads of the block have called it."""
+HOST_SHUFFLES = {"xor": "xgpu_host_shuffle_xor", "idx": "xgpu_host_shuffle_idx"}
+"""``i32(i32 value, i32 by)``: returns the value of the warp's thread whose number differs by, or is, the second one."""
+
+
+def _call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -> Sequence[ir.Value]:
+    call = ir.Operation.create(
+        "llvm.call",
+        results=list(results),
+        operands=list(operands),
+        attributes={
+            "callee": ir.FlatSymbolRefAttr.get(name),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )
+    return list(call.results)
+
+
+class _Host(TargetMachine):
+    """This machine's processor: barriers and shuffles are calls of the driver."""
+
+    def barrier(self) -> None:
+        _call(HOST_BARRIER, [], [])
+
+    def shuffle(self, mode: str, value: ir.Value, by: ir.Value) -> ir.Value:
+        return _call(HOST_SHUFFLES[mode], [value, by], [value.type])[0]
+
+
+HOST = _Host(
+    name="host",
+    functions={HOST_BARRIER: "!llvm.func<void ()>"}
+    | dict.fromkeys(HOST_SHUFFLES.values(), "!llvm.func<i32 (i32, i32)>"),
+)
+"""This machine's processor, on which the host executor runs threads one after the other."""
+
+NVVM = nvvm()
+"""The GPUs of the latest compute capability."""
+
+MACHINES: dict[str, Callable[[int], TargetMachine]] = {"nvvm": nvvm, "host": lambda capability: HOST}
+"""The machines by name, each given a compute capability times ten, which only GPUs have."""
+
+
+class TargetName(str):
+    """The name of a machine, as passes take it for an option; raises ValueError for another word."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> "TargetName":
+        """Return the name if it is one."""
+        if name not in MACHINES:
+            raise ValueError(f"expected {cls.choices()}, got '{name}'")
+        return super().__new__(cls, name)
+
+    @staticmethod
+    def choices() -> str:
+        """Return the names as help texts list them."""
+        return "|".join(MACHINES)
+
+    def machine(self, capability: int = LATEST) -> TargetMachine:
+        """Return the machine, of the compute capability if it is a GPU."""
+        return MACHINES[self](capability)
+
+
+DEFAULT_TARGET = TargetName("nvvm")
+"""What passes lower for if they are not told."""
