@@ -1,7 +1,8 @@
 """The builder of kernels: entry functions, loops and conditions that carry values on, tiles in shared memory.
 
 MLIR's values never change, so a loop takes what it changes and gives it back. An emitter writes neither: it has a
-`Variable` for whatever changes, names those that change inside a loop, and assigns to them.
+`Variable` for whatever changes, names those that change inside a loop, and assigns to them. Where one is missing among
+them, what comes after the loop reads a value of its inside, which the verifier refuses.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -95,7 +96,7 @@ class KernelBuilder:
 
     @cached_property
     def position(self) -> Values:
-        """The thread's and the block's number along x, computed where this is first asked for."""
+        """The thread's and the block's number along x, computed where this is first asked for: outside of loops."""
         return _thread_and_block(self._launch)
 
 
