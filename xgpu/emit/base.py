@@ -1,15 +1,15 @@
-"""What every emitter offers: how a kernel is launched, which thread computes which elements, its entry function."""
+"""What every emitter offers: how a kernel is launched, which thread computes which elements, its text."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.dialects.discardable import MAX_GRID
 from xgpu.emit.builders import signless_tensor
-from xgpu.errors import Unsupported
+from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
 from xgpu.options import Options
 
 
@@ -19,6 +19,26 @@ class LaunchDimensions:
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
+
+    @classmethod
+    def along_x(cls, blocks: int, threads: int) -> Self:
+        """Return a launch of blocks along x."""
+        return cls((blocks, 1, 1), (threads, 1, 1))
+
+    @classmethod
+    def covering(cls, elements: int, threads: int, each: int = 1) -> Self:
+        """Return as many blocks along x as have a thread for every ``each`` of some elements."""
+        return cls.along_x(-(-elements // (threads * each)), threads)
+
+    @property
+    def ranges(self) -> tuple[Interval, Interval]:
+        """The numbers of a block's threads and of the blocks along x: the dimensions of the maps of threads."""
+        return Interval(0, self.block[0] - 1), Interval(0, self.grid[0] - 1)
+
+    @property
+    def thread(self) -> AffineExpr:
+        """The number of a thread among all along x, given by the dimensions of a map of threads."""
+        return dim(1) * self.block[0] + dim(0)
 
 
 @dataclass(frozen=True)
@@ -77,37 +97,3 @@ class Emitter(Protocol):
 
     def emit(self) -> None:
         """Write the entry function and the subgraph functions at the current insertion point."""
-
-
-def entry_function(fusion: Fusion, emitter: Emitter) -> ir.Block:
-    """Write the head of a kernel's entry function and return its body: parameters are the inputs, then the outputs."""
-    outputs = fusion.result_types
-    type_ = ir.FunctionType.get([*fusion.parameter_types, *outputs], outputs)
-    function = ir.func.FuncOp(fusion.name, type_)
-    launch = emitter.launch_dimensions()
-    if launch.grid[0] > MAX_GRID[0]:
-        raise Unsupported(f"a kernel of {launch.grid[0]} blocks is more than a launch has, which is {MAX_GRID[0]}")
-    function.operation.attributes[attributes.KERNEL] = ir.UnitAttr.get()
-    function.operation.attributes[attributes.EMITTER] = ir.StringAttr.get(emitter.NAME)
-    function.operation.attributes[attributes.GRID] = attributes.int_array(launch.grid)
-    function.operation.attributes[attributes.BLOCK] = attributes.int_array(launch.block)
-    if fusion.aliases:
-        function.operation.attributes[attributes.ALIASES] = attributes.int_array(fusion.aliases)
-    function.operation.attributes[attributes.INPUTS] = attributes.int_attribute(len(fusion.parameter_types))
-    return function.add_entry_block()
-
-
-def thread_and_block(launch: LaunchDimensions) -> list[ir.Value]:
-    """Return the thread's and the block's number along x, with their upper bounds."""
-    index = ir.IndexType.get()
-    return [
-        ir.Operation.create(
-            name,
-            results=[index],
-            attributes={
-                "dimension": ir.Attribute.parse("#gpu.dim<x>"),
-                "upper_bound": ir.IntegerAttr.get(index, bound),
-            },
-        ).results[0]
-        for name, bound in (("gpu.thread_id", launch.block[0]), ("gpu.block_id", launch.grid[0]))
-    ]

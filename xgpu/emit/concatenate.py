@@ -9,17 +9,15 @@ The values of the operands at an element are computed by a prologue for each, th
 the iteration space: XLA's concatenate emitter, which takes the largest operand's shape for all of them.)
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 from xgpu import ir
-from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values
-from xgpu.emit.epilogue import Epilogue, epilogues
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.kernel_builder import entry_function, loop
 from xgpu.emit.loop import block_field, elements_per_byte, elements_per_thread, run_field
 from xgpu.emit.schedule import Schedule
 from xgpu.emit.subgraph_function import SubgraphFunctions
@@ -27,7 +25,6 @@ from xgpu.fusion.concatenations import DIRECT, Concatenation, concatenation_of
 from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.partition.subgraphs import partition
 
 
 @dataclass(frozen=True)
@@ -90,17 +87,15 @@ class ConcatenateEmitter:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the largest operand once."""
-        threads = self.schedule.threads
-        return LaunchDimensions((math.ceil(self.largest / (threads * self.schedule.vector)), 1, 1), (threads, 1, 1))
+        return LaunchDimensions.covering(self.largest, self.schedule.threads, self.schedule.vector)
 
     def thread_to_operand(self, number: int) -> IndexingMap:
         """Return (thread, block)[access, element] -> indices of the operand that piece ``number`` comes from."""
         launch, run, piece = self.launch_dimensions(), self.run(number), self.pieces[number]
-        threads, blocks = launch.block[0], launch.grid[0]
         accesses = self.schedule.vector // run
-        position = ((dim(1) * accesses + symbol(0)) * threads + dim(0)) * run + symbol(1)
+        position = ((dim(1) * accesses + symbol(0)) * launch.block[0] + dim(0)) * run + symbol(1)
         return IndexingMap(
-            (Interval(0, threads - 1), Interval(0, blocks - 1)),
+            launch.ranges,
             (Interval(0, accesses - 1), Interval(0, run - 1)),
             delinearize(position, piece.shape),
             ((position, Interval(0, piece.elements - 1)),),
@@ -115,57 +110,27 @@ class ConcatenateEmitter:
 
     def thread_to_output(self, output: int, piece: int = 0) -> IndexingMap:
         """Return (thread, block)[access, element] -> indices of an output that follow from piece ``piece``."""
-        form = next(each.form for each in self._epilogues() if output in each.numbers)
-        return self.thread_to_hero(piece).compose(form.forward).simplify()
+        return self._epilogues.output_map(output, self.thread_to_hero(piece))
 
-    def _epilogues(self) -> list[Epilogue]:
-        heroes = [hero.results[0] for hero in self.heroes]
-        return epilogues(self.fusion, heroes, range(len(self.fusion.results)))
+    @cached_property
+    def _epilogues(self) -> Epilogues:
+        return Epilogues(self.fusion, [hero.results[0] for hero in self.heroes])
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
         prologues = [operand_functions(self.fusion, self.heroes, piece.operand) for piece in self.pieces]
-        after = self._epilogues()
-        block = entry_function(self.fusion, self)
-        arguments: Values = list(block.arguments)
-        count = len(self.fusion.parameter_types)
-        inputs, outputs = arguments[:count], arguments[count:]
-        with ir.InsertionPoint(block):
-            position = thread_and_block(self.launch_dimensions())
+        axis = self.concatenation.axis
+        with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:
             for number, prologue in enumerate(prologues):
-                outputs = self._emit_piece(number, prologue, after, position, inputs, outputs)
-            ir.func.return_(outputs)
-        for prologue in prologues:
-            prologue.emit()
-        for each in after:
-            each.functions.emit()
-
-    def _emit_piece(
-        self,
-        number: int,
-        prologue: SubgraphFunctions,
-        after: list[Epilogue],
-        position: Values,
-        inputs: Values,
-        outputs: Values,
-    ) -> Values:
-        """Write the part of every output that comes from one piece; return the outputs."""
-        operand, axis = self.thread_to_operand(number), self.concatenation.axis
-        along = operand.results[axis] + self.pieces[number].offset
-        loop = LoopOp.build(replace(operand, results=(*operand.results, along)), position, outputs)
-        with ir.InsertionPoint(loop.body):
-            *indices, index_along = loop.result_arguments
-            types = prologue.result_types(prologue.partition.subgraphs[0])
-            scalars = PureCallOp.build(prologue.names[0], [*inputs, *indices], types)
-            indices[axis] = index_along
-            new = dict(enumerate(loop.carried_arguments))
-            for each in after:
-                each.emit_stores(inputs, indices, scalars, new)
-            YieldOp.build([new[i] for i in range(len(outputs))])
-        return list(loop.operation.results)
+                operand, along = self.thread_to_operand(number), self.thread_to_hero(number).results[axis]
+                both = replace(operand, results=(*operand.results, along))
+                with loop(both, kernel.position, kernel.outputs) as each:
+                    *indices, index_along = each.result_arguments
+                    scalars = prologue.emit_call([*kernel.inputs, *indices])
+                    indices[axis] = index_along
+                    self._epilogues.emit_stores(kernel, indices, scalars)
 
 
 def operand_functions(fusion: Fusion, heroes: Sequence[ir.Operation], operand: int) -> SubgraphFunctions:
     """Return the functions that compute an element of operand number ``operand`` of every hero."""
-    parts = partition(fusion.body, [hero.operands[operand] for hero in heroes])
-    return SubgraphFunctions(f"{fusion.name}__operand_{operand}", parts, list(fusion.body.arguments))
+    return SubgraphFunctions.of(fusion, f"operand_{operand}", [hero.operands[operand] for hero in heroes])

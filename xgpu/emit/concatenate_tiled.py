@@ -14,17 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from xgpu import ir
-from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
-from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
-from xgpu.emit.base import LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, insert, scalar_type
+from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.builders import scalar_type
 from xgpu.emit.concatenate import Concatenations, operand_functions
-from xgpu.emit.epilogue import Epilogue, epilogues
+from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
 from xgpu.emit.loop import block_field, elements_per_byte
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
-from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
 from xgpu.fusion.concatenations import THREADS, TILED, tile_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
@@ -75,8 +72,7 @@ class TiledConcatenateEmitter:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A block for each tile."""
-        blocks = math.ceil(self.concatenation.rows / self.schedule.rows)
-        return LaunchDimensions((blocks, 1, 1), (self.schedule.threads, 1, 1))
+        return LaunchDimensions.along_x(-(-self.concatenation.rows // self.schedule.rows), self.schedule.threads)
 
     def _steps(self, width: int, run: int) -> IndexingMap:
         """Return (thread, block)[step, element] -> (place in the tile's rows, place in all rows), of ``width`` each."""
@@ -84,9 +80,8 @@ class TiledConcatenateEmitter:
         steps = math.ceil(elements / (threads * run))
         place = (symbol(0) * threads + dim(0)) * run + symbol(1)
         position = dim(1) * elements + place
-        blocks = self.launch_dimensions().grid[0]
         return IndexingMap(
-            (Interval(0, threads - 1), Interval(0, blocks - 1)),
+            self.launch_dimensions().ranges,
             (Interval(0, steps - 1), Interval(0, run - 1)),
             (place, position),
             (
@@ -126,63 +121,27 @@ class TiledConcatenateEmitter:
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[step, element] -> indices of an output."""
-        form = next(each.form for each in self._epilogues if output in each.numbers)
         hero = self.tile_to_hero()
-        return replace(hero, results=hero.results[:-1]).compose(form.forward).simplify()
+        return self._epilogues.output_map(output, replace(hero, results=hero.results[:-1]))
 
     @cached_property
-    def _epilogues(self) -> list[Epilogue]:
-        heroes = [hero.results[0] for hero in self.heroes]
-        return epilogues(self.fusion, heroes, range(len(self.fusion.results)))
+    def _epilogues(self) -> Epilogues:
+        return Epilogues(self.fusion, [hero.results[0] for hero in self.heroes])
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
         prologues = [operand_functions(self.fusion, self.heroes, piece.operand) for piece in self.pieces]
-        block = entry_function(self.fusion, self)
-        arguments: Values = list(block.arguments)
-        count = len(self.fusion.parameter_types)
-        inputs, outputs = arguments[:count], arguments[count:]
-        with ir.InsertionPoint(block):
-            position = thread_and_block(self.launch_dimensions())
-            size = self.schedule.rows * self.schedule.pitch
-            types = [scalar_type(element_dtype(hero.results[0].type)) for hero in self.heroes]
-            tiles: Values = [AllocateSharedOp.build([size], type_) for type_ in types]
+        types = [scalar_type(element_dtype(hero.results[0].type)) for hero in self.heroes]
+        with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:
+            position = kernel.position
+            tiles = shared_tiles(self.schedule.rows * self.schedule.pitch, types)
             for number, prologue in enumerate(prologues):
-                tiles = self._emit_reads(number, prologue, position, inputs, tiles)
-            tiles = SyncThreadsOp.build(tiles)
-            ir.func.return_(self._emit_writes(position, inputs, outputs, tiles))
-        for prologue in prologues:
-            prologue.emit()
-        for after in self._epilogues:
-            after.functions.emit()
-
-    def _emit_reads(
-        self, number: int, prologue: SubgraphFunctions, position: Values, inputs: Values, tiles: Values
-    ) -> Values:
-        """Put one piece of every row into the tiles."""
-        operand, address = self.thread_to_operand(number), self.thread_to_tile(number)
-        loop = LoopOp.build(replace(operand, results=(*operand.results, *address.results)), position, tiles)
-        with ir.InsertionPoint(loop.body):
-            *indices, place = loop.result_arguments
-            types = prologue.result_types(prologue.partition.subgraphs[0])
-            scalars = PureCallOp.build(prologue.names[0], [*inputs, *indices], types)
-            carried = loop.carried_arguments
-            YieldOp.build([insert(scalar, tile, [place]) for scalar, tile in zip(scalars, carried, strict=True)])
-        return list(loop.operation.results)
-
-    def _emit_writes(self, position: Values, inputs: Values, outputs: Values, tiles: Values) -> Values:
-        """Compute the results from the tiles; return the outputs."""
-        loop = LoopOp.build(self.tile_to_hero(), position, outputs)
-        with ir.InsertionPoint(loop.body):
-            *indices, place = loop.result_arguments
-            scalars = [_extract(tile, place) for tile in tiles]
-            new = dict(enumerate(loop.carried_arguments))
-            for after in self._epilogues:
-                after.emit_stores(inputs, indices, scalars, new)
-            YieldOp.build([new[i] for i in range(len(outputs))])
-        return list(loop.operation.results)
-
-
-def _extract(tile: ir.Value, address: ir.Value) -> ir.Value:
-    element = ir.RankedTensorType(tile.type).element_type
-    return ir.Operation.create("tensor.extract", results=[element], operands=[tile, address]).results[0]
+                operand, address = self.thread_to_operand(number), self.thread_to_tile(number)
+                both = replace(operand, results=(*operand.results, *address.results))
+                with loop(both, position, tiles) as each:
+                    *indices, place = each.result_arguments
+                    put(prologue.emit_call([*kernel.inputs, *indices]), tiles, [place])
+            sync_threads(tiles)
+            with loop(self.tile_to_hero(), position, kernel.outputs) as each:
+                *indices, place = each.result_arguments
+                self._epilogues.emit_stores(kernel, indices, [tile.extract([place]) for tile in tiles])

@@ -1,16 +1,16 @@
 """What a kernel does with the values of its heroes: the functions of its results, by how their indices follow."""
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.dialects.xgpu import PureCallOp
 from xgpu.emit.base import Fusion
-from xgpu.emit.builders import Values, apply_map, insert
+from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.kernel_builder import KernelBuilder
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.heroes import Form, forms_of
 from xgpu.fusion.regions import maker
-from xgpu.partition.subgraphs import partition
+from xgpu.indexing.indexing_map import IndexingMap
 
 
 @dataclass(frozen=True)
@@ -21,38 +21,47 @@ class Epilogue:
     form: Form
     functions: SubgraphFunctions
 
-    def emit_stores(
-        self, inputs: Values, indices: Values, heroes: Values, outputs: MutableMapping[int, ir.Value]
-    ) -> None:
-        """Compute the results for the heroes' values at ``indices`` and put them into ``outputs``, by number."""
-        where = apply_map(self.form.forward, indices)
-        types = self.functions.result_types(self.functions.partition.subgraphs[0])
-        scalars = PureCallOp.build(self.functions.names[0], [*inputs, *where, *heroes], types)
-        for number, scalar in zip(self.numbers, scalars, strict=True):
-            outputs[number] = insert(scalar, outputs[number], where)
 
-
-def epilogues(
-    fusion: Fusion, heroes: Sequence[ir.Value], numbers: Sequence[int], label: str = "epilogue"
-) -> list[Epilogue]:
-    """Return the epilogues that make the results ``numbers`` of a fusion from the values ``heroes``, all of one shape.
+class Epilogues:
+    """The functions that make the results ``numbers`` of a fusion from the values ``heroes``, all of one shape.
 
     A result that follows no hero has the heroes' shape and is computed at their indices. The functions' names start
     with the fusion's name and ``label``.
     """
-    known = forms_of(fusion.body, [maker(value) for value in heroes])
-    same = Form.of_hero(heroes[0])
-    by_form: dict[Form, list[int]] = {}
-    for number in numbers:
-        by_form.setdefault(known.get(fusion.results[number], same), []).append(number)
-    return list(_make(fusion, heroes, by_form, label))
 
+    def __init__(
+        self,
+        fusion: Fusion,
+        heroes: Sequence[ir.Value],
+        numbers: Sequence[int] | None = None,
+        label: str = "epilogue",
+    ):
+        known = forms_of(fusion.body, [maker(value) for value in heroes])
+        same = Form.of_hero(heroes[0])
+        by_form: dict[Form, list[int]] = {}
+        for number in range(len(fusion.results)) if numbers is None else numbers:
+            by_form.setdefault(known.get(fusion.results[number], same), []).append(number)
+        self._all = []
+        for count, (form, own) in enumerate(by_form.items()):
+            roots = [fusion.results[number] for number in own]
+            name = f"{label}{f'_{count}' if count else ''}"
+            functions = SubgraphFunctions.of(fusion, name, roots, dict.fromkeys(heroes, form.backward))
+            self._all.append(Epilogue(tuple(own), form, functions))
 
-def _make(
-    fusion: Fusion, heroes: Sequence[ir.Value], by_form: Mapping[Form, Sequence[int]], label: str
-) -> Iterator[Epilogue]:
-    for count, (form, numbers) in enumerate(by_form.items()):
-        roots = [fusion.results[number] for number in numbers]
-        parts = partition(fusion.body, roots, dict.fromkeys(heroes, form.backward))
-        name = f"{fusion.name}__{label}{f'_{count}' if count else ''}"
-        yield Epilogue(tuple(numbers), form, SubgraphFunctions(name, parts, list(fusion.body.arguments)))
+    def output_map(self, output: int, heroes: IndexingMap) -> IndexingMap:
+        """Return the map to the indices of an output that follow from those of the heroes, which a map leads to."""
+        form = next(each.form for each in self._all if output in each.numbers)
+        return heroes.compose(form.forward).simplify()
+
+    def emit_stores(self, kernel: KernelBuilder, indices: Values, heroes: Sequence[ir.Value]) -> None:
+        """Compute the results for the heroes' values at ``indices`` and store them."""
+        for each in self._all:
+            where = apply_map(each.form.forward, indices)
+            scalars = each.functions.emit_call([*kernel.inputs, *where, *heroes])
+            for number, scalar in zip(each.numbers, scalars, strict=True):
+                kernel.outputs[number].insert(scalar, where)
+
+    def emit(self) -> None:
+        """Write the functions at the current insertion point."""
+        for each in self._all:
+            each.functions.emit()

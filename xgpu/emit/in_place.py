@@ -4,19 +4,18 @@ An output is the memory of the operand that is updated, a parameter that the ker
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.dialects.xgpu import PureCallOp
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values
+from xgpu.emit.loop import runs_over
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.access import Shape
-from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.interval import Interval
 from xgpu.partition.subgraphs import partition
 
 
@@ -30,36 +29,22 @@ class Elements:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the array once."""
-        threads = self.threads_per_block
-        return LaunchDimensions((math.ceil(math.prod(self.shape) / (threads * self.run)), 1, 1), (threads, 1, 1))
+        return LaunchDimensions.covering(math.prod(self.shape), self.threads_per_block, self.run)
 
     def map(self) -> IndexingMap:
         """Return (thread, block)[element of the run] -> indices."""
-        launch = self.launch_dimensions()
-        threads, blocks = launch.block[0], launch.grid[0]
-        linear = (dim(1) * threads + dim(0)) * self.run + symbol(0)
-        return IndexingMap(
-            (Interval(0, threads - 1), Interval(0, blocks - 1)),
-            (Interval(0, self.run - 1),),
-            delinearize(linear, self.shape),
-            ((linear, Interval(0, math.prod(self.shape) - 1)),),
-        ).simplify()
+        return runs_over(self.shape, self.launch_dimensions(), self.run).simplify()
 
 
-def inputs_read(fusion: Fusion, block: ir.Block) -> Values:
-    """Return the parameters that are no memory of an output, of the fusion or of its kernel: arguments of ``block``."""
-    return [block.arguments[number] for number in range(len(fusion.parameter_types)) if number not in fusion.aliases]
+def inputs_read(fusion: Fusion, parameters: Sequence[ir.Value]) -> Values:
+    """Return those parameters, of the fusion or of its kernel, that are no memory of an output."""
+    return [value for number, value in enumerate(parameters) if number not in fusion.aliases]
 
 
 def prologue(fusion: Fusion, name: str, roots: Values) -> SubgraphFunctions:
     """Return the functions that compute ``roots``, values of one shape, from the parameters that may be read."""
-    return SubgraphFunctions(f"{fusion.name}__{name}", partition(fusion.body, roots), inputs_read(fusion, fusion.body))
-
-
-def call(functions: SubgraphFunctions, inputs: Values, indices: Values) -> Values:
-    """Return what the functions compute, at ``indices``; ``inputs`` are the parameters that may be read."""
-    types = functions.result_types(functions.partition.subgraphs[0])
-    return PureCallOp.build(functions.names[0], [*inputs, *indices], types)
+    read = inputs_read(fusion, list(fusion.body.arguments))
+    return SubgraphFunctions(f"{fusion.name}__{name}", partition(fusion.body, roots), read)
 
 
 def checked_index(value: ir.Value, dtype: DType, bound: int) -> tuple[ir.Value, ir.Value | None]:

@@ -16,10 +16,10 @@ from functools import cached_property
 from typing import Self
 
 from xgpu import ir
-from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, apply_map
-from xgpu.emit.epilogue import Epilogue, epilogues
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.builders import apply_map
+from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.kernel_builder import entry_function, loop
 from xgpu.emit.loop import block_field, elements_per_thread, run_field, runs_over, whole_bytes
 from xgpu.emit.schedule import Schedule, flag
 from xgpu.emit.subgraph_function import SubgraphFunctions
@@ -31,7 +31,6 @@ from xgpu.indexing.access import Shape, integers, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.partition.subgraphs import partition
 
 _MOST_UNUSED = 2
 """How many times larger than all slices together the box around them may be, if threads are to walk it."""
@@ -107,8 +106,7 @@ class InputSlicesEmitter:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the largest part, or the box around all slices, once."""
-        threads = self.schedule.threads
-        return LaunchDimensions((math.ceil(self.elements / (threads * self.schedule.vector)), 1, 1), (threads, 1, 1))
+        return LaunchDimensions.covering(self.elements, self.schedule.threads, self.schedule.vector)
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[element of the run] -> indices of an output."""
@@ -126,54 +124,22 @@ class InputSlicesEmitter:
         inside = tuple((index, Interval(0, size - 1)) for index, size in zip(shifted, part.shape, strict=True))
         return IndexingMap(whole.dims, whole.symbols, tuple(shifted), (*whole.constraints, *inside)).simplify()
 
-    @cached_property
-    def _epilogues(self) -> list[Epilogue]:
-        """One for each part, in order."""
-        found = []
-        for number, part in enumerate(self.parts):
-            heroes = [op.results[0] for op in part.slices]
-            found += epilogues(self.fusion, heroes, part.numbers, f"part_{number}")
-        return found
-
     def emit(self) -> None:
         """Write the entry function, the function of the value that is sliced, and one for each part."""
-        parts = partition(self.fusion.body, [self.source])
-        prologue = SubgraphFunctions(f"{self.fusion.name}__input", parts, list(self.fusion.body.arguments))
-        block = entry_function(self.fusion, self)
-        arguments: Values = list(block.arguments)
-        count = len(self.fusion.parameter_types)
-        inputs, outputs = arguments[:count], arguments[count:]
-        with ir.InsertionPoint(block):
-            position = thread_and_block(self.launch_dimensions())
-            for part, after in zip(self.parts, self._epilogues, strict=True):
-                self._emit_part(part, prologue, after, position, inputs, outputs)
-            ir.func.return_(outputs)
-        prologue.emit()
-        for after in self._epilogues:
-            after.functions.emit()
-
-    def _emit_part(
-        self,
-        part: Part,
-        prologue: SubgraphFunctions,
-        after: Epilogue,
-        position: Values,
-        inputs: Values,
-        outputs: Values,
-    ) -> None:
-        """Write the results of a part, in ``outputs``."""
-        loop = LoopOp.build(self._indices(part), position, [outputs[i] for i in part.numbers])
-        types = prologue.result_types(prologue.partition.subgraphs[0])
-        with ir.InsertionPoint(loop.body):
-            indices, scalars = loop.result_arguments, []
-            for op in part.slices:
-                (read,) = accesses(op)
-                scalars += PureCallOp.build(prologue.names[0], [*inputs, *apply_map(read.map, indices)], types)
-            new = dict(zip(part.numbers, loop.carried_arguments, strict=True))
-            after.emit_stores(inputs, indices, scalars, new)
-            YieldOp.build([new[i] for i in part.numbers])
-        for number, value in zip(part.numbers, loop.operation.results, strict=True):
-            outputs[number] = value
+        prologue = SubgraphFunctions.of(self.fusion, "input", [self.source])
+        parts = [
+            (part, Epilogues(self.fusion, [op.results[0] for op in part.slices], part.numbers, f"part_{number}"))
+            for number, part in enumerate(self.parts)
+        ]
+        with entry_function(self.fusion, self, [prologue, *(epilogues for _, epilogues in parts)]) as kernel:
+            for part, epilogues in parts:
+                outputs = [kernel.outputs[number] for number in part.numbers]
+                with loop(self._indices(part), kernel.position, outputs) as each:
+                    indices, scalars = each.result_arguments, []
+                    for op in part.slices:
+                        (read,) = accesses(op)
+                        scalars += prologue.emit_call([*kernel.inputs, *apply_map(read.map, indices)])
+                    epilogues.emit_stores(kernel, indices, scalars)
 
 
 def _parts(fusion: Fusion) -> list[Part]:

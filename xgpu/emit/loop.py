@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
-from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, insert
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.kernel_builder import entry_function, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.access import Shape
-from xgpu.indexing.affine import delinearize, dim, symbol
+from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.partition.subgraphs import partition
@@ -57,10 +56,9 @@ def elements_per_byte(fusion: Fusion) -> int:
 
 def runs_over(shape: Shape, launch: LaunchDimensions, run: int) -> IndexingMap:
     """Return (thread, block)[element of a run] -> indices of an array: thread after thread takes ``run`` elements."""
-    threads, blocks = launch.block[0], launch.grid[0]
-    position = (dim(1) * threads + dim(0)) * run + symbol(0)
+    position = launch.thread * run + symbol(0)
     return IndexingMap(
-        (Interval(0, threads - 1), Interval(0, blocks - 1)),
+        launch.ranges,
         (Interval(0, run - 1),),
         delinearize(position, shape),
         ((position, Interval(0, math.prod(shape) - 1)),),
@@ -94,11 +92,10 @@ def rows_over(shape: Shape, launch: LaunchDimensions, run: int, rows: int) -> In
 
     Rows are of ``shape[-1]`` elements, a multiple of ``run``, and a multiple of ``rows`` in number.
     """
-    threads, blocks = launch.block[0], launch.grid[0]
-    runs, position = shape[-1] // run, dim(1) * launch.block[0] + dim(0)
+    runs, position = shape[-1] // run, launch.thread
     row = position // runs * rows + symbol(0)
     return IndexingMap(
-        (Interval(0, threads - 1), Interval(0, blocks - 1)),
+        launch.ranges,
         (Interval(0, rows - 1), Interval(0, run - 1)),
         (*delinearize(row, shape[:-1]), position % runs * run + symbol(1)),
         ((position, Interval(0, math.prod(shape) // (rows * run) - 1)),),
@@ -181,8 +178,8 @@ class LoopEmitter:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the result once."""
-        threads, each = self.schedule.threads, self.schedule.vector * self.schedule.rows
-        return LaunchDimensions((math.ceil(self.elements / (threads * each)), 1, 1), (threads, 1, 1))
+        each = self.schedule.vector * self.schedule.rows
+        return LaunchDimensions.covering(self.elements, self.schedule.threads, each)
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[element of the run] -> indices, or [row, element of the run], the same for all."""
@@ -194,24 +191,13 @@ class LoopEmitter:
     def emit(self) -> None:
         """Write the entry function, then the subgraph functions."""
         functions = SubgraphFunctions(self.fusion.name, partition(self.fusion.body), list(self.fusion.body.arguments))
-        block = entry_function(self.fusion, self)
-        inputs: Values = [*list(block.arguments)[: len(self.fusion.parameter_types)]]
-        outputs = list(block.arguments)[len(inputs) :]
-        with ir.InsertionPoint(block):
-            loop = LoopOp.build(self.thread_to_output(0), thread_and_block(self.launch_dimensions()), outputs)
-            for output, alias in zip(loop.carried_arguments, self.fusion.aliases, strict=False):
+        with (
+            entry_function(self.fusion, self, [functions]) as kernel,
+            loop(self.thread_to_output(0), kernel.position, kernel.outputs) as each,
+        ):
+            inputs, indices = list(kernel.inputs), each.result_arguments
+            for output, alias in zip(kernel.outputs, self.fusion.aliases, strict=False):
                 if alias >= 0:
                     # A thread reads no element of what is overwritten but those that it writes, and these before.
-                    inputs[alias] = output
-            with ir.InsertionPoint(loop.body):
-                root = functions.partition.subgraphs[0]
-                indices = loop.result_arguments
-                scalars = PureCallOp.build(functions.names[0], [*inputs, *indices], functions.result_types(root))
-                YieldOp.build(
-                    [
-                        insert(scalar, tensor, indices)
-                        for scalar, tensor in zip(scalars, loop.carried_arguments, strict=True)
-                    ]
-                )
-            ir.func.return_(list(loop.operation.results))
-        functions.emit()
+                    inputs[alias] = output.value
+            put(functions.emit_call([*inputs, *indices]), kernel.outputs, indices)

@@ -7,19 +7,20 @@ reads depend on none of the others. Where elements of a row need sums of it, the
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
 from xgpu.dialects.threads import ShuffleReduceOp
-from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, apply_map, insert, scalar_type
+from xgpu.emit.accumulators import combiner_name, emit_combiner_function
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.builders import Values, apply_map, scalar_type
+from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of
 from xgpu.emit.loop import block_field
 from xgpu.emit.reduction_tiling import WARP, distances, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
-from xgpu.emit.scalar.op import constant, element_dtype
+from xgpu.emit.scalar.op import constant
 from xgpu.emit.schedule import Schedule, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
@@ -41,8 +42,8 @@ _FEW = 4
 _MOST_CODE = 1024
 """Instructions of iterations that come together."""
 
-Iterate = Callable[[ir.Value, Values], Values]
-"""Emits an iteration: takes its number and what the one before hands on, and returns what it hands on."""
+Iterate = Callable[[ir.Value], None]
+"""Emits the iteration of a number."""
 
 
 class Recurrences:
@@ -118,7 +119,7 @@ class RecurrenceEmitter:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """As many blocks along x as cover the states once, or all iterations if there are none."""
-        return LaunchDimensions((-(-math.prod(self.space) // self.threads), 1, 1), (self.threads, 1, 1))
+        return LaunchDimensions.covering(math.prod(self.space), self.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block) -> indices of a state, or (thread, block)[iteration] -> of what is stacked.
@@ -157,78 +158,65 @@ class RecurrenceEmitter:
         return IndexingMap(self._ranges(), (), delinearize(position, self.space)).simplify()
 
     def _position(self) -> AffineExpr:
-        return dim(1) * self.threads + dim(0)
+        return self.launch_dimensions().thread
 
     def _ranges(self) -> tuple[Interval, Interval]:
-        return Interval(0, self.threads - 1), Interval(0, self.launch_dimensions().grid[0] - 1)
+        return self.launch_dimensions().ranges
 
     def emit(self) -> None:
         """Write the entry function, then those of the states at the start and of an iteration."""
         given = list(self.fusion.body.arguments)
         code = _Code(self.fusion.name, self.recurrence, given)
-        block = entry_function(self.fusion, self)
-        inputs: Values = [*list(block.arguments)[: len(given)]]
-        outputs: Values = [*list(block.arguments)[len(given) :]]
-        with ir.InsertionPoint(block):
-            position = thread_and_block(self.launch_dimensions())
+        with entry_function(self.fusion, self, [code]) as kernel:
+            position = kernel.position
             if self.recurrence.heroes:
-                indices = apply_map(self._working(), position)
-                outputs = self._emit_thread(code, inputs, position, indices, outputs)
+                self._emit_thread(code, kernel, apply_map(self._working(), position))
             else:
-                around = LoopOp.build(self._writing(self.recurrence.shape).simplify(), position, outputs)
-                with ir.InsertionPoint(around.body):
-                    at, carried = around.result_arguments, around.carried_arguments
-                    YieldOp.build(self._emit_thread(code, inputs, position, at, carried))
-                outputs = list(around.operation.results)
-            ir.func.return_(outputs)
-        code.emit_functions()
+                written = self._writing(self.recurrence.shape).simplify()
+                with loop(written, position, kernel.outputs) as each:
+                    self._emit_thread(code, kernel, each.result_arguments)
 
-    def _emit_thread(
-        self, code: "_Code", inputs: Values, position: Values, indices: Values, outputs: Sequence[ir.Value]
-    ) -> Values:
-        """Run all iterations for the element at ``indices`` of ``space``, or that one, and return the outputs."""
+    def _emit_thread(self, code: "_Code", kernel: KernelBuilder, indices: Values) -> None:
+        """Run all iterations for the element at ``indices`` of ``space``, or that one, and store what they make."""
         recurrence, where = self.recurrence, indices
         indices = self._indices(indices)
-        stacked = [i for i, number in enumerate(self.numbers) if number in recurrence.stacked]
-        states = code.emit_start([*inputs, *indices])
-        count = len(states)
+        outputs = list(zip(self.numbers, kernel.outputs, strict=True))
+        stacked = [(number, tensor) for number, tensor in outputs if number in recurrence.stacked]
+        operands = [*kernel.inputs, *indices]
+        states = [Variable(value) for value in code.emit_start(operands)]
 
-        def iterate(time: ir.Value, carried: Values) -> Values:
-            made = code.emit_step([*inputs, *indices], time, carried[:count])
-            updates = dict(zip(recurrence.stacked, made[count:], strict=True))
-            tensors = []
-            for i, tensor in zip(stacked, carried[count:], strict=True):
-                each = recurrence.stacked[self.numbers[i]]
+        def iterate(time: ir.Value) -> None:
+            made = code.emit_step(operands, time, values_of(states))
+            updates = dict(zip(recurrence.stacked, made[len(states) :], strict=True))
+            for number, tensor in stacked:
+                each = recurrence.stacked[number]
                 place = self._place_of_update(each, time, indices)
-                tensors.append(self._store(updates[self.numbers[i]], tensor, place, each.shape, position))
-            return [*made[:count], *tensors]
+                self._store(updates[number], tensor, place, each.shape, kernel.position)
+            assign(states, made[: len(states)])
 
-        finals = [*states, *(outputs[i] for i in stacked)]
         if not recurrence.states:
-            return iterate(where[0], finals)
+            iterate(where[0])
+            return
         run = self.schedule.together
         turns, rest = divmod(recurrence.trips, run)
         for first, times, each in ((0, turns, run), (turns * run, rest, 1)):
             if times:
-                finals = _emit_turns(first, times, each, finals, iterate)
-        results = dict(zip(recurrence.states, finals[:count], strict=True))
-        new = dict(zip(stacked, finals[count:], strict=True))
-        for i, number in enumerate(self.numbers):
+                _emit_turns(first, times, each, [*states, *(tensor for _, tensor in stacked)], iterate)
+        results = dict(zip(recurrence.states, values_of(states), strict=True))
+        for number, tensor in outputs:
             if number in results:
                 own = shape_of(self.loop.results[number])
                 place = apply_map(recurrence.map_to(own), indices)
-                new[i] = self._store(results[number], outputs[i], place, own, position)
-        return [new[i] for i in range(len(self.numbers))]
+                self._store(results[number], tensor, place, own, kernel.position)
 
-    def _store(self, value: ir.Value, tensor: ir.Value, place: Values, own: Shape, position: Values) -> ir.Value:
+    def _store(self, value: ir.Value, tensor: Tensor, place: Values, own: Shape, position: Values) -> None:
         """Store an element of an array of shape ``own`` at ``place`` of a tensor, if that is for this thread."""
         if not self.recurrence.heroes and self.recurrence.sharing(own) == 1:
-            return insert(value, tensor, place)
+            tensor.insert(value, place)
+            return
         known = self._writing(own).simplify()
-        test = LoopOp.build(IndexingMap(known.dims, (), (), known.constraints), position, [tensor])
-        with ir.InsertionPoint(test.body):
-            YieldOp.build([insert(value, test.carried_arguments[0], place)])
-        return test.operation.results[0]
+        with loop(replace(known, results=()), position, [tensor]):
+            tensor.insert(value, place)
 
     def _place_of_update(self, stacked: Stacked, time: ir.Value, indices: Values) -> Values:
         """Return where the element at ``indices`` goes that the iteration ``time`` makes."""
@@ -263,7 +251,7 @@ class _Code:
 
     def emit_start(self, operands: Values) -> Values:
         """Return the states before the first iteration; ``operands`` are the parameters and the indices."""
-        return [] if self._start is None else _call(self._start, operands)
+        return [] if self._start is None else self._start.emit_call(operands)
 
     def emit_step(self, operands: Values, time: ir.Value, states: Values) -> Values:
         """Return what the iteration ``time`` makes of the states: the next ones, and the updates."""
@@ -272,54 +260,36 @@ class _Code:
         *stages, last = self._functions
         number = 0
         for stage, functions in zip(self._step.stages, stages, strict=True):
-            values, reduced = _call(functions, known), []
+            values, reduced = functions.emit_call(known), []
             for each in stage:
                 count = len(each.operands)
                 (*parts,), values = values[: 2 * count], values[2 * count :]
                 with each.op.location:
                     total = emit_combiner(each.op.regions[0].blocks[0], [*parts[count:], *parts[:count]])
                     for distance in distances(1, self._recurrence.lanes):
-                        total = ShuffleReduceOp.build(self._combiner(number), distance, total)
+                        total = ShuffleReduceOp.build(combiner_name(self._name, number), distance, total)
                 reduced += total
                 number += 1
             known += reduced
-        return _call(last, known)
+        return last.emit_call(known)
 
-    def emit_functions(self) -> None:
+    def emit(self) -> None:
         """Write all functions at the current insertion point."""
         for functions in (*self._functions, *([self._start] if self._start else [])):
             functions.emit()
         reductions = [each for stage in self._step.stages for each in stage]
         for number, each in enumerate(reductions):
-            types = [scalar_type(element_dtype(value.type)) for value in each.op.results]
-            type_ = ir.FunctionType.get([*types, *types], types)
-            function = ir.func.FuncOp(self._combiner(number), type_, visibility="private")  # type: ignore[call-arg]
-            block = function.add_entry_block()
-            with ir.InsertionPoint(block):
-                ir.func.return_(emit_combiner(each.op.regions[0].blocks[0], list(block.arguments)))
-
-    def _combiner(self, number: int) -> str:
-        return f"{self._name}__combiner{f'_{number}' if number else ''}"
+            emit_combiner_function(combiner_name(self._name, number), each.op)
 
 
-def _call(functions: SubgraphFunctions, operands: Sequence[ir.Value]) -> Values:
-    types = functions.result_types(functions.partition.subgraphs[0])
-    return PureCallOp.build(functions.names[0], operands, types)
-
-
-def _emit_turns(first: int, turns: int, run: int, carried: Values, iterate: Iterate) -> Values:
+def _emit_turns(first: int, turns: int, run: int, changed: Sequence[Variable], iterate: Iterate) -> None:
     """Emit ``turns`` times ``run`` iterations from ``first`` on, those of a turn one after the other without a loop."""
-    around = LoopOp.build(IndexingMap((), (Interval(0, turns - 1),), ()), [], carried)
-    around.operation.attributes[UNROLL] = ir.StringAttr.get("none")
-    with ir.InsertionPoint(around.body):
-        time = IndexingMap(
-            (Interval(0, turns - 1),), (Interval(0, run - 1),), (dim(0) * run + symbol(0) + first,)
-        ).simplify()
-        inside = LoopOp.build(time, around.symbol_arguments, around.carried_arguments)
-        with ir.InsertionPoint(inside.body):
-            YieldOp.build(iterate(inside.result_arguments[0], inside.carried_arguments))
-        YieldOp.build(list(inside.operation.results))
-    return list(around.operation.results)
+    turn = Interval(0, turns - 1)
+    with loop(IndexingMap((), (turn,), ()), [], changed) as around:
+        around.operation.attributes[UNROLL] = ir.StringAttr.get("none")
+        time = IndexingMap((turn,), (Interval(0, run - 1),), (dim(0) * run + symbol(0) + first,)).simplify()
+        with loop(time, around.symbol_arguments, changed) as inside:
+            iterate(inside.result_arguments[0])
 
 
 def _emit_counter(counter: Counter, time: ir.Value) -> ir.Value:

@@ -8,18 +8,28 @@ small column reduction emitters, which have 32 lanes over the columns and transp
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
 
-from xgpu import ir
 from xgpu.device import KIB, Device
-from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
-from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, extract, insert
+from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.builders import Values
+from xgpu.emit.kernel_builder import (
+    KernelBuilder,
+    Rotation,
+    Tensor,
+    Variable,
+    assign,
+    entry_function,
+    loop,
+    put,
+    shared_tiles,
+    sync_threads,
+    values_of,
+)
 from xgpu.emit.reduce_row import MOST_TOGETHER, block_problems
-from xgpu.emit.reduction import Reductions, emit_nest
+from xgpu.emit.reduction import Reductions, nest
 from xgpu.emit.reduction_tiling import (
     MOST_ELEMENTS,
     WARP,
@@ -34,7 +44,6 @@ from xgpu.emit.reduction_tiling import (
     vector_length,
     whole,
 )
-from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
@@ -74,7 +83,7 @@ class ColumnSchedule(Schedule):
         return cls.chosen(
             facts.shape,
             facts.widths,
-            _accumulator_bytes(facts),
+            facts.accumulator_bytes,
             facts.starts,
             facts.fusion.device,
             facts.longest_vector,
@@ -131,17 +140,13 @@ class ColumnSchedule(Schedule):
             yield self.wrong("vector", f"a divisor of the {columns} columns")
         yield from block_problems(self, self.lanes * self.row_lanes * self.groups, device)
         tiling = self.tiling(facts)
-        shared = tiling.tile_size * sum(_accumulator_bytes(facts)) if tiling.threads.warps > 1 else 0
+        shared = tiling.tile_size * sum(facts.accumulator_bytes) if tiling.threads.warps > 1 else 0
         if shared > device.shared_bytes_optin:
             yield self.wrong("vector", f"tiles of at most {device.shared_bytes_optin} bytes, not {shared}")
 
     def tiling(self, facts: Reductions) -> "ColumnTiling":
         """Return which thread reads what."""
-        return ColumnTiling(facts.shape, self, not facts.is_commutative, max(_accumulator_bytes(facts)))
-
-
-def _accumulator_bytes(facts: Reductions) -> list[int]:
-    return [-(-element_dtype(value.type).storage_bits // 8) for value in facts.results]
+        return ColumnTiling(facts.shape, self, not facts.is_commutative, max(facts.accumulator_bytes))
 
 
 @dataclass(frozen=True)
@@ -276,95 +281,51 @@ class ColumnReductionEmitter:
         """Return (thread, block)[steps] -> indices."""
         if output in self.reductions.side_outputs:
             return self.tiling.reading().simplify()
-        form = next(each.form for each in self.reductions.epilogues if output in each.numbers)
         map_ = self.tiling.writing()
         if self.tiling.threads.warps > 1:
             finishing = self.tiling.finishing()
-            map_ = IndexingMap(finishing.dims, finishing.symbols, finishing.results[:-1], finishing.constraints)
-        return map_.compose(form.forward).simplify()
+            map_ = replace(finishing, results=finishing.results[:-1])
+        return self.reductions.epilogues.output_map(output, map_)
 
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
-        block = entry_function(self.fusion, self)
-        arguments: Values = list(block.arguments)
-        inputs, outputs = arguments[: len(self.fusion.parameter_types)], arguments[len(self.fusion.parameter_types) :]
-        with ir.InsertionPoint(block):
-            position = thread_and_block(self.launch_dimensions())
-            columns = self._emit_reads(position, inputs, outputs)
-            exchanged = distances(self.tiling.schedule.lanes, min(self.tiling.threads.size, WARP))
-            columns = [self.reductions.emit_shuffles(column, exchanged) for column in columns]
+        reductions, size = self.reductions, self.tiling.threads.size
+        count, lanes = len(reductions.results), self.tiling.schedule.lanes
+        with entry_function(self.fusion, self, [reductions, reductions.epilogues]) as kernel:
+            position = kernel.position
+            accumulators = self._emit_reads(kernel)
+            exchanged = distances(lanes, min(size, WARP))
+            columns = [accumulators[i : i + count] for i in range(0, len(accumulators), count)]
+            columns = [reductions.emit_shuffles(column, exchanged) for column in columns]
+            ended = Rotation(value for column in columns for value in column)
+            outputs = [kernel.outputs[i] for i in reductions.epilogue_outputs]
             if self.tiling.threads.warps > 1:
-                stored = self._emit_exchange(position, inputs, outputs, columns)
+                self._emit_exchange(kernel, ended, outputs)
             else:
-                stored = self._emit_stores(position, inputs, outputs, columns)
-            for number, value in zip(self.reductions.epilogue_outputs, stored, strict=True):
-                outputs[number] = value
-            ir.func.return_(outputs)
-        self.reductions.emit_functions()
-        self.reductions.emit_epilogues()
+                with loop(self.tiling.writing(), position, [*outputs, *ended.variables]) as each:
+                    reductions.epilogues.emit_stores(kernel, each.result_arguments, ended.take(count))
 
-    def _emit_reads(self, position: Values, inputs: Values, outputs: Values) -> list[Values]:
-        """Emit the loops over what a thread reads; put the side outputs in ``outputs``, return accumulators by column.
+    def _emit_reads(self, kernel: KernelBuilder) -> Values:
+        """Read the columns and store the side outputs; return the thread's accumulators of each column."""
+        start = self.reductions.emit_start(kernel.inputs)
+        accumulators = Rotation(start * self.tiling.schedule.vector)
+        sides = [kernel.outputs[i] for i in self.reductions.side_outputs]
+        changed = [*sides, *accumulators.variables]
+        with nest(self.tiling.reading(), (2, 1), kernel.position, changed) as indices:
+            accumulators.turn(self.reductions.emit_step(kernel, indices, accumulators.first(len(start))))
+        return accumulators.values
 
-        The accumulators of a step's column are the first of those carried, and go to the end: after all columns they
-        are where they were.
-        """
-        start = self.reductions.emit_start(inputs)
-        count, sides = len(start), self.reductions.side_outputs
-
-        def body(indices: Values, carried: Values) -> Values:
-            tensors, accumulators = carried[: len(sides)], carried[len(sides) :]
-            new, stored = self.reductions.emit_step(inputs, indices, accumulators[:count], tensors)
-            return [*stored, *accumulators[count:], *new]
-
-        carried = [*(outputs[i] for i in sides), *start * self.tiling.schedule.vector]
-        results = emit_nest(self.tiling.reading(), (2, 1), position, carried, body)
-        for number, value in zip(sides, results[: len(sides)], strict=True):
-            outputs[number] = value
-        return _chunks(results[len(sides) :], count)
-
-    def _emit_stores(self, position: Values, inputs: Values, outputs: Values, columns: list[Values]) -> Values:
-        """Store the results of a thread's columns; return the outputs of the epilogues."""
-        numbers, count = self.reductions.epilogue_outputs, len(self.reductions.results)
-        carried = [*(outputs[i] for i in numbers), *(value for column in columns for value in column)]
-        loop = LoopOp.build(self.tiling.writing(), position, carried)
-        with ir.InsertionPoint(loop.body):
-            tensors, accumulators = loop.carried_arguments[: len(numbers)], loop.carried_arguments[len(numbers) :]
-            stored = self.reductions.emit_stores(inputs, loop.result_arguments, accumulators[:count], tensors)
-            YieldOp.build([*stored, *accumulators[count:], *accumulators[:count]])
-        results: Values = list(loop.operation.results)
-        return results[: len(numbers)]
-
-    def _emit_exchange(self, position: Values, inputs: Values, outputs: Values, columns: list[Values]) -> Values:
-        """Combine what the warps have of each column and store the results; return the outputs of the epilogues."""
-        tiles = SyncThreadsOp.build(self._emit_tiles(position, columns))
-        numbers = self.reductions.epilogue_outputs
-        loop = LoopOp.build(self.tiling.finishing(), position, [outputs[i] for i in numbers])
-        with ir.InsertionPoint(loop.body):
-            *indices, address = loop.result_arguments
-            first = [extract(tile, [address]) for tile in tiles]
-            others = LoopOp.build(self.tiling.gathering(), [address], first)
-            with ir.InsertionPoint(others.body):
-                values = [extract(tile, others.result_arguments) for tile in tiles]
-                YieldOp.build(self.reductions.emit_combine(others.carried_arguments, values))
-            accumulators: Values = list(others.operation.results)
-            YieldOp.build(self.reductions.emit_stores(inputs, indices, accumulators, loop.carried_arguments))
-        return list(loop.operation.results)
-
-    def _emit_tiles(self, position: Values, columns: list[Values]) -> Values:
-        """Put what each warp has into tiles, one for each accumulator of a column."""
-        count = len(self.reductions.results)
-        tiles = [AllocateSharedOp.build([self.tiling.tile_size], t) for t in self.reductions.accumulator_types]
-        carried = [*tiles, *(value for column in columns for value in column)]
-        loop = LoopOp.build(self.tiling.tile_writing(), position, carried)
-        with ir.InsertionPoint(loop.body):
-            tensors, accumulators = loop.carried_arguments[:count], loop.carried_arguments[count:]
-            pairs = zip(accumulators[:count], tensors, strict=True)
-            filled = [insert(value, tile, loop.result_arguments) for value, tile in pairs]
-            YieldOp.build([*filled, *accumulators[count:], *accumulators[:count]])
-        results: Values = list(loop.operation.results)
-        return results[:count]
-
-
-def _chunks(values: Values, size: int) -> list[Values]:
-    return [values[i : i + size] for i in range(0, len(values), size)]
+    def _emit_exchange(self, kernel: KernelBuilder, ended: Rotation, outputs: Sequence[Tensor]) -> None:
+        """Combine what the warps of a column have, and store the results."""
+        reductions = self.reductions
+        tiles = shared_tiles(self.tiling.tile_size, reductions.accumulator_types)
+        with loop(self.tiling.tile_writing(), kernel.position, [*tiles, *ended.variables]) as each:
+            put(ended.take(len(tiles)), tiles, each.result_arguments)
+        sync_threads(tiles)
+        with loop(self.tiling.finishing(), kernel.position, outputs) as each:
+            *indices, address = each.result_arguments
+            totals = [Variable(tile.extract([address])) for tile in tiles]
+            with loop(self.tiling.gathering(), [address], totals) as others:
+                values = [tile.extract(others.result_arguments) for tile in tiles]
+                assign(totals, reductions.emit_combine(values_of(totals), values))
+            reductions.epilogues.emit_stores(kernel, indices, values_of(totals))

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from xgpu import ir
 from xgpu.device import Device
-from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
-from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, apply_map, extract, insert
-from xgpu.emit.reduction import Reductions, emit_nest
+from xgpu.emit.accumulators import exchange_warps
+from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.builders import Values
+from xgpu.emit.kernel_builder import KernelBuilder, Variable, assign, entry_function, loop, shared_tiles, values_of
+from xgpu.emit.reduction import Reductions, nest
 from xgpu.emit.reduction_tiling import (
     MOST_ELEMENTS,
     WARP,
@@ -206,16 +206,6 @@ class RowTiling:
         indices = delinearize(unit, self.shape.result_shape)
         return self.threads.map((), indices, [(unit, whole(self.shape.results)), (self.threads.lane, whole(1))])
 
-    def tile_writing(self) -> IndexingMap:
-        """Return (thread, block) -> where its warp's values go in the tile, on the first lane of each warp."""
-        thread = self.threads.thread
-        return self.threads.map((), [thread // WARP], [(thread % WARP, whole(1))])
-
-    def tile_reading(self) -> IndexingMap:
-        """Return (thread, block) -> which of the values in the tile it takes: lanes take in turn those of their row."""
-        warps = self.threads.warps
-        return self.threads.map((), [self.threads.number * warps + self.threads.thread % warps], [])
-
 
 def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tuple[int, int]:
     """Return the threads along a row of ``vectors``, of ``step`` bytes each, and over the ``outer`` dimensions."""
@@ -266,96 +256,34 @@ class RowReductionEmitter:
         """Return (thread, block)[steps] -> indices."""
         if output in self.reductions.side_outputs:
             return self.tiling.reading().compose(self.reductions.element_map(output)).simplify()
-        form = next(each.form for each in self.reductions.epilogues if output in each.numbers)
-        return self.tiling.writing().compose(form.forward).simplify()
+        return self.reductions.epilogues.output_map(output, self.tiling.writing())
 
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
-        block = entry_function(self.fusion, self)
-        arguments: Values = list(block.arguments)
-        inputs, outputs = arguments[: len(self.fusion.parameter_types)], arguments[len(self.fusion.parameter_types) :]
-        with ir.InsertionPoint(block):
-            position = thread_and_block(self.launch_dimensions())
-            ended: Values = []
+        reductions, threads = self.reductions, self.tiling.threads
+        with entry_function(self.fusion, self, [*self.stages, reductions.epilogues]) as kernel:
+            position = kernel.position
+            ended: dict[ir.Value, ir.Value] = {}
             for stage in self.stages:
-                ended = [*ended, *_emit_stage(stage, self.tiling, position, inputs, outputs, ended)]
-            if self.reductions.epilogue_outputs:
-                accumulators = self._in_order(ended)
-                _emit_results(self.reductions, self.tiling, position, inputs, accumulators, outputs)
-            ir.func.return_(outputs)
-        for stage in self.stages:
-            stage.emit_functions()
-        self.reductions.emit_epilogues()
+                accumulators = self._emit_reads(kernel, stage, list(ended.values()))
+                accumulators = stage.emit_shuffles(accumulators, distances(1, min(threads.size, WARP)))
+                if threads.warps > 1 and accumulators:
+                    tiles = shared_tiles(threads.threads // WARP, stage.accumulator_types)
+                    values = list(exchange_warps(threads, position, accumulators, tiles))
+                    accumulators = stage.emit_shuffles(values, distances(1, threads.warps))
+                ended |= zip(stage.results, accumulators, strict=True)
+            if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
+                with loop(self.tiling.writing(), position, outputs) as each:
+                    values = [ended[value] for value in reductions.results]
+                    reductions.epilogues.emit_stores(kernel, each.result_arguments, values)
 
-    def _in_order(self, ended: Values) -> Values:
-        """Return what the stages end as in the order of the heroes in the fusion."""
-        values = dict(zip((value for stage in self.stages for value in stage.results), ended, strict=True))
-        return [values[value] for value in self.reductions.results]
+    def _emit_reads(self, kernel: KernelBuilder, stage: Reductions, given: Values) -> Values:
+        """Read the rows and store the side outputs of a stage; return the thread's accumulators.
 
-
-def _emit_stage(
-    stage: Reductions,
-    tiling: RowTiling,
-    position: Values,
-    inputs: Values,
-    outputs: Values,
-    given: Sequence[ir.Value] = (),
-) -> Values:
-    """Read the rows and return what they are reduced to, which all threads of a row have if its heroes commute.
-
-    Puts the stage's side outputs in ``outputs``. ``given`` are the scalars that earlier stages end as.
-    """
-    accumulators = _emit_reads(stage, tiling, position, inputs, outputs, given)
-    accumulators = stage.emit_shuffles(accumulators, distances(1, min(tiling.threads.size, WARP)))
-    if tiling.threads.warps > 1 and accumulators:
-        accumulators = _emit_exchange(stage, tiling, position, accumulators)
-    return accumulators
-
-
-def _emit_results(
-    reductions: Reductions, tiling: RowTiling, position: Values, inputs: Values, accumulators: Values, outputs: Values
-) -> None:
-    """Have the first thread of each row store what the epilogues make of ``accumulators``, in ``outputs``."""
-    numbers = reductions.epilogue_outputs
-    loop = LoopOp.build(tiling.writing(), position, [outputs[i] for i in numbers])
-    with ir.InsertionPoint(loop.body):
-        YieldOp.build(reductions.emit_stores(inputs, loop.result_arguments, accumulators, loop.carried_arguments))
-    for number, value in zip(numbers, loop.operation.results, strict=True):
-        outputs[number] = value
-
-
-def _emit_reads(
-    stage: Reductions,
-    tiling: RowTiling,
-    position: Values,
-    inputs: Values,
-    outputs: Values,
-    given: Sequence[ir.Value],
-) -> Values:
-    """Emit the loops over what a thread reads; put the side outputs in ``outputs``, return the accumulators."""
-    start = stage.emit_start(inputs)
-    count, sides = len(start), stage.side_outputs
-
-    def body(indices: Values, carried: Values) -> Values:
-        accumulators, stored = stage.emit_step(inputs, indices, carried[:count], carried[count:], given)
-        return [*accumulators, *stored]
-
-    carried = [*start, *(outputs[i] for i in sides)]
-    results = emit_nest(tiling.reading(), tiling.depths, position, carried, body)
-    for number, value in zip(sides, results[count:], strict=True):
-        outputs[number] = value
-    return results[:count]
-
-
-def _emit_exchange(stage: Reductions, tiling: RowTiling, position: Values, accumulators: Values) -> Values:
-    """Combine what the warps of a row have; the row's first thread has the whole."""
-    threads = tiling.threads.threads
-    tiles = [AllocateSharedOp.build([threads // WARP], type_) for type_ in stage.accumulator_types]
-    loop = LoopOp.build(tiling.tile_writing(), position, tiles)
-    with ir.InsertionPoint(loop.body):
-        filled = zip(accumulators, loop.carried_arguments, strict=True)
-        YieldOp.build([insert(value, tile, loop.result_arguments) for value, tile in filled])
-    tiles = SyncThreadsOp.build(list(loop.operation.results))
-    address = apply_map(tiling.tile_reading(), position)
-    values = [extract(tile, address) for tile in tiles]
-    return stage.emit_shuffles(values, distances(1, tiling.threads.warps))
+        ``given`` are the scalars that earlier stages end as.
+        """
+        accumulators = [Variable(value) for value in stage.emit_start(kernel.inputs)]
+        sides = [kernel.outputs[i] for i in stage.side_outputs]
+        with nest(self.tiling.reading(), self.tiling.depths, kernel.position, [*accumulators, *sides]) as indices:
+            assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
+        return values_of(accumulators)

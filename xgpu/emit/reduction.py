@@ -1,13 +1,13 @@
 """What a kernel of reductions computes, whatever its threads do: its functions, and how accumulators go on.
 
-The heroes are reductions of one shape over the same dimensions. Their *accumulators* are the scalars of their results,
-hero after hero. The prologue computes what they read, and results of the operands' shape; the epilogue makes of what
-they end as the other results. Where reductions need what others of the kernel end as, they are of a later *stage*,
-whose prologue is given that.
+The heroes are reductions of one shape over the same dimensions. The prologue computes what they read, and results of
+the operands' shape; the epilogue makes of what they end as the other results. Where reductions need what others of the
+kernel end as, they are of a later *stage*, whose prologue is given that.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,11 +15,11 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
-from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
+from xgpu.emit.accumulators import Accumulators
 from xgpu.emit.base import Fusion
-from xgpu.emit.builders import Values, apply_map, insert, scalar_type
-from xgpu.emit.epilogue import Epilogue, epilogues
-from xgpu.emit.reduction_tiling import MOST_ELEMENTS, power_of_two_below
+from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
@@ -31,10 +31,6 @@ from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.partition.subgraphs import partition
-
-Body = Callable[[Values, Values], Values]
-"""Emits the body of a loop: takes the map's results and what is carried, returns what is carried on."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +46,11 @@ class _Prologue:
     functions: SubgraphFunctions
 
 
-class Reductions:
+class Reductions(Accumulators):
     """The heroes of a fusion, what they read and what is made of them."""
 
     def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.heroes = fusion.heroes
+        super().__init__(fusion)
         self.shape = ReductionShape.of(self.heroes[0])
         self.given: list[ir.Value] = []
         followers = forms_of(fusion.body, self.heroes)
@@ -85,20 +80,10 @@ class Reductions:
             found += [stage] if stage.heroes or stage.side_outputs else []
         return found
 
-    @property
-    def results(self) -> list[ir.Value]:
-        """The heroes' results, one for each accumulator."""
-        return [value for hero in self.heroes for value in hero.results]
-
-    @property
-    def accumulator_types(self) -> list[ir.Type]:
-        """The scalar types of the accumulators."""
-        return [scalar_type(element_dtype(value.type)) for value in self.results]
-
     @cached_property
-    def epilogues(self) -> list[Epilogue]:
+    def epilogues(self) -> Epilogues:
         """The functions of the results that follow the heroes."""
-        return epilogues(self.fusion, self.results, self.epilogue_outputs)
+        return Epilogues(self.fusion, self.results, self.epilogue_outputs)
 
     @property
     def is_commutative(self) -> bool:
@@ -118,11 +103,6 @@ class Reductions:
         columns, shape = self.shape.kept[-1] if self.shape.kept else 1, self.shape
         parameters = [t for t in self.fusion.parameter_types if columns <= math.prod(_shape(t)) < shape.elements]
         return sum(-(-element_dtype(type_).storage_bits // 8) for type_ in parameters)
-
-    @property
-    def longest_vector(self) -> int:
-        """The bound of the options on neighbouring elements that a thread reads at once, a power of two."""
-        return power_of_two_below(min(MOST_ELEMENTS, self.fusion.options.max_elements_per_thread or MOST_ELEMENTS))
 
     @cached_property
     def starts(self) -> list[AffineExpr]:
@@ -174,56 +154,37 @@ class Reductions:
     def _functions(
         self, what: str, roots: Sequence[ir.Value], given: Mapping[ir.Value, IndexingMap] | None = None
     ) -> SubgraphFunctions:
-        parts = partition(self.fusion.body, roots, given)
-        name = f"{self.fusion.name}__{what}{self._suffix}"
-        return SubgraphFunctions(name, parts, list(self.fusion.body.arguments))
+        return SubgraphFunctions.of(self.fusion, f"{what}{self._suffix}", roots, given)
 
-    def emit_epilogues(self) -> None:
-        """Write the functions of the results that follow the heroes."""
-        for each in self.epilogues:
-            each.functions.emit()
-
-    def emit_functions(self) -> None:
+    def emit(self) -> None:
         """Write the functions that the entry function calls to reduce."""
         for functions in ([self._initial] if self.heroes else []) + [each.functions for each in self._prologues]:
             functions.emit()
-        for number, hero in enumerate(self.heroes):
-            types = [scalar_type(element_dtype(value.type)) for value in hero.results]
-            type_ = ir.FunctionType.get([*types, *types], types)
-            function = ir.func.FuncOp(self._combiner(number), type_, visibility="private")  # type: ignore[call-arg]
-            block = function.add_entry_block()
-            with ir.InsertionPoint(block):
-                ir.func.return_(emit_combiner(_region(hero), list(block.arguments)))
-
-    def _combiner(self, number: int) -> str:
-        """Return the name of a hero's combiner, which has the hero's number among those of all stages."""
-        among_all = self.fusion.heroes.index(self.heroes[number])
-        return f"{self.fusion.name}__combiner{f'_{among_all}' if among_all else ''}"
+        self.emit_combiners()
 
     def emit_start(self, inputs: Values) -> Values:
         """Return the accumulators' initial values."""
-        return _call(self._initial, inputs) if self.heroes else []
+        return self._initial.emit_call(inputs) if self.heroes else []
 
     def emit_step(
-        self, inputs: Values, indices: Values, accumulators: Values, sides: Values, given: Sequence[ir.Value] = ()
-    ) -> tuple[Values, Values]:
-        """Take in the element at ``indices``: return the accumulators and the tensors of the side outputs.
+        self, kernel: KernelBuilder, indices: Values, accumulators: Values, given: Sequence[ir.Value] = ()
+    ) -> Values:
+        """Take in the element at ``indices``: return the accumulators, and store to the side outputs.
 
         ``given`` are the scalars that earlier stages end as.
         """
         elements: dict[ir.Value, ir.Value] = {}
-        outputs = dict(zip(self.side_outputs, sides, strict=True))
         for each in self._prologues:
             where = indices if each.map is None else apply_map(each.map, indices)
-            values = iter(_call(each.functions, [*inputs, *where, *given]))
-            elements |= {value: next(values) for value in each.read}
-            outputs |= {number: insert(next(values), outputs[number], where) for number in each.numbers}
+            scalars = each.functions.emit_call([*kernel.inputs, *where, *given])
+            elements |= zip(each.read, scalars, strict=False)
+            put(scalars[len(each.read) :], [kernel.outputs[number] for number in each.numbers], where)
         combined: Values = []
         for hero in self.heroes:
             left = accumulators[len(combined) : len(combined) + len(hero.results)]
             with hero.location:
                 combined += _take_in(hero, left, [elements[value] for value in _inputs(hero)])
-        return combined, [outputs[number] for number in self.side_outputs]
+        return combined
 
     def emit_combine(self, left: Values, right: Values) -> Values:
         """Combine accumulators, those of the elements before on the left."""
@@ -240,37 +201,32 @@ class Reductions:
             combined: Values = []
             for number, hero in enumerate(self.heroes):
                 values = accumulators[len(combined) : len(combined) + len(hero.results)]
-                combined += ShuffleReduceOp.build(self._combiner(number), distance, values, hero.location)
+                combined += ShuffleReduceOp.build(self.combiner(number), distance, values, hero.location)
             accumulators = combined
         return accumulators
 
-    def emit_stores(self, inputs: Values, indices: Values, accumulators: Values, outputs: Values) -> Values:
-        """Store what the epilogues make of the heroes' results at ``indices``; return the ``epilogue_outputs``."""
-        new = dict(zip(self.epilogue_outputs, outputs, strict=True))
-        for each in self.epilogues:
-            each.emit_stores(inputs, indices, accumulators, new)
-        return [new[i] for i in self.epilogue_outputs]
 
+@contextmanager
+def nest(
+    map_: IndexingMap, depths: Sequence[int], dims: Values, changed: Sequence[Variable]
+) -> Iterator[list[ir.Value]]:
+    """Write loops over the range variables of ``map_``, one inside the other; the map's results are given to the body.
 
-def emit_nest(map_: IndexingMap, depths: Sequence[int], dims: Values, carried: Values, body: Body) -> Values:
-    """Emit loops over the range variables of ``map_``, one inside the other, and return what they carry in the end.
-
-    ``depths`` is how many of the variables each loop has. A constraint is one of the outermost loop that knows all of
-    its variables, so that each loop is peeled by its own.
+    ``depths`` is how many of the variables each loop has, ``changed`` what the body assigns to. A constraint is one of
+    the outermost loop that knows all of its variables, so that each loop is peeled by its own.
     """
     if len(depths) == 1:
-        loop = LoopOp.build(map_, dims, carried)
-        # Rows may end inside a vector, and each does: its elements are not to be waited for one by one.
-        loop.operation.attributes[MANY_RESTS] = ir.UnitAttr.get()
-        with ir.InsertionPoint(loop.body):
-            YieldOp.build(body(loop.result_arguments, loop.carried_arguments))
-        return list(loop.operation.results)
+        with loop(map_, dims, changed) as each:
+            # Rows may end inside a vector, and each does: its elements are not to be waited for one by one.
+            each.operation.attributes[MANY_RESTS] = ir.UnitAttr.get()
+            yield each.result_arguments
+        return
     outer, inner = split_map(map_, depths[0])
-    loop = LoopOp.build(outer, dims, carried)
-    with ir.InsertionPoint(loop.body):
-        known = [*dims, *loop.symbol_arguments]
-        YieldOp.build(emit_nest(inner, depths[1:], known, loop.carried_arguments, body))
-    return list(loop.operation.results)
+    with (
+        loop(outer, dims, changed) as around,
+        nest(inner, depths[1:], [*dims, *around.symbol_arguments], changed) as indices,
+    ):
+        yield indices
 
 
 def split_map(map_: IndexingMap, depth: int) -> tuple[IndexingMap, IndexingMap]:
@@ -352,7 +308,3 @@ def _take_in(hero: ir.Operation, accumulators: Values, elements: Values) -> Valu
         sign = "u" if dtype.is_unsigned else "s"
         replaces = compare_integers(f"{sign}{'gt' if is_max else 'lt'}", element, kept)
     return [ir.arith.select(replaces, element, kept), ir.arith.select(replaces, its_position, position)]
-
-
-def _call(functions: SubgraphFunctions, operands: Values) -> Values:
-    return PureCallOp.build(functions.names[0], operands, functions.result_types(functions.partition.subgraphs[0]))

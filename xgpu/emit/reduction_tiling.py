@@ -107,7 +107,7 @@ class Groups:
     @property
     def launch(self) -> LaunchDimensions:
         """Blocks along x for all units."""
-        return LaunchDimensions((-(-self.units // self.count), 1, 1), (self.threads, 1, 1))
+        return LaunchDimensions.along_x(-(-self.units // self.count), self.threads)
 
     @property
     def threads(self) -> int:
@@ -139,11 +139,19 @@ class Groups:
         """The number of the unit that a thread's group makes; it may be more than there are."""
         return dim(1) * self.count + self.number
 
+    def tile_writing(self) -> IndexingMap:
+        """Return (thread, block) -> where its warp's values go in a tile, on the first lane of each warp."""
+        return self.map((), [self.thread // WARP], [(self.thread % WARP, whole(1))])
+
+    def tile_reading(self) -> IndexingMap:
+        """Return (thread, block) -> which of a tile's values it takes: lanes take in turn those of their group."""
+        return self.map((), [self.number * self.warps + self.thread % self.warps], [])
+
     def map(
         self, symbols: Sequence[int], results: Sequence[AffineExpr], constraints: Sequence[Constraint]
     ) -> IndexingMap:
         """Return (thread, block)[symbols] -> results, where ``constraints`` hold; the symbols have so many values."""
-        dims = (whole(self.threads), whole(self.launch.grid[0]))
+        dims = self.launch.ranges
         ranges = tuple(map(whole, symbols))
         needed = tuple(c for c in constraints if not c[1].contains_interval(c[0].interval(dims, ranges)))
         return IndexingMap(dims, ranges, tuple(results), needed)

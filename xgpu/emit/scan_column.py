@@ -7,9 +7,18 @@ all threads, they put what they have into shared memory, and each combines what 
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
-from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.builders import Values, apply_map, extract, insert
+from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.kernel_builder import (
+    Rotation,
+    Tensor,
+    Variable,
+    assign,
+    loop,
+    put,
+    shared_tiles,
+    sync_threads,
+    values_of,
+)
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.scan import ScanEmitter, at_least
 from xgpu.emit.scan_tiling import ColumnScanTiling
@@ -28,15 +37,15 @@ class ColumnScanEmitter(ScanEmitter):
         """A thread takes part in the scans of a vector of columns."""
         return self.schedule.vector
 
-    def emit_shared(self) -> Values:
+    def emit_shared(self) -> list[Tensor]:
         """A number for each column of each thread, if threads share columns."""
         if self.schedule.row_lanes == 1:
             return []
-        return [AllocateSharedOp.build([self.tiling.tile_size], type_) for type_ in self.scans.accumulator_types]
+        return shared_tiles(self.tiling.tile_size, self.scans.accumulator_types)
 
     def emit_scan(
-        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Values
-    ) -> tuple[list[list[Sequence[ir.Value]]], Values, Values]:
+        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Sequence[Tensor]
+    ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan a thread's rows, and combine them with what row lanes before and tiles before have."""
         scans, count = self.scans, len(self.scans.results)
         scanned = [[tuple(element) for element in elements[0]]]
@@ -47,65 +56,61 @@ class ColumnScanEmitter(ScanEmitter):
             carries = [Part(carry.values[i : i + count], carry.there) for i in range(0, len(carry.values), count)]
         starts, ends = carries, [scans.emit_join(*pair) for pair in zip(carries, map(Part, scanned[-1]), strict=True)]
         if shared:
-            starts, ends, shared = self._emit_row_lanes(position, carries, scanned[-1], shared)
+            starts, ends = self._emit_row_lanes(position, carries, scanned[-1], shared)
         joined = [
             [scans.emit_join(start, Part(value)) for start, value in zip(starts, step, strict=True)] for step in scanned
         ]
         values: list[list[Sequence[ir.Value]]] = [[part.values for part in step if part is not None] for step in joined]
         after = [value for part in ends if part is not None for value in part.values]
-        return values, after if self.tiling.tiles > 1 else [], shared
+        return values, after if self.tiling.tiles > 1 else []
 
     def _emit_row_lanes(
-        self, position: Values, carries: Sequence[Part | None], own: Sequence[Sequence[ir.Value]], tiles: Values
-    ) -> tuple[list[Part | None], list[Part | None], Values]:
+        self,
+        position: Values,
+        carries: Sequence[Part | None],
+        own: Sequence[Sequence[ir.Value]],
+        tiles: Sequence[Tensor],
+    ) -> tuple[list[Part | None], list[Part | None]]:
         """Exchange what row lanes have of each column.
 
-        Returns for each column what tiles and row lanes before have together, what all have, and the tiles.
+        Returns for each column what tiles and row lanes before have together, and what all have.
         """
-        tiles = SyncThreadsOp.build(self._emit_filled(position[:2], own, tiles))
-        count, threads = len(self.scans.results), self.tiling.threads
+        position = position[:2]
+        filled = Rotation(value for each in own for value in each)
+        with loop(self.tiling.tile_writing(), position, [*tiles, *filled.variables]) as writing:
+            put(filled.take(len(tiles)), tiles, writing.result_arguments)
+        sync_threads(tiles)
+        count, lane = len(tiles), self.tiling.threads.lane // self.schedule.lanes
         nothing = self.scans.emit_nothing()
         starts: Values = [value for part in carries for value in (nothing if part is None else part.values)]
-        reading = self.tiling.tile_reading()
-        outer = IndexingMap(reading.dims, reading.symbols[:1], ())
-        loop = LoopOp.build(outer, position[:2], [*starts, *starts])
-        with ir.InsertionPoint(loop.body):
-            (number,) = loop.symbol_arguments
-            given, before = loop.carried_arguments[: len(starts)], loop.carried_arguments[len(starts) :]
-            (row_lane,) = apply_map(threads.map((), [threads.lane // self.schedule.lanes], []), position[:2])
+        reading, goes_on = self.tiling.tile_reading(), carries[0].there if carries[0] is not None else None
+        ends, befores = ([Variable(value) for value in starts] for _ in range(2))
+        with loop(IndexingMap(reading.dims, reading.symbols[:1], ()), position, [*ends, *befores]) as each:
+            (number,) = each.symbol_arguments
+            given = values_of(ends)
+            (row_lane,) = apply_map(self.tiling.threads.map((), [lane], []), position)
             is_own = compare_integers("eq", number, row_lane)
-            before = [ir.arith.select(is_own, *pair) for pair in zip(given, before, strict=True)]
+            pairs = zip(given, values_of(befores), strict=True)
+            assign(befores, [ir.arith.select(is_own, *pair) for pair in pairs])
             there = compare_integers("uge", number, _index(1))
-            if carries[0] is not None and carries[0].there is not None:
-                there = ir.arith.ori(there, carries[0].there)
+            if goes_on is not None:
+                there = ir.arith.ori(there, goes_on)
             combined: Values = []
-            for column in range(self.columns):
-                address = apply_map(reading, [*position[:2], number, _index(column)])
-                element = Part(tuple(extract(tile, address) for tile in tiles))
-                joined = self.scans.emit_join(Part(tuple(given[column * count : (column + 1) * count]), there), element)
+            for column, before in enumerate(_by_column(given, count)):
+                address = apply_map(reading, [*position, number, _index(column)])
+                joined = self.scans.emit_join(Part(before, there), Part(tuple(tile.extract(address) for tile in tiles)))
                 combined += joined.values if joined is not None else ()
-            YieldOp.build([*combined, *before])
-        results: Values = list(loop.operation.results)
+            assign(ends, combined)
         if self.tiling.tiles > 1:
             # Before the next tile's are put there.
-            tiles = SyncThreadsOp.build(tiles)
-        is_later = at_least(threads.lane // self.schedule.lanes, 1, position[:2], reading.dims)
-        if carries[0] is not None and carries[0].there is not None:
-            is_later = ir.arith.ori(is_later, carries[0].there)
-        ends, befores = _by_column(results[: len(starts)], count), _by_column(results[len(starts) :], count)
-        return [Part(values, is_later) for values in befores], [Part(values) for values in ends], tiles
-
-    def _emit_filled(self, position: Values, own: Sequence[Sequence[ir.Value]], tiles: Values) -> Values:
-        """Put what a thread has of each column into the tiles."""
-        count = len(tiles)
-        loop = LoopOp.build(self.tiling.tile_writing(), position, [*tiles, *(value for each in own for value in each)])
-        with ir.InsertionPoint(loop.body):
-            tensors, values = loop.carried_arguments[:count], loop.carried_arguments[count:]
-            pairs = zip(values[:count], tensors, strict=True)
-            filled = [insert(value, tile, loop.result_arguments) for value, tile in pairs]
-            YieldOp.build([*filled, *values[count:], *values[:count]])
-        results: Values = list(loop.operation.results)
-        return results[:count]
+            sync_threads(tiles)
+        is_later = at_least(lane, 1, position, reading.dims)
+        if goes_on is not None:
+            is_later = ir.arith.ori(is_later, goes_on)
+        return (
+            [Part(values, is_later) for values in _by_column(values_of(befores), count)],
+            [Part(values) for values in _by_column(values_of(ends), count)],
+        )
 
 
 def _by_column(values: Values, count: int) -> list[tuple[ir.Value, ...]]:

@@ -8,10 +8,11 @@ and the warps of a row what their stretches are through shared memory. (Source: 
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.dialects.threads import AllocateSharedOp, ShuffleOp, SyncThreadsOp
-from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.builders import Values, apply_map, extract, insert
-from xgpu.emit.reduction_tiling import WARP, distances, whole
+from xgpu.dialects.threads import ShuffleOp
+from xgpu.emit.accumulators import exchange_warps
+from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.kernel_builder import Tensor, shared_tiles, sync_threads
+from xgpu.emit.reduction_tiling import WARP, distances
 from xgpu.emit.scan import ScanEmitter, at_least
 from xgpu.emit.scan_tiling import RowScanTiling
 from xgpu.emit.scans import Part
@@ -30,16 +31,15 @@ class RowScanEmitter(ScanEmitter):
         """A thread takes part in the scan of one row."""
         return 1
 
-    def emit_shared(self) -> Values:
+    def emit_shared(self) -> list[Tensor]:
         """A number for each warp of the block, if a row takes several."""
         if self.tiling.threads.warps == 1:
             return []
-        count = self.tiling.threads.threads // WARP
-        return [AllocateSharedOp.build([count], type_) for type_ in self.scans.accumulator_types]
+        return shared_tiles(self.tiling.threads.threads // WARP, self.scans.accumulator_types)
 
     def emit_scan(
-        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Values
-    ) -> tuple[list[list[Sequence[ir.Value]]], Values, Values]:
+        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Sequence[Tensor]
+    ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan vectors, then what they are combined to over lanes, steps and warps, and put all together."""
         scans, is_reverse = self.scans, self.tiling.shape.reverse
         vectors = [self._emit_vector(step[::-1] if is_reverse else step) for step in elements]
@@ -50,7 +50,7 @@ class RowScanEmitter(ScanEmitter):
         whole_ = before.pop()
         assert whole_ is not None
         if shared:
-            warps, whole_values, shared = self._emit_warps(position, whole_.values, shared)
+            warps, whole_values = self._emit_warps(position, whole_.values, shared)
             before = [scans.emit_join(warps, part) for part in before]
             whole_ = Part(whole_values)
         scanned = []
@@ -60,10 +60,10 @@ class RowScanEmitter(ScanEmitter):
             step: list[Sequence[ir.Value]] = [part.values for part in joined if part is not None]
             scanned.append(step[::-1] if is_reverse else step)
         if self.tiling.tiles == 1:
-            return scanned, [], shared
+            return scanned, []
         after = scans.emit_join(carry, whole_)
         assert after is not None
-        return scanned, list(after.values), shared
+        return scanned, list(after.values)
 
     def _emit_vector(self, elements: Sequence[Values]) -> list[tuple[ir.Value, ...]]:
         """Scan the elements of a vector."""
@@ -95,30 +95,22 @@ class RowScanEmitter(ScanEmitter):
         return own
 
     def _emit_warps(
-        self, position: Values, own: tuple[ir.Value, ...], tiles: Values
-    ) -> tuple[Part, tuple[ir.Value, ...], Values]:
-        """Exchange what warps have; return what those before have together, what all have, and the tiles.
+        self, position: Values, own: tuple[ir.Value, ...], tiles: Sequence[Tensor]
+    ) -> tuple[Part, tuple[ir.Value, ...]]:
+        """Exchange what warps have; return what those before have together, and what all have.
 
         Each lane takes what one of the warps of its row has, in turn.
         """
         threads = self.tiling.threads
-        writing = threads.map((), [threads.thread // WARP], [(threads.thread % WARP, whole(1))])
-        loop = LoopOp.build(writing, position[:2], tiles)
-        with ir.InsertionPoint(loop.body):
-            filled = zip(own, loop.carried_arguments, strict=True)
-            YieldOp.build([insert(value, tile, loop.result_arguments) for value, tile in filled])
-        tiles = SyncThreadsOp.build(list(loop.operation.results))
-        turn = threads.thread % threads.warps
-        address = apply_map(threads.map((), [threads.number * threads.warps + turn], []), position[:2])
-        taken = tuple(extract(tile, address) for tile in tiles)
+        taken = exchange_warps(threads, position[:2], own, tiles)
         if self.tiling.tiles > 1:
             # Before the next tile's are put there.
-            tiles = SyncThreadsOp.build(tiles)
-        scanned = self._emit_exchange(position, turn, taken, threads.warps)
+            sync_threads(tiles)
+        scanned = self._emit_exchange(position, threads.thread % threads.warps, taken, threads.warps)
         warp = threads.lane // WARP
         before = self._emit_shuffle(position, warp + (threads.warps - 1) % WARP, scanned)
         last = self._emit_shuffle(position, threads.thread * 0 + (threads.warps - 1), scanned)
-        return Part(tuple(before), self._at_least(position, warp, 1)), tuple(last), tiles
+        return Part(tuple(before), self._at_least(position, warp, 1)), tuple(last)
 
     def _emit_shuffle(self, position: Values, lane: AffineExpr, values: Sequence[ir.Value]) -> Values:
         dims = self.tiling.threads.map((), [], []).dims

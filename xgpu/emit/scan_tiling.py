@@ -5,6 +5,7 @@ registers, one tile after the other. A thread takes vectors of elements of rows,
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -169,47 +170,47 @@ def held_problems(schedule: Schedule, elements: int) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)]:
+class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
     """Which thread takes what, in each of the tiles. Positions along the scan are counted from where it starts."""
 
     shape: ScanShape
     schedule: S
 
     @property
+    @abstractmethod
     def row_lanes(self) -> int:
         """Threads along the scan where each takes whole vectors of columns; 1 for rows."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def tiles(self) -> int:
         """How many tiles a chunk has."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def units(self) -> int:
         """Scans, or stretches of columns that a group takes, one chunk of them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def places(self) -> IndexingMap:
         """Return (thread, block)[tile, step] -> which of the vectors that ``elements`` knows, for those with work."""
-        raise NotImplementedError
 
+    @abstractmethod
     def elements(self) -> IndexingMap:
         """Return (the numbers of a vector)[element] -> indices of the arrays."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def chunk(self) -> AffineExpr:
         """The number of a thread's chunk, from where the scan starts."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start_places(self) -> IndexingMap:
         """Return (thread, block) -> which of the vectors that ``start_elements`` knows; any for the first chunk."""
-        raise NotImplementedError
 
+    @abstractmethod
     def start_elements(self) -> IndexingMap:
         """Return (the numbers of a vector)[column] -> indices of what chunks go on from."""
-        raise NotImplementedError
 
     @property
     def _chunk_before(self) -> AffineExpr:

@@ -1,7 +1,7 @@
 """What a kernel of scans computes, whatever its threads do: its functions, and how parts of a scan are combined.
 
-The heroes are scans of one shape along the same dimension. Their *accumulators* are the scalars of their results, hero
-after hero. The prologue computes what they read, the epilogue makes of what they give the results.
+The heroes are scans of one shape along the same dimension. The prologue computes what they read, the epilogue makes of
+what they give the results.
 """
 
 import math
@@ -11,15 +11,13 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.dialects.xgpu import PureCallOp
+from xgpu.emit.accumulators import Accumulators
 from xgpu.emit.base import Fusion
-from xgpu.emit.builders import Values, scalar_type
-from xgpu.emit.epilogue import Epilogue, epilogues
-from xgpu.emit.reduction_tiling import MOST_ELEMENTS, power_of_two_below
-from xgpu.emit.scalar.combiner import emit_combiner
+from xgpu.emit.builders import Values
+from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.scalar.op import constant, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.scan_shape import ScanShape
-from xgpu.partition.subgraphs import partition
 
 
 @dataclass(frozen=True)
@@ -39,42 +37,23 @@ class _Prologue:
     def __init__(self, fusion: Fusion, name: str, values: Sequence[ir.Value]):
         self._values = values
         self._read = list(dict.fromkeys(values))
-        parts = partition(fusion.body, self._read)
-        self.functions = SubgraphFunctions(f"{fusion.name}__{name}", parts, list(fusion.body.arguments))
+        self.functions = SubgraphFunctions.of(fusion, name, self._read)
 
     def emit_call(self, inputs: Values, indices: Values) -> Values:
-        types = self.functions.result_types(self.functions.partition.subgraphs[0])
-        scalars = PureCallOp.build(self.functions.names[0], [*inputs, *indices], types)
-        found = dict(zip(self._read, scalars, strict=True))
+        found = dict(zip(self._read, self.functions.emit_call([*inputs, *indices]), strict=True))
         return [found[value] for value in self._values]
 
 
-class Scans:
+class Scans(Accumulators):
     """The heroes of a fusion, what they read and what is made of them."""
 
     def __init__(self, fusion: Fusion):
-        self.fusion = fusion
-        self.heroes = fusion.heroes
+        super().__init__(fusion)
         self.shape = ScanShape.of(self.heroes[0])
         inputs = [value for hero in self.heroes for value in list(hero.operands)[: len(hero.results)]]
         starts = [value for hero in self.heroes for value in list(hero.operands)[len(hero.results) :]]
         self._prologue = _Prologue(fusion, "prologue", inputs)
         self._starts = _Prologue(fusion, "starts", starts) if self.shape.goes_on else None
-
-    @property
-    def results(self) -> list[ir.Value]:
-        """The heroes' results, one for each accumulator."""
-        return [value for hero in self.heroes for value in hero.results]
-
-    @property
-    def accumulator_types(self) -> list[ir.Type]:
-        """The scalar types of the accumulators."""
-        return [scalar_type(element_dtype(value.type)) for value in self.results]
-
-    @property
-    def accumulator_bytes(self) -> list[int]:
-        """The bytes of each accumulator."""
-        return [-(-element_dtype(value.type).storage_bits // 8) for value in self.results]
 
     @property
     def widths(self) -> list[int]:
@@ -83,32 +62,18 @@ class Scans:
         types = [t for t in self.fusion.parameter_types if math.prod(ir.RankedTensorType(t).shape) >= size]
         return [element_dtype(type_).storage_bits for type_ in (*types, *self.fusion.result_types)]
 
-    @property
-    def longest_vector(self) -> int:
-        """The bound of the options on neighbouring elements that a thread reads at once, a power of two."""
-        return power_of_two_below(min(MOST_ELEMENTS, self.fusion.options.max_elements_per_thread or MOST_ELEMENTS))
-
     @cached_property
-    def epilogues(self) -> list[Epilogue]:
+    def epilogues(self) -> Epilogues:
         """The functions of the results."""
-        return epilogues(self.fusion, self.results, range(len(self.fusion.results)))
+        return Epilogues(self.fusion, self.results)
 
-    def emit_functions(self) -> None:
+    def emit(self) -> None:
         """Write the functions that the entry function calls."""
         self._prologue.functions.emit()
         if self._starts is not None:
             self._starts.functions.emit()
-        for number, hero in enumerate(self.heroes):
-            types = [scalar_type(element_dtype(value.type)) for value in hero.results]
-            type_ = ir.FunctionType.get([*types, *types], types)
-            function = ir.func.FuncOp(self._combiner(number), type_, visibility="private")  # type: ignore[call-arg]
-            with ir.InsertionPoint(function.add_entry_block()), hero.location:
-                ir.func.return_(emit_combiner(hero.regions[0].blocks[0], list(function.entry_block.arguments)))
-        for each in self.epilogues:
-            each.functions.emit()
-
-    def _combiner(self, number: int) -> str:
-        return f"{self.fusion.name}__combiner{f'_{number}' if number else ''}"
+        self.emit_combiners()
+        self.epilogues.emit()
 
     def emit_elements(self, inputs: Values, indices: Values) -> Values:
         """Return what the heroes read at ``indices``, in the order of the accumulators."""
@@ -118,13 +83,6 @@ class Scans:
         """Return the accumulators that a chunk goes on from, given where these are."""
         assert self._starts is not None
         return self._starts.emit_call(inputs, indices)
-
-    def emit_stores(self, inputs: Values, indices: Values, accumulators: Values, outputs: Values) -> Values:
-        """Store what the epilogues make of the heroes' results at ``indices``; return the outputs."""
-        new = dict(enumerate(outputs))
-        for each in self.epilogues:
-            each.emit_stores(inputs, indices, accumulators, new)
-        return [new[i] for i in range(len(outputs))]
 
     def emit_nothing(self) -> Values:
         """Return accumulators that stand for no element: zeros, as some number must be there."""
@@ -136,7 +94,7 @@ class Scans:
         for number, hero in enumerate(self.heroes):
             part = slice(len(combined), len(combined) + len(hero.results))
             types = [value.type for value in left[part]]
-            combined += PureCallOp.build(self._combiner(number), [*left[part], *right[part]], types, hero.location)
+            combined += PureCallOp.build(self.combiner(number), [*left[part], *right[part]], types, hero.location)
         return tuple(combined)
 
     def emit_join(self, left: Part | None, right: Part | None) -> Part | None:

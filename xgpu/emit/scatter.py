@@ -13,17 +13,15 @@ from typing import Any, Self
 
 from xgpu import ir
 from xgpu.dialects.attributes import OVERWRITES, int_array
-from xgpu.dialects.threads import AtomicRmwOp
-from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, apply_map, if_else, insert
-from xgpu.emit.in_place import Elements, all_of, call, checked_index, inputs_read, prologue
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.in_place import Elements, all_of, checked_index, inputs_read, prologue
+from xgpu.emit.kernel_builder import KernelBuilder, Tensor, entry_function, loop, put, when
 from xgpu.emit.loop import block_field, run_field
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule
-from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.combiners import Combiner, combiners
 from xgpu.fusion.in_place import is_unique
 from xgpu.indexing.affine import symbol
@@ -37,30 +35,26 @@ _SINGLE_UPDATES = 4
 """Updates with an index each that a thread makes: their indices and elements are then read as vectors."""
 
 
-@dataclass(frozen=True)
 class ScatterInputs:
-    """What a kernel of scatters reads: the functions of the indices and of the updates, and the inputs they take.
+    """What a kernel of scatters reads: the functions of the indices and of the updates."""
 
-    ``outputs`` are the parameters that it updates.
-    """
+    def __init__(self, fusion: Fusion, indices: ir.Value, updates: Sequence[ir.Value]):
+        self._fusion = fusion
+        self._indices = prologue(fusion, "indices", [indices])
+        self._updates = prologue(fusion, "updates", list(updates))
 
-    indices: SubgraphFunctions
-    updates: SubgraphFunctions
-    inputs: Values
-    outputs: Values
-
-    def index_at(self, at: Values) -> ir.Value:
+    def index_at(self, kernel: KernelBuilder, at: Values) -> ir.Value:
         """Return an element of the indices."""
-        return call(self.indices, self.inputs, at)[0]
+        return self._indices.emit_call([*inputs_read(self._fusion, kernel.inputs), *at])[0]
 
-    def updates_at(self, at: Values) -> Values:
+    def updates_at(self, kernel: KernelBuilder, at: Values) -> Values:
         """Return the element of each operand's updates."""
-        return call(self.updates, self.inputs, at)
+        return self._updates.emit_call([*inputs_read(self._fusion, kernel.inputs), *at])
 
     def emit(self) -> None:
         """Write the functions at the current insertion point."""
-        self.indices.emit()
-        self.updates.emit()
+        self._indices.emit()
+        self._updates.emit()
 
 
 @dataclass(frozen=True)
@@ -109,6 +103,12 @@ class ScatterEmitter:
         self.heroes, self.maps, self.updates = facts.heroes, facts.maps, facts.updates
         self.is_atomic = not is_unique(self.heroes[0])
 
+    @cached_property
+    def read(self) -> ScatterInputs:
+        """What the kernel reads."""
+        hero = self.heroes[0]
+        return ScatterInputs(self.fusion, hero.operands[len(hero.results)], self.updates)
+
     @property
     def elements(self) -> Elements:
         """Which elements of the updates are each thread's."""
@@ -124,78 +124,58 @@ class ScatterEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions of the indices and of the updates."""
-        block = entry_function(self.fusion, self)
-        if self.is_atomic and (overwritten := self._overwritten()):
-            block.owner.attributes[OVERWRITES] = int_array(overwritten)
-        read = self._inputs(block)
-        with ir.InsertionPoint(block):
-            loop = LoopOp.build(self.thread_to_output(0), thread_and_block(self.launch_dimensions()), read.outputs)
-            with ir.InsertionPoint(loop.body):
-                at, carried = loop.result_arguments, loop.carried_arguments
-                starts, inside = self._starts(read, at)
+        with entry_function(self.fusion, self, [self.read]) as kernel:
+            if self.is_atomic and (overwritten := self._overwritten()):
+                kernel.attributes[OVERWRITES] = int_array(overwritten)
+            with loop(self.thread_to_output(0), kernel.position, kernel.outputs) as each:
+                at = each.result_arguments
+                starts, inside = self._starts(kernel, at)
                 place = apply_map(self.maps.operand, [*at, *starts])
                 # What is read for each element of a run, whether dropped or not, can be read as a vector.
-                early = None if self.maps.window_dims else read.updates_at(at)
-
-                def update() -> Values:
-                    return self._update(carried, place, early or read.updates_at(at))
-
-                types = [tensor.type for tensor in carried]
-                YieldOp.build(update() if inside is None else if_else(inside, types, update, lambda: carried))
-            ir.func.return_(list(loop.operation.results))
-        read.emit()
+                early = None if self.maps.window_dims else self.read.updates_at(kernel, at)
+                with when(inside, kernel.outputs):
+                    self._update(kernel.outputs, place, early or self.read.updates_at(kernel, at))
 
     def _overwritten(self) -> tuple[int, ...]:
         """Return the numbers of the outputs that several threads store to in any order."""
         pairs = [pair for hero in self.heroes for pair in zip(combiners(hero), hero.results, strict=True)]
         return tuple(number for number, pair in enumerate(pairs) if _is_stored(*pair))
 
-    def _inputs(self, block: ir.Block) -> "ScatterInputs":
-        """Return what the kernel reads, in the body ``block`` of its entry function."""
-        hero = self.heroes[0]
-        arguments: Values = list(block.arguments)
-        return ScatterInputs(
-            prologue(self.fusion, "indices", [hero.operands[len(hero.results)]]),
-            prologue(self.fusion, "updates", self.updates),
-            inputs_read(self.fusion, block),
-            arguments[len(self.fusion.parameter_types) :],
-        )
-
-    def _starts(self, read: "ScatterInputs", at: Values) -> tuple[Values, ir.Value | None]:
+    def _starts(self, kernel: KernelBuilder, at: Values) -> tuple[Values, ir.Value | None]:
         """Return where the window of the update ``at`` these indices begins, and whether it lies inside the operand.
 
         The latter is None if it always does.
         """
         dtype = element_dtype(self.heroes[0].operands[len(self.heroes[0].results)].type)
-        components = [read.index_at(apply_map(component, at)) for component in self.maps.components]
+        components = [self.read.index_at(kernel, apply_map(component, at)) for component in self.maps.components]
         checked = [
             checked_index(value, dtype, bound) for value, bound in zip(components, self.maps.bounds, strict=True)
         ]
         return [start for start, _ in checked], all_of([inside for _, inside in checked])
 
-    def _update(self, outputs: Values, place: Values, updates: Values) -> Values:
-        """Return the outputs with the element at ``place`` of each combined with its update."""
-        results: Values = []
+    def _update(self, outputs: Sequence[Tensor], place: Values, updates: Values) -> None:
+        """Combine the element at ``place`` of each output with its update."""
+        first = 0
         for hero in self.heroes:
-            part = slice(len(results), len(results) + len(hero.results))
+            part = slice(first, first + len(hero.results))
             make = self._update_atomically if self.is_atomic else _update_alone
-            results += make(hero, outputs[part], place, updates[part])
-        return results
+            make(hero, outputs[part], place, updates[part])
+            first = part.stop
 
-    def _update_atomically(self, hero: ir.Operation, outputs: Values, place: Values, updates: Values) -> Values:
+    @staticmethod
+    def _update_atomically(hero: ir.Operation, outputs: Sequence[Tensor], place: Values, updates: Values) -> None:
         """Combine each output with its update in one step that other threads cannot see a part of."""
-        results = []
         for number, (combiner, tensor) in enumerate(zip(combiners(hero), outputs, strict=True)):
-            if _is_stored(combiner, hero.results[number]):
-                results.append(insert(updates[number], tensor, place))
-                continue
-            op = AtomicRmwOp.build(tensor, place)
-            with ir.InsertionPoint(op.body):
+
+            def combined(own: ir.Value, number: int = number) -> ir.Value:
                 # No result depends on the elements of other operands, so anything may stand for those.
-                old = [op.old if i == number else update for i, update in enumerate(updates)]
-                YieldOp.build([emit_combiner(hero.regions[0].blocks[0], [*old, *updates])[number]])
-            results.append(op.operation.results[0])
-        return results
+                old = [own if i == number else update for i, update in enumerate(updates)]
+                return emit_combiner(hero.regions[0].blocks[0], [*old, *updates])[number]
+
+            if _is_stored(combiner, hero.results[number]):
+                tensor.insert(updates[number], place)
+            else:
+                tensor.update_atomically(place, combined)
 
 
 def _is_stored(combiner: Combiner, result: ir.Value) -> bool:
@@ -285,13 +265,7 @@ def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
     return power_of_two_below(min(run, fusion.options.max_elements_per_thread or run))
 
 
-def _update_alone(hero: ir.Operation, outputs: Values, place: Values, updates: Values) -> Values:
+def _update_alone(hero: ir.Operation, outputs: Sequence[Tensor], place: Values, updates: Values) -> None:
     """Combine the outputs with their updates, where no other thread does so."""
-    old = [
-        ir.Operation.create(
-            "tensor.extract", results=[ir.RankedTensorType(tensor.type).element_type], operands=[tensor, *place]
-        ).results[0]
-        for tensor in outputs
-    ]
-    values = emit_combiner(hero.regions[0].blocks[0], [*old, *updates])
-    return [insert(value, tensor, place) for value, tensor in zip(values, outputs, strict=True)]
+    old = [tensor.extract(place) for tensor in outputs]
+    put(emit_combiner(hero.regions[0].blocks[0], [*old, *updates]), outputs, place)

@@ -8,20 +8,20 @@ with warps; that threads walk several rows whose loads come first is ours.)
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 from xgpu import ir
-from xgpu.dialects.threads import AtomicRmwOp
-from xgpu.dialects.xgpu import InDomainOp, LoopOp, YieldOp
-from xgpu.emit.base import LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, apply_map, if_else, scalar_type
+from xgpu.dialects.xgpu import InDomainOp
+from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.builders import Values, apply_map, scalar_type
 from xgpu.emit.in_place import all_of
+from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of, when
 from xgpu.emit.loop import block_field
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_integers, constant, constant_of, element_dtype
-from xgpu.emit.scatter import ScatterEmitter, ScatterInputs, Scatters, longest_vector, vector_length
+from xgpu.emit.scatter import ScatterEmitter, Scatters, longest_vector, vector_length
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.fusion.combiners import combiners
 from xgpu.indexing.affine import constant as affine
@@ -95,19 +95,17 @@ class SortedScatterEmitter(ScatterEmitter):
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A thread for each run of windows and each few elements of a window, the latter along neighbouring threads."""
-        threads = self.schedule.threads
-        return LaunchDimensions((-(-self.walks * self.groups // threads), 1, 1), (threads, 1, 1))
+        return LaunchDimensions.covering(self.walks * self.groups, self.schedule.threads)
 
     def _walk(self) -> IndexingMap:
         """Return (thread, block)[step] -> first window of the step, first element of windows."""
         launch, walks = self.launch_dimensions(), self.walks
-        threads, blocks = launch.block[0], launch.grid[0]
-        walk, group = delinearize(dim(1) * threads + dim(0), (walks, self.groups))
+        walk, group = delinearize(launch.thread, (walks, self.groups))
         return IndexingMap(
-            (Interval(0, threads - 1), Interval(0, blocks - 1)),
+            launch.ranges,
             (Interval(0, self.steps - 1),),
             ((walk * self.steps + symbol(0)) * self.rows, group * self.length),
-            ((dim(1) * threads + dim(0), Interval(0, walks * self.groups - 1)),),
+            ((launch.thread, Interval(0, walks * self.groups - 1)),),
         ).simplify()
 
     def thread_to_output(self, output: int) -> IndexingMap:
@@ -124,38 +122,33 @@ class SortedScatterEmitter(ScatterEmitter):
 
     def emit(self) -> None:
         """Write the entry function, then the functions of the indices and of the updates."""
-        block = entry_function(self.fusion, self)
-        read = self._inputs(block)
-        with ir.InsertionPoint(block):
-            position = thread_and_block(self.launch_dimensions())
-            walk = LoopOp.build(self._walk(), position, [*self._nothing(), *read.outputs])
-            with ir.InsertionPoint(walk.body):
+        with entry_function(self.fusion, self, [self.read]) as kernel:
+            position = kernel.position
+            carried = [Variable(value) for value in self._nothing()]
+            with loop(self._walk(), position, [*carried, *kernel.outputs]) as walk:
                 first, element = walk.result_arguments
-                total, tensors = self._carried(walk.carried_arguments)
+                total = self._sum(values_of(carried))
                 # All that a thread reads comes before the first of what it writes, so that nothing waits for that.
-                rows = [self._read(read, first, element, row) for row in range(self.rows)]
+                rows = [self._read(kernel, first, element, row) for row in range(self.rows)]
                 for row in rows:
-                    total, tensors = self._take(row, total, tensors, element)
-                YieldOp.build([*total.flat(), *tensors])
-            total, tensors = self._carried(list(walk.operation.results))
+                    total = self._take(row, total, kernel.outputs, element)
+                assign(carried, total.flat())
+            total = self._sum(values_of(carried))
             # Which element of windows a thread is at does not depend on the step.
             element = apply_map(replace(self._walk(), results=self._walk().results[1:]), [*position, _index(0)])[0]
-            ir.func.return_(self._write_if(total.is_open, total, tensors, element))
-        read.emit()
+            self._write_if(total.is_open, total, kernel.outputs, element)
 
     def _nothing(self) -> Values:
         """Return a sum of nothing, flat."""
         zeros = [_zero(self._sum_type(value)) for value in self.updates for _ in range(self.length)]
         return [constant(ir.IntegerType.get_signless(1), 0), *[_index(0) for _ in self._moving()], *zeros]
 
-    def _carried(self, values: Values) -> tuple[_Sum, Values]:
-        """Take the values that the walk carries apart: the sum, then the outputs."""
+    def _sum(self, values: Values) -> _Sum:
+        """Return the sum that is these values, flat."""
         split = 1 + len(self._moving())
-        parts, rest = [], values[split:]
-        for _ in self.updates:
-            parts.append(rest[: self.length])
-            rest = rest[self.length :]
-        return _Sum(values[0], values[1:split], parts), rest
+        rest = values[split:]
+        parts = [rest[i : i + self.length] for i in range(0, len(rest), self.length)]
+        return _Sum(values[0], values[1:split], parts)
 
     def _is_wide(self, update: ir.Value) -> bool:
         """Whether sums of these updates are made in f32."""
@@ -193,7 +186,7 @@ class SortedScatterEmitter(ScatterEmitter):
         ranges = [Interval(0, shape[i] - 1) for i in moving] + [Interval(0, size - 1) for size in self.window]
         return IndexingMap(tuple(ranges), (), tuple(results))
 
-    def _read(self, read: ScatterInputs, first: ir.Value, element: ir.Value, row: int) -> _Sum:
+    def _read(self, kernel: KernelBuilder, first: ir.Value, element: ir.Value, row: int) -> _Sum:
         """Return the update of a window, ``row`` after the first: open if it is one, and inside the operand."""
         windows = self.maps.windows
         covered = self.walks * self.steps * self.rows
@@ -204,32 +197,30 @@ class SortedScatterEmitter(ScatterEmitter):
             exists = InDomainOp.build(IndexingMap((Interval(0, covered - 1),), (), (), within), [window])
             window = ir.arith.minui(window, _index(windows - 1))
         batch = apply_map(IndexingMap((Interval(0, windows - 1),), (), delinearize(dim(0), self.batches)), [window])
-        starts, inside = self._starts(read, [*batch, *[_index(0)] * len(self.window)])
+        starts, inside = self._starts(kernel, [*batch, *[_index(0)] * len(self.window)])
         is_open = all_of([inside, exists])
-        values = self._read_updates(read, batch, element)
+        values = self._read_updates(kernel, batch, element)
         place = apply_map(self._origin(), [*batch, *starts])
         return _Sum(_true() if is_open is None else is_open, place, values)
 
-    def _read_updates(self, read: ScatterInputs, batch: Values, element: ir.Value) -> list[Values]:
+    def _read_updates(self, kernel: KernelBuilder, batch: Values, element: ir.Value) -> list[Values]:
         """Return the thread's elements of a window's updates, in the types that are summed."""
         if self.length == 1:
-            values = [
-                [value] for value in read.updates_at([*batch, *apply_map(self._elements(), [element, _index(0)])])
-            ]
+            at = [*batch, *apply_map(self._elements(), [element, _index(0)])]
+            values = [[value] for value in self.read.updates_at(kernel, at)]
         else:
-            vectors = [_zeros(scalar_type(element_dtype(value.type)), self.length) for value in self.updates]
-            loop = LoopOp.build(self._elements(), [element], vectors)
-            with ir.InsertionPoint(loop.body):
-                (step,) = loop.symbol_arguments
-                scalars = read.updates_at([*batch, *loop.result_arguments])
-                rows = zip(scalars, loop.carried_arguments, strict=True)
-                YieldOp.build([_insert_element(scalar, vector, step) for scalar, vector in rows])
+            vectors = [Variable(_zeros(scalar_type(element_dtype(value.type)), self.length)) for value in self.updates]
+            with loop(self._elements(), [element], vectors) as each:
+                (step,) = each.symbol_arguments
+                scalars = self.read.updates_at(kernel, [*batch, *each.result_arguments])
+                for scalar, vector in zip(scalars, vectors, strict=True):
+                    vector.value = _insert_element(scalar, vector.value, step)
             steps = [_index(i) for i in range(self.length)]
-            values = [[_extract_element(vector, step) for step in steps] for vector in loop.operation.results]
+            values = [[_extract_element(vector.value, step) for step in steps] for vector in vectors]
         wide = ir.F32Type.get()
         return [
-            [ir.arith.extf(wide, value) if self._is_wide(update) else value for value in each]
-            for update, each in zip(self.updates, values, strict=True)
+            [ir.arith.extf(wide, value) if self._is_wide(update) else value for value in elements]
+            for update, elements in zip(self.updates, values, strict=True)
         ]
 
     def _elements(self) -> IndexingMap:
@@ -237,58 +228,49 @@ class SortedScatterEmitter(ScatterEmitter):
         last = Interval(0, math.prod(self.window) - self.length)
         return IndexingMap((last,), (Interval(0, self.length - 1),), delinearize(dim(0) + symbol(0), self.window))
 
-    def _take(self, row: _Sum, total: _Sum, tensors: Values, element: ir.Value) -> tuple[_Sum, Values]:
+    def _take(self, row: _Sum, total: _Sum, tensors: Sequence[Tensor], element: ir.Value) -> _Sum:
         """Add an update to the sum if it has the same place, else write the sum and go on with the update."""
         same = [compare_integers("eq", old, new) for old, new in zip(total.place, row.place, strict=True)]
         goes_on = all_of([row.is_open, *same])
         assert goes_on is not None
         ends = ir.arith.andi(total.is_open, ir.arith.xori(goes_on, _true()))
-        tensors = self._write_if(ends, total, tensors, element)
+        self._write_if(ends, total, tensors, element)
         goes_on = ir.arith.andi(total.is_open, goes_on)
         values = [
             [ir.arith.select(goes_on, self._combine(update, old, new), new) for old, new in zip(*each, strict=True)]
             for update, each in zip(self.updates, zip(total.values, row.values, strict=True), strict=True)
         ]
-        return _Sum(row.is_open, row.place, values), tensors
+        return _Sum(row.is_open, row.place, values)
 
     def _combine(self, update: ir.Value, old: ir.Value, new: ir.Value) -> ir.Value:
         if self._is_wide(update):
             return ir.arith.addf(old, new)
         return emit_combiner(self.heroes[self.updates.index(update)].regions[0].blocks[0], [old, new])[0]
 
-    def _write_if(self, condition: ir.Value, total: _Sum, tensors: Values, element: ir.Value) -> Values:
+    def _write_if(self, condition: ir.Value, total: _Sum, tensors: Sequence[Tensor], element: ir.Value) -> None:
         """Combine the outputs with the sum where ``condition`` holds."""
+        with when(condition, tensors):
+            for hero, values, tensor in zip(self.heroes, total.values, tensors, strict=True):
+                self._write(hero, values, tensor, total.place, element)
 
-        def write() -> Values:
-            rows = zip(self.heroes, total.values, tensors, strict=True)
-            return [self._write(hero, values, tensor, total.place, element) for hero, values, tensor in rows]
-
-        return if_else(condition, [tensor.type for tensor in tensors], write, lambda: tensors)
-
-    def _write(
-        self, hero: ir.Operation, values: Values, tensor: ir.Value, place: Values, element: ir.Value
-    ) -> ir.Value:
+    def _write(self, hero: ir.Operation, values: Values, tensor: Tensor, place: Values, element: ir.Value) -> None:
         """Combine an output with the sums of neighbouring elements."""
-        narrow = ir.RankedTensorType(tensor.type).element_type
+        narrow = ir.RankedTensorType(tensor.value.type).element_type
         values = [value if value.type == narrow else ir.arith.truncf(narrow, value) for value in values]
         if self.length == 1:
             inside = apply_map(self._elements(), [element, _index(0)])
-            return self._write_element(hero, values[0], tensor, [*place, *inside])
+            self._write_element(hero, values[0], tensor, [*place, *inside])
+            return
         vector = _zeros(narrow, self.length)
         for i, value in enumerate(values):
             vector = _insert_element(value, vector, _index(i))
-        loop = LoopOp.build(self._elements(), [element], [tensor])
-        with ir.InsertionPoint(loop.body):
-            value = _extract_element(vector, loop.symbol_arguments[0])
-            (carried,) = loop.carried_arguments
-            YieldOp.build([self._write_element(hero, value, carried, [*place, *loop.result_arguments])])
-        return loop.operation.results[0]
+        with loop(self._elements(), [element], [tensor]) as each:
+            value = _extract_element(vector, each.symbol_arguments[0])
+            self._write_element(hero, value, tensor, [*place, *each.result_arguments])
 
-    def _write_element(self, hero: ir.Operation, value: ir.Value, tensor: ir.Value, at: Values) -> ir.Value:
-        op = AtomicRmwOp.build(tensor, apply_map(self._target(), at))
-        with ir.InsertionPoint(op.body):
-            YieldOp.build(emit_combiner(hero.regions[0].blocks[0], [op.old, value]))
-        return op.operation.results[0]
+    def _write_element(self, hero: ir.Operation, value: ir.Value, tensor: Tensor, at: Values) -> None:
+        region = hero.regions[0].blocks[0]
+        tensor.update_atomically(apply_map(self._target(), at), lambda old: emit_combiner(region, [old, value])[0])
 
 
 def _index(value: int) -> ir.Value:

@@ -6,6 +6,7 @@ and decide nothing. What a family's numbers are if nobody says otherwise is in i
 in its fields and in ``problems``.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -49,16 +50,16 @@ def flag(doc: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Schedule(ABC):
     """Base of the schedules. Each has fields of `whole_number`, `power_of_two` and `flag`, and of a fusion's facts F:
 
     ``of(facts)``, which makes the schedule of such a fusion, and ``problems(facts)``.
     """
 
     @classmethod
+    @abstractmethod
     def of(cls, facts: Any) -> Self:
         """Return the schedule of a fusion that is given none."""
-        raise NotImplementedError
 
     def problems(self, facts: Any) -> Iterator[str]:
         """Yield why a kernel of these facts cannot have this schedule, each as ``name = value: expected ...``."""

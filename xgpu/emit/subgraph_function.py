@@ -9,10 +9,12 @@ import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Self
 
 from xgpu import ir
 from xgpu.dialects.attributes import range_attributes
 from xgpu.dialects.xgpu import InDomainOp, LoopOp, PureCallOp, YieldOp
+from xgpu.emit.base import Fusion
 from xgpu.emit.builders import (
     Values,
     apply_map,
@@ -31,7 +33,7 @@ from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.partition.placement import Scope
-from xgpu.partition.subgraphs import Node, Partition, Subgraph
+from xgpu.partition.subgraphs import Node, Partition, Subgraph, partition
 
 
 class SubgraphFunctions:
@@ -51,6 +53,20 @@ class SubgraphFunctions:
             for number, value in enumerate(self.returned(subgraph))
         }
 
+    @classmethod
+    def of(
+        cls,
+        fusion: Fusion,
+        label: str,
+        roots: Sequence[ir.Value],
+        injected: Mapping[ir.Value, IndexingMap] | None = None,
+    ) -> Self:
+        """Return the functions of values of a fusion, all of one shape, from its parameters and what is injected.
+
+        ``label`` follows the fusion's name in theirs.
+        """
+        return cls(f"{fusion.name}__{label}", partition(fusion.body, roots, injected), list(fusion.body.arguments))
+
     def _label(self, subgraph: Subgraph) -> str:
         if subgraph.number == 0:
             return "root"
@@ -66,6 +82,10 @@ class SubgraphFunctions:
     def result_types(self, subgraph: Subgraph) -> list[ir.Type]:
         """Return the types of the scalars that the function returns."""
         return [scalar_type(element_dtype(value.type)) for value in self.returned(subgraph)]
+
+    def emit_call(self, operands: Sequence[ir.Value]) -> Values:
+        """Return what the roots' function computes: of parameters and indices, then of what is injected."""
+        return PureCallOp.build(self.names[0], operands, self.result_types(self.partition.subgraphs[0]))
 
     def emit(self) -> None:
         """Write all functions at the current insertion point, the roots' first."""

@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import Self
 
 from xgpu import ir
-from xgpu.dialects.threads import AllocateSharedOp, SyncThreadsOp
-from xgpu.dialects.xgpu import LoopOp, PureCallOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, insert, scalar_type
-from xgpu.emit.epilogue import Epilogue, epilogues
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.builders import scalar_type
+from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two
 from xgpu.emit.subgraph_function import SubgraphFunctions
@@ -26,7 +25,6 @@ from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.partition.subgraphs import partition
 
 _SIDE = {1: 128, 2: 128, 4: 64, 8: 32, 16: 32}
 """Rows and columns of a tile by the bytes of an element: enough for every bank, and for 16 bytes a thread or more."""
@@ -125,7 +123,7 @@ class TransposeEmitter:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A block for each tile, the tiles along the operand's rows one after the other."""
-        return LaunchDimensions((math.prod(self._grid()), 1, 1), (self.tile.threads, 1, 1))
+        return LaunchDimensions.along_x(math.prod(self._grid()), self.tile.threads)
 
     def _grid(self) -> Shape:
         """How many tiles there are along each dimension but the tile's, then down the rows and along the columns."""
@@ -141,8 +139,7 @@ class TransposeEmitter:
         """Return (thread, block)[steps] -> indices."""
         if output in self.side_outputs:
             return self._indices(self.tile.reading()).operand
-        form = next(each.form for each in self._epilogues() if output in each.numbers)
-        return self._indices(self.tile.writing()).result.compose(form.forward).simplify()
+        return self._epilogues.output_map(output, self._indices(self.tile.writing()).result)
 
     def tile_maps(self) -> tuple[IndexingMap, IndexingMap]:
         """Return (thread, block)[steps] -> address in the tile, of what is put into it and of what is taken from it."""
@@ -150,7 +147,7 @@ class TransposeEmitter:
 
     def _indices(self, place: Place) -> "_Maps":
         """Return where a thread is in the operand, in the result and in the tile."""
-        transpose, launch = self.transpose, self.launch_dimensions()
+        transpose, dims = self.transpose, self.launch_dimensions().ranges
         *others, tile_row, tile_column = delinearize(dim(1), self._grid())
         at: list[AffineExpr] = [place.element] * len(transpose.shape)
         for position, index in zip(self._others(), others, strict=True):
@@ -158,7 +155,6 @@ class TransposeEmitter:
         at[transpose.rows] = tile_row * self.tile.side + place.row
         at[transpose.columns] = tile_column * self.tile.side + place.column
         bounds = tuple((at[i], Interval(0, transpose.shape[i] - 1)) for i in (transpose.rows, transpose.columns))
-        dims = (Interval(0, self.tile.threads - 1), Interval(0, launch.grid[0] - 1))
         operand = delinearize(linearize(at, transpose.shape), self.operand_shape)
         turned = [at[i] for i in transpose.permutation]
         result = delinearize(linearize(turned, [transpose.shape[i] for i in transpose.permutation]), self.shape)
@@ -169,70 +165,35 @@ class TransposeEmitter:
             )
         )
 
-    def _prologue(self) -> SubgraphFunctions:
-        roots = [hero.operands[0] for hero in self.heroes] + [self.fusion.results[i] for i in self.side_outputs]
-        parts = partition(self.fusion.body, roots)
-        return SubgraphFunctions(f"{self.fusion.name}__prologue", parts, list(self.fusion.body.arguments))
-
-    def _epilogues(self) -> list[Epilogue]:
-        return epilogues(self.fusion, [hero.results[0] for hero in self.heroes], self.epilogue_outputs)
+    @cached_property
+    def _epilogues(self) -> Epilogues:
+        return Epilogues(self.fusion, [hero.results[0] for hero in self.heroes], self.epilogue_outputs)
 
     def emit(self) -> None:
         """Write the entry function, then the functions of prologue and epilogue."""
-        prologue, after = self._prologue(), self._epilogues()
-        block = entry_function(self.fusion, self)
-        arguments: Values = list(block.arguments)
-        inputs, outputs = (arguments[: len(self.fusion.parameter_types)], arguments[len(self.fusion.parameter_types) :])
-        with ir.InsertionPoint(block):
-            position = thread_and_block(self.launch_dimensions())
-            tiles = [
-                AllocateSharedOp.build([self.tile.size], _tile_type(hero.operands[0].type)) for hero in self.heroes
-            ]
-            tiles = self._emit_reads(prologue, position, inputs, outputs, tiles)
-            tiles = SyncThreadsOp.build(tiles)
-            ir.func.return_(self._emit_writes(after, position, inputs, outputs, tiles))
-        prologue.emit()
-        for each in after:
-            each.functions.emit()
-
-    def _emit_reads(
-        self, prologue: SubgraphFunctions, position: Values, inputs: Values, outputs: Values, tiles: Values
-    ) -> Values:
-        """Fill the tiles and write the side outputs, in ``outputs``; return the tiles."""
-        carried = [*tiles, *(outputs[i] for i in self.side_outputs)]
-        loop = LoopOp.build(self._indices(self.tile.reading()).operand_and_address, position, carried)
-        with ir.InsertionPoint(loop.body):
-            *indices, address = loop.result_arguments
-            types = prologue.result_types(prologue.partition.subgraphs[0])
-            scalars = PureCallOp.build(prologue.names[0], [*inputs, *indices], types)
-            new = []
-            for number, (scalar, tensor) in enumerate(zip(scalars, loop.carried_arguments, strict=True)):
-                in_tile = number < len(tiles)
-                new.append(insert(_into_tile(scalar) if in_tile else scalar, tensor, [address] if in_tile else indices))
-            YieldOp.build(new)
-        results: Values = list(loop.operation.results)
-        for number, value in zip(self.side_outputs, results[len(tiles) :], strict=True):
-            outputs[number] = value
-        return results[: len(tiles)]
-
-    def _emit_writes(
-        self, after: list[Epilogue], position: Values, inputs: Values, outputs: Values, tiles: Values
-    ) -> Values:
-        """Compute the other results from the tiles; return all outputs."""
-        numbers = self.epilogue_outputs
-        map_ = self._indices(self.tile.writing()).result_and_address
-        loop = LoopOp.build(map_, position, [outputs[i] for i in numbers])
-        with ir.InsertionPoint(loop.body):
-            *indices, address = loop.result_arguments
-            scalars = [
-                _from_tile(tile, address, hero.operands[0].type) for tile, hero in zip(tiles, self.heroes, strict=True)
-            ]
-            new = dict(zip(numbers, loop.carried_arguments, strict=True))
-            for each in after:
-                each.emit_stores(inputs, indices, scalars, new)
-            YieldOp.build([new[i] for i in numbers])
-        final = dict(enumerate(outputs)) | dict(zip(numbers, loop.operation.results, strict=True))
-        return [final[i] for i in range(len(outputs))]
+        operands = [hero.operands[0] for hero in self.heroes]
+        roots = operands + [self.fusion.results[i] for i in self.side_outputs]
+        prologue = SubgraphFunctions.of(self.fusion, "prologue", roots)
+        with entry_function(self.fusion, self, [prologue, self._epilogues]) as kernel:
+            position = kernel.position
+            sides, others = (
+                [kernel.outputs[i] for i in numbers] for numbers in (self.side_outputs, self.epilogue_outputs)
+            )
+            tiles = shared_tiles(self.tile.size, [_tile_type(operand.type) for operand in operands])
+            with loop(self._indices(self.tile.reading()).operand_and_address, position, [*tiles, *sides]) as each:
+                *indices, address = each.result_arguments
+                scalars = prologue.emit_call([*kernel.inputs, *indices])
+                for scalar, tile in zip(scalars, tiles, strict=False):
+                    tile.insert(_into_tile(scalar), [address])
+                put(scalars[len(tiles) :], sides, indices)
+            sync_threads(tiles)
+            with loop(self._indices(self.tile.writing()).result_and_address, position, others) as each:
+                *indices, address = each.result_arguments
+                scalars = [
+                    _from_tile(tile.extract([address]), operand.type)
+                    for tile, operand in zip(tiles, operands, strict=True)
+                ]
+                self._epilogues.emit_stores(kernel, indices, scalars)
 
 
 @dataclass(frozen=True)
@@ -266,12 +227,10 @@ def _into_tile(scalar: ir.Value) -> ir.Value:
     return ir.arith.extui(ir.IntegerType.get_signless(8), scalar)
 
 
-def _from_tile(tile: ir.Value, address: ir.Value, type_: ir.Type) -> ir.Value:
-    """Return the element at ``address`` as a scalar of the tensor type ``type_``."""
-    element = ir.RankedTensorType(tile.type).element_type
-    scalar = ir.Operation.create("tensor.extract", results=[element], operands=[tile, address]).results[0]
+def _from_tile(scalar: ir.Value, type_: ir.Type) -> ir.Value:
+    """Return an element of a tile as a scalar of the tensor type ``type_``."""
     wanted = scalar_type(element_dtype(type_))
-    if wanted == element:
+    if wanted == scalar.type:
         return scalar
     narrow = ir.arith.trunci(ir.IntegerType.get_signless(element_dtype(type_).bits), scalar)
     return narrow if narrow.type == wanted else ir.arith.bitcast(wanted, narrow)

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import Self
 
 from xgpu import ir
-from xgpu.dialects.threads import AtomicRmwOp
-from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import Fusion, LaunchDimensions, entry_function, thread_and_block
-from xgpu.emit.builders import Values, apply_map, clamped_index, insert
-from xgpu.emit.in_place import Elements, call, inputs_read, prologue
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.builders import Values, apply_map, clamped_index
+from xgpu.emit.in_place import Elements, inputs_read, prologue
+from xgpu.emit.kernel_builder import Tensor, entry_function, loop
 from xgpu.emit.loop import block_field, run_field
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
@@ -106,20 +105,14 @@ class UpdateSliceEmitter:
         """Write the entry function, then the functions of the slices' starts and of the updates."""
         starts = prologue(self.fusion, "starts", [value for hero in self.heroes for value in list(hero.operands)[2:]])
         updates = prologue(self.fusion, "updates", [hero.operands[1] for hero in self.heroes])
-        block = entry_function(self.fusion, self)
-        outputs = list(block.arguments)[len(self.fusion.parameter_types) :]
-        inputs = inputs_read(self.fusion, block)
-        with ir.InsertionPoint(block):
-            begins = self._begins(call(starts, inputs, []))
-            loop = LoopOp.build(self.thread_to_output(0), thread_and_block(self.launch_dimensions()), outputs)
-            with ir.InsertionPoint(loop.body):
-                at = loop.result_arguments
-                values = call(updates, inputs, at)
-                rows = zip(self.heroes, values, loop.carried_arguments, begins, strict=True)
-                YieldOp.build([self._insert(hero, value, tensor, at, begin) for hero, value, tensor, begin in rows])
-            ir.func.return_(list(loop.operation.results))
-        starts.emit()
-        updates.emit()
+        with entry_function(self.fusion, self, [starts, updates]) as kernel:
+            inputs = inputs_read(self.fusion, kernel.inputs)
+            begins = self._begins(starts.emit_call(inputs))
+            with loop(self.thread_to_output(0), kernel.position, kernel.outputs) as each:
+                at = each.result_arguments
+                rows = zip(self.heroes, updates.emit_call([*inputs, *at]), kernel.outputs, begins, strict=True)
+                for hero, value, tensor, begin in rows:
+                    self._update(hero, value, tensor, [*at, *begin])
 
     def _begins(self, starts: Sequence[ir.Value]) -> list[Values]:
         """Return where the slice of each hero begins, so that it lies inside its array; ``starts`` are all."""
@@ -131,19 +124,18 @@ class UpdateSliceEmitter:
                 clamped.append(clamped_index(starts[number * rank + i], dtype, Interval(0, size - part)))
         return [clamped[i : i + rank] for i in range(0, len(self.heroes) * rank, rank)]
 
-    def _insert(self, hero: ir.Operation, value: ir.Value, tensor: ir.Value, at: Values, begin: Values) -> ir.Value:
+    def _update(self, hero: ir.Operation, value: ir.Value, tensor: Tensor, at: Values) -> None:
+        """Store an element; ``at`` are its indices in the slice, then those where the slice begins."""
         rank = len(self.shape)
         spaces = [Interval(0, size - part) for size, part in zip(shape_of(hero.results[0]), self.shape, strict=True)]
         variables = dims(2 * rank)
         moved = tuple(variables[i] + variables[rank + i] for i in range(rank))
-        place = apply_map(IndexingMap((*ranges(self.shape), *spaces), (), moved), [*at, *begin])
+        place = apply_map(IndexingMap((*ranges(self.shape), *spaces), (), moved), at)
         if self.elements.run * element_dtype(hero.results[0].type).storage_bits % 8 == 0:
-            return insert(value, tensor, place)
-        # Another thread writes other elements of the same byte.
-        op = AtomicRmwOp.build(tensor, place)
-        with ir.InsertionPoint(op.body):
-            YieldOp.build([value])
-        return op.operation.results[0]
+            tensor.insert(value, place)
+        else:
+            # Another thread writes other elements of the same byte.
+            tensor.update_atomically(place, lambda _: value)
 
 
 def _contiguous(whole: Sequence[int], part: Sequence[int]) -> int:

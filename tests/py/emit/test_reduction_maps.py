@@ -271,10 +271,10 @@ def exchanges_what_warps_have(tilings: Iterable[RowTiling]) -> None:
         threads = tiling.threads
         if threads.warps == 1:
             continue
-        first = tiling.tile_writing()
+        first = threads.tile_writing()
         written = {point: first.evaluate(*point) for point in first.points() if not point[0][1]}
         assert sorted(written.values()) == [(i,) for i in range(threads.threads // WARP)]
-        reading = tiling.tile_reading()
+        reading = threads.tile_reading()
         for group in range(threads.count):
             warps = {reading.evaluate((group * threads.size + lane, 0)) for lane in range(threads.warps)}
             assert warps == {written[(group * threads.size + w * WARP, 0), ()] for w in range(threads.warps)}

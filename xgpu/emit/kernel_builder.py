@@ -1,0 +1,197 @@
+"""The builder of kernels: entry functions, loops and conditions that carry values on, tiles in shared memory.
+
+MLIR's values never change, so a loop takes what it changes and gives it back. An emitter writes neither: it has a
+`Variable` for whatever changes, names those that change inside a loop, and assigns to them. Where one is missing among
+them, what comes after the loop reads a value of its inside, which the verifier refuses.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Protocol
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dialects.discardable import MAX_GRID
+from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
+from xgpu.dialects.xgpu import LoopOp, YieldOp
+from xgpu.emit.base import Emitter, Fusion, LaunchDimensions
+from xgpu.emit.builders import Values, extract, insert
+from xgpu.errors import Unsupported
+from xgpu.indexing.indexing_map import IndexingMap
+
+
+class Variable:
+    """Something that has another value from one operation of a kernel to the next."""
+
+    def __init__(self, value: ir.Value):
+        self.value = value
+
+
+class Tensor(Variable):
+    """An output of a kernel, or a tile in shared memory."""
+
+    def insert(self, scalar: ir.Value, indices: Sequence[ir.Value]) -> None:
+        """Store an element."""
+        self.value = insert(scalar, self.value, indices)
+
+    def extract(self, indices: Sequence[ir.Value]) -> ir.Value:
+        """Read an element."""
+        return extract(self.value, indices)
+
+    def update_atomically(self, indices: Sequence[ir.Value], new: Callable[[ir.Value], ir.Value]) -> None:
+        """Make ``new`` of an element, in one step that other threads cannot see a part of."""
+        op = AtomicRmwOp.build(self.value, indices)
+        with ir.InsertionPoint(op.body):
+            YieldOp.build([new(op.old)])
+        self.value = op.operation.results[0]
+
+
+class Rotation:
+    """Values of which each iteration of a loop takes the next few, which cannot be indexed by a loop's variable.
+
+    These are always the first; they, or what they become, go to the end. So after as many iterations as there are such
+    groups of values all are where they were.
+    """
+
+    def __init__(self, values: Iterable[ir.Value]):
+        self.variables = [Variable(value) for value in values]
+
+    @property
+    def values(self) -> Values:
+        """All values as they lie now."""
+        return values_of(self.variables)
+
+    def first(self, count: int) -> Values:
+        """Return the next ``count`` values."""
+        return self.values[:count]
+
+    def take(self, count: int) -> Values:
+        """Return the next ``count`` values, which go to the end as they are."""
+        taken = self.first(count)
+        self.turn(taken)
+        return taken
+
+    def turn(self, new: Sequence[ir.Value]) -> None:
+        """Drop as many values as there are new ones, and put these at the end."""
+        assign(self.variables, [*self.values[len(new) :], *new])
+
+
+class Emits(Protocol):
+    """Functions that a kernel calls."""
+
+    def emit(self) -> None:
+        """Write the functions at the current insertion point."""
+
+
+class KernelBuilder:
+    """A kernel whose entry function is being written: its ``inputs``, and its ``outputs``, which it stores to."""
+
+    def __init__(self, fusion: Fusion, launch: LaunchDimensions, function: ir.func.FuncOp):
+        arguments, count = list(function.entry_block.arguments), len(fusion.parameter_types)
+        self.inputs: Values = arguments[:count]
+        self.outputs = [Tensor(value) for value in arguments[count:]]
+        self.attributes = function.operation.attributes
+        self._launch = launch
+
+    @cached_property
+    def position(self) -> Values:
+        """The thread's and the block's number along x, computed where this is first asked for: outside of loops."""
+        return _thread_and_block(self._launch)
+
+
+@contextmanager
+def entry_function(fusion: Fusion, emitter: Emitter, functions: Iterable[Emits]) -> Iterator[KernelBuilder]:
+    """Write a kernel's entry function, with the body of the ``with`` statement, and then the functions that it calls.
+
+    Its parameters are the inputs, then the outputs, which it returns.
+    """
+    outputs, launch = fusion.result_types, emitter.launch_dimensions()
+    function = ir.func.FuncOp(fusion.name, ir.FunctionType.get([*fusion.parameter_types, *outputs], outputs))
+    if launch.grid[0] > MAX_GRID[0]:
+        raise Unsupported(f"a kernel of {launch.grid[0]} blocks is more than a launch has, which is {MAX_GRID[0]}")
+    described = function.operation.attributes
+    described[attributes.KERNEL] = ir.UnitAttr.get()
+    described[attributes.EMITTER] = ir.StringAttr.get(emitter.NAME)
+    described[attributes.GRID] = attributes.int_array(launch.grid)
+    described[attributes.BLOCK] = attributes.int_array(launch.block)
+    if fusion.aliases:
+        described[attributes.ALIASES] = attributes.int_array(fusion.aliases)
+    described[attributes.INPUTS] = attributes.int_attribute(len(fusion.parameter_types))
+    block = function.add_entry_block()
+    kernel = KernelBuilder(fusion, launch, function)
+    with ir.InsertionPoint(block):
+        yield kernel
+        ir.func.return_(values_of(kernel.outputs))
+    for each in functions:
+        each.emit()
+
+
+def _thread_and_block(launch: LaunchDimensions) -> Values:
+    index = ir.IndexType.get()
+    return [
+        ir.Operation.create(
+            name,
+            results=[index],
+            attributes={
+                "dimension": ir.Attribute.parse("#gpu.dim<x>"),
+                "upper_bound": ir.IntegerAttr.get(index, bound),
+            },
+        ).results[0]
+        for name, bound in (("gpu.thread_id", launch.block[0]), ("gpu.block_id", launch.grid[0]))
+    ]
+
+
+def values_of(variables: Iterable[Variable]) -> Values:
+    """Return what the variables are now."""
+    return [variable.value for variable in variables]
+
+
+def assign(variables: Iterable[Variable], values: Iterable[ir.Value]) -> None:
+    """Give each variable a value."""
+    for variable, value in zip(variables, values, strict=True):
+        variable.value = value
+
+
+@contextmanager
+def loop(map_: IndexingMap, dims: Sequence[ir.Value], changed: Sequence[Variable]) -> Iterator[LoopOp]:
+    """Write a loop over the range variables of a map, whose dimensions are given; ``changed`` is what it assigns to."""
+    op = LoopOp.build(map_, dims, values_of(changed))
+    assign(changed, op.carried_arguments)
+    with ir.InsertionPoint(op.body):
+        yield op
+        YieldOp.build(values_of(changed))
+    assign(changed, op.operation.results)
+
+
+@contextmanager
+def when(condition: ir.Value | None, changed: Sequence[Variable]) -> Iterator[None]:
+    """Write what is done only if a condition holds, always if it is None; ``changed`` is what it assigns to."""
+    if condition is None:
+        yield
+        return
+    before = values_of(changed)
+    op = ir.Operation.create("scf.if", results=[value.type for value in before], operands=[condition], regions=2)
+    then, otherwise = (region.blocks.append() for region in op.regions)
+    with ir.InsertionPoint(then):
+        yield
+        ir.scf.yield_(values_of(changed))
+    with ir.InsertionPoint(otherwise):
+        ir.scf.yield_(before)
+    assign(changed, op.results)
+
+
+def shared_tiles(size: int, types: Iterable[ir.Type]) -> list[Tensor]:
+    """Return tiles of ``size`` elements in shared memory, one of each type."""
+    return [Tensor(AllocateSharedOp.build([size], type_)) for type_ in types]
+
+
+def sync_threads(tiles: Sequence[Tensor]) -> None:
+    """Have a block's threads wait for each other, so that all see what each has put into the tiles."""
+    assign(tiles, SyncThreadsOp.build(values_of(tiles)))
+
+
+def put(scalars: Iterable[ir.Value], tensors: Iterable[Tensor], indices: Sequence[ir.Value]) -> None:
+    """Store an element in each of some tensors, all at the same indices."""
+    for scalar, tensor in zip(scalars, tensors, strict=True):
+        tensor.insert(scalar, indices)
