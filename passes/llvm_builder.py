@@ -6,7 +6,7 @@ from typing import Literal
 from xgpu import ir
 from xgpu.dialects.attributes import FLAGS
 from xgpu.errors import CompilerError
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.passes.arith_builder import element_type, like
 
 Target = Literal["nvvm", "host"]

@@ -10,11 +10,11 @@ from types import ModuleType
 
 from xgpu import passes
 from xgpu.errors import InvalidInput
-from xgpu.passes import prepare
+from xgpu.passes import normalize, prepare
 from xgpu.passes.base import Pass
 from xgpu.passes.manager import MlirPass, Step, is_mlir_pass
 
-ROOMS: tuple[ModuleType, ...] = (passes, prepare)
+ROOMS: tuple[ModuleType, ...] = (passes, normalize, prepare)
 """The packages whose files are passes. A pass has one name in all of them."""
 
 

@@ -12,7 +12,7 @@ from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.convert import convert_value
 from xgpu.emit.scalar.op import Builder, ScalarOp, constant
 from xgpu.emit.scalar.real import Real, both, either, negated, select
-from xgpu.frontend.source_location import unsupported
+from xgpu.hlo.source_location import unsupported
 
 _INFINITY = float("inf")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.dtypes import DType
 from xgpu.emit.scalar.op import ScalarOp, compare_floats, compare_integers, constant
-from xgpu.frontend.source_location import unsupported
+from xgpu.hlo.source_location import unsupported
 
 _arith = ir.arith
 
