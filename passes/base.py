@@ -15,6 +15,7 @@ from xgpu import ir
 from xgpu.errors import InvalidInput
 from xgpu.fusion.regions import planned_blocks
 from xgpu.hlo.checks import check_operations
+from xgpu.hlo.contents import Contents
 
 MAIN = "main"
 """The function that is the program; the others of a module are what it calls."""
@@ -26,14 +27,15 @@ class Pass:
 
     NAME: ClassVar[str] = ""
     OPERATIONS: ClassVar[frozenset[str]] = frozenset()
-    """Names of the operations that it acts on, ``mhlo.*`` for a dialect's. A module without any is passed over.
-
-    If there are none here, it acts on every module.
-    """
+    """Names of the operations that it acts on, ``mhlo.*`` for a dialect's; none for one that acts on any module."""
 
     def apply(self, module: ir.Module) -> None:
         """Rewrite ``module`` in place. The context and an unknown location are current."""
         raise NotImplementedError(f"pass {self.NAME} does not define apply")
+
+    def has_work(self, contents: Contents) -> bool:
+        """Whether the pass may change a module with these contents: the manager passes over it if not."""
+        return not self.OPERATIONS or not self.OPERATIONS.isdisjoint(contents.names)
 
     def check(self, module: ir.Module) -> None:
         """Raise `InvalidInput` for a module that is not what the pass takes. Asked for text that a person gave."""
@@ -130,18 +132,6 @@ class ModuleRewrite(Pass):
     def rewrite(self, op: ir.Operation) -> None:
         """Rewrite ``op``, before which and at whose location new operations are created. It may be erased."""
         raise NotImplementedError(f"pass {self.NAME} does not define rewrite")
-
-
-def names_in(module: ir.Module) -> frozenset[str]:
-    """Return the names of the operations in ``module``, and with each that of its dialect's, as in `OPERATIONS`."""
-    names: set[str] = set()
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        names.add(op.name)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return frozenset(names | {f"{name.partition('.')[0]}.*" for name in names})
 
 
 def operations_of(block: ir.Block, names: Container[str]) -> list[ir.Operation]:

@@ -11,8 +11,9 @@ from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.verify import problems
 from xgpu.errors import CompilerError, XgpuError
+from xgpu.hlo.contents import Contents
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.base import Pass, names_in
+from xgpu.passes.base import Pass
 from xgpu.passes.remarks import Listener, listening
 
 
@@ -86,7 +87,7 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
     with module.context, ir.Location.unknown():
         given = module.operation.attributes
         level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "stablehlo"
-        present = _Present(module)
+        contents = Contents(module)
         for position, step in enumerate(steps):
             instrumentation.before(step, module)
             if _announce is not None:
@@ -95,9 +96,10 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
             try:
                 if instrumentation.verify == "each" and isinstance(step, Pass):
                     step.check(module)
-                if present.has_work_for(step):
+                if isinstance(step, MlirPass) or step.has_work(contents):
                     with listening(instrumentation.remark):
                         step.apply(module)
+                    contents = Contents(module)
                 is_last = position + 1 == len(steps)
                 if instrumentation.verify == "each" or (instrumentation.verify == "last" and is_last):
                     verify(module)
@@ -109,26 +111,6 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
             instrumentation.after(step, module)
         if _announce is not None:
             _announce(None)
-
-
-class _Present:
-    """The operations in a module, by name: walked once for all passes up to the next that may change it.
-
-    In most programs most passes have nothing to do, and find it out here.
-    """
-
-    def __init__(self, module: ir.Module):
-        self._module = module
-        self._names: frozenset[str] | None = None
-
-    def has_work_for(self, step: Step) -> bool:
-        """Whether the module has an operation that ``step`` acts on. What does act may change the module."""
-        if isinstance(step, Pass) and step.OPERATIONS:
-            self._names = names_in(self._module) if self._names is None else self._names
-            if self._names.isdisjoint(step.OPERATIONS):
-                return False
-        self._names = None
-        return True
 
 
 class InvalidIR(Exception):

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.hlo.contents import Contents
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.hlo.scan_op import SCAN
-from xgpu.passes.base import Pass, names_in
+from xgpu.passes.base import Pass
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class EraseDeadFunctions(Pass):
 
     NAME: ClassVar[str] = "erase-dead-functions"
 
+    def has_work(self, contents: Contents) -> bool:
+        """Whether there is no scan."""
+        return SCAN not in contents.names
+
     def apply(self, module: ir.Module) -> None:
-        """Erase them unless there is a scan."""
-        if SCAN not in names_in(module):
-            run_mlir_passes(module, "symbol-dce")
+        """Erase them."""
+        run_mlir_passes(module, "symbol-dce")

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.hlo.contents import Contents
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.passes.base import Pass
 
@@ -22,24 +23,10 @@ class ExpandComplexMath(Pass):
 
     NAME: ClassVar[str] = "expand-complex-math"
 
+    def has_work(self, contents: Contents) -> bool:
+        """Whether there are complex numbers."""
+        return any(isinstance(element, ir.ComplexType) for element in contents.elements)
+
     def apply(self, module: ir.Module) -> None:
-        """Rewrite all operations, if there are complex numbers."""
-        if _has_complex(module):
-            run_mlir_passes(module, "func.func(stablehlo-complex-math-expander)")
-
-
-def _has_complex(module: ir.Module) -> bool:
-    """Whether an operation has complex operands or results."""
-    found = False
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        found = found or any(_is_complex(value.type) for values in (op.results, op.operands) for value in values)
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
-
-
-def _is_complex(type_: ir.Type) -> bool:
-    return isinstance(type_, ir.RankedTensorType) and isinstance(type_.element_type, ir.ComplexType)
+        """Rewrite all operations."""
+        run_mlir_passes(module, "func.func(stablehlo-complex-math-expander)")

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.checks import operations_of
+from xgpu.hlo.contents import Contents
 from xgpu.hlo.stablehlo_builder import empty_constant
 from xgpu.passes.base import Pass
 
@@ -27,20 +28,21 @@ class ReplaceEmptyValues(Pass):
 
     NAME: ClassVar[str] = "replace-empty-values"
 
+    def has_work(self, contents: Contents) -> bool:
+        """Whether there are such values."""
+        return any(map(_is_empty, contents.arrays))
+
     def apply(self, module: ir.Module) -> None:
         """Replace the results of all operations that have none."""
         found: list[ir.OpResult] = []
         for op in operations_of(module):
             if op.name != "stablehlo.constant":
-                found.extend(result for result in op.results if _is_empty(result))
+                found.extend(result for result in op.results if _is_empty(result.type))
         for value in found:
             if list(value.uses):
                 with ir.InsertionPoint(value.owner), value.owner.location:
                     value.replace_all_uses_with(empty_constant(ir.RankedTensorType(value.type)))
 
 
-def _is_empty(value: ir.Value) -> bool:
-    if not isinstance(value.type, ir.RankedTensorType):
-        return False
-    type_ = ir.RankedTensorType(value.type)
-    return type_.has_static_shape and math.prod(type_.shape) == 0
+def _is_empty(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.RankedTensorType) and type_.has_static_shape and math.prod(type_.shape) == 0

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from xgpu import ir
+from xgpu.hlo.contents import Contents
 from xgpu.passes.base import ModuleRewrite
 
 # A number is a decimal or, where a decimal would not be exact, the bits in hexadecimal.
@@ -32,6 +33,10 @@ class SplitComplexConstants(ModuleRewrite):
 
     NAME: ClassVar[str] = "split-complex-constants"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.constant",))
+
+    def has_work(self, contents: Contents) -> bool:
+        """Whether there are constants, and complex numbers."""
+        return super().has_work(contents) and any(isinstance(element, ir.ComplexType) for element in contents.elements)
 
     def rewrite(self, op: ir.Operation) -> None:
         """Split one constant if it is complex."""

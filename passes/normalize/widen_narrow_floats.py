@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.checks import operations_of
+from xgpu.hlo.contents import Contents
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.base import Pass
@@ -39,6 +40,10 @@ class WidenNarrowFloats(Pass):
     """
 
     NAME: ClassVar[str] = "widen-narrow-floats"
+
+    def has_work(self, contents: Contents) -> bool:
+        """Whether there are such floats."""
+        return any(_wider_float(element) is not None for element in contents.elements)
 
     def apply(self, module: ir.Module) -> None:
         """Widen every arithmetic operation that has narrow operands or results, outer ones first."""

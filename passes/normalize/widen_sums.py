@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.checks import operations_of
+from xgpu.hlo.contents import Contents
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.base import Pass
@@ -36,6 +37,10 @@ class WidenSums(Pass):
 
     NAME: ClassVar[str] = "widen-sums"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.reduce", SCAN))
+
+    def has_work(self, contents: Contents) -> bool:
+        """Whether there are reductions or scans, and such floats."""
+        return super().has_work(contents) and any(_wider_half(element) is not None for element in contents.elements)
 
     def apply(self, module: ir.Module) -> None:
         """Widen all of them, outer ones first, with one memory of types."""
