@@ -96,6 +96,7 @@ def _schedule_section(family: Family) -> str:
 
 def _passes() -> str:
     stages = (
+        ("From an imported module to `stablehlo`", pipeline.NORMALIZE),
         ("From `stablehlo` to `prepared`", pipeline.PREPARE),
         ("From `emitted` to `optimized`", pipeline.OPTIMIZE),
         ("From `optimized` to `lowered`", pipeline.LOWER),
