@@ -6,7 +6,7 @@ from xgpu.dialects.discardable import attribute_problems
 from xgpu.dialects.limits import type_problems
 from xgpu.dialects.namespace import YIELD
 from xgpu.dialects.verify import problems
-from xgpu.frontend.unreadable import unreadable_attribute
+from xgpu.hlo.unreadable import unreadable_attribute
 
 
 def input_problems(module: ir.Module) -> list[Problem]:

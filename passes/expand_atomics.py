@@ -6,7 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import int_of
 from xgpu.errors import Unsupported
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.passes import arith_builder as b
 from xgpu.passes.base import Pass, walk
 from xgpu.passes.compare_and_swap import PartOfWord, swap_in_loop

@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import map_attribute
 from xgpu.dialects.traits import traits_of
 from xgpu.errors import Unsupported
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

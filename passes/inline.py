@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import OPS, PureCallOp
 from xgpu.errors import InvalidInput
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.passes.base import Pass, function_name, functions
 from xgpu.passes.regions import body_of, move_body, replace_op
 

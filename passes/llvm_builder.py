@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xgpu import ir
 from xgpu.dialects.attributes import FLAGS
 from xgpu.errors import CompilerError
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.passes.arith_builder import element_type, like
 from xgpu.target_machine import TargetMachine
 

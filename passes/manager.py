@@ -11,7 +11,8 @@ from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.verify import problems
 from xgpu.errors import CompilerError, XgpuError
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.contents import Contents
+from xgpu.hlo.source_location import source_of
 from xgpu.passes.base import Pass
 from xgpu.passes.remarks import Listener, listening
 
@@ -86,6 +87,7 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
     with module.context, ir.Location.unknown():
         given = module.operation.attributes
         level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "stablehlo"
+        contents = Contents(module)
         for position, step in enumerate(steps):
             instrumentation.before(step, module)
             if _announce is not None:
@@ -94,8 +96,10 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
             try:
                 if instrumentation.verify == "each" and isinstance(step, Pass):
                     step.check(module)
-                with listening(instrumentation.remark):
-                    step.apply(module)
+                if isinstance(step, MlirPass) or step.has_work(contents):
+                    with listening(instrumentation.remark):
+                        step.apply(module)
+                    contents = Contents(module)
                 is_last = position + 1 == len(steps)
                 if instrumentation.verify == "each" or (instrumentation.verify == "last" and is_last):
                     verify(module)

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 from xgpu import ir
 from xgpu.errors import CompilerError, Unsupported
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 
 
 def refuse(pass_name: str, op: ir.Operation, message: str) -> NoReturn:

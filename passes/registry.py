@@ -10,11 +10,11 @@ from types import ModuleType
 
 from xgpu import passes
 from xgpu.errors import InvalidInput
-from xgpu.passes import prepare
+from xgpu.passes import normalize, prepare
 from xgpu.passes.base import Pass
 from xgpu.passes.manager import MlirPass, Step, is_mlir_pass
 
-ROOMS: tuple[ModuleType, ...] = (passes, prepare)
+ROOMS: tuple[ModuleType, ...] = (passes, normalize, prepare)
 """The packages whose files are passes. A pass has one name in all of them."""
 
 
@@ -86,11 +86,13 @@ def _misnamed(name: str) -> str | None:
     stem = name.replace("-", "_")
     if stem not in _stems():
         return None
-    module = importlib.import_module(f"xgpu.passes.{stem}")
+    room = _stems()[stem]
+    module = importlib.import_module(f"{room}.{stem}")
     classes = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, Pass)]
     found = [f"{each.__name__} with NAME '{each.NAME}'" for each in classes if each.__module__ == module.__name__]
     expected = f"{_class_name(stem)} with NAME '{stem.replace('_', '-')}'"
-    return f"passes/{stem}.py: expected the class {expected}, got {', '.join(found)}" if found else None
+    folder = room.removeprefix("xgpu.").replace(".", "/")
+    return f"{folder}/{stem}.py: expected the class {expected}, got {', '.join(found)}" if found else None
 
 
 def _split(text: str) -> list[str]:

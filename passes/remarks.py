@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.errors import SourceLocation
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.passes.ranges import defining_op
 from xgpu.reasons import Reason
 

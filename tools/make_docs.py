@@ -17,7 +17,7 @@ from xgpu.dialects.base import documentation
 from xgpu.dialects.discardable import discardable_documentation
 from xgpu.dialects.xgpu import OPS
 from xgpu.emit.families import FAMILIES, Family
-from xgpu.levels import Edge
+from xgpu.levels import Pipeline
 from xgpu.passes import manager
 from xgpu.passes.base import Pass
 from xgpu.passes.registry import all_passes
@@ -100,16 +100,17 @@ def _passes() -> str:
         f"# Passes\n\n{_MADE}\n",
         "The pipelines as `xgpu/pipeline.py` holds them, each pass with the reason why it stands where it does. Words"
         " in braces depend on the target and on the options.\n",
-        *(_stage(edge) for edge in pipeline.GRAPH.edges if edge.passes),
+        _stage("an imported module", "`stablehlo`", pipeline.NORMALIZE),
+        *(_stage(f"`{e.source}`", f"`{e.target}`", e.passes) for e in pipeline.GRAPH.edges if e.passes),
         f"## Options\n\nWhat `xgpu-opt --list-passes` prints:\n\n```text\n{pass_list().rstrip()}\n```\n",
         *map(_pass_section, all_passes()),
     ]
     return "\n".join(parts)
 
 
-def _stage(edge: Edge) -> str:
-    rows = [f"| `{text.replace('{{', '{').replace('}}', '}')}` | {reason} |" for text, reason in edge.passes]
-    return "\n".join((f"## From `{edge.source}` to `{edge.target}`\n", "| pass | why here |", "|---|---|", *rows, ""))
+def _stage(source: str, target: str, passes: Pipeline) -> str:
+    rows = [f"| `{text.replace('{{', '{').replace('}}', '}')}` | {reason} |" for text, reason in passes]
+    return "\n".join((f"## From {source} to {target}\n", "| pass | why here |", "|---|---|", *rows, ""))
 
 
 def _pass_section(cls: type[Pass]) -> str:

@@ -15,7 +15,7 @@ from xgpu.cli.timing import timing_table
 from xgpu.dialects.input_checks import input_problems
 from xgpu.errors import CompilerError, InvalidInput, XgpuError
 from xgpu.frontend.mlir_text import check_mlir_text
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.passes import manager, registry
 from xgpu.passes.manager import MlirPass, Step
 from xgpu.passes.remarks import Remark

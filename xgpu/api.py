@@ -18,10 +18,10 @@ from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.frontend import load_source
 from xgpu.frontend.load import spec_of
-from xgpu.frontend.meshes import crosses_devices
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
-from xgpu.frontend.source_location import unsupported
 from xgpu.fusion.left import nothing_to_compile
+from xgpu.hlo.shards import crosses_devices
+from xgpu.hlo.source_location import unsupported
 from xgpu.options import Options
 from xgpu.parallel import compile_kernels
 from xgpu.restart import check_given, restart, text_of_later_level

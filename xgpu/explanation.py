@@ -10,13 +10,13 @@ from xgpu.compiler import Kernel, Launch
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.frontend.source_location import source_of
 from xgpu.fusion.cost_model import LAUNCH_SECONDS
 from xgpu.fusion.decisions import Verdict
 from xgpu.fusion.left import VIEWS, reason_to_leave
 from xgpu.fusion.planner import make_plan
 from xgpu.fusion.regions import CONTROL_FLOW, nested
 from xgpu.fusion.traffic import moved_bytes
+from xgpu.hlo.source_location import source_of
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)

@@ -23,10 +23,10 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from xgpu import ir
 from xgpu.api import Compiled, default_device
 from xgpu.errors import XgpuError
-from xgpu.frontend.inline_calls import inline_calls
 from xgpu.frontend.signature import make_source
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.options import Options
+from xgpu.passes.normalize.inline_calls import InlineCalls
 from xgpu.runtime.jax_backend import call_program
 
 _SPREAD = (
@@ -166,7 +166,7 @@ def _partition_program(lowered: Any) -> _Partitioned | None:
         with module.context:
             # Meshes become parts of the shardings that name them, so that only functions are left to inline.
             ir.PassManager.parse("builtin.module(sdy-inline-meshes)").run(module.operation)
-            inline_calls(module)
+            InlineCalls().apply(module)
             ir.PassManager.parse(f"builtin.module({','.join(_SPREAD)})").run(module.operation)
             if not _is_understood(module):
                 return None

@@ -10,6 +10,35 @@ from xgpu.passes.manager import Step
 from xgpu.passes.registry import parse_pipeline
 from xgpu.target_machine import NVVM, TargetMachine
 
+NORMALIZE: Pipeline = (
+    ("select-main", "first: what follows looks at that function, and at what it calls"),
+    ("read-resources", "before all that reads constants, or prints operations"),
+    ("resolve-meshes", "before names of meshes are lost, and while shardings still say how arrays are spread"),
+    ("apply-entry-layouts", "while the module still has the attributes that say them"),
+    ("rewrite-mhlo", "before the operations that StableHLO has too: MLIR's pass refuses the others"),
+    ("erase-dead-functions", "before anything is refused: what nothing calls may be what it likes"),
+    ("legalize-mhlo", "after rewrite-mhlo, which brings the rest of MHLO into a form that it takes"),
+    ("split-complex-constants", "before the first pass that reads a constant"),
+    ("convert-chlo-scans", "before CHLO is written as StableHLO, which makes loops of scans"),
+    ("legalize-chlo", "after rewrite-mhlo, which makes functions of CHLO"),
+    ("legalize-deprecated", "before the check, and before sizes, whose operations have such forms"),
+    ("fix-sizes", "before the check, which refuses shapes that are not known"),
+    ("remove-wrappers", "before the check, which refuses tuples; after what makes custom calls and tuples"),
+    ("check-operations", "as soon as all that is supported has its form: what follows sees nothing else"),
+    ("drop-empty-windows", "before all that reads attributes of windows"),
+    ("inline-calls", "after the check: an error then names the function that the user wrote"),
+    ("expand-operations", "after inlining, so that an operation is expanded where it is computed"),
+    ("find-recursive-scans", "after inlining: JAX has each level of such a scan in functions"),
+    ("find-prefix-scans", "after expansions, which make windows"),
+    ("split-complex-constants", "again, as CHLO's functions bring new ones"),
+    ("expand-complex-math", "before floats are widened: it makes real arithmetic"),
+    ("widen-narrow-floats", "after everything that makes arithmetic"),
+    ("widen-sums", "after scans are found, and after narrower floats have become f16"),
+    ("replace-empty-values", "after everything that makes values"),
+    ("func.func(cse)", "merges what the passes above made twice, and erases what nothing uses"),
+    ("drop-annotations", "last: passes above read some; the level is complete"),
+)
+
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
     ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
@@ -134,6 +163,11 @@ def steps(
 def _parsed(text: str) -> tuple[Step, ...]:
     """Parse a pipeline, once for all programs and kernels."""
     return tuple(parse_pipeline(text))
+
+
+def normalize() -> list[Step]:
+    """Return the passes from an imported module to ``stablehlo``. A context is current."""
+    return steps(NORMALIZE)
 
 
 def prepare(target: Device, options: Options) -> list[Step]:

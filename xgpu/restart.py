@@ -13,13 +13,13 @@ from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import CompilerError, InvalidInput, XgpuError
-from xgpu.frontend.checks import check_operations
 from xgpu.frontend.load import read_text
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.frontend.signature import ArgumentSpec, Source, module_name
-from xgpu.frontend.source_location import source_of
 from xgpu.fusion.claims import claim_problems
 from xgpu.fusion.planner import plan
+from xgpu.hlo.checks import check_operations
+from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
 from xgpu.passes.base import MAIN, function_name, functions
 

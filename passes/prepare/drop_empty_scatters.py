@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.frontend.mhlo import replace
-from xgpu.frontend.stablehlo_builder import shape_of
 from xgpu.fusion.combiners import has_own_types
 from xgpu.fusion.in_place import SCATTER, updated_operands, updates_of
+from xgpu.hlo.stablehlo_builder import replace, shape_of
 from xgpu.passes.base import OperationRewrite
 
 

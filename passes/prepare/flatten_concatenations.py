@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.frontend.mhlo import replace
+from xgpu.hlo.stablehlo_builder import replace
 from xgpu.indexing.access import integer
 from xgpu.passes.base import OperationRewrite
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.frontend.mhlo import replace
 from xgpu.fusion.left import BARRIER, reason_to_leave
+from xgpu.hlo.stablehlo_builder import replace
 from xgpu.passes.base import BlockRewrite
 
 

@@ -8,13 +8,12 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import RECURRENCE
-from xgpu.frontend.mhlo import replace
-from xgpu.frontend.stablehlo_builder import splat
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, byte_size, elements, instructions, launch_bytes
 from xgpu.fusion.loop_counters import unchanging
 from xgpu.fusion.loop_products import with_sums
 from xgpu.fusion.recurrence_steps import step_of
 from xgpu.fusion.recurrences import Recurrence
+from xgpu.hlo.stablehlo_builder import replace, splat
 from xgpu.passes.base import OperationRewrite
 
 

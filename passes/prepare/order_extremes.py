@@ -6,12 +6,12 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME
 from xgpu.dtypes import dtype_of_element
-from xgpu.frontend.constants import is_number
-from xgpu.frontend.narrow_floats import Widening
-from xgpu.frontend.stablehlo_builder import element_of, hlo
 from xgpu.fusion.heroes import is_reduction
 from xgpu.fusion.reduction_regions import first_extreme
 from xgpu.fusion.regions import REDUCE
+from xgpu.hlo.constants import is_number
+from xgpu.hlo.stablehlo_builder import element_of, hlo
+from xgpu.hlo.widening import Widening
 from xgpu.passes.base import OperationRewrite
 
 

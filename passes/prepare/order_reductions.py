@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.frontend.stablehlo_builder import element_of, hlo, tensor
 from xgpu.fusion.heroes import is_reduction
 from xgpu.fusion.memory_reads import Known, arrays_read
 from xgpu.fusion.reduction_regions import is_commutative
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import REDUCE
+from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import Dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap

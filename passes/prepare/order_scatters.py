@@ -6,9 +6,9 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
-from xgpu.frontend.stablehlo_builder import element_of
 from xgpu.fusion.combiners import combiners, has_own_types, is_unordered
 from xgpu.fusion.in_place import SCATTER, has_separate_places
+from xgpu.hlo.stablehlo_builder import element_of
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.base import OperationRewrite
 from xgpu.passes.prepare.scatters.builder import split_complex, split_results

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.frontend.mhlo import replace
-from xgpu.frontend.stablehlo_builder import Value, broadcast, hlo, reshape, shape_of
 from xgpu.fusion.combiners import combiners
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import REDUCE
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, replace, reshape, shape_of
 from xgpu.passes.base import OperationRewrite
 
 _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.frontend.mhlo import replace
-from xgpu.frontend.stablehlo_builder import splat_like
 from xgpu.fusion.in_place import UPDATE_SLICE
 from xgpu.fusion.left import DYNAMIC_SLICE
 from xgpu.fusion.regions import is_constant
+from xgpu.hlo.stablehlo_builder import replace, splat_like
 from xgpu.indexing.access import shape_of
 from xgpu.passes.base import OperationRewrite
 

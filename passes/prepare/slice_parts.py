@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.frontend import mhlo
-from xgpu.frontend.stablehlo_builder import reshape, tensor
 from xgpu.fusion.regions import maker
+from xgpu.hlo import stablehlo_builder
+from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.passes.base import OperationRewrite
 
@@ -41,7 +41,7 @@ class SliceParts(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a slice if all of it lies in one part."""
         if (found := _part(_Box.of(op))) is not None:
-            mhlo.replace(op, [reshape(_cut(found), shape_of(op.results[0]))])
+            stablehlo_builder.replace(op, [reshape(_cut(found), shape_of(op.results[0]))])
 
 
 @dataclass(frozen=True)

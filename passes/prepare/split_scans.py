@@ -7,22 +7,22 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.frontend.mhlo import replace
-from xgpu.frontend.scan_op import SCAN, binary_function, build_scan, identity_of, is_elementwise
-from xgpu.frontend.stablehlo_builder import (
+from xgpu.fusion.heroes import is_packed
+from xgpu.fusion.regions import maker
+from xgpu.fusion.scan_shape import ScanShape
+from xgpu.hlo.scan_op import SCAN, binary_function, build_scan, identity_of, is_elementwise
+from xgpu.hlo.stablehlo_builder import (
     Value,
     element_of,
     fill_region,
     hlo,
     inline_block,
+    replace,
     reshape,
     shape_of,
     splat,
     tensor,
 )
-from xgpu.fusion.heroes import is_packed
-from xgpu.fusion.regions import maker
-from xgpu.fusion.scan_shape import ScanShape
 from xgpu.passes.base import BlockRewrite, operations_of
 
 ALONE = 1 << 15

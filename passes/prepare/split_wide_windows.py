@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.frontend.mhlo import replace
-from xgpu.frontend.stablehlo_builder import broadcast, convert, element_of, hlo, shape_of
 from xgpu.fusion.combiners import Function, combined, combiners, is_binary
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, elements, launch_bytes
+from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, hlo, replace, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.base import OperationRewrite
 

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import LEFT
-from xgpu.frontend.narrow_floats import Widening
-from xgpu.frontend.scan_op import SCAN
 from xgpu.fusion.heroes import is_packed
 from xgpu.fusion.reduction_regions import region_names
 from xgpu.fusion.regions import REDUCE
+from xgpu.hlo.scan_op import SCAN
+from xgpu.hlo.widening import Widening
 from xgpu.passes.base import OperationRewrite
 
 _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply and or xor".split())

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from xgpu import ir
 from xgpu.errors import KernelFault, SourceLocation, XgpuError, XgpuWarning
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.passes.remarks import Remark
 
 PARSED_NAME = "-"

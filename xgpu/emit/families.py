@@ -33,7 +33,7 @@ from xgpu.emit.schedule import Schedule
 from xgpu.emit.transpose import TransposeEmitter, Transposes, TransposeSchedule
 from xgpu.emit.update_slice import SliceUpdates, UpdateSliceEmitter, UpdateSliceSchedule
 from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
 
 POINTER_BYTES = 8

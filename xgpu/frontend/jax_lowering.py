@@ -12,7 +12,7 @@ from jax._src import pjit
 from jax._src.interpreters import mlir
 
 from xgpu import ir
-from xgpu.frontend.chlo import BESSEL_I0E
+from xgpu.hlo.chlo import BESSEL_I0E
 
 _TYPES = ("bfloat16", "float16", "float32", "float64")
 

@@ -14,8 +14,8 @@ import xgpu
 from xgpu import ir
 from xgpu.dtypes import MAX_RANK
 from xgpu.errors import InvalidInput, SourceLocation, ToolError
-from xgpu.frontend.source_location import name_of, source_of
-from xgpu.frontend.unreadable import unreadable_attribute
+from xgpu.hlo.source_location import name_of, source_of
+from xgpu.hlo.unreadable import unreadable_attribute
 
 # MLIR's parser recurses for each bracket and each affine operator, and overflows the stack from about 2,000 on.
 MAX_NESTING = 256

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.frontend.scan_op import binary_function, combine_elements, identity_of
-from xgpu.frontend.stablehlo_builder import (
+from xgpu.hlo.scan_op import binary_function, combine_elements, identity_of
+from xgpu.hlo.stablehlo_builder import (
     Value,
     broadcast,
     element_of,

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xgpu import ir
+from xgpu import ir, pipeline
 from xgpu.dtypes import DType, dtype_of_element, format_spec
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.frontend.normalize import main_of, normalize
-from xgpu.frontend.source_location import name_of
+from xgpu.hlo.source_location import name_of
+from xgpu.passes import manager
+from xgpu.passes.base import main_of
 
 
 @dataclass(frozen=True)
@@ -41,15 +42,34 @@ class Source:
     on_cpu: Callable[[], "Source"] | None = None
 
 
+def normalize(module: ir.Module, filename: str | None = None) -> None:
+    """Rewrite a StableHLO, CHLO and MHLO module, of the file of that name, in place to the ``stablehlo`` level.
+
+    Afterwards the module holds one function, ``@main``, of StableHLO operations on arrays of known shape: calls and
+    composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
+    expanded, tuples and sharding gone. Complex constants are made of real ones, and exponentials, logarithms and square
+    roots of complex numbers of real functions. What combines all elements up to each is a scan, `xgpu.scan`. Arithmetic
+    on floats of 8 and 4 bits is done in wider ones, and so are sums of f16 and bf16 by reductions and scans. Values
+    without elements are constants.
+
+    Raises InvalidInput if there is no entry function, and Unsupported, with the operation, its type and the user's
+    source line, for what xgpu cannot represent: dynamic shapes, tokens, unknown operations, and recursion. Arrays that
+    HLO text gives another layout than row-major go in and out as they lie in memory, see `ApplyEntryLayouts`.
+    """
+    with module.context:
+        steps = pipeline.normalize()
+    manager.run(module, steps, manager.Instrumentation(verify="last", source=filename))
+
+
 def make_source(
     module: ir.Module, name: str, filename: str | None = None, in_tree: Any | None = None, out_tree: Any | None = None
 ) -> Source:
     """Normalise an imported module in place and describe it.
 
-    Raises what ``normalize`` raises, at ``filename`` where the error knows no place of its own.
+    Raises what `normalize` raises, at ``filename`` where the error knows no place of its own.
     """
     try:
-        normalize(module)
+        normalize(module, filename)
     except InvalidInput as error:
         if error.location is None and filename is not None:
             error.location = SourceLocation(filename)

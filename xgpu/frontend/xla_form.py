@@ -12,11 +12,10 @@ from jax import lax
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
-from xgpu.frontend.chlo import BESSEL_I0E
-from xgpu.frontend.mhlo import replace
 from xgpu.frontend.scan_expansion import expand_scan
-from xgpu.frontend.scan_op import SCAN
-from xgpu.frontend.stablehlo_builder import element_of, hlo, shape_of, tensor
+from xgpu.hlo.chlo import BESSEL_I0E
+from xgpu.hlo.scan_op import SCAN
+from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, shape_of, tensor
 
 _CONCATENATE = "stablehlo.concatenate"
 

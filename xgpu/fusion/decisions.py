@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from xgpu import ir
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.reasons import Reason
 
 

@@ -8,11 +8,11 @@ from functools import partial
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.frontend.source_location import source_of
 from xgpu.fusion.choice import Choice, choose
 from xgpu.fusion.groups import LOOP, Group, Grouping
 from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
 from xgpu.fusion.root_indices import read_at_root_indices
+from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
-from xgpu.frontend.scan_op import SCAN
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.scan_shape import ScanShape
+from xgpu.hlo.scan_op import SCAN
 from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import delinearize, dim, linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses

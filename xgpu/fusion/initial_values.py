@@ -4,9 +4,9 @@ import io
 from collections.abc import Mapping
 
 from xgpu import ir
-from xgpu.frontend.constants import is_number
-from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
 from xgpu.fusion.combiners import Combiner, combiners
+from xgpu.hlo.constants import is_number
+from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
 
 _IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
 """What an operation changes nothing with, for those where an initial value taken in twice is not as good as once."""

@@ -6,11 +6,11 @@ from xgpu import ir
 from xgpu.dialects.attributes import LEFT, RECURRENCE
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
-from xgpu.frontend.source_location import unsupported
 from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.in_place import in_place_kind
 from xgpu.fusion.regions import CONTROL_FLOW, nested
 from xgpu.hlo.operations import OPERATIONS, without_code
+from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses, explanation
 

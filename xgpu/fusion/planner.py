@@ -13,7 +13,6 @@ from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
-from xgpu.frontend.empty_values import empty_constant
 from xgpu.fusion.decisions import Decision, Verdict, describe, emitted
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
 from xgpu.fusion.groups import Group
@@ -22,6 +21,7 @@ from xgpu.fusion.regions import CONTROL_FLOW, captured, copy_operation
 from xgpu.fusion.rows import merge_rows
 from xgpu.fusion.shared_values import group_operations
 from xgpu.fusion.side_outputs import merge_side_outputs
+from xgpu.hlo.stablehlo_builder import empty_constant
 
 MAIN = "main"
 

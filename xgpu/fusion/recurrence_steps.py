@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.frontend.stablehlo_builder import broadcast, reshape
 from xgpu.fusion.heroes import hero_kind
 from xgpu.fusion.left import BARRIER, reason_to_leave
 from xgpu.fusion.loop_counters import unchanging
 from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
 from xgpu.hlo.operations import OPERATIONS
+from xgpu.hlo.stablehlo_builder import broadcast, reshape
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.partition.subgraphs import Partition, partition

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from xgpu import ir
-from xgpu.frontend.meshes import is_between_shapes
-from xgpu.frontend.scan_op import SCAN
-from xgpu.frontend.source_location import unsupported
 from xgpu.hlo.operations import OPERATIONS, AccessKind, implemented
+from xgpu.hlo.scan_op import SCAN
+from xgpu.hlo.shards import is_between_shapes
+from xgpu.hlo.source_location import unsupported
 from xgpu.indexing import window_maps
 from xgpu.indexing.access import (
     Access,

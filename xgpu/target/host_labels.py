@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.errors import SourceLocation
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.passes.base import functions, walk
 
 _MARK = "xgpu lowered: "

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.target.llvm_functions import function_attributes, function_header, linkage
 from xgpu.target.llvm_ops import Instruction, instruction_for
 from xgpu.target.llvm_types import TypePrinter, Value, constant, large_table, quote, symbol

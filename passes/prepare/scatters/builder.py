@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
-from xgpu.frontend.stablehlo_builder import Value, element_of, fill_region, hlo, shape_of, tensor
 from xgpu.fusion.combiners import promises
+from xgpu.hlo.stablehlo_builder import Value, element_of, fill_region, hlo, shape_of, tensor
 
 Body = Callable[[list[Value]], Sequence[Value]]
 """Makes of a region's arguments what it returns."""

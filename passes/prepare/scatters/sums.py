@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.frontend.stablehlo_builder import (
+from xgpu.hlo.stablehlo_builder import (
     Value,
     convert,
     element_of,

@@ -8,7 +8,7 @@ more. What is found is a number for each place that a window can have, not for e
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.frontend.stablehlo_builder import (
+from xgpu.hlo.stablehlo_builder import (
     Value,
     broadcast,
     convert,

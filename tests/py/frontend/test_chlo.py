@@ -5,7 +5,7 @@ import pytest
 
 from xgpu import ir
 from xgpu.frontend import from_stablehlo_text
-from xgpu.frontend.chlo import KEPT_FUNCTIONS
+from xgpu.hlo.chlo import KEPT_FUNCTIONS
 from xgpu.runtime.reference import Reference
 
 

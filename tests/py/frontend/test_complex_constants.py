@@ -7,7 +7,7 @@ import pytest
 
 from xgpu import ir
 from xgpu.frontend.mlir_text import parse_module
-from xgpu.frontend.normalize import normalize
+from xgpu.frontend.signature import normalize
 
 
 def normalized(body: str, type_: str) -> ir.Module:

@@ -6,7 +6,7 @@ import pytest
 import xgpu
 from xgpu.frontend.hlo_text import from_hlo_text
 from xgpu.frontend.mlir_text import parse_module
-from xgpu.frontend.normalize import normalize
+from xgpu.frontend.signature import normalize
 
 HLO = """HloModule m
 ENTRY e {

@@ -7,7 +7,7 @@ import pytest
 
 from xgpu.errors import InvalidInput, Unsupported, XgpuWarning
 from xgpu.frontend.hlo_text import from_hlo_text
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.runtime.reference import Reference
 
 FILE = Path(__file__).parents[2] / "data" / "fused_gpu.hlo"

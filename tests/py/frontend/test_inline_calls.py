@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from xgpu.errors import Unsupported
-from xgpu.frontend.inline_calls import inline_calls
 from xgpu.frontend.jax_function import from_jax
 from xgpu.frontend.mlir_text import parse_module
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
+from xgpu.passes.normalize.inline_calls import InlineCalls
 from xgpu.runtime.reference import Reference
 
 TYPE = "tensor<4xf32>"
@@ -15,7 +15,7 @@ TYPE = "tensor<4xf32>"
 
 def inlined(text):
     module = parse_module(text, "t.mlir")
-    inline_calls(module)
+    InlineCalls().apply(module)
     assert module.operation.verify()
     return module
 

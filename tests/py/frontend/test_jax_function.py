@@ -9,7 +9,7 @@ from jax.experimental import checkify, io_callback
 
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.jax_function import from_jax
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 from xgpu.runtime.reference import Reference
 
 

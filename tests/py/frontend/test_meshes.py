@@ -10,7 +10,8 @@ from hypothesis import given, strategies
 import xgpu
 from xgpu import ir
 from xgpu.errors import Unsupported
-from xgpu.frontend.meshes import resolve_meshes
+from xgpu.passes import manager
+from xgpu.passes.normalize.resolve_meshes import ResolveMeshes
 
 CALL = """
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{
@@ -94,7 +95,7 @@ def groups_of(mesh: str, axes: str) -> list[list[int]]:
     """Return the groups that a collective gets for ``axes`` of a mesh that the module declares."""
     groups = f"#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [{axes}]>"
     module = parse(f"sdy.mesh @mesh = <{mesh}>\n{CALL.format(groups)}")
-    resolve_meshes(module)
+    manager.run(module, [ResolveMeshes()])
     (function,) = (op for op in module.body.operations if isinstance(op, ir.func.FuncOp))
     found = np.array(function.entry_block.operations[0].attributes["replica_groups"])
     return found.tolist()
@@ -153,7 +154,7 @@ def test_axes_that_are_none_are_refused(mesh, axes, message):
 def test_a_mesh_may_be_part_of_the_attribute():
     mesh = '#stablehlo.mesh<axes=[<name = "a", size = 2>, <name = "b", size = 2>]>'
     module = parse(CALL.format(f"#stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{axis('a')}]>"))
-    resolve_meshes(module)
+    manager.run(module, [ResolveMeshes()])
     assert "replica_groups = dense<[[0, 2], [1, 3]]> : tensor<2x2xi64>" in str(module)
 
 
@@ -192,5 +193,5 @@ def test_shardings_say_nothing_about_results():
 
 def test_attributes_that_the_bindings_do_not_know_are_not_looked_into():
     module = parse("func.func @main(%x: tensor<4xf32> {test.kind = array<si8: 0, 7>}) { return }")
-    resolve_meshes(module)
+    manager.run(module, [ResolveMeshes()])
     assert "array<si8: 0, 7>" in str(module)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xgpu.errors import Unsupported
-from xgpu.frontend.mhlo import is_row_major
 from xgpu.frontend.mlir_text import parse_module
-from xgpu.frontend.normalize import normalize
+from xgpu.frontend.signature import normalize
 from xgpu.frontend.stablehlo_text import from_stablehlo_text
+from xgpu.hlo.layouts import is_row_major
 from xgpu.runtime.reference import Reference
 
 

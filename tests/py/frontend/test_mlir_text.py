@@ -6,7 +6,7 @@ import pytest
 
 from xgpu.errors import InvalidInput
 from xgpu.frontend.mlir_text import parse_module
-from xgpu.frontend.source_location import source_of
+from xgpu.hlo.source_location import source_of
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -3,15 +3,16 @@
 import pytest
 
 from xgpu import ir
-from xgpu.frontend.narrow_floats import widen_narrow_floats
+from xgpu.passes import manager
+from xgpu.passes.normalize.widen_narrow_floats import WidenNarrowFloats
 
 
 def widened(text: str) -> tuple[bool, str]:
     with ir.make_context():
         module = ir.Module.parse(text)
-        changed = widen_narrow_floats(module)
-        assert module.operation.verify()
-        return changed, str(module)
+        given = str(module)
+        manager.run(module, [WidenNarrowFloats()])
+        return str(module) != given, str(module)
 
 
 def names(text: str) -> list[str]:

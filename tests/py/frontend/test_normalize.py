@@ -5,7 +5,7 @@ import pytest
 
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.mlir_text import parse_module
-from xgpu.frontend.normalize import normalize
+from xgpu.frontend.signature import normalize
 from xgpu.frontend.stablehlo_text import from_stablehlo_text
 from xgpu.runtime.reference import Reference
 

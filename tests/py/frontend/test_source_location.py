@@ -1,9 +1,9 @@
 import pytest
 
 from xgpu.errors import SourceLocation
-from xgpu.frontend import source_location
 from xgpu.frontend.mlir_text import parse_module
-from xgpu.frontend.source_location import name_of, source_of, unsupported
+from xgpu.hlo import source_location
+from xgpu.hlo.source_location import name_of, source_of, unsupported
 
 
 def location(text):

@@ -11,8 +11,8 @@ from xgpu import ir
 from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import element_dtype
-from xgpu.frontend.scan_op import SCAN
-from xgpu.frontend.source_location import unsupported
+from xgpu.hlo.scan_op import SCAN
+from xgpu.hlo.source_location import unsupported
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from xgpu import ir
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp
 from xgpu.emit.scalar.table import build_scalar
-from xgpu.frontend.source_location import unsupported
 from xgpu.hlo.operations import FORWARDED
+from xgpu.hlo.source_location import unsupported
 
 
 def emit_combiner(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:

@@ -11,8 +11,8 @@ from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, 
 from xgpu.emit.scalar import arithmetic, convert
 from xgpu.emit.scalar.complex_numbers import COMPLEX, is_complex_operation
 from xgpu.emit.scalar.op import Builder, ScalarOp
-from xgpu.frontend.source_location import unsupported
 from xgpu.hlo.operations import elementwise, implemented, without_code
+from xgpu.hlo.source_location import unsupported
 
 
 def _math(operation: Callable[..., ir.Value]) -> Builder:

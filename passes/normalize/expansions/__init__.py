@@ -1,0 +1,1 @@
+"""What the operations that `expand-operations` replaces are short for, one or a few a file."""

@@ -1,0 +1,463 @@
+"""The pass `find-recursive-scans`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from xgpu import ir
+from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
+from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
+from xgpu.passes.base import Pass
+
+_JOINING = ("stablehlo.add", "stablehlo.or")
+"""What puts the halves together, each of which has zeros where the other has elements."""
+_MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
+"""What a scan that is written out has besides its combinations."""
+_LARGEST = 1 << 10
+"""Values of a combination at most."""
+
+
+@dataclass(frozen=True)
+class FindRecursiveScans(Pass):
+    """Makes scans of those that are written out as JAX writes `lax.associative_scan`: by halves, recursively.
+
+    Of ``n`` arrays ``e`` along a dimension, JAX combines the elements of each pair to ``r``, which are half as many,
+    and scans these to ``o``; what it makes of ``o`` and every other element comes between:
+
+        r = combine(e[0:n-1:2], e[1::2]);  o = scan(r);  s[1::2] = o;  s[0::2] = [e[0], *combine(o, e[2::2])]
+
+    Each level has operations of its own, and only the outermost result says where a scan is. So one of these is taken
+    apart level by level; the region is what the first combination does, and every other is compared with it. The arrays
+    that a scan has are those that its combinations read, whether the program uses their scans or not. (A function in
+    place of JAX's would not be met by a module that has imported it before, nor in text.) A combination that is not
+    elementwise, such as a product of matrices, is left. What only the scan's results needed is erased.
+
+    Needs: calls inlined.
+
+    ```mlir
+    %first = stablehlo.slice %x [0:1] : (tensor<2xf32>) -> tensor<1xf32>
+    %second = stablehlo.slice %x [1:2] : (tensor<2xf32>) -> tensor<1xf32>
+    %0 = stablehlo.add %first, %second : tensor<1xf32>
+    %even = stablehlo.pad %first, %zero, low = [0], high = [1], interior = [1] : ... -> tensor<2xf32>
+    %odd = stablehlo.pad %0, %zero, low = [1], high = [0], interior = [1] : ... -> tensor<2xf32>
+    %1 = stablehlo.add %even, %odd : tensor<2xf32>
+    ```
+    becomes
+    ```mlir
+    %1 = "xgpu.scan"(%x) ({ ... add ... }) {chunk = 2, dimension = 0, reverse = false}
+        : (tensor<2xf32>) -> tensor<2xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "find-recursive-scans"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.pad",))
+
+    def apply(self, module: ir.Module) -> None:
+        """Replace the results of all scans that are written out, and erase what only they needed."""
+        order: dict[ir.Operation, int] = {}
+
+        def number(op: ir.Operation) -> ir.WalkResult:
+            order[op.operation] = len(order)
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(number, ir.WalkOrder.PRE_ORDER)
+        inner: set[Value] = set()
+        found: list[_Written] = []
+        # Outer levels come after inner ones.
+        for op in reversed(order):
+            if op.name in _JOINING and op.results[0] not in inner:
+                try:
+                    found.append(_Written.of(op.results[0]))
+                except _NoScanError:
+                    continue
+                inner |= found[-1].inner
+        made: list[tuple[_Written, Mapping[Value, Value]]] = []
+        replaced: dict[Value, Value] = {}
+        # A scan of several arrays is also that of those among them that need no others.
+        for each in sorted(found, key=lambda written: -len(written.arrays)):
+            scans = next((scans for other, scans in made if other.has(each) and other.is_before(each, order)), None)
+            if scans is None and each.is_before(each, order):
+                scans = each.emit(order, replaced)
+                made.append((each, scans))
+            if scans is not None:
+                replaced[each.value] = each.use(scans[each.arrays[0]])
+        _erase_unused([each.value for each in found], order)
+
+
+def _erase_unused(values: Sequence[Value], order: Mapping[ir.Operation, int]) -> None:
+    """Erase what makes these values, and what only that needed, where nothing uses them; users come later in order."""
+    pending, makers = list(values), set[ir.Operation]()
+    while pending:
+        op = _maker(pending.pop())
+        if op is not None and op in order and op not in makers and (op.name in ELEMENTWISE or op.name in _MOVING):
+            makers.add(op)
+            pending += op.operands
+    for op in sorted(makers, key=lambda op: -order[op]):
+        if next(iter(op.results[0].uses), None) is None:
+            op.erase()
+
+
+@dataclass(frozen=True)
+class _Interleaved:
+    """A value whose even elements along a dimension are those of ``first`` and ``others``, and the odd ones ``odd``.
+
+    ``first`` is the array whose first element is the first one. ``others`` is None where there are none. ``zero`` is
+    what is added to each element to put the two together.
+    """
+
+    dimension: int
+    size: int
+    first: Value
+    others: Value | None
+    odd: Value
+    zero: Value
+
+    @classmethod
+    def of(cls, value: Value) -> "_Interleaved | None":
+        """Return how ``value`` is made of two padded arrays; None if it is not."""
+        maker = _maker(value)
+        if maker is None or maker.name not in _JOINING:
+            return None
+        even, odd = (_spread(operand) for operand in maker.operands)
+        if even is None or odd is None or even[1] != odd[1] or (even[2], odd[2]) != (0, 1):
+            return None
+        dimension, size = even[1], shape_of(value)[even[1]]
+        joined = _maker(even[0])
+        parts = [even[0]] if joined is None or joined.name != "stablehlo.concatenate" else list(joined.operands)
+        head = _Slice.of(parts[0], dimension)
+        if len(parts) > 2 or head is None or (head.start, head.count) != (0, 1) or head.size != size:
+            return None
+        others = parts[1] if len(parts) == 2 and shape_of(parts[1])[dimension] else None
+        zero = maker.operands[0].owner.operation.operands[1]
+        return cls(dimension, size, head.array, others, odd[0], zero)
+
+
+def _maker(value: Value) -> ir.Operation | None:
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _spread(value: Value) -> tuple[Value, int, int] | None:
+    """Return an array, the dimension along which a zero is between each two of its elements, and how many before."""
+    op = _maker(value)
+    if op is None or op.name != "stablehlo.pad" or not _is_zero(op.operands[1]):
+        return None
+    low, high, interior = (
+        list(ir.DenseI64ArrayAttr(op.attributes[name]))
+        for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
+    )
+    along = [i for i, inside in enumerate(interior) if inside]
+    if len(along) != 1 or interior[along[0]] != 1:
+        return None
+    others = [i for i in range(len(low)) if i != along[0]]
+    if any(low[i] or high[i] for i in others) or low[along[0]] not in (0, 1) or high[along[0]] not in (0, 1):
+        return None
+    return op.operands[0], along[0], low[along[0]]
+
+
+def _is_zero(value: Value) -> bool:
+    op = _maker(value)
+    if op is not None and op.name == "stablehlo.complex":
+        return all(_is_zero(operand) for operand in op.operands)
+    number: Any = None if op is None else uniform(op)
+    return number is not None and not number.value
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """``count`` elements of an array along a dimension, of its ``size``, from ``start`` on, ``step`` apart."""
+
+    array: Value
+    size: int
+    start: int
+    count: int
+    step: int
+
+    @classmethod
+    def of(cls, value: Value, dimension: int) -> "_Slice | None":
+        """Return what part of which array a `stablehlo.slice` is, if it cuts along the dimension alone."""
+        op = _maker(value)
+        if op is None or op.name != "stablehlo.slice":
+            return None
+        starts, limits, steps = (
+            list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in ("start_indices", "limit_indices", "strides")
+        )
+        shape = shape_of(op.operands[0])
+        whole = [(0, size, 1) for size in shape]
+        cut = list(zip(starts, limits, steps, strict=True))
+        if any(cut[i] != whole[i] for i in range(len(shape)) if i != dimension):
+            return None
+        count = shape_of(value)[dimension]
+        return cls(op.operands[0], shape[dimension], starts[dimension], count, steps[dimension] if count > 1 else 1)
+
+
+class _NoScanError(Exception):
+    """What looked like a scan is none."""
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """An element of the array of this number: the one before, or, if ``is_right``, the one that it is combined with."""
+
+    number: int
+    is_right: bool
+
+
+@dataclass
+class _Level:
+    """The arrays of one level by number, as far as they are known, and the scans of those that are needed."""
+
+    size: int
+    arrays: dict[int, Value]
+    scans: dict[int, Value]
+
+
+class _Levels:
+    """Takes a result apart, level by level. Raises `_NoScanError` where it is no scan.
+
+    ``region`` has for each array the first value that is what two of its elements are combined to; in these,
+    ``leaves`` are the elements. Numbers are given to arrays as they are met.
+    """
+
+    def __init__(self, value: Value, outermost: _Interleaved):
+        self.dimension = outermost.dimension
+        self.region: dict[int, Value] = {}
+        self.leaves: dict[Value, _Leaf] = {}
+        self.levels = [_Level(outermost.size, {0: outermost.first}, {0: value})]
+        self._checked: set[tuple[int, int]] = set()
+        while self.levels[-1].size > 1:
+            self._take_apart(len(self.levels) - 1)
+
+    def _take_apart(self, depth: int) -> None:
+        """Check a level, and find the next one."""
+        level = self.levels[depth]
+        self.levels.append(_Level(level.size // 2, {}, {}))
+        for number, value in list(level.scans.items()):
+            joined = self._joined(value, level.size)
+            self._set_array(depth, number, joined.first)
+            self._set_odd(depth, number, joined.odd)
+            if joined.others is not None:
+                self._match(number, joined.others, lambda leaf, found: self._meet_between(depth, leaf, found))
+
+    def _joined(self, value: Value, size: int) -> _Interleaved:
+        found = _Interleaved.of(value)
+        if found is None or (found.dimension, found.size) != (self.dimension, size):
+            raise _NoScanError
+        return found
+
+    def _set_odd(self, depth: int, number: int, value: Value) -> None:
+        """Note the odd elements of a scan, which are the scan of the next level, and the array of that."""
+        below = self.levels[depth + 1]
+        if below.scans.setdefault(number, value) != value:
+            raise _NoScanError
+        first = self._joined(value, below.size).first if below.size > 1 else value
+        self._set_array(depth + 1, number, first)
+
+    def _set_array(self, depth: int, number: int, value: Value) -> None:
+        """Note which array of a level has a number: below the first level it is what pairs above are combined to."""
+        if self.levels[depth].arrays.setdefault(number, value) != value:
+            raise _NoScanError
+        if depth and (depth, number) not in self._checked:
+            self._checked.add((depth, number))
+            if number not in self.region:
+                self._learn(depth - 1, number, value)
+            self._match(number, value, lambda leaf, found: self._meet_pair(depth - 1, leaf, found))
+
+    def _learn(self, depth: int, number: int, value: Value) -> None:
+        """Take a value of the next level for what two elements are combined to, and find the elements."""
+        self.region[number] = value
+        level = self.levels[depth]
+        numbers = {array: number for number, array in level.arrays.items()}
+        pending, seen = [value], {value}
+        while pending:
+            each = pending.pop()
+            part, op = _Slice.of(each, self.dimension), _maker(each)
+            if part is not None and part.size == level.size and part.start in (0, 1):
+                if part.array not in numbers and depth:
+                    raise _NoScanError
+                found = numbers.setdefault(part.array, len(numbers))
+                self.leaves[each] = _Leaf(found, part.start == 1)
+            elif op is None or (uniform(op) is None and op.name not in ELEMENTWISE) or len(seen) > _LARGEST:
+                raise _NoScanError
+            elif uniform(op) is None:
+                pending += set(op.operands) - seen
+                seen |= set(op.operands)
+        level.arrays.update((number, array) for array, number in numbers.items())
+
+    def _match(self, number: int, value: Value, meet: Callable[[_Leaf, Value], None]) -> None:
+        """Check that a value is computed as the region's of this number; ``meet`` is given what stands for elements."""
+        pending, seen = [(self.region[number], value)], set[tuple[Value, Value]]()
+        while pending:
+            pair = pending.pop()
+            known, found = pair
+            if pair in seen:
+                continue
+            seen.add(pair)
+            if known in self.leaves:
+                meet(self.leaves[known], found)
+                continue
+            op, other = _maker(known), _maker(found)
+            assert op is not None
+            is_same = other is not None and element_of(known) == element_of(found)
+            if not is_same or other is None or uniform(op) != uniform(other):
+                raise _NoScanError
+            if uniform(op) is None:
+                if op.name != other.name or _attributes(op) != _attributes(other):
+                    raise _NoScanError
+                pending += zip(op.operands, other.operands, strict=True)
+
+    def _meet_pair(self, depth: int, leaf: _Leaf, value: Value) -> None:
+        """Check an element of a pair: every other one of an array."""
+        self._meet_part(depth, leaf.number, value, int(leaf.is_right), self.levels[depth].size // 2)
+
+    def _meet_between(self, depth: int, leaf: _Leaf, value: Value) -> None:
+        """Check an element of what is between the odd ones: of the scan of the next level, or every other one."""
+        size = self.levels[depth].size
+        if leaf.is_right:
+            self._meet_part(depth, leaf.number, value, 2, (size - 1) // 2)
+            return
+        if size % 2 == 0:
+            part = _Slice.of(value, self.dimension)
+            if part is None or (part.size, part.start, part.count, part.step) != (size // 2, 0, size // 2 - 1, 1):
+                raise _NoScanError
+            value = part.array
+        self._set_odd(depth, leaf.number, value)
+
+    def _meet_part(self, depth: int, number: int, value: Value, start: int, count: int) -> None:
+        part = _Slice.of(value, self.dimension)
+        size, step = self.levels[depth].size, 2 if count > 1 else 1
+        if part is None or (part.size, part.start, part.count, part.step) != (size, start, count, step):
+            raise _NoScanError
+        self._set_array(depth, number, part.array)
+
+
+def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
+    return {name: op.attributes[name] for name in op.attributes}
+
+
+@dataclass(frozen=True)
+class _Written:
+    """The scan of the first of ``arrays``, as the program has written it out: its result is ``value``.
+
+    ``region`` has what each array's elements are combined to, given those that ``leaves`` are; ``zero`` is added to the
+    result. ``inner`` are the scans of the levels below.
+    """
+
+    value: Value
+    dimension: int
+    arrays: tuple[Value, ...]
+    region: tuple[Value, ...]
+    leaves: Mapping[Value, _Leaf]
+    zero: Value
+    inner: frozenset[Value]
+
+    @classmethod
+    def of(cls, value: Value) -> "_Written":
+        """Return the scan that ``value`` is. Raises `_NoScanError` if it is none."""
+        outermost = _Interleaved.of(value)
+        if outermost is None:
+            raise _NoScanError
+        levels = _Levels(value, outermost)
+        arrays = levels.levels[0].arrays
+        shapes = {tuple(shape_of(array)) for array in arrays.values()}
+        if set(arrays) != set(levels.region) or len(shapes) > 1:
+            raise _NoScanError
+        inner = frozenset(scan for level in levels.levels[1:] for scan in level.scans.values())
+        numbers = range(len(arrays))
+        return cls(
+            value,
+            outermost.dimension,
+            tuple(arrays[i] for i in numbers),
+            tuple(levels.region[i] for i in numbers),
+            levels.leaves,
+            outermost.zero,
+            inner,
+        )
+
+    def has(self, other: "_Written") -> bool:
+        """Whether the other scan is one of those of these arrays, which the same region makes in the same block."""
+        own = dict(zip(self.arrays, self.region, strict=True))
+        return self._block == other._block and all(
+            array in own and own[array] == value for array, value in zip(other.arrays, other.region, strict=True)
+        )
+
+    @property
+    def _block(self) -> ir.Block:
+        op = _maker(self.value)
+        assert op is not None
+        return op.block
+
+    def is_before(self, other: "_Written", order: Mapping[ir.Operation, int]) -> bool:
+        """Whether all arrays are there where the other's result is made; ``order`` numbers the operations."""
+        last, maker = self._last(order), _maker(other.value)
+        return last is None or maker is None or order[last] < order[maker]
+
+    def _last(self, order: Mapping[ir.Operation, int]) -> ir.Operation | None:
+        """Return the last operation in the block that makes an array, None if none of them does."""
+        makers = [maker for array in self.arrays if (maker := _maker(array)) is not None]
+        return max((op for op in makers if op.block == self._block), key=lambda op: order[op], default=None)
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether all arrays are reversed along the dimension, and only that."""
+        return all(_is_reversed(array, self.dimension) for array in self.arrays)
+
+    def emit(self, order: Mapping[ir.Operation, int], replaced: Mapping[Value, Value]) -> dict[Value, Value]:
+        """Emit the scan of the arrays, of those before they are reversed if they are; return the scans by array.
+
+        ``replaced`` has what has been put in place of results so far.
+        """
+        last, result = self._last(order), _maker(self.value)
+        assert result is not None
+        place = ir.InsertionPoint.at_block_begin(self._block) if last is None else ir.InsertionPoint.after(last)
+        arrays = [replaced.get(array, array) for array in self.arrays]
+        if self.is_reversed:
+            arrays = [maker.operands[0] for array in self.arrays if (maker := _maker(array)) is not None]
+        with result.location, place:
+            scans = build_scan(arrays, self.dimension, self.is_reversed, self._emit_region)
+        return dict(zip(self.arrays, scans, strict=True))
+
+    def _emit_region(self, arguments: list[Value]) -> list[Value]:
+        """Emit what two elements of each array are combined to, as operations on scalars."""
+        half = len(self.arrays)
+        values = {v: arguments[leaf.number + half * leaf.is_right] for v, leaf in self.leaves.items()}
+        pending = list(reversed(self.region))
+        while pending:
+            value = pending[-1]
+            op = None if value in values else _maker(value)
+            if op is None:
+                pending.pop()
+            elif (number := uniform(op)) is not None:
+                constant = ir.DenseElementsAttr.get_splat(tensor([], element_of(value)), number)
+                values[value] = hlo.constant(constant)
+            elif unknown := [operand for operand in op.operands if operand not in values]:
+                pending += unknown
+            else:
+                types = [tensor([], element_of(result)) for result in op.results]
+                operands = [values[operand] for operand in op.operands]
+                values[value] = ir.Operation.create(op.name, types, operands, _attributes(op)).results[0]
+        return [values[value] for value in self.region]
+
+    def use(self, scan: Value) -> Value:
+        """Have what uses the result use ``scan``, which is not reversed where the arrays are; return what it uses."""
+        maker = _maker(self.value)
+        assert maker is not None
+        with maker.location, ir.InsertionPoint(maker):
+            if maker.name == "stablehlo.add" and not isinstance(element_of(scan), ir.IntegerType):
+                # It makes 0 of -0.
+                scan = hlo.add(scan, broadcast(self.zero, shape_of(scan)))
+        if self.is_reversed:
+            for use in list(self.value.uses):
+                result = use.owner.operation.results[0] if len(use.owner.operation.results) else None
+                if result is not None and _is_reversed(result, self.dimension):
+                    result.replace_all_uses_with(scan)
+            with maker.location, ir.InsertionPoint(maker):
+                scan = hlo.reverse(scan, [self.dimension])
+        self.value.replace_all_uses_with(scan)
+        return scan
+
+
+def _is_reversed(value: Value, dimension: int) -> bool:
+    op = _maker(value)
+    if op is None or op.name != "stablehlo.reverse":
+        return False
+    return list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])) == [dimension]

@@ -1,0 +1,66 @@
+"""The pass `widen-narrow-floats`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.hlo.checks import operations_of
+from xgpu.hlo.contents import Contents
+from xgpu.hlo.scan_op import SCAN
+from xgpu.hlo.widening import Widening
+from xgpu.passes.base import Pass
+
+_AS_IT_IS = frozenset(
+    f"stablehlo.{name}"
+    for name in """bitcast_convert broadcast broadcast_in_dim concatenate constant convert convolution custom_call
+    dot_general dynamic_slice dynamic_update_slice gather iota optimization_barrier pad reshape return reverse scatter
+    select slice sort transpose case if while tuple get_tuple_element""".split()
+)
+"""Operations that move values, convert them, multiply and add in a wide type of their own, or hold such operations."""
+
+
+@dataclass(frozen=True)
+class WidenNarrowFloats(Pass):
+    """Does arithmetic on floats of 8 and 4 bits in a wider type, and rounds each result.
+
+    XLA does the same, for no machine computes with such numbers: in f16, or f32 for f8e8m0fnu, whose range f16 lacks.
+    So a function such as exp is rounded twice, to f16 and to its type, and a reduction is done in f16 and rounded at
+    its end. Needs: calls inlined.
+
+    ```mlir
+    %0 = stablehlo.add %x, %y : tensor<4xf8E5M2>
+    ```
+    becomes
+    ```mlir
+    %1 = stablehlo.convert %x : (tensor<4xf8E5M2>) -> tensor<4xf16>
+    %2 = stablehlo.convert %y : (tensor<4xf8E5M2>) -> tensor<4xf16>
+    %3 = stablehlo.add %1, %2 : tensor<4xf16>
+    %0 = stablehlo.convert %3 : (tensor<4xf16>) -> tensor<4xf8E5M2>
+    ```
+    """
+
+    NAME: ClassVar[str] = "widen-narrow-floats"
+
+    def has_work(self, contents: Contents) -> bool:
+        """Whether there are such floats."""
+        return any(_wider_float(element) is not None for element in contents.elements)
+
+    def apply(self, module: ir.Module) -> None:
+        """Widen every arithmetic operation that has narrow operands or results, outer ones first."""
+        widening = Widening(_wider_float)
+        found = [op for op in operations_of(module) if _is_arithmetic(op) and widening.is_needed(op)]
+        for op in found:
+            # What is in the region of an operation before it is wide by now.
+            if widening.is_needed(op):
+                with op.location:
+                    widening.widen(op)
+
+
+def _is_arithmetic(op: ir.Operation) -> bool:
+    return op.name == SCAN or (op.name.startswith("stablehlo.") and op.name not in _AS_IT_IS)
+
+
+def _wider_float(element: ir.Type) -> ir.Type | None:
+    if not isinstance(element, ir.FloatType) or element.width > 8:
+        return None
+    return ir.F32Type.get(element.context) if str(element) == "f8E8M0FNU" else ir.F16Type.get(element.context)

@@ -1,0 +1,70 @@
+"""What a program's operations and values must be for anything after the frontend to look at them."""
+
+from math import prod
+
+from xgpu import ir
+from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
+from xgpu.errors import Unsupported
+from xgpu.hlo.accumulators import check_accumulators
+from xgpu.hlo.chlo import KEPT_FUNCTIONS, TOP_K
+from xgpu.hlo.scan_op import SCAN
+from xgpu.hlo.source_location import name_of, source_of, unsupported
+
+_CALL_OPERATIONS = frozenset(("func.return", "func.call"))
+
+
+def operations_of(module: ir.Module) -> list[ir.Operation]:
+    """Return all operations, outer ones first, the module itself before all."""
+    found: list[ir.Operation] = []
+
+    def collect(op: ir.Operation) -> ir.WalkResult:
+        found.append(op.operation)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(collect, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def check_operations(module: ir.Module) -> None:
+    """Refuse operations outside StableHLO and values that are no arrays of known shape."""
+    for top in module.body.operations:
+        if top.operation.name != "func.func":
+            raise unsupported(top, "only functions are supported at the top of a module")
+    checked: dict[ir.Type, str | None] = {}
+    for op in operations_of(module)[1:]:
+        is_function = op.name == "func.func" and op.parent == module.operation
+        is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, SCAN, TOP_K)
+        if not (is_function or is_known or op.name in _CALL_OPERATIONS):
+            raise unsupported(op, "not a StableHLO operation")
+        if any(len(region.blocks) > 1 for region in op.regions):
+            raise unsupported(op, "control flow between blocks is not supported")
+        arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+        for value in (*op.results, *arguments):
+            if value.type not in checked:
+                checked[value.type] = _refusal(value.type)
+            reason = checked[value.type]
+            if reason is not None and is_function and isinstance(value, ir.BlockArgument):
+                name = name_of(value) or f"number {value.arg_number}"
+                raise Unsupported(f"argument {name} of {op.attributes['sym_name']}: {reason}", source_of(op))
+            if reason is not None:
+                raise unsupported(op, reason)
+        check_accumulators(op)
+
+
+def _refusal(of_type: ir.Type) -> str | None:
+    """Return why values of this type cannot be compiled, or None if they can."""
+    if str(of_type) in ("!stablehlo.token", "!mhlo.token"):
+        return "tokens, which order side effects such as prints and callbacks, are not supported"
+    if isinstance(of_type, ir.TupleType):
+        return f"the tuple {of_type} is not supported"
+    if not isinstance(of_type, ir.RankedTensorType):
+        return f"a value of type {of_type} is not supported, only arrays"
+    if not of_type.has_static_shape or (of_type.encoding is not None):
+        return f"the shape of {of_type} is dynamic; only shapes known at compile time are supported"
+    if prod(of_type.shape) > MAX_ELEMENTS:
+        return f"{of_type} has more than {MAX_ELEMENTS} elements"
+    try:
+        dtype_of_element(of_type.element_type)
+    except Unsupported as error:
+        return error.message
+    return None

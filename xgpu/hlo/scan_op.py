@@ -1,0 +1,144 @@
+"""The scan that prefix sums and the like become, ``xgpu.scan``: how it is built, and its region on whole arrays."""
+
+from collections.abc import Callable, Sequence
+
+from xgpu import ir
+from xgpu.dtypes import dtype_of_element
+from xgpu.hlo.chlo import KEPT_FUNCTIONS
+from xgpu.hlo.stablehlo_builder import Value, element_of, fill_region, hlo, shape_of, tensor
+
+SCAN = "xgpu.scan"
+"""The operation's name: StableHLO has none for it, so it is one of our own from the ``stablehlo`` level on."""
+
+ELEMENTWISE = frozenset(
+    f"stablehlo.{name}"
+    for name in """abs add and atan2 cbrt ceil clamp compare complex convert cosine divide exponential
+    exponential_minus_one floor imag is_finite log log_plus_one logistic maximum minimum multiply negate not or popcnt
+    power real remainder rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan
+    tanh xor""".split()
+) | frozenset(KEPT_FUNCTIONS)
+"""What a region may consist of to work on whole arrays as it does on their elements; constants besides."""
+_CONSTANT = "stablehlo.constant"
+_BINARY = frozenset(f"stablehlo.{name}" for name in "add multiply minimum maximum and or xor".split())
+_OF_PRED = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
+"""What these are on pred."""
+
+
+def build_scan(
+    inputs: Sequence[Value],
+    dimension: int,
+    reverse: bool,
+    combine: Callable[[list[Value]], Sequence[Value]],
+    chunk: int | None = None,
+    starts: Sequence[Value] = (),
+) -> list[Value]:
+    """Return the inclusive scans of arrays of one shape along a dimension.
+
+    ``combine`` emits the region, given scalars of what comes before and then of each element. A scan starts anew after
+    every ``chunk`` elements, never if that is left out, or goes on from ``starts``.
+    Of single elements and of none the scans are the arrays.
+    """
+    shape = shape_of(inputs[0])
+    if 0 in shape or shape[dimension] == 1:
+        return list(inputs)
+    attributes: dict[str, ir.Attribute] = {
+        "dimension": _i64(dimension),
+        "reverse": ir.BoolAttr.get(reverse),
+        "chunk": _i64(chunk or shape[dimension]),
+    }
+    types = [value.type for value in inputs]
+    op = ir.Operation.create(SCAN, results=types, operands=[*inputs, *starts], attributes=attributes, regions=1)
+    scalars = [tensor([], element_of(value)) for value in inputs]
+    fill_region(op, [*scalars, *scalars], combine)
+    return list(op.results)
+
+
+def is_elementwise(block: ir.Block) -> bool:
+    """Whether the operations of a region do to each element of an array what they do to a scalar."""
+    *body, terminator = (op.operation for op in block.operations)
+    local = {*block.arguments, *(result for op in body for result in op.results)}
+    return local.issuperset(terminator.operands) and all(
+        uniform(op) is not None or (op.name in ELEMENTWISE and local.issuperset(op.operands)) for op in body
+    )
+
+
+def uniform(op: ir.Operation) -> ir.Attribute | None:
+    """Return the number that an operation makes all elements of its result, None if it is no such constant."""
+    if op.name == "stablehlo.broadcast_in_dim" and not isinstance(op.operands[0].owner, ir.Block):
+        return uniform(op.operands[0].owner.operation)
+    if op.name != _CONSTANT:
+        return None
+    found = ir.DenseElementsAttr(op.attributes["value"])
+    number: ir.Attribute | None = found.get_splat_value() if found.is_splat else None
+    return number
+
+
+def combine_elements(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
+    """Emit what an elementwise region does on arrays of one shape, or on scalars; return what it returns."""
+    shape = shape_of(arguments[0])
+    values: dict[Value, Value] = dict(zip(block.arguments, arguments, strict=True))
+    *body, terminator = (op.operation for op in block.operations)
+    for op in body:
+        types = [tensor(shape, element_of(result)) for result in op.results]
+        if (number := uniform(op)) is not None:
+            values[op.results[0]] = hlo.constant(ir.DenseElementsAttr.get_splat(types[0], number))
+            continue
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        operands = [values[operand] for operand in op.operands]
+        made = ir.Operation.create(op.name, types, operands, attributes, loc=op.location)
+        values.update(zip(op.results, made.results, strict=True))
+    return [values[value] for value in terminator.operands]
+
+
+def binary_function(block: ir.Block) -> str | None:
+    """Return the function, such as ``add``, by which a region combines two scalars; None if it does more than that.
+
+    On pred these are ``and``, ``or`` and ``xor``.
+    """
+    *body, terminator = (op.operation for op in block.operations)
+    is_all = len(body) == len(terminator.operands) == 1 and terminator.operands[0] == body[0].results[0]
+    return function_of(body[0], list(block.arguments)) if is_all else None
+
+
+def function_of(op: ir.Operation, arguments: Sequence[Value]) -> str | None:
+    """Return what `binary_function` does if ``op`` is all that combines the arguments of a region."""
+    if len(arguments) != 2 or op.name not in _BINARY or set(op.operands) != set(arguments):
+        return None
+    name = op.name.partition(".")[2]
+    return _OF_PRED.get(name, name) if str(element_of(op.results[0])) == "i1" else name
+
+
+def identity_of(function: str, element: ir.Type) -> Value:
+    """Emit the scalar that a `binary_function` changes nothing with."""
+    if isinstance(element, ir.ComplexType):
+        return hlo.complex(*(identity_of(part, element.element_type) for part in (function, "add")))
+    return hlo.constant(ir.DenseElementsAttr.get_splat(tensor([], element), _identity(function, element)))
+
+
+def is_identity(function: str | None, start: Value) -> bool:
+    """Whether combining with the elements of an array is known to change nothing, to the last bit.
+
+    Zero added does: it makes -0 another.
+    """
+    element = element_of(start)
+    if function is None or isinstance(start.owner, ir.Block) or isinstance(element, ir.ComplexType):
+        return False
+    if function == "add" and isinstance(element, ir.FloatType):
+        return False
+    return uniform(start.owner.operation) == _identity(function, element)
+
+
+def _identity(function: str, element: ir.Type) -> ir.Attribute:
+    if isinstance(element, ir.FloatType):
+        numbers = {"add": 0.0, "multiply": 1.0, "maximum": float("-inf"), "minimum": float("inf")}
+        return ir.FloatAttr.get(element, numbers[function])
+    dtype = dtype_of_element(element)
+    ones = (1 << dtype.bits) - 1
+    largest = ones >> 1 if dtype.is_signed else ones
+    integers = {"add": 0, "multiply": 1, "xor": 0, "or": 0, "and": -1 if dtype.is_signed else ones}
+    integers |= {"maximum": -largest - 1 if dtype.is_signed else 0, "minimum": largest}
+    return ir.IntegerAttr.get(element, integers[function])
+
+
+def _i64(number: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)

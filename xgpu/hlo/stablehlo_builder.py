@@ -1,0 +1,112 @@
+"""Builders of StableHLO operations at the current insertion point, for what is expanded to them."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+from xgpu import ir
+
+hlo = ir.stablehlo
+
+Value = ir.Value[Any]
+
+
+def tensor(shape: Sequence[int], element: ir.Type | str) -> ir.RankedTensorType:
+    """Return an array type; ``element`` may be text such as ``ui32``."""
+    return ir.RankedTensorType.get(list(shape), ir.Type.parse(element) if isinstance(element, str) else element)
+
+
+def shape_of(value: Value) -> list[int]:
+    """Return the shape of an array."""
+    return list(ir.RankedTensorType(value.type).shape)
+
+
+def element_of(value: Value) -> ir.Type:
+    """Return the element type of an array."""
+    return ir.RankedTensorType(value.type).element_type
+
+
+def splat(number: float | int, type_: ir.RankedTensorType) -> Value:
+    """Return an array all of whose elements are a number, rounded to the element type."""
+    element = type_.element_type
+    if isinstance(element, ir.FloatType):
+        attribute: ir.Attribute = ir.FloatAttr.get(element, float(number))
+    else:
+        attribute = ir.IntegerAttr.get(element, int(number))
+    return hlo.constant(ir.DenseElementsAttr.get_splat(type_, attribute))
+
+
+def splat_like(number: float | int, value: Value) -> Value:
+    """Return an array of the type of ``value`` all of whose elements are a number."""
+    return splat(number, ir.RankedTensorType(value.type))
+
+
+def broadcast(value: Value, shape: Sequence[int], dimensions: Sequence[int] = ()) -> Value:
+    """Return ``value`` at every index of ``shape``; its dimensions are those that ``dimensions`` names."""
+    return hlo.broadcast_in_dim(tensor(shape, element_of(value)), value, list(dimensions))
+
+
+def reshape(value: Value, shape: Sequence[int]) -> Value:
+    """Return the elements of ``value`` in row-major order under another shape."""
+    return value if shape_of(value) == list(shape) else hlo.reshape(tensor(shape, element_of(value)), value)
+
+
+def convert(value: Value, element: ir.Type | str) -> Value:
+    """Return ``value`` converted to another element type."""
+    target = tensor(shape_of(value), element)
+    return value if value.type == target else hlo.convert(target, value)
+
+
+def empty_constant(type_: ir.RankedTensorType) -> ir.Value:
+    """Return a constant without elements; a complex one is made of its parts, as all of them are."""
+    if isinstance(type_.element_type, ir.ComplexType):
+        part = empty_constant(ir.RankedTensorType.get(type_.shape, ir.ComplexType(type_.element_type).element_type))
+        return ir.Operation.create("stablehlo.complex", results=[type_], operands=[part, part]).results[0]
+    empty = ir.Attribute.parse(f"dense<> : {type_}")
+    return ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": empty}).results[0]
+
+
+def scalar_at(vector: Value, index: int) -> Value:
+    """Return an element of an array of rank 1."""
+    return reshape(hlo.slice(vector, [index], [index + 1], [1]), [])
+
+
+def linear_index(shape: Sequence[int], element: ir.Type | str) -> Value:
+    """Return an array that holds each element's position in row-major order."""
+    return reshape(hlo.iota(tensor([prod(shape)], element), 0), shape)
+
+
+def leading_part(value: Value, shape: Sequence[int]) -> Value:
+    """Return the first elements of ``value`` along each dimension, as many as ``shape`` says."""
+    if shape_of(value) == list(shape):
+        return value
+    return hlo.slice(value, [0] * len(shape), list(shape), [1] * len(shape))
+
+
+def fill_region(op: ir.Operation, types: Sequence[ir.Type], body: Callable[[list[Value]], Sequence[Value]]) -> None:
+    """Give an operation's region its block: arguments of rank 0, and what ``body`` makes of them returned."""
+    block = op.regions[0].blocks.append(*types)
+    with ir.InsertionPoint(block):
+        hlo.return_(list(body(list(block.arguments))))
+
+
+def inline_block(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
+    """Emit a copy of a region's block with these values for its arguments, and return what it returns."""
+    values: dict[Value, Value] = dict(zip(block.arguments, arguments, strict=True))
+    for op in block.operations:
+        operation = op.operation
+        operands = [values.get(operand, operand) for operand in operation.operands]
+        if operation.name == "stablehlo.return":
+            return operands
+        copy = operation.clone()
+        for position, operand in enumerate(operands):
+            copy.operands[position] = operand
+        values.update(zip(operation.results, copy.results, strict=True))
+    raise AssertionError("a verified region ends with stablehlo.return")
+
+
+def replace(op: ir.Operation, values: Sequence[Value]) -> None:
+    """Replace an operation's results by these values and erase it."""
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    op.erase()
