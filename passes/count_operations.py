@@ -12,7 +12,7 @@ from xgpu.passes.llvm_memory import GLOBAL_SPACE, atomic_update, i64_attribute, 
 
 _BYTES = 8
 _ARITHMETIC = ("arith.", "math.", "xgpu.")
-"""How the names of operations on numbers start at level `lowered`."""
+"""Prefixes of the names of operations on numbers at level `lowered`."""
 _FREE = frozenset(("arith.constant", "arith.bitcast"))
 _LOAD = "llvm.load"
 

@@ -333,7 +333,7 @@ def _entries(attributes: ir.DictAttr) -> dict[str, ir.Attribute]:
 
 
 def _pointer_attributes(buffer: Buffer, function: ir.Operation, is_aliased: bool) -> dict[str, ir.Attribute]:
-    """What LLVM may know of a pointer parameter; ``is_aliased``: its memory is that of an output, which is used."""
+    """LLVM's attributes of a pointer parameter; ``is_aliased``: it shares memory with an output that is used."""
     size = memory_bytes(buffer.type.element_type, math.prod(buffer.type.shape), function)
     attributes: dict[str, ir.Attribute] = {"llvm.align": i64_attribute(POINTER_ALIGNMENT)}
     if not is_aliased:

@@ -51,7 +51,7 @@ def is_mlir_pass(text: str) -> bool:
 
 @dataclass
 class Instrumentation:
-    """What to do around each pass. ``times`` collects (pass, seconds) in running order.
+    """Hooks around each pass. ``times`` collects (pass, seconds) in running order.
 
     ``verify`` says when the module is verified: after each pass, after the last one, or never. ``source`` is the file
     that the module was read from, if any, as the command line of xgpu-opt names it. ``remark`` takes what passes say

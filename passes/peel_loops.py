@@ -45,7 +45,7 @@ class PeelLoops(Pass):
 
     NAME: ClassVar[str] = "peel-loops"
     max_splits: int = 6
-    """How often one loop is split; each time the body is copied."""
+    """Splits of one loop at most; each copies the body."""
     max_ops: int = 4096
     """Operations that the copies of one loop's body may have together."""
 

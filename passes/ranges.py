@@ -1,4 +1,4 @@
-"""What is known of the values of integers and indices: an interval for each.
+"""Range analysis of integers and indices: an interval for each value.
 
 Ranges come from where values are made: thread and block ids, ``xgpu.range`` of arguments, loop bounds, indexing maps,
 constants, and the arithmetic between them. They hold wherever the value is defined, whatever branch it is used in.

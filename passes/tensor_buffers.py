@@ -54,7 +54,7 @@ class _Version:
 
 @dataclass
 class _Frame:
-    """What is known of a region operation while its regions are walked."""
+    """State of the walk through a region operation."""
 
     before: list[int]
     entry: list[int]

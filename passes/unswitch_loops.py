@@ -45,7 +45,7 @@ class UnswitchLoops(Pass):
     max_ops: int = 1024
     """Operations that the versions of one loop may have beyond those of the loop."""
     max_depth: int = 8
-    """How many conditionals one after the other a version of a loop may be chosen by."""
+    """Limit of nested versions of a loop: conditionals that one may be chosen by."""
 
     def apply(self, module: ir.Module) -> None:
         """Unswitch every loop of ``module``."""

@@ -115,7 +115,7 @@ def _leave_epilogue(product: ir.Operation, late: Set[ir.Value]) -> None:
 
 @dataclass
 class _Epilogue:
-    """What has been found so far to follow ``product``; ``late`` are the values that `_late` finds in its block."""
+    """The epilogue of ``product`` found so far; ``late`` are the values that `_late` finds in its block."""
 
     product: ir.Operation
     late: Set[ir.Value]

@@ -85,7 +85,7 @@ class SplitReductions(BlockRewrite):
 
 @dataclass(frozen=True)
 class Part:
-    """How the first of two reductions takes the ``size`` elements along a reduced dimension.
+    """The split of ``size`` elements along a reduced dimension by the first of two reductions.
 
     As ``outer`` parts of ``middle`` times ``inner`` elements: it reduces the middle ones, and keeps the others. What is
     left over at the end joins its results.
