@@ -52,7 +52,7 @@ class Values:
 
 @dataclass(frozen=True)
 class AttributeKind:
-    """A kind of attribute: how it is told from others, and how it converts to and from its Python value."""
+    """A kind of attribute: how it is recognised, and how it converts to and from its Python value."""
 
     description: str
     accepts: Callable[[ir.Attribute], bool]

@@ -71,7 +71,7 @@ def _problem_on(op: ir.Operation, name: str, value: ir.Attribute) -> str | None:
 
 
 def _alias_problems(function: ir.Operation) -> Iterator[str]:
-    """Yield an error for each output whose entry in ``xgpu.aliases`` is no input of the output's type."""
+    """Yield an error for each output whose entry in ``xgpu.aliases`` is not an input of the output's type."""
     present = function.attributes
     names = (attributes.ALIASES, attributes.INPUTS, "function_type")
     if any(name not in present for name in names) or any(

@@ -64,7 +64,7 @@ _TRAITS: dict[str, Traits] = {
 
 
 def note_traits(name: str, traits: Traits) -> None:
-    """Note the traits of an operation that is declared."""
+    """Record the traits of a declared operation."""
     _TRAITS[name] = traits
 
 

@@ -71,7 +71,7 @@ _announce: Callable[[str | None], None] | None = None
 
 
 def announce_to(note: Callable[[str | None], None]) -> None:
-    """Have ``note`` told from now on which pass runs and how to repeat that, and None when passes are done."""
+    """Call ``note`` from now on with each pass that runs and how to repeat it, and with None after the last."""
     global _announce
     _announce = note
 

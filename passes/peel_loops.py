@@ -84,7 +84,7 @@ class PeelLoops(Pass):
 
 
 def _split(op: ir.Operation, split: Split) -> list[ir.Operation]:
-    """Make two loops of ``op``, the second after the first, and return them."""
+    """Split ``op`` into two loops, the second after the first, and return them."""
     results = list(op.results)
     second = op.clone(ip=ir.InsertionPoint.after(op))
     first_carried = len(op.operands) - len(results)

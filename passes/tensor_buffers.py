@@ -128,7 +128,7 @@ class TensorBuffers:
         self._frames: list[_Frame] = []
         for event in _events(function):
             if event.kind != "op" and event.op.name == AtomicRmwOp.OPERATION_NAME:
-                # Its body hands on no tensors.
+                # Its body passes no tensors on.
                 continue
             if event.kind == "begin":
                 self._begin(event.op, event.region)

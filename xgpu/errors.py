@@ -37,7 +37,7 @@ class XgpuError(Exception):
 
 
 class XgpuWarning(UserWarning):
-    """What is compiled may not be what is meant; the commands print it as a diagnostic. ``location`` is the place."""
+    """A warning: the program compiled may not be the one meant. Commands print it as a diagnostic at ``location``."""
 
     def __init__(self, message: str, location: SourceLocation):
         super().__init__(message, location)

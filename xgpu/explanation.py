@@ -1,4 +1,4 @@
-"""What a compiled program consists of: its kernels, what each moves and takes, and what is left to XLA and why."""
+"""Explains a compiled program: its kernels, their traffic and resources, and what falls back to XLA and why."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -153,7 +153,7 @@ class _Worker:
         )
 
     def serve(self, pending: "_Pending", done: "_Done") -> None:
-        """Have the process compile what is pending, until nothing is, or until no process can be had."""
+        """Compile pending kernels in the process, until none is left, or no process can be started."""
         try:
             while True:
                 number, name, request = pending.get_nowait()
@@ -168,7 +168,7 @@ class _Worker:
             done.put(None)
 
     def _answer(self, name: str, request: bytes) -> "_Answer | None":
-        """Return what the process makes of a request, None if there is no process that takes it."""
+        """Return the process's answer to a request, None if no process takes it."""
         reason = ""
         for _ in range(_ATTEMPTS):
             try:

@@ -43,7 +43,7 @@ _SPREADABLE = {name for name, operation in OPERATIONS.items() if operation.sprea
 All others must find whole arrays on every device.
 """
 _OLDEST_VERSION = (0, 12)
-"""Of jaxlib: Shardy of earlier ones leaves collectives out, and ends the process at some programs."""
+"""Version of jaxlib: Shardy of earlier ones leaves collectives out, and ends the process at some programs."""
 _PARAMETERS, _RESULTS = "sdy.parameters_shardings", "sdy.output_shardings"
 _SHARDING_ATTRIBUTE = "sdy.sharding"
 _SHARDING_ATTRIBUTES = (_SHARDING_ATTRIBUTE, "sharding", "in_shardings", "out_shardings")

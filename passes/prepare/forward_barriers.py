@@ -31,7 +31,7 @@ class ForwardBarriers(BlockRewrite):
     NAME: ClassVar[str] = "forward-barriers"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((BARRIER,))
     keep: bool = False
-    """Leave all of them, as boundaries of kernels."""
+    """Keep all of them, as boundaries of kernels."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Remove the barriers of ``block`` if XLA computes nothing of it."""

@@ -101,7 +101,7 @@ def _may_be_ordered(op: ir.Operation, order: Sequence[int]) -> bool:
 
 
 def _transpose(op: ir.Operation, order: Sequence[int]) -> None:
-    """Have a reduction take its dimensions in ``order``; its results are transposed back."""
+    """Reorder the dimensions of a reduction's operands by ``order``; its results are transposed back."""
     shape = ReductionShape.of(op)
     kept = [i for i in order if i not in shape.dimensions]
     with ir.InsertionPoint(op):

@@ -176,7 +176,7 @@ def _for_all_multiprocessors(
 
 
 def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
-    """Make about ``count`` parts along the first reduced dimensions, and fold the last one into the columns."""
+    """Choose about ``count`` parts along the first reduced dimensions, and fold the last one into the columns."""
     sizes = {i: shape.shape[i] for i in shape.dimensions}
     several = [i for i, size in sizes.items() if size > 1]
     inner = dict.fromkeys(sizes, 1)
@@ -236,7 +236,7 @@ class _Views:
 
 
 def _split(op: ir.Operation, parts: Mapping[int, Part], views: _Views) -> list[ir.Operation]:
-    """Have a reduction reduce what others make of the parts; return all of them, in the order of the program."""
+    """Rewrite a reduction to combine the results of reductions of the parts; return all of them, in program order."""
     operands = list(op.operands)[: len(op.results)]
     made, reduced = _reduce_parts(op, [_without_rest(value, parts, views) for value in operands], parts, views)
     for dimension, part in parts.items():

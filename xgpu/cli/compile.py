@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xgpu.api import Compiled
 
 _SUFFIXES = {"llvmir": ".ll", "ptx": ".ptx", "cubin": ".cubin", "sass": ".sass"}
-"""What the files of levels are called; all others are MLIR text."""
+"""Names of the files of levels; all others are MLIR text."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def _run(arguments: argparse.Namespace) -> int:
     doing(f"compiling {arguments.source}")
     # What this command is for is to see the compiler work.
     os.environ["XGPU_CACHE"] = "off"
-    # JAX takes a second to import; wrong usage is told before that.
+    # JAX takes a second to import; wrong usage is reported before that.
     from xgpu.api import compile_to
 
     last = max(LEVELS.index(level) for level in levels)

@@ -61,7 +61,7 @@ def _rename(op: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) ->
 
 
 def _element(op: ir.Operation) -> str | None:
-    """Return the element type of the first result, None if that is no array of known shape."""
+    """Return the element type of the first result, None if that is not an array of known shape."""
     type_ = op.results[0].type
     return str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else None
 

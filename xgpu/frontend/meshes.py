@@ -1,4 +1,4 @@
-"""Programs over several devices, as JAX writes them with Shardy: what one device does, without names of meshes."""
+"""Programs over several devices, written with Shardy by JAX: rewrites them as one device's program, without meshes."""
 
 import itertools
 import math
@@ -14,13 +14,13 @@ from xgpu.frontend.mhlo import replace
 from xgpu.frontend.source_location import unsupported
 
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
-"""Custom calls between an array and the part of it that each device has."""
+"""Custom calls between an array and the part of it on each device."""
 _CUSTOM_CALL = "stablehlo.custom_call"
 _GROUPS = "replica_groups"
 _MOST_DEVICES = 1 << 20
 _OPENED = ("sdy.manual_computation", "sdy.named_computation")
 _IDENTITIES = ("sdy.data_flow_edge", "sdy.propagation_barrier", "sdy.reshard", "sdy.sharding_constraint")
-"""What says where the elements of an array are to be."""
+"""Operations that only say on which devices an array's elements are."""
 _DROPPED = ("sdy.mesh", "sdy.sharding_group")
 _ATTRIBUTES_OF_VALUES = ("arg_attrs", "res_attrs")
 
@@ -49,11 +49,11 @@ _AXES: Mapping[Any, Any] = {ir.sdy.MeshAttr: ir.sdy.MeshAxisAttr, ir.stablehlo.M
 
 
 def resolve_meshes(module: ir.Module) -> None:
-    """Rewrite what refers to a mesh of devices, in place; shardings are gone then.
+    """Rewrite operations that refer to a mesh of devices, in place, and remove shardings.
 
-    Collectives get the groups of devices that axes of the mesh stand for. What a ``manual_computation`` does on each
-    device stands where it was, between calls of `FULL_TO_SHARD` and `SHARD_TO_FULL` for arrays of which a device has a
-    part. Raises Unsupported for axes that a mesh does not have.
+    Collectives get the groups of devices that axes of the mesh stand for. The body of a ``manual_computation`` takes
+    its place, between calls of `FULL_TO_SHARD` and `SHARD_TO_FULL` for arrays of which a device has a part. Raises
+    Unsupported for axes that a mesh does not have.
     """
     meshes = dict(_declared(module))
     for op in list(_operations(module.operation)):
@@ -97,12 +97,12 @@ def _declared(module: ir.Module) -> Iterator[tuple[str, _Mesh]]:
 
 
 def crosses_devices(module: ir.Module) -> ir.Operation | None:
-    """Return a call that splits arrays over devices or puts them together, None if there is none."""
+    """Return a call that splits arrays over devices or joins them, None if there is none."""
     return next((op for op in _operations(module.operation) if is_between_shapes(op)), None)
 
 
 def is_between_shapes(op: ir.Operation) -> bool:
-    """Whether ``op`` takes an array and makes a device's part of it, or the other way round."""
+    """Whether ``op`` converts between an array and a device's part of it."""
     is_call = op.name == _CUSTOM_CALL and len(op.operands) == len(op.results) == 1
     return is_call and ir.StringAttr(op.attributes["call_target_name"]).value in (FULL_TO_SHARD, SHARD_TO_FULL)
 
@@ -120,7 +120,7 @@ def _operations(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _groups(op: ir.Operation, attribute: Any, meshes: Mapping[str, _Mesh]) -> np.ndarray[Any, Any]:
-    """Return the groups, a row each, of devices that differ in nothing but the axes named."""
+    """Return the groups of devices that differ only along the axes named, a row for each group."""
     mesh = _mesh_of(op, attribute.mesh, meshes)
     parts = [_part(op, ir.stablehlo.AxisRefAttr(each), mesh) for each in attribute.axes]
     # Each axis is cut into pieces wherever a part of it begins or ends.
@@ -185,14 +185,14 @@ def _open(op: ir.Operation) -> None:
 
 
 def _shardings(op: ir.Operation, name: str) -> list[str]:
-    """Return how an operation's operands or results are spread, as text; nothing is said of those of one device."""
+    """Return the shardings of an operation's operands or results as text; none for those of one device."""
     if name not in op.attributes:
         return [""] * max(len(op.operands), len(op.results))
     return [str(each) for each in ir.sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings]
 
 
 def _reshaped(target: str, value: ir.Value, type_: ir.Type, sharding: str) -> ir.Value:
-    """Return ``value`` as the call ``target`` makes it of another type; itself if it is the same on all devices."""
+    """Return ``value`` converted to another type by the call ``target``; itself if it is the same on all devices."""
     if value.type == type_:
         return value
     attributes: dict[str, ir.Attribute] = {

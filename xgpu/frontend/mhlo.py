@@ -1,4 +1,4 @@
-"""What HLO has and StableHLO lacks: fusions, layout changes and a few functions, rewritten to StableHLO and CHLO."""
+"""Rewrites HLO operations that StableHLO lacks, fusions, layout changes and a few functions, to StableHLO and CHLO."""
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
@@ -86,7 +86,7 @@ def _rename_top_k(op: ir.Operation) -> None:
 
 
 def _top_k(op: ir.Operation, types: Sequence[ir.Type], count: ir.Attribute) -> list[ir.Value[Any]]:
-    """Make, before ``op``, the largest elements of its operand's rows, and their indices; return both."""
+    """Emit, before ``op``, the largest elements of its operand's rows, and their indices; return both."""
     place = ir.InsertionPoint(op)
     made = ir.Operation.create("chlo.top_k", types, list(op.operands), {"k": count}, loc=op.location, ip=place)
     return list(made.results)

@@ -26,7 +26,7 @@ _IN_REGIONS = frozenset(
 
 
 def widen_narrow_floats(module: ir.Module) -> bool:
-    """Make every arithmetic operation on narrow floats one on wider ones, between conversions.
+    """Rewrite arithmetic on narrow floats as arithmetic on wider ones, between conversions.
 
     Returns whether there was any. Needs calls to have been inlined: the module holds only StableHLO operations.
     """

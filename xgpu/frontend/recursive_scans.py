@@ -20,11 +20,11 @@ from xgpu.frontend.scan_op import ELEMENTWISE, build_scan, uniform
 from xgpu.frontend.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
-"""What puts the halves together, each of which has zeros where the other has elements."""
+"""Operations that join the two halves, each of which has zeros where the other has elements."""
 _MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
-"""What a scan that is written out has besides its combinations."""
+"""Operations of a scan written out, besides its combinations."""
 _LARGEST = 1 << 10
-"""Values of a combination at most."""
+"""Most values of a combination."""
 
 
 def find_recursive_scans(module: ir.Module) -> None:
@@ -63,7 +63,7 @@ def find_recursive_scans(module: ir.Module) -> None:
 
 
 def _erase_unused(values: Sequence[Value], order: Mapping[ir.Operation, int]) -> None:
-    """Erase what makes these values, and what only that needed, where nothing uses them; users come later in order."""
+    """Erase the unused producers of these values, and what only those needed; users come later in order."""
     pending, makers = list(values), set[ir.Operation]()
     while pending:
         op = _maker(pending.pop())
@@ -77,10 +77,10 @@ def _erase_unused(values: Sequence[Value], order: Mapping[ir.Operation, int]) ->
 
 @dataclass(frozen=True)
 class _Interleaved:
-    """A value whose even elements along a dimension are those of ``first`` and ``others``, and the odd ones ``odd``.
+    """A value that interleaves arrays along a dimension: even elements ``first`` and ``others``, odd ones ``odd``.
 
-    ``first`` is the array whose first element is the first one. ``others`` is None where there are none. ``zero`` is
-    what is added to each element to put the two together.
+    ``first`` is the array whose first element comes first. ``others`` is None where there are none. ``zero`` is added
+    to each element to put the two together.
     """
 
     dimension: int
@@ -92,7 +92,7 @@ class _Interleaved:
 
     @classmethod
     def of(cls, value: Value) -> "_Interleaved | None":
-        """Return how ``value`` is made of two padded arrays; None if it is not."""
+        """Return the two padded arrays that ``value`` interleaves; None if it does not."""
         maker = _maker(value)
         if maker is None or maker.name not in _JOINING:
             return None
@@ -152,7 +152,7 @@ class _Slice:
 
     @classmethod
     def of(cls, value: Value, dimension: int) -> "_Slice | None":
-        """Return what part of which array a `stablehlo.slice` is, if it cuts along the dimension alone."""
+        """Return the part of an array that a `stablehlo.slice` takes, if it cuts along the dimension alone."""
         op = _maker(value)
         if op is None or op.name != "stablehlo.slice":
             return None
@@ -169,7 +169,7 @@ class _Slice:
 
 
 class _NoScanError(Exception):
-    """What looked like a scan is none."""
+    """Raised for a candidate that is no scan."""
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class _Leaf:
 
 @dataclass
 class _Level:
-    """The arrays of one level by number, as far as they are known, and the scans of those that are needed."""
+    """The known arrays of one step of the recursion, by number, and the scans that are needed of them."""
 
     size: int
     arrays: dict[int, Value]
@@ -190,7 +190,7 @@ class _Level:
 
 
 class _Levels:
-    """Takes a result apart, level by level. Raises `_NoScanError` where it is no scan.
+    """Takes a result apart, step by step of the recursion. Raises `_NoScanError` where it is no scan.
 
     ``region`` has for each array the first value that is what two of its elements are combined to; in these,
     ``leaves`` are the elements. Numbers are given to arrays as they are met.
@@ -206,7 +206,7 @@ class _Levels:
             self._take_apart(len(self.levels) - 1)
 
     def _take_apart(self, depth: int) -> None:
-        """Check a level, and find the next one."""
+        """Check a step of the recursion, and find the next one."""
         level = self.levels[depth]
         self.levels.append(_Level(level.size // 2, {}, {}))
         for number, value in list(level.scans.items()):
@@ -223,7 +223,7 @@ class _Levels:
         return found
 
     def _set_odd(self, depth: int, number: int, value: Value) -> None:
-        """Note the odd elements of a scan, which are the scan of the next level, and the array of that."""
+        """Record the odd elements of a scan, which are the scan of the next step, and the array of that."""
         below = self.levels[depth + 1]
         if below.scans.setdefault(number, value) != value:
             raise _NoScanError
@@ -231,7 +231,7 @@ class _Levels:
         self._set_array(depth + 1, number, first)
 
     def _set_array(self, depth: int, number: int, value: Value) -> None:
-        """Note which array of a level has a number: below the first level it is what pairs above are combined to."""
+        """Record an array of a step by its number: below the first step it is the combined pairs of the step above."""
         if self.levels[depth].arrays.setdefault(number, value) != value:
             raise _NoScanError
         if depth and (depth, number) not in self._checked:
@@ -241,7 +241,7 @@ class _Levels:
             self._match(number, value, lambda leaf, found: self._meet_pair(depth - 1, leaf, found))
 
     def _learn(self, depth: int, number: int, value: Value) -> None:
-        """Take a value of the next level for what two elements are combined to, and find the elements."""
+        """Take a value of the next step as the combination of two elements, and find the elements."""
         self.region[number] = value
         level = self.levels[depth]
         numbers = {array: number for number, array in level.arrays.items()}
@@ -288,7 +288,7 @@ class _Levels:
         self._meet_part(depth, leaf.number, value, int(leaf.is_right), self.levels[depth].size // 2)
 
     def _meet_between(self, depth: int, leaf: _Leaf, value: Value) -> None:
-        """Check an element of what is between the odd ones: of the scan of the next level, or every other one."""
+        """Check an element between the odd ones: one of the scan of the next step, or every other one."""
         size = self.levels[depth].size
         if leaf.is_right:
             self._meet_part(depth, leaf.number, value, 2, (size - 1) // 2)
@@ -352,7 +352,7 @@ class _Written:
         )
 
     def has(self, other: "_Written") -> bool:
-        """Whether the other scan is one of those of these arrays, which the same region makes in the same block."""
+        """Whether the other scan is of some of these arrays, by the same region in the same block."""
         own = dict(zip(self.arrays, self.region, strict=True))
         return self._block == other._block and all(
             array in own and own[array] == value for array, value in zip(other.arrays, other.region, strict=True)
@@ -365,12 +365,12 @@ class _Written:
         return op.block
 
     def is_before(self, other: "_Written", order: Mapping[ir.Operation, int]) -> bool:
-        """Whether all arrays are there where the other's result is made; ``order`` numbers the operations."""
+        """Whether all arrays are defined before the other scan's result; ``order`` numbers the operations."""
         last, maker = self._last(order), _maker(other.value)
         return last is None or maker is None or order[last] < order[maker]
 
     def _last(self, order: Mapping[ir.Operation, int]) -> ir.Operation | None:
-        """Return the last operation in the block that makes an array, None if none of them does."""
+        """Return the last operation in the block that defines an array, None if none does."""
         makers = [maker for array in self.arrays if (maker := _maker(array)) is not None]
         return max((op for op in makers if op.block == self._block), key=lambda op: order[op], default=None)
 
@@ -416,7 +416,7 @@ class _Written:
         return [values[value] for value in self.region]
 
     def use(self, scan: Value) -> Value:
-        """Have what uses the result use ``scan``, which is not reversed where the arrays are; return what it uses."""
+        """Replace the uses of the result by ``scan``, reversed again if the arrays were; return the replacement."""
         maker = _maker(self.value)
         assert maker is not None
         with maker.location, ir.InsertionPoint(maker):

@@ -126,7 +126,7 @@ def _part(value: Value, dimension: int, start: int, end: int, step: int = 1) -> 
 
 
 def _interleaved(starts: Value, ends: Value, dimension: int) -> Value:
-    """Return the slices of two arrays in turn, the first one's first; it may have one more."""
+    """Return the slices of two arrays interleaved, the first one's first; it may have one more."""
     count, pairs = shape_of(starts)[dimension], shape_of(ends)[dimension]
     shape = shape_of(ends)
     apart = [*shape[: dimension + 1], 1, *shape[dimension + 1 :]]

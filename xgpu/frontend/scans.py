@@ -123,7 +123,7 @@ class _Prefix:
 
     @classmethod
     def of(cls, op: ir.Operation) -> "_Prefix | None":
-        """Return what the windows of a `stablehlo.reduce_window` are, None if they are no prefixes."""
+        """Return the windows of a `stablehlo.reduce_window` as prefixes, None if they are not."""
         shape, result = shape_of(op.operands[0]), shape_of(op.results[0])
         windows = _numbers(op, "window_dimensions", len(shape))
         low, high = _padding(op, len(shape))

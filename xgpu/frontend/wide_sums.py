@@ -9,7 +9,7 @@ _EXACT = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare sele
 
 
 def widen_sums(module: ir.Module) -> bool:
-    """Make each reduction and scan over f16 and bf16 whose region rounds one over f32, between conversions.
+    """Rewrite each reduction and scan over f16 and bf16 whose region rounds as one over f32, between conversions.
 
     Returns whether there was any. One that only picks elements stays as it is, and so does one whose region has
     other operations than those that are the same in f32 but for the rounding.

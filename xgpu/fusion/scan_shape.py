@@ -10,7 +10,7 @@ from xgpu.indexing.affine import AffineExpr, delinearize
 
 @dataclass(frozen=True)
 class ScanShape:
-    """The scan of arrays of ``shape`` along ``dimension``, from the end if ``reverse``, anew after ``chunk`` elements.
+    """The scan of arrays of ``shape`` along ``dimension``, from the end if ``reverse``, in chunks of ``chunk``.
 
     The dimensions before it count as one of ``outer`` elements, those after it as one of ``inner``. Without any, the
     scan is one of *rows*, which are contiguous; else it is one of *columns*. Where nothing is said, a position is

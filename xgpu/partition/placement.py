@@ -97,8 +97,8 @@ class Placement:
     def root(self, shape: Shape, map_: IndexingMap | None = None) -> Scope:
         """Open a subgraph without callers, for values of ``shape`` that a kernel stores, and return its scope.
 
-        Where ``map_``, the identity on the indices, is given, scopes are told apart by the map from the root, however
-        many steps lead to it.
+        Where ``map_``, the identity on the indices, is given, scopes are distinguished by the map from the root,
+        whatever steps lead to it.
         """
         scope = self._open_subgraph(frozenset(), shape, map_)
         if map_ is not None:

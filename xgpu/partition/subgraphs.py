@@ -129,7 +129,7 @@ class _Partitioner:
         self.nodes = empty.nodes
         self.roots = set(roots)
         self.placement = Placement()
-        # Where values are handed in, scopes are told apart by the map from the roots, however many steps lead to it.
+        # Where values are injected, scopes are distinguished by the map from the roots, whatever steps lead to it.
         shape = shape_of(empty.results[0])
         same = identity_map(shape).simplify() if empty.injected else None
         self.root_scope = self.placement.root(shape, same)

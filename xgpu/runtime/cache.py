@@ -37,7 +37,7 @@ _OFF = frozenset(("off", "0", "no", "false"))
 
 @dataclass(frozen=True)
 class CachedKernel:
-    """What running a kernel on a GPU takes: its PTX and the bytes of dynamic shared memory of a launch."""
+    """A kernel as a GPU runs it: its PTX and the bytes of dynamic shared memory of a launch."""
 
     ptx: str
     shared_bytes: int
@@ -80,7 +80,7 @@ class KernelCache:
         return self._loaded.get(key)
 
     def put(self, key: str, kernel: CachedKernel) -> None:
-        """Keep a kernel. A folder that cannot be written to is no error: the kernel is then kept in memory alone."""
+        """Store a kernel. If the folder cannot be written to, the kernel is kept in memory alone."""
         if self.folder is None:
             return
         self._loaded[key] = kernel

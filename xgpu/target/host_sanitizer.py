@@ -53,7 +53,7 @@ class MemoryObject:
 
 @dataclass(frozen=True)
 class Checks:
-    """What the checks of a kernel know by number: its accesses and the memory they are made to."""
+    """The numbered accesses of a kernel, and the memory that they are made to, for its checks."""
 
     accesses: tuple[Access, ...]
     memories: tuple[MemoryObject, ...]
