@@ -14,7 +14,7 @@ from xgpu.reasons import Reason
 
 @dataclass(frozen=True)
 class UnswitchLoops(Pass):
-    """Takes conditionals that do not depend on a loop out of it, with a version of the loop for either outcome.
+    """Moves loop-invariant conditionals out of loops, with a version of the loop for each outcome.
 
     A branch inside a loop prevents vectorised accesses and keeps iterations from overlapping. Inner loops go first, so
     what they are switched by can leave the loops around them as well. Loops marked ``xgpu.unroll = "none"`` are left

@@ -20,9 +20,9 @@ from xgpu.passes.base import BlockRewrite, operations_of
 
 @dataclass(frozen=True)
 class OrderReductions(BlockRewrite):
-    """Transposes what reductions read where that makes neighbours in memory neighbours, and the results back.
+    """Transposes operands of reductions so that neighbours in memory are reduced together, and the results back.
 
-    A sum over the columns of a transposed array is one over rows: two transposes in turn are no computation. Needs:
+    A sum over the columns of a transposed array is one over rows: two transposes one after the other cancel. Needs:
     order-extremes, which makes more reductions commutative.
 
     ```mlir
