@@ -329,5 +329,5 @@ _RULES: dict[str, Rule] = {
     "arith.select": _select,
     "arith.cmpi": _compare,
 }
-"""How the range of a result follows from those of the operands; None: nothing beyond the type is known. A range that
+"""The range of a result, from the ranges of the operands; None: nothing beyond the type is known. A range that
 goes beyond the type is replaced by the type's, so rules need not care about wrapping."""
