@@ -57,7 +57,7 @@ class Unsupported(InvalidInput):
 
 
 class CompilerError(XgpuError):
-    """xgpu itself is at fault: a pass made IR that does not verify. Names the pass and says how to repeat it."""
+    """An error of xgpu itself: a pass wrote IR that does not verify. Names the pass and says how to repeat it."""
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def partition(
 
 @weakref_lru_cache
 def _known(jaxpr: Any) -> dict[Any, Any]:
-    """Return what `partition` made of a jaxpr, for as long as that lives."""
+    """Return the cached result of `partition` for a jaxpr, for as long as that lives."""
     return {}
 
 

@@ -33,7 +33,7 @@ def legalize_chlo(module: ir.Module) -> None:
 
 
 def _hide(module: ir.Module) -> None:
-    """Turn what is kept into custom calls, which the pass leaves alone."""
+    """Turn the functions that are kept into custom calls, which the pass leaves alone."""
     for op in _operations(module):
         if (op.name in KEPT_FUNCTIONS and _element(op) in _REAL) or (op.name == TOP_K and _element(op) in _RANKED):
             name = ir.StringAttr.get(op.name, module.context)

@@ -1,4 +1,4 @@
-"""Values without elements: whatever computes one, it is a constant, which no kernel needs to make."""
+"""Replaces values without elements by constants, whatever computes them, so that no kernel has to."""
 
 import math
 
@@ -6,9 +6,9 @@ from xgpu import ir
 
 
 def replace_empty_values(module: ir.Module) -> None:
-    """Put constants in the place of all results of operations that have no elements, in place.
+    """Replace all results without elements by constants, in place.
 
-    What computed them stays where it may do something else, and is dead code if not.
+    An operation with other results or effects stays; others become dead code.
     """
     found: list[ir.OpResult] = []
 

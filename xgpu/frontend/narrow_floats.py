@@ -22,7 +22,7 @@ _AS_IT_IS = frozenset(
 _IN_REGIONS = frozenset(
     f"stablehlo.{name}" for name in "add multiply subtract maximum minimum select compare and or xor not return".split()
 )
-"""Operations that a region is made of that can be done as a whole in a wider type."""
+"""Operations of a region that can be computed as a whole in a wider type."""
 
 
 def widen_narrow_floats(module: ir.Module) -> bool:

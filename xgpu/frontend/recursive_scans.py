@@ -1,13 +1,13 @@
 """Finds scans that are written out as JAX writes `lax.associative_scan`: by halves, recursively.
 
 Of ``n`` arrays ``e`` along a dimension, JAX combines the elements of each pair to ``r``, which are half as many, and
-scans these to ``o``; what it makes of ``o`` and every other element comes between:
+scans these to ``o``; combinations of ``o`` and every other element come between:
 
     r = combine(e[0:n-1:2], e[1::2]);  o = scan(r);  s[1::2] = o;  s[0::2] = [e[0], *combine(o, e[2::2])]
 
-Each level has operations of its own, and only the outermost result says where a scan is. So one of these is taken apart
-level by level; the region is what the first combination does, and every other is compared with it. The arrays that a
-scan has are those that its combinations read, whether the program uses their scans or not. (A function in place of
+Each step of the recursion has operations of its own, and only the outermost result shows that there is a scan. So it is
+taken apart step by step; the first combination gives the region, and every other is compared with it. The arrays of a
+scan are those that its combinations read, whether the program uses their scans or not. (A function in place of
 JAX's would not be met by a module that has imported it before, nor in text.)
 """
 

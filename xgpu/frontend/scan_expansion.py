@@ -54,7 +54,7 @@ def expand_scan(op: ir.Operation) -> list[Value]:
 
 
 def _of_elements(starts: Value, op: ir.Operation, dimension: int, is_reverse: bool, chunk: int) -> Value:
-    """Return for each element what its chunk goes on from, any number for those of the first."""
+    """Return for each element the initial value of its chunk, any number for those of the first."""
     shape, count = shape_of(op.results[0]), shape_of(starts)[dimension] + 1
     rank, whole = len(shape), count * chunk
     edge = _part(starts, dimension, *((count - 2, count - 1) if is_reverse else (0, 1)))

@@ -74,7 +74,7 @@ def uniform(op: ir.Operation) -> ir.Attribute | None:
 
 
 def combine_elements(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
-    """Emit what an elementwise region does on arrays of one shape, or on scalars; return what it returns."""
+    """Emit an elementwise region on arrays of one shape, or on scalars; return its results."""
     shape = shape_of(arguments[0])
     values: dict[Value, Value] = dict(zip(block.arguments, arguments, strict=True))
     *body, terminator = (op.operation for op in block.operations)

@@ -57,7 +57,7 @@ def _operations(module: ir.Module, name: str) -> list[ir.Operation]:
 
 
 def _is_associative(op: ir.Operation, count: int) -> bool:
-    """Whether the results are what is carried, and the body combines it element by element."""
+    """Whether the results are the carried values, and the body combines them element by element."""
     block = op.regions[0].blocks[0]
     terminator = list(block.operations)[-1].operation
     outputs, carried = list(terminator.operands)[:count], list(terminator.operands)[count:]

@@ -167,7 +167,7 @@ class _Inserter:
             ir.Operation.create("llvm.func", attributes=attributes, regions=1)
 
     def checks(self) -> Checks:
-        """Return what was found."""
+        """Return the checks inserted."""
         memories = []
         for number, (size, is_readonly) in enumerate(self._buffers):
             flags = is_readonly, number - (self._inputs or 0) in self._overwritten
