@@ -39,9 +39,9 @@ FLAGS = "xgpu.flags"
 RANGE = "xgpu.range"
 ELEMENT_TYPE = "xgpu.element"
 BYTES = "llvm.dereferenceable"
-"""Argument attribute of a pointer to an array: the bytes of the array. LLVM's own."""
+"""Argument attribute of a pointer to an array: the size of the array in bytes. LLVM's own."""
 ALIGNMENT = "llvm.align"
-"""Argument attribute of a pointer: what its address is a multiple of. LLVM's own."""
+"""Argument attribute of a pointer: its alignment. LLVM's own."""
 
 _MAP_PREFIX = b"map<"
 

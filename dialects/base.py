@@ -1,4 +1,4 @@
-"""How an operation of a Python-side dialect is declared.
+"""Declarations of operations of a dialect in Python.
 
 An operation is a class: its docstring is its documentation, ``OPERANDS``, ``RESULTS``, ``ATTRIBUTES`` and
 ``REGIONS`` are its shape, ``TRAITS`` what passes ask of it, and ``check`` holds only what relates several of them.
@@ -52,7 +52,7 @@ class Values:
 
 @dataclass(frozen=True)
 class AttributeKind:
-    """A kind of attribute: how it is told from others, and how it converts to and from its Python value."""
+    """A kind of attribute: how it is recognised, and how it converts to and from its Python value."""
 
     description: str
     accepts: Callable[[ir.Attribute], bool]
@@ -72,7 +72,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with an operation: expected against found, at its location."""
+    """A verification error: expected against found, at an operation's location."""
 
     op: ir.Operation
     message: str
@@ -111,11 +111,11 @@ class DeclaredOp(ir.OpView):
         return op.opview
 
     def problems(self) -> Iterator[str]:
-        """Yield where this operation departs from its declaration: regions, attributes, operands, results."""
+        """Yield the deviations of this operation from its declaration: regions, attributes, operands, results."""
         yield from _shape_problems(self)
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
-        """Yield problems that relate several parts; runs if each part alone is right.
+        """Yield problems that relate several parts; runs if each part alone is valid.
 
         ``symbols`` maps the names of the module's functions to them.
         """
@@ -189,7 +189,7 @@ def _attribute_accessor(attribute: Attribute) -> property:
 
 
 def declare[OpT: DeclaredOp](cls: type[OpT]) -> type[OpT]:
-    """Give a `DeclaredOp` subclass the accessors of its operands, results and attributes, and note its traits."""
+    """Give a `DeclaredOp` subclass the accessors of its operands, results and attributes, and record its traits."""
     note_traits(cls.OPERATION_NAME, cls.TRAITS)
     for what, groups in (("operand", cls.OPERANDS), ("result", cls.RESULTS)):
         for index, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""The discardable ``xgpu.*`` attributes: what each holds, on which operations it stands, and what it says.
+"""The discardable ``xgpu.*`` attributes: the values of each, the operations on which it may stand, and its meaning.
 
 `DISCARDABLE` is the one table of them; the verifier and docs/dialect.md are made from it. What relates an attribute to
 the operations around it, such as heroes to their emitter, is checked by whoever knows these: `xgpu.emit.families`.
@@ -15,7 +15,7 @@ from xgpu.dtypes import MAX_ELEMENTS
 from xgpu.errors import InvalidInput
 
 MAX_THREADS_PER_BLOCK = 1024
-"""Of every CUDA device; a device may allow fewer for a given kernel."""
+"""Threads of a block on every CUDA device; a device may allow fewer for a given kernel."""
 _MAX_BLOCK = (1024, 1024, 64)
 MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks of a grid along x, y and z, of every CUDA device."""
@@ -23,7 +23,7 @@ MAX_GRID = (2**31 - 1, 65535, 65535)
 
 @dataclass(frozen=True)
 class Place:
-    """A set of operations on which an attribute may stand; ``names`` are theirs, None for all operations."""
+    """A set of operations on which an attribute may stand: those called ``names``, or all if it is None."""
 
     description: str
     names: frozenset[str] | None = None
@@ -43,7 +43,7 @@ class Discardable:
 
 
 def attribute_problems(op: ir.Operation) -> Iterator[str]:
-    """Yield what is wrong with the ``xgpu.*`` attributes of an operation, and if it is a function, of its arguments."""
+    """Yield errors in the ``xgpu.*`` attributes of an operation, and of its arguments if it is a function."""
     present = op.attributes
     for name in present:
         if name.startswith("xgpu.") and (problem := _problem_on(op, name, present[name])):
@@ -71,7 +71,7 @@ def _problem_on(op: ir.Operation, name: str, value: ir.Attribute) -> str | None:
 
 
 def _alias_problems(function: ir.Operation) -> Iterator[str]:
-    """Yield where ``xgpu.aliases`` does not name an input, of the output's type, for each output of a kernel."""
+    """Yield an error for each output whose entry in ``xgpu.aliases`` is not an input of the output's type."""
     present = function.attributes
     names = (attributes.ALIASES, attributes.INPUTS, "function_type")
     if any(name not in present for name in names) or any(
@@ -254,7 +254,7 @@ DISCARDABLE: dict[str, Discardable] = {
             attributes.LEFT,
             Place("an operation of `@main`"),
             _string_problem,
-            "The planner leaves the operation to XLA though kernels could make it; says why.",
+            "The operation falls back to XLA though kernels could compute it; the value says why.",
         ),
         Discardable(
             attributes.GRADE,
@@ -294,13 +294,13 @@ DISCARDABLE: dict[str, Discardable] = {
             attributes.COLD,
             _FUNCTION,
             _unit_problem,
-            "The function is seldom called: it stays a call, which costs its callers no code or registers.",
+            "The function is rarely called: it is not inlined, and costs its callers no code or registers.",
         ),
         Discardable(
             attributes.MANY_RESTS,
             Place("an `xgpu.loop`", frozenset(("xgpu.loop",))),
             _unit_problem,
-            "A partial vector of this loop, if split off, is met so often that it is unrolled as well.",
+            "The peeled remainder of this loop, a partial vector, is unrolled too, because every row executes it.",
         ),
         Discardable(
             attributes.UNROLL,

@@ -1,4 +1,4 @@
-"""What is checked once of a program that comes from outside, and holds ever after."""
+"""Checks of a program from outside that are made once, as passes preserve what they find."""
 
 from xgpu import ir
 from xgpu.dialects.base import Problem
@@ -10,7 +10,7 @@ from xgpu.hlo.unreadable import unreadable_attribute
 
 
 def input_problems(module: ir.Module) -> list[Problem]:
-    """Return what is wrong with a module from outside: its attributes, its types, its operations.
+    """Return the errors in a module from outside: in its attributes, its types, its operations.
 
     Passes make attributes of the right kind, so those of operations within functions are not checked again after each.
     """

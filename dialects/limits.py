@@ -7,9 +7,9 @@ from xgpu.dialects.base import Problem
 from xgpu.dtypes import MAX_ELEMENTS
 
 MAX_VECTOR_ELEMENTS = 1024
-"""Far above any vector that a pass makes; LLVM takes one apart element by element."""
+"""Far more elements than any vector that a pass makes; LLVM takes such vectors apart element by element."""
 ADDRESS_SPACES = {0: "any", 1: "global", 3: "shared", 4: "constant", 5: "local"}
-"""Those of NVVM. LLVM ends the process at some others, and the host takes some for segments."""
+"""The address spaces of NVVM. LLVM ends the process at some others, and the host takes some for segments."""
 
 
 def type_problems(module: ir.Module) -> list[Problem]:

@@ -1,4 +1,4 @@
-"""What the files of the xgpu dialect share: the namespace of its operations, and the check of how a region ends."""
+"""The namespace of the xgpu dialect's operations, and the check of how their regions end."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ ir.register_dialect(XgpuDialect)
 
 
 def terminator_problems(block: ir.Block, expected: list[str]) -> Iterator[str]:
-    """Yield what is wrong with the end of a region's block, which must yield values of the ``expected`` types."""
+    """Yield errors at the end of a region's block, which must yield values of the ``expected`` types."""
     operations = list(block.operations)
     if not operations or operations[-1].operation.name != YIELD:
         yield f"expected the body to end with {YIELD}"

@@ -119,4 +119,4 @@ class LogisticOp(FunctionOp):
 
 
 FUNCTION_OPS = (ErfInvOp, LgammaOp, DigammaOp, BesselI0eOp, BesselI1eOp, LogisticOp)
-"""All of them."""
+"""All functions of one float."""

@@ -17,7 +17,7 @@ class ScanOp(DeclaredOp):
 
     The region takes an element of each array, or what elements before are combined to, then one of each of what
     follows, and returns their combination. It is associative; it need not be commutative or have an identity. A scan in
-    ``reverse`` starts from the last element, which is then the first that the region takes. It starts anew after every
+    ``reverse`` starts from the last element, which is then the first that the region takes. It restarts after every
     ``chunk`` elements along the dimension, counted from where it starts; or, if there are twice as many operands as
     results, it then goes on from what the others hold: for each chunk but the first, in the order of memory, what all
     before it are combined to.

@@ -11,7 +11,7 @@ from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.traits import Traits, traits_of
 
 _MOST_ELEMENTS = 1 << 20
-"""Of a tile: far above what any block has room for."""
+"""Limit of a tile's elements: far above what any block has room for."""
 
 _INDICES = Values("indices", INDEX, "The element's position, one index for each dimension.", variadic=True)
 
@@ -261,9 +261,9 @@ class PredicatedInsertOp(DeclaredOp):
 @ir.register_operation(XgpuDialect)
 @declare
 class AtomicRmwOp(DeclaredOp):
-    """Replaces an element of a tensor by what its region computes from the old one, in one step that nothing divides.
+    """Atomically replaces an element of a tensor by the value that its region computes from the old one.
 
-    So any number of threads of any blocks may update one element, in an order that is not known. The region may be
+    Any number of threads of any blocks may update one element, in an unspecified order. The region may be
     evaluated more than once; it has no side effects, and may use values from outside. The update says nothing about
     the order of other accesses to memory.
 
@@ -324,9 +324,9 @@ class AtomicRmwOp(DeclaredOp):
 @ir.register_operation(XgpuDialect)
 @declare
 class AtomicAddOp(DeclaredOp):
-    """Adds the elements of a vector to consecutive elements of a tensor, each in one step that nothing divides.
+    """Adds the elements of a vector to consecutive elements of a tensor, each atomically.
 
-    It is what as many `xgpu.atomic_rmw` become: the additions are not one step together.
+    Several `xgpu.atomic_rmw` of neighbours become one: the additions together are not one atomic step.
 
     ```mlir
     %updated = "xgpu.atomic_add"(%values, %tensor, %i) : (vector<4xf32>, tensor<100xf32>, index) -> tensor<100xf32>

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True)
 class Traits:
-    """What is true of an operation wherever it is.
+    """Facts about an operation that hold wherever it is.
 
     ``pure``: its results follow from its operands, and it does nothing else, so it may be merged, moved and removed.
     ``collective``: other threads execute it with this one, so that it must not be copied into branches of which threads
@@ -31,7 +31,7 @@ class Traits:
     at_element: bool = False
 
     def __str__(self) -> str:
-        """What is true, in words; nothing if nothing is."""
+        """The traits in words, "" if there are none."""
         said = [field.name.replace("_", " ") for field in fields(self) if getattr(self, field.name) is True]
         numbers = (("reads", self.reads), ("updates", self.updates))
         return ", ".join([*said, *(f"{name} operand {number}" for name, number in numbers if number is not None)])
@@ -64,7 +64,7 @@ _TRAITS: dict[str, Traits] = {
 
 
 def note_traits(name: str, traits: Traits) -> None:
-    """Note the traits of an operation that is declared."""
+    """Record the traits of a declared operation."""
     _TRAITS[name] = traits
 
 

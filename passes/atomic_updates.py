@@ -1,4 +1,4 @@
-"""How lower-tensors writes `xgpu.atomic_rmw`: the instruction that does what the region says, or a loop."""
+"""Lowers `xgpu.atomic_rmw`, for lower-tensors: to the instruction that does what the region says, or to a loop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _FADD_TYPES = frozenset(("f16", "bf16", "f32", "f64"))
 
 @dataclass(frozen=True)
 class Update:
-    """What the region of an atomic update does to the old element: an operation of it and a value from outside.
+    """The update that the region of an atomic operation computes: an operation on the old element and an outside value.
 
     ``kind`` is the operation's name, `COMPLEX_ADD` for the sum with two values, the real and the imaginary part,
     `OVERWRITE` if the old element plays no part, else `OTHER`, without values. Each value is given by an operation and
@@ -135,7 +135,7 @@ def _hoist(op: ir.Operation, body: ir.Block, old: ir.Value) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an element is: the address of the byte it begins in, the bits it takes, and where in the byte it begins.
+    """The location of an element: the address of its first byte, its width in bits, and its first bit in that byte.
 
     ``shift`` is an i8, and None for an element of whole bytes.
     """

@@ -1,4 +1,4 @@
-"""What a pass is: a frozen dataclass of options with ``apply``, in a file named after it.
+"""The base of passes: a frozen dataclass of options with ``apply``, in a file named after it.
 
 The file ``passes/lower_loops.py`` holds the pass ``lower-loops``, the class ``LowerLoops``. Its options on the command
 line are its fields. Nothing else registers it: `xgpu.passes.registry` finds it by these names in the rooms it knows.

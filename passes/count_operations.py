@@ -12,14 +12,14 @@ from xgpu.passes.llvm_memory import GLOBAL_SPACE, atomic_update, i64_attribute, 
 
 _BYTES = 8
 _ARITHMETIC = ("arith.", "math.", "xgpu.")
-"""How the names of operations on numbers start at level `lowered`."""
+"""Prefixes of the names of operations on numbers at level `lowered`."""
 _FREE = frozenset(("arith.constant", "arith.bitcast"))
 _LOAD = "llvm.load"
 
 
 @dataclass(frozen=True)
 class CountOperations(Pass):
-    """Has a kernel count what it executes: operations on elements and loads, a vector's for each element of it.
+    """Makes a kernel count its operations on elements and its loads, a vector's for each of its elements.
 
     Every function gets a last parameter, a pointer to an i64, to which each block adds how many of its own operations
     count; for the kernel that is one more array. Constants, bitcasts and operations with an operand or a result of type
@@ -69,7 +69,7 @@ def _add_counter(function: ir.Operation) -> ir.Value:
 
 
 def _count(function: ir.Operation, operations: list[ir.Operation], counter: ir.Value) -> None:
-    """Have each block of a function add up its operations where it starts."""
+    """Add, at the start of each block of a function, its number of operations to the counter."""
     counts: dict[ir.Block, int] = {}
     for op in operations:
         if op != function and (weight := _weight(op)):

@@ -116,7 +116,7 @@ class _Flattener:
 
 
 def _accessed_shape(op: ir.Operation) -> tuple[int, ...] | None:
-    """The shape of the tensor of which ``op`` accesses one element, unless it has rank 1 or ``op`` is no access."""
+    """The shape of the tensor of which ``op`` accesses one element, unless it has rank 1 or ``op`` is not an access."""
     traits = traits_of(op.name)
     if traits.tensor is None or not traits.at_element:
         return None

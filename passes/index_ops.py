@@ -165,7 +165,7 @@ class Scopes:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to insert: before the operation ``anchor``, in the block of ``scope``, which is nested ``depth`` deep."""
+    """An insertion point: before the operation ``anchor``, in the block of ``scope``, at nesting ``depth``."""
 
     scope: Scope
     depth: int

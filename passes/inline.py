@@ -57,7 +57,7 @@ class Inline(Pass):
 
 @dataclass(eq=False)
 class _Function:
-    """What inlining needs to know of a function; ``size`` and ``depth`` include what is planned to go into it."""
+    """Facts about a function for inlining; ``size`` and ``depth`` include what is planned to be inlined into it."""
 
     name: str
     op: ir.Operation

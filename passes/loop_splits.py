@@ -1,4 +1,4 @@
-"""Where to split a loop nest so that bounds checks leave its inner loops: decisions on indexing maps, for peel-loops.
+"""Chooses where to split a loop nest so that inner loops need no bounds checks, on indexing maps, for peel-loops.
 
 Every split keeps the order of the points, so whatever the loops compute stays the same to the last bit.
 """

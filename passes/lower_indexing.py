@@ -31,14 +31,14 @@ _INTERVALS: dict[str, Callable[[Interval, Interval], Interval]] = {
 
 @dataclass(frozen=True)
 class LowerIndexing(Pass):
-    """Makes index computations arithmetic on `index`, and decides how wide that is.
+    """Lowers index computations to arithmetic on `index`, and chooses its width.
 
     Sums are emitted outermost variable first and constant last, and equal operations are shared where one dominates, so
-    `e` and `e + 3` share `e`; what a loop does not change is computed before it. Divisions are unsigned where the
-    dividend is never negative. `xgpu.in_domain` becomes comparisons: only of the sides that can fail, one for both
-    sides. Overflow flags are set where ranges prove them, inside and outside of the domain. Every function gets
-    `xgpu.index_bits`: 32 if all indices, sizes and intermediate values fit, else 64.
-    Needs: simplify-indexing, without which the maps' own ranges are all that is known.
+    `e` and `e + 3` share `e`; loop invariants are computed before the loop. Divisions are unsigned where the dividend
+    is never negative. `xgpu.in_domain` becomes comparisons: only of the sides that can fail, one for both sides.
+    Overflow flags are set where ranges prove them, inside and outside of the domain. Every function gets
+    `xgpu.index_bits`: 32 if all indices, sizes and intermediate values fit, else 64. Needs: simplify-indexing, without
+    which the maps' own ranges are all that is known.
 
     ```mlir
     %k = "xgpu.apply_indexing"(%i) {map = #xgpu.map<(d0) -> ((d0 floordiv 3) * 4 + 1), d0 in [0, 99]>}

@@ -147,7 +147,7 @@ class _Nest:
         replace_op(self._loop.operation, list(self._outermost.results))
 
     def _enter(self, op: ir.Operation, block: ir.Block) -> None:
-        """Go on inside ``block`` of ``op``, whose results are those of the block around it."""
+        """Continue inside ``block`` of ``op``, whose results are those of the block around it."""
         if self._block is None:
             self._outermost = op
         else:

@@ -333,7 +333,7 @@ def _entries(attributes: ir.DictAttr) -> dict[str, ir.Attribute]:
 
 
 def _pointer_attributes(buffer: Buffer, function: ir.Operation, is_aliased: bool) -> dict[str, ir.Attribute]:
-    """What LLVM may know of a pointer parameter; ``is_aliased``: its memory is that of an output, which is used."""
+    """LLVM's attributes of a pointer parameter; ``is_aliased``: it shares memory with an output that is used."""
     size = memory_bytes(buffer.type.element_type, math.prod(buffer.type.shape), function)
     attributes: dict[str, ir.Attribute] = {"llvm.align": i64_attribute(POINTER_ALIGNMENT)}
     if not is_aliased:
@@ -371,7 +371,7 @@ def _check_transfer(op: ir.Operation) -> None:
 
 
 def _drop_tensors(op: ir.Operation, tensors: TensorBuffers) -> None:
-    """Make ``op`` again without the tensors among its operands, results and block arguments."""
+    """Rebuild ``op`` without the tensors among its operands, results and block arguments."""
     new = ir.Operation.create(
         op.name,
         results=[value.type for value in op.results if not is_tensor(value)],
@@ -396,7 +396,7 @@ def _drop_tensors(op: ir.Operation, tensors: TensorBuffers) -> None:
 
 
 def _lower_barrier(op: ir.Operation, tensors: TensorBuffers) -> None:
-    """Make a barrier that hands on no tiles."""
+    """Replace a barrier by one without tiles."""
     with ir.InsertionPoint(op), op.location:
         ir.gpu.barrier()
     for result in op.results:
@@ -405,7 +405,7 @@ def _lower_barrier(op: ir.Operation, tensors: TensorBuffers) -> None:
 
 
 def _lower_call(op: ir.Operation) -> None:
-    """Make a call of ``xgpu.pure_call``; its operands are pointers as soon as the signature is lowered."""
+    """Replace ``xgpu.pure_call`` by a call; its operands are pointers as soon as the signature is lowered."""
     if op.name == "func.call":
         return
     call = ir.Operation.create(

@@ -52,7 +52,7 @@ def is_mlir_pass(text: str) -> bool:
 
 @dataclass
 class Instrumentation:
-    """What to do around each pass. ``times`` collects (pass, seconds) in running order.
+    """Hooks around each pass. ``times`` collects (pass, seconds) in running order.
 
     ``verify`` says when the module is verified: after each pass, after the last one, or never. ``source`` is the file
     that the module was read from, if any, as the command line of xgpu-opt names it. ``remark`` takes what passes say
@@ -72,7 +72,7 @@ _announce: Callable[[str | None], None] | None = None
 
 
 def announce_to(note: Callable[[str | None], None]) -> None:
-    """Have ``note`` told from now on which pass runs and how to repeat that, and None when passes are done."""
+    """Call ``note`` from now on with each pass that runs and how to repeat it, and with None after the last."""
     global _announce
     _announce = note
 

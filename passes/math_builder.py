@@ -352,7 +352,7 @@ class MathBuilder:
     def if_rare(
         self, condition: ir.Value, compute: Callable[[], Sequence[ir.Value]], otherwise: Sequence[ir.Value]
     ) -> list[ir.Value]:
-        """What ``compute`` creates where the condition holds, else the given values; a branch, not a select."""
+        """The values that ``compute`` creates if the condition holds, else the given ones; a branch, not a select."""
         types = [value.type for value in otherwise]
         branch = ir.Operation.create("scf.if", results=types, operands=[condition], regions=2)
         with ir.InsertionPoint(branch.regions[0].blocks.append()):

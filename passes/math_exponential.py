@@ -17,7 +17,7 @@ UNDERFLOW = {32: -104.0, 64: -746.0}
 """Below this, exp is less than half the smallest positive number."""
 _EXPM1_IS_MINUS_ONE = {32: -20.0, 64: -40.0}
 _TANH_SPLIT = 0.7
-"""Where tanh goes from its own polynomial to one of exp; there, the latter loses no bits any more."""
+"""The argument from which on tanh is computed from exp, which loses no bits there, not from its own polynomial."""
 
 
 def exp(b: MathBuilder, x: ir.Value) -> ir.Value:

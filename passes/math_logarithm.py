@@ -182,7 +182,7 @@ def precise_log(b: MathBuilder, x: ir.Value) -> Pair:
 
 
 def _precise_quotient(b: MathBuilder, f: ir.Value) -> Pair:
-    """f / (2 + f) as a sum: the remainder of the rounded quotient, divided in turn."""
+    """f / (2 + f) as a sum: the rounded quotient, and its remainder divided likewise."""
     denominator = b.add(f, 2.0)
     denominator_rest = b.sub(f, b.sub(denominator, 2.0))
     reciprocal = b.reciprocal(denominator)

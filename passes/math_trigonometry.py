@@ -245,7 +245,7 @@ def atan2(b: MathBuilder, y: ir.Value, x: ir.Value) -> ir.Value:
 def _scaled(b: MathBuilder, over: ir.Value, under: ir.Value, total: ir.Value) -> list[ir.Value]:
     """Return two positive numbers, scaled so that their sum is of moderate size or infinite.
 
-    Two infinities are as good as two ones, and two zeros as 0 and 1. Subnormal numbers gain bits.
+    Two infinities are treated as two ones, and two zeros as 0 and 1. Subnormal numbers gain bits.
     """
     infinite = b.both(b.compare("oeq", over, math.inf), b.compare("oeq", under, math.inf))
     scale = b.select(b.compare("olt", total, 1.0), 2.0 ** (b.layout.mantissa + 1), 2.0**-6)

@@ -1,4 +1,4 @@
-"""How the elements of a tensor lie in memory.
+"""The layout of a tensor's elements in memory.
 
 An element takes its own width, but an i1, which takes a byte. Elements of 2 and 4 bits are packed as XLA packs them:
 the first of a byte's elements is in its lowest bits, rows are not padded, and the last byte's unused bits mean nothing.

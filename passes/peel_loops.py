@@ -45,7 +45,7 @@ class PeelLoops(Pass):
 
     NAME: ClassVar[str] = "peel-loops"
     max_splits: int = 6
-    """How often one loop is split; each time the body is copied."""
+    """Splits of one loop at most; each copies the body."""
     max_ops: int = 4096
     """Operations that the copies of one loop's body may have together."""
 
@@ -84,7 +84,7 @@ class PeelLoops(Pass):
 
 
 def _split(op: ir.Operation, split: Split) -> list[ir.Operation]:
-    """Make two loops of ``op``, the second after the first, and return them."""
+    """Split ``op`` into two loops, the second after the first, and return them."""
     results = list(op.results)
     second = op.clone(ip=ir.InsertionPoint.after(op))
     first_carried = len(op.operands) - len(results)

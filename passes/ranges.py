@@ -1,4 +1,4 @@
-"""What is known of the values of integers and indices: an interval for each.
+"""Range analysis of integers and indices: an interval for each value.
 
 Ranges come from where values are made: thread and block ids, ``xgpu.range`` of arguments, loop bounds, indexing maps,
 constants, and the arithmetic between them. They hold wherever the value is defined, whatever branch it is used in.
@@ -329,5 +329,5 @@ _RULES: dict[str, Rule] = {
     "arith.select": _select,
     "arith.cmpi": _compare,
 }
-"""How the range of a result follows from those of the operands; None: nothing beyond the type is known. A range that
+"""The range of a result, from the ranges of the operands; None: nothing beyond the type is known. A range that
 goes beyond the type is replaced by the type's, so rules need not care about wrapping."""

@@ -1,4 +1,4 @@
-"""How the lowering passes say what they cannot lower: the pass, the operation, its place, expected and found."""
+"""Errors of the lowering passes: pass, operation, location, expected and found."""
 
 from typing import NoReturn
 

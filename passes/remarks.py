@@ -14,7 +14,7 @@ from xgpu.reasons import Reason
 
 @dataclass(frozen=True)
 class Remark:
-    """What the pass called ``pass_name`` left as it was. ``location`` is the user's source line, None if unknown."""
+    """A missed optimization of the pass ``pass_name``. ``location`` is the user's source line, None if unknown."""
 
     pass_name: str
     message: str
@@ -76,4 +76,4 @@ _BOUNDS = 3
 _UPDATES = frozenset(("tensor.insert", "vector.transfer_write", "xgpu.atomic_rmw", "xgpu.atomic_add"))
 """Operations whose result is the array among their operands, with some elements changed."""
 _PLACES = dict.fromkeys(("xgpu.allocate_shared", "xgpu.sync_threads"), "shared memory")
-"""What makes arrays that have a name of their own in remarks."""
+"""Operations whose results have names of their own in remarks."""

@@ -10,7 +10,7 @@ from xgpu.passes.base import Pass
 
 @dataclass(frozen=True)
 class SetLevel(Pass):
-    """Records in the module which level it has reached, so that a compilation can go on from its text.
+    """Records in the module which level it has reached, so that a compilation can continue from its text.
 
     ```mlir
     module attributes {xgpu.level = "emitted"} {}

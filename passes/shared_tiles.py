@@ -1,4 +1,4 @@
-"""Where the tiles of a kernel lie in shared memory."""
+"""Layout of a kernel's tiles in shared memory."""
 
 import math
 
@@ -10,7 +10,7 @@ from xgpu.passes.memory_layout import memory_type
 from xgpu.passes.tensor_buffers import Buffer
 
 MAX_STATIC_BYTES = 48 * 1024
-"""What every device gives a block without being asked; for more, a launch must name the size of dynamic memory."""
+"""Shared memory of a block without opt-in on every device; a launch that needs more must give its dynamic size."""
 _ALIGNMENT = 16
 
 

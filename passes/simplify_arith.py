@@ -13,7 +13,7 @@ from xgpu.passes.ranges import Ranges, defining_op, type_range
 
 @dataclass(frozen=True)
 class SimplifyArith(Pass):
-    """Removes integer arithmetic that the ranges of its operands make superfluous.
+    """Removes integer arithmetic that the ranges of its operands make redundant.
 
     What can have one value only becomes a constant: comparisons that always hold or never do, divisions of what is
     smaller than the divisor. Minima, maxima, remainders and masks that change nothing are replaced by their operand,

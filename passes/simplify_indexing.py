@@ -180,7 +180,7 @@ class _Simplifier:
         self._replace_condition(op, replace(map_, results=()), list(op.operands))
 
     def _compare(self, op: ir.Operation) -> None:
-        """Make a comparison of a known index with a constant an `xgpu.in_domain`."""
+        """Replace a comparison of a known index with a constant by an `xgpu.in_domain`."""
         value, bound = op.operands
         predicate, number = predicate_of(op), constant_of(bound)
         if number is None:

@@ -54,7 +54,7 @@ class _Version:
 
 @dataclass
 class _Frame:
-    """What is known of a region operation while its regions are walked."""
+    """State of the walk through a region operation."""
 
     before: list[int]
     entry: list[int]
@@ -128,7 +128,7 @@ class TensorBuffers:
         self._frames: list[_Frame] = []
         for event in _events(function):
             if event.kind != "op" and event.op.name == AtomicRmwOp.OPERATION_NAME:
-                # Its body hands on no tensors.
+                # Its body passes no tensors on.
                 continue
             if event.kind == "begin":
                 self._begin(event.op, event.region)

@@ -15,7 +15,7 @@ from xgpu.reasons import Reason
 _VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}
 """Accesses to elements of vectors: how many operands come before the positions, the vector last."""
 _DYNAMIC = -(1 << 63)
-"""How ``static_position`` marks a position that is an operand."""
+"""Marker of ``static_position`` for a position that is an operand."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from xgpu.reasons import Reason
 
 @dataclass(frozen=True)
 class UnswitchLoops(Pass):
-    """Takes conditionals that do not depend on a loop out of it, with a version of the loop for either outcome.
+    """Moves loop-invariant conditionals out of loops, with a version of the loop for each outcome.
 
     A branch inside a loop prevents vectorised accesses and keeps iterations from overlapping. Inner loops go first, so
     what they are switched by can leave the loops around them as well. Loops marked ``xgpu.unroll = "none"`` are left
@@ -45,7 +45,7 @@ class UnswitchLoops(Pass):
     max_ops: int = 1024
     """Operations that the versions of one loop may have beyond those of the loop."""
     max_depth: int = 8
-    """How many conditionals one after the other a version of a loop may be chosen by."""
+    """Limit of nested versions of a loop: conditionals that one may be chosen by."""
 
     def apply(self, module: ir.Module) -> None:
         """Unswitch every loop of ``module``."""

@@ -31,7 +31,7 @@ _DYNAMIC = -(1 << 63)
 
 @dataclass(frozen=True)
 class VectorizeAccesses(Pass):
-    """Makes the accesses of a short loop to consecutive elements accesses to vectors.
+    """Replaces the accesses of a short loop to consecutive elements by vector accesses.
 
     Looks at `scf.for` from 0 to V, a power of two from 2 to 16, and at the accesses directly in its body: each takes
     place V times, so V elements from the first on are within the tensor. A read from a tensor that the loop does not

@@ -39,7 +39,7 @@ class Measurement:
 
     @property
     def ratio(self) -> float:
-        """How many times faster xgpu.jit is."""
+        """The speedup of xgpu.jit."""
         return self.theirs / self.ours
 
 

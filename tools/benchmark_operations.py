@@ -22,7 +22,7 @@ from xgpu.tools.timing import Speeds
 TYPES = ("f32", "bf16", "f16", "f64", *INTEGERS, *complex_numbers.COMPLEX)
 """The types that operations can be measured in."""
 WORST = 10
-"""How many of the slowest operations the table names again."""
+"""Number of the slowest operations that the table names again."""
 _CONVERTED_TO = ("f32", "bf16", "f16", "f64", "s32", "s8", "u8", "pred")
 # What arguments are made of normally distributed numbers by. Other functions take all numbers.
 _DOMAINS: dict[str, Callable[[Any], Any]] = {
@@ -133,7 +133,7 @@ def _draw(dtype: str, elements: int, domain: Callable[[Any], Any] | None, limit:
 
 @dataclass(frozen=True)
 class Report:
-    """What was measured, by title, and what was not, with the reason."""
+    """The measurements, by title, and the operations that were not measured, with the reason."""
 
     measured: dict[str, Speeds]
     skipped: dict[str, str]

@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Note that a test begins, and end it when its time is over: by an exception, or with the process."""
+    """Record that a test begins, and end it when its time is over: by an exception, or with the process."""
 
     def stop(*_: object) -> None:
         raise TimeoutError
@@ -74,7 +74,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note how a test ended; the reason of a failure is the last line of its message."""
+    """Record how a test ended; the reason of a failure is the last line of its message."""
     if report.when == "call" or report.outcome != _PASSED:
         crash = getattr(report.longrepr, "reprcrash", None)
         reason = (crash.message.strip().splitlines() or [""])[0] if crash is not None else ""

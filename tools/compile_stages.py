@@ -27,7 +27,7 @@ from xgpu.options import Options
 from xgpu.tools.benchmark_models import load_module
 
 STAGES = ("frontend", "plan", "emit", "kernels")
-"""What is measured: to level ``stablehlo``, to ``fusions``, to ``emitted``, and from there to PTX."""
+"""The stages measured: to level ``stablehlo``, to ``fusions``, to ``emitted``, and from there to PTX."""
 _MODELS = Path("examples/models")
 _HEAD = f"{'':32}{'lines':>8}{'kernels':>9}{'launches':>10}{''.join(f'{stage:>10}' for stage in STAGES)}"
 

@@ -23,7 +23,7 @@ import xgpu
 from xgpu.api import Compiled
 
 LEVELS = ("lowered", "llvm", "ptx")
-"""Where lines are counted: before functions are expanded, after that, and after LLVM."""
+"""Levels at which lines are counted: before functions are expanded, after that, and after LLVM."""
 _UNARY = ("bessel_i1e", "digamma", "erf_inv", "lgamma")
 _BINARY = ("polygamma", "pow", "zeta")
 _HOST_ELEMENTS = 1 << 24
@@ -38,7 +38,7 @@ class Program:
     specs: tuple[str, ...]
 
     def compile(self) -> Compiled:
-        """Compile anew, as far as PTX."""
+        """Compile again, as far as PTX."""
         program = xgpu.compile(self.stablehlo)
         program.ir("ptx")
         return program

@@ -72,7 +72,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended."""
+    """The outcome of a command."""
 
     code: int
     stderr: str

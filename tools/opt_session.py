@@ -35,7 +35,7 @@ class _Stop(Exception):
 
 
 class Session:
-    """What the options of the command line mean for every part of the input."""
+    """The options of the command line, for every part of the input."""
 
     def __init__(self, options: argparse.Namespace):
         self._options = options

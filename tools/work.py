@@ -22,7 +22,7 @@ from xgpu.indexing.access import integers
 from xgpu.passes.base import function_name, functions, walk
 
 MOST_REPEATED = 4
-"""How often a plan may do the least work, besides what is worth its time."""
+"""Multiple of the least work that a plan may do, besides what is worth its time."""
 
 _FREE = VIEWS | CONTROL_FLOW.keys() | {"stablehlo.constant", "stablehlo.iota", "stablehlo.slice", "stablehlo.reverse"}
 """Operations that compute nothing."""
@@ -37,7 +37,7 @@ Weight = Callable[[ir.Operation], int]
 
 @dataclass(frozen=True)
 class Work:
-    """What a program takes at least, what its plan takes, and what that may take."""
+    """The least work of a program, that of its plan, and what that may be."""
 
     least: float
     planned: float

@@ -284,7 +284,7 @@ def compile_to(
 
 @functools.cache
 def default_device() -> Device:
-    """Return the device that kernels are made for: JAX's GPU if it has one, else the default target."""
+    """Return the device that kernels are compiled for: JAX's GPU if it has one, else the default target."""
     if jax.default_backend() != "gpu":
         return device(DEFAULT_TARGET)
     capability = jax.devices("gpu")[0].compute_capability.replace(".", "")

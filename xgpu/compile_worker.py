@@ -30,7 +30,7 @@ def _build(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(error: Exception) -> dict[str, Any]:
-    """Return what it takes to raise an error again."""
+    """Return the parts needed to raise an error again."""
     if isinstance(error, XgpuError):
         location = asdict(error.location) if error.location else None
         return {"type": type(error).__name__, "message": error.message, "location": location}

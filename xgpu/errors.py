@@ -37,7 +37,7 @@ class XgpuError(Exception):
 
 
 class XgpuWarning(UserWarning):
-    """What is compiled may not be what is meant; the commands print it as a diagnostic. ``location`` is the place."""
+    """A warning: the program compiled may not be the one meant. Commands print it as a diagnostic at ``location``."""
 
     def __init__(self, message: str, location: SourceLocation):
         super().__init__(message, location)
@@ -57,7 +57,7 @@ class Unsupported(InvalidInput):
 
 
 class CompilerError(XgpuError):
-    """xgpu itself is at fault: a pass made IR that does not verify. Names the pass and says how to repeat it."""
+    """An error of xgpu itself: a pass wrote IR that does not verify. Names the pass and says how to repeat it."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a compiled program consists of: its kernels, what each moves and takes, and what is left to XLA and why."""
+"""Explains a compiled program: its kernels, their traffic and resources, and what falls back to XLA and why."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -139,7 +139,7 @@ def _operations(op: ir.Operation) -> int:
 
 
 def _reason(op: ir.Operation) -> str | None:
-    """Return why ``op`` is left to XLA; None for a part of another operation, such as the comparison of a sort."""
+    """Return why ``op`` falls back to XLA; None for a part of another operation, such as the comparison of a sort."""
     is_part = op.name == "stablehlo.return" or (op.parent is not None and op.parent.name not in _AROUND)
     return None if is_part else reason_to_leave(op)
 

@@ -1,4 +1,4 @@
-"""How a function of ``xgpu.jit`` is lowered inside a JAX program: to calls of xgpu's kernels.
+"""The lowering of a function of ``xgpu.jit`` inside a JAX program: to calls of xgpu's kernels.
 
 Such a function is a ``jax.jit`` whose name is a `MarkedName`, which every transformation of JAX keeps. Where JAX lowers
 it, the body of the function that this makes is replaced. What xgpu cannot compile stays as it is, XLA's.
@@ -54,7 +54,7 @@ _lower_jit: Callable[..., Any] = pjit._pjit_lowering
 
 @contextmanager
 def lowered_by_jax() -> Iterator[None]:
-    """Leave functions of ``xgpu.jit`` that this thread lowers meanwhile as JAX lowers them."""
+    """Context in which this thread lowers functions of ``xgpu.jit`` as JAX does."""
     before, _thread.by_jax = _thread.by_jax, True
     try:
         yield

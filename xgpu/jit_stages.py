@@ -1,4 +1,4 @@
-"""What ``jax.jit`` lowers and compiles where the function is one of ``xgpu.jit``: a program that calls its kernels.
+"""Lowering and compilation, by ``jax.jit``, of a function of ``xgpu.jit``: a program that calls its kernels.
 
 JAX traces such a function and keeps its traces as those of any other. Only where it lowers one that nothing is around
 (a call, or ``lower``), the program becomes one call of itself, which `xgpu.jit_lowering` replaces. As ``jax.jit`` does,
@@ -49,14 +49,14 @@ pjit._resolve_and_lower = _lower  # type: ignore[assignment]
 
 
 def _compiler_options(given: Sequence[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
-    """Return XLA's options for a program: those ``given``, and on a GPU from how many kernels on graphs pay."""
+    """Return XLA's options for a program: those ``given``, and on a GPU the fewest kernels for a CUDA graph."""
     if jax.default_backend() != "gpu" or any(name == _GRAPHS[0] for name, _ in given):
         return tuple(given)
     return (*given, _GRAPHS)
 
 
 def _can_be_called(jaxpr: Any) -> bool:
-    """Whether there may be something to compile: operations on arrays of known shape, in no order but by their values.
+    """Whether there may be something to compile: operations on arrays of known shape, ordered by their values alone.
 
     References to memory that is written to, and tokens, are XLA's.
     """
@@ -68,7 +68,7 @@ def _can_be_called(jaxpr: Any) -> bool:
 
 @weakref_lru_cache
 def _as_call(jaxpr: Any, name: MarkedName, mesh: Any) -> Any:
-    """Return a jaxpr that is one call of ``jaxpr``, of which it has a copy, as it lives no longer than that."""
+    """Return a jaxpr that is one call of a copy of ``jaxpr``, whose own life it does not extend."""
     inner = jaxpr.replace(debug_info=jaxpr.debug_info)
     invars = [core.Var(value) for value in inner.in_avals]
     outvars = [core.Var(value) for value in inner.out_avals]
@@ -91,7 +91,7 @@ def _as_call(jaxpr: Any, name: MarkedName, mesh: Any) -> Any:
 
 
 class _Computation(pxla.MeshComputation):
-    """What is compiled, which shows the program as JAX lowers it."""
+    """A computation that compiles with kernels, and shows the program as JAX lowers it."""
 
     def __init__(self, computation: Any, as_given: Callable[[], Any]):
         self.__dict__.update(vars(computation))
@@ -114,7 +114,7 @@ class _Computation(pxla.MeshComputation):
 
 
 class _Executable(pxla.MeshExecutable):
-    """An executable with kernels in it, of which XLA does not know what they cost."""
+    """An executable with kernels in it, whose cost XLA does not know."""
 
     __slots__ = ("_as_given",)
     _as_given: Callable[[], Any]

@@ -113,7 +113,7 @@ def _marked(function: Callable[..., Any], options: Options) -> _Marked:
 def _explain(
     function: Callable[..., Any], options: Options, static: Sequence[Any], *args: Any, **kwargs: Any
 ) -> Explanation:
-    """Return which kernels the function becomes for these arguments, and what is left to XLA and why."""
+    """Return the kernels of the function for these arguments, and the fallbacks to XLA with their reasons."""
     numbers, names = infer_argnums_and_argnames(fun_signature(function) or inspect.Signature(), *static)
     source = from_jax(function, args, kwargs, static_argnums=numbers, static_argnames=names)
     return explain(Compiled.from_source(source, default_device(), options, [], None))

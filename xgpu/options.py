@@ -1,4 +1,4 @@
-"""What a user may choose about a compilation."""
+"""Options of a compilation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

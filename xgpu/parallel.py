@@ -35,13 +35,13 @@ _SILENT_SECONDS = 2.0
 _ATTEMPTS = 2
 _WATCH_SECONDS = 1.0
 _STALLED_SECONDS = 30.0
-"""A process that has work and took no time of a core for so long was stopped, or waits for what never comes."""
+"""A process with work that used no processor time for so long was stopped, or waits in vain."""
 
 type _Pending = queue.SimpleQueue[tuple[int, str, bytes]]
 """Kernels to compile: position, name and request."""
 type _Answer = dict[str, Any] | XgpuError
 type _Done = queue.SimpleQueue[tuple[int, _Answer] | None]
-"""Positions of kernels and what was made of them; None from each thread that has ended."""
+"""Positions of kernels and their compiled forms; None from each thread that has ended."""
 type Progress = Callable[[int], None]
 """Is told how many kernels are compiled."""
 
@@ -77,7 +77,7 @@ def _jobs() -> int:
 
 
 def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> None:
-    """Hand the kernels to processes, each of which a thread talks to, and take what they made in any order."""
+    """Compile the kernels in processes, each with a thread that talks to it, and accept them in any order."""
     pending: _Pending = queue.SimpleQueue()
     done: _Done = queue.SimpleQueue()
     for number, kernel in enumerate(kernels):
@@ -153,7 +153,7 @@ class _Worker:
         )
 
     def serve(self, pending: "_Pending", done: "_Done") -> None:
-        """Have the process compile what is pending, until nothing is, or until no process can be had."""
+        """Compile pending kernels in the process, until none is left, or no process can be started."""
         try:
             while True:
                 number, name, request = pending.get_nowait()
@@ -168,7 +168,7 @@ class _Worker:
             done.put(None)
 
     def _answer(self, name: str, request: bytes) -> "_Answer | None":
-        """Return what the process makes of a request, None if there is no process that takes it."""
+        """Return the process's answer to a request, None if no process takes it."""
         reason = ""
         for _ in range(_ATTEMPTS):
             try:

@@ -43,7 +43,7 @@ _SPREADABLE = {name for name, operation in OPERATIONS.items() if operation.sprea
 All others must find whole arrays on every device.
 """
 _OLDEST_VERSION = (0, 12)
-"""Of jaxlib: Shardy of earlier ones leaves collectives out, and ends the process at some programs."""
+"""Version of jaxlib: Shardy of earlier ones leaves collectives out, and ends the process at some programs."""
 _PARAMETERS, _RESULTS = "sdy.parameters_shardings", "sdy.output_shardings"
 _SHARDING_ATTRIBUTE = "sdy.sharding"
 _SHARDING_ATTRIBUTES = (_SHARDING_ATTRIBUTE, "sharding", "in_shardings", "out_shardings")
@@ -84,7 +84,7 @@ def partition(
 
 @weakref_lru_cache
 def _known(jaxpr: Any) -> dict[Any, Any]:
-    """Return what `partition` made of a jaxpr, for as long as that lives."""
+    """Return the cached result of `partition` for a jaxpr, for as long as that lives."""
     return {}
 
 

@@ -1,4 +1,4 @@
-"""Programs that are given as the text of a level after ``stablehlo``: compilation goes on from there."""
+"""Programs given as the text of a level after ``stablehlo``: compilation continues from there."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -46,7 +46,7 @@ class LegalizeChlo(Pass):
 
 
 def _hide(module: ir.Module) -> None:
-    """Turn what is kept into custom calls, which the pass leaves alone."""
+    """Turn the functions that are kept into custom calls, which the pass leaves alone."""
     for op in _operations(module):
         if (op.name in KEPT_FUNCTIONS and _element(op) in _REAL) or (op.name == TOP_K and _element(op) in _RANKED):
             name = ir.StringAttr.get(op.name, module.context)
@@ -74,7 +74,7 @@ def _rename(op: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) ->
 
 
 def _element(op: ir.Operation) -> str | None:
-    """Return the element type of the first result, None if that is no array of known shape."""
+    """Return the element type of the first result, None if that is not an array of known shape."""
     type_ = op.results[0].type
     return str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else None
 

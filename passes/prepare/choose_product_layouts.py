@@ -24,14 +24,14 @@ type _Transposed = dict[tuple[ir.Value, tuple[int, ...]], ir.Value]
 
 @dataclass(frozen=True)
 class ChooseProductLayouts(BlockRewrite):
-    """Writes each matrix product that is left to XLA in the order of dimensions that takes least to transpose.
+    """Writes each matrix product of XLA's in the order of dimensions that needs the cheapest transposes.
 
     A product's result has the dimensions (batch, free ones of the first operand, free ones of the second). Libraries
-    read an operand whose dimensions are (batch, free, contracted) or (batch, contracted, free) as it lies in memory;
-    XLA transposes any other. JAX makes products of operands as they come, and transposes what they give. Of the
-    products that give the same numbers the cheapest is taken: operands may be exchanged, and a kernel can store an
-    operand that it computes in any order, which in turn orders the result. Transposes of operands become part of the
-    product. Needs: nothing; run it before leave-epilogues, which looks at what follows a product.
+    read an operand whose dimensions are (batch, free, contracted) or (batch, contracted, free) in memory order; XLA
+    transposes any other. JAX takes a product's operands as they come, and transposes the result. Of the equivalent
+    products the cheapest is taken: operands may be exchanged, and a kernel can store an operand that it computes in any
+    order, which in turn orders the result. Transposes of operands become part of the product. Needs: nothing; run it
+    before leave-epilogues, which looks at the uses of a product.
 
     ```mlir
     %0 = stablehlo.transpose %w, dims = [1, 0] : (tensor<256x64xf32>) -> tensor<64x256xf32>

@@ -8,15 +8,15 @@ from xgpu.fusion.in_place import SCATTER
 from xgpu.passes.base import OperationRewrite
 
 _FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")
-"""Operations that a kernel makes anew at less cost than a copy of what they made."""
+"""Operations that are cheaper to recompute than to copy."""
 
 
 @dataclass(frozen=True)
 class CopyScatterOperands(OperationRewrite):
-    """Gives each operand of a scatter memory that it alone reads, for it is updated there.
+    """Gives each operand of a scatter memory that nothing else reads, since it is updated in place.
 
-    An operand that is another operand too gets a copy; one that is as cheap to make anew is made anew. Needs: scatters
-    in their final form.
+    An operand that the scatter has twice gets a copy; one with other uses that is as cheap to recompute is recomputed.
+    Needs: scatters in their final form.
 
     ```mlir
     %zeros = stablehlo.constant dense<0.0> : tensor<8xf32>

@@ -13,7 +13,7 @@ from xgpu.passes.base import OperationRewrite
 
 @dataclass(frozen=True)
 class DropEmptyScatters(OperationRewrite):
-    """Replaces scatters that change nothing, for want of updates or of elements to update, by their operands.
+    """Replaces scatters without updates, or without elements to update, by their operands.
 
     Needs: nothing. Run it before order-scatters and the planner, which take scatters to have updates.
 

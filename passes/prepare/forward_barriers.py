@@ -11,10 +11,10 @@ from xgpu.passes.base import BlockRewrite
 
 @dataclass(frozen=True)
 class ForwardBarriers(BlockRewrite):
-    """Removes the optimization barriers of a block all else of which kernels compute.
+    """Removes the optimization barriers of blocks in which kernels compute everything else.
 
-    What is computed again after a barrier, to save memory, must not be taken from before it. XLA would do that, and
-    does not see a block of kernels; a barrier between two of its operations stays. Needs: nothing.
+    A barrier keeps XLA from replacing values that are recomputed after it, to save memory, by those from before. XLA
+    does not look into kernels, so it is needed only between two operations of XLA's. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.sine %x : tensor<8xf32>
@@ -31,7 +31,7 @@ class ForwardBarriers(BlockRewrite):
     NAME: ClassVar[str] = "forward-barriers"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((BARRIER,))
     keep: bool = False
-    """Leave all of them, as boundaries of kernels."""
+    """Keep all of them, as boundaries of kernels."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Remove the barriers of ``block`` if XLA computes nothing of it."""

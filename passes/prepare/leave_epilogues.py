@@ -28,14 +28,14 @@ _DILATION, _REVERSAL = "lhs_dilation", "window_reversal"
 
 @dataclass(frozen=True)
 class LeaveEpilogues(BlockRewrite):
-    """Marks what XLA's libraries compute as part of a matrix product or convolution: ``relu(a * p + bias + c)``.
+    """Marks the epilogues that XLA's libraries fuse into a matrix product or convolution: ``relu(a * p + bias + c)``.
 
     Here p is the product, a a constant, bias a vector along one dimension and c an array of the product's shape; each
     may be left out. (Source: XLA's rewriters to cuBLASLt's epilogues and cuDNN's fused convolutions, which are forward
-    ones and not depthwise.) Of products of 16-bit floats XLA makes any single elementwise operation a part, by kernels
-    of its own. The product itself is then never stored. That saves nothing where a single kernel of ours reads what
-    comes out: it could as well read the product. So this is done where XLA reads that, or where it is a result.
-    The attribute ``xgpu.left`` says why an operation is left to XLA. Needs: products in their final form.
+    ones and not depthwise.) Into products of 16-bit floats XLA fuses any single elementwise operation, by kernels of
+    its own. The product itself is then never stored. That saves nothing where a single kernel of ours reads the
+    epilogue's result: it could as well read the product. So only epilogues that XLA reads, or that are results, are
+    marked. The attribute ``xgpu.left`` has the reason for the fallback. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
@@ -115,7 +115,7 @@ def _leave_epilogue(product: ir.Operation, late: Set[ir.Value]) -> None:
 
 @dataclass
 class _Epilogue:
-    """What has been found so far to follow ``product``; ``late`` are the values that `_late` finds in its block."""
+    """The epilogue of ``product`` found so far; ``late`` are the values that `_late` finds in its block."""
 
     product: ir.Operation
     late: Set[ir.Value]

@@ -19,9 +19,9 @@ from xgpu.passes.base import OperationRewrite
 
 @dataclass(frozen=True)
 class MarkRecurrences(OperationRewrite):
-    """Marks the loops that become one kernel each: those that can, where it takes less time.
+    """Marks the loops that become one kernel each, where that is possible and faster.
 
-    Results that do not change become what they are, and those of counters where they end. Small contractions in the
+    Results that do not change are replaced by their values, and counters by their last ones. Small contractions in the
     body become sums, which a recurrence's threads share. Needs: all other rewrites, as it looks at what the body is.
 
     ```mlir

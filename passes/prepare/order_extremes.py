@@ -54,7 +54,7 @@ def _single(type_: ir.Type) -> ir.Type | None:
 
 
 def _order_by_position(op: ir.Operation, direction: str) -> None:
-    """Have the region that `first_extreme` knows prefer, of two NaNs, the one of the lower position.
+    """Rewrite the region that `first_extreme` recognises to prefer, of two NaNs, the one of the lower position.
 
     The region ends with ``select(better, a, b), select(better or tie, i, j)``, where ``better`` holds for every ``a``
     that is NaN. Where both are NaN, ``i < j`` takes the place of both conditions.

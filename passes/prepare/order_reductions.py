@@ -20,9 +20,9 @@ from xgpu.passes.base import BlockRewrite, operations_of
 
 @dataclass(frozen=True)
 class OrderReductions(BlockRewrite):
-    """Transposes what reductions read where that makes neighbours in memory neighbours, and the results back.
+    """Transposes operands of reductions so that neighbours in memory are reduced together, and the results back.
 
-    A sum over the columns of a transposed array is one over rows: two transposes in turn are no computation. Needs:
+    A sum over the columns of a transposed array is one over rows: two transposes one after the other cancel. Needs:
     order-extremes, which makes more reductions commutative.
 
     ```mlir
@@ -101,7 +101,7 @@ def _may_be_ordered(op: ir.Operation, order: Sequence[int]) -> bool:
 
 
 def _transpose(op: ir.Operation, order: Sequence[int]) -> None:
-    """Have a reduction take its dimensions in ``order``; its results are transposed back."""
+    """Reorder the dimensions of a reduction's operands by ``order``; its results are transposed back."""
     shape = ReductionShape.of(op)
     kept = [i for i in order if i not in shape.dimensions]
     with ir.InsertionPoint(op):

@@ -18,13 +18,13 @@ from xgpu.passes.prepare.scatters.winners import keep_last_updates
 
 @dataclass(frozen=True)
 class OrderScatters(OperationRewrite):
-    """Rewrites scatters of which two updates of one place must come in their order.
+    """Rewrites scatters whose updates of one place must be applied in their order.
 
-    That is so where several operands must agree on the last update, and everywhere if results are not to depend on
-    timing. Such a scatter becomes others whose order does not matter: of overwriting ones only the last update of each
-    place is kept, sums of floats are made as integers. Where that cannot be done it is marked, by ``xgpu.ordered``, to
-    be made by one thread after the other. Conditions of loops are rewritten too, as what XLA makes of a scatter depends
-    on timing as well. Needs: drop-empty-scatters.
+    The order matters where several operands must agree on the last update, and everywhere if results must not depend on
+    timing. Such a scatter becomes others whose order does not matter: of overwriting updates only the last of each
+    place is kept, sums of floats become sums of integers. Where that cannot be done the scatter is marked, by
+    ``xgpu.ordered``, to be run by one thread after the other. Conditions of loops are rewritten too, as XLA's scatters
+    depend on timing as well. Needs: drop-empty-scatters.
 
     ```mlir
     %new = "stablehlo.scatter"(%x, %indices, %updates) ({ ... stablehlo.multiply ... })

@@ -21,7 +21,7 @@ _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
 
 @dataclass(frozen=True)
 class SimplifySingleReductions(OperationRewrite):
-    """Writes reductions of dimensions of one element as elementwise operations, which fuse with others.
+    """Rewrites reductions of dimensions of one element as elementwise operations, which fuse with others.
 
     Needs: nothing.
 

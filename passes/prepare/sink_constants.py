@@ -52,7 +52,7 @@ class SinkConstants(OperationRewrite):
 
 
 def _replace_unchanged_state(loop: ir.Operation) -> None:
-    """Have the blocks of a loop use the initial value of a state that is a constant and never changes."""
+    """Replace loop state that is constant and never changes by its initial value, in the loop's blocks."""
     condition, body = (region.blocks[0] for region in loop.regions)
     *_, terminator = body.operations
     for number, result in enumerate(terminator.operation.operands):
@@ -65,7 +65,7 @@ def _replace_unchanged_state(loop: ir.Operation) -> None:
 
 
 def _replace_uses(uses: Sequence[ir.OpOperand], block: ir.Block, initial: ir.Value) -> None:
-    """Have these operands of operations in ``block`` be a copy of ``initial``."""
+    """Replace these operands of operations in ``block`` by a copy of ``initial``."""
     if uses:
         with ir.InsertionPoint.at_block_begin(block):
             copy = _copied(initial)

@@ -19,21 +19,21 @@ from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.base import BlockRewrite, operations_of
 
 ALONE = 1 << 16
-"""Elements that one block reduces as fast as another kernel is started.
+"""Elements that one block reduces in the time that it takes to start another kernel.
 
 A block has some 64 KiB in flight and so reads 70 to 80 GB/s; another kernel costs about 3 microseconds. As many blocks
 as half of the multiprocessors read all that an H200's memory gives.
 """
 SMALLEST_PART = 1 << 13
-"""Elements of a part at least: a kernel of more parts is not faster, and more of them are to be combined."""
+"""Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
 BLOCKS_PER_MULTIPROCESSOR = 4
 """Blocks that keep a multiprocessor busy until others end."""
 LINE = 64
-"""Columns that a block reads as a rule, 256 bytes of f32 or 128 of bf16."""
+"""Columns that a block usually reads, 256 bytes of f32 or 128 of bf16."""
 FOLDED = 128
 """Columns that a row should have for every lane of a warp to read 16 bytes of it."""
 ALIGNMENT = 16
-"""Elements after which a part may begin: no access of more is made."""
+"""Alignment of a part's start in elements: no wider access is made."""
 LARGE = 1 << 20
 """Elements that take longer to read in small pieces than another kernel takes to start."""
 READ = 16
@@ -46,9 +46,9 @@ NARROW_ROW = 32
 class SplitReductions(BlockRewrite):
     """Splits reductions in two where one kernel would leave most of a device idle, or would read in small pieces.
 
-    The first of the two reduces parts of what is reduced into each result, the second what the first has made of the
-    parts. So results do not depend on timing, as they would if blocks updated them in whatever order they end. Needs:
-    start-from-identity, as each part starts from the initial value, and order-reductions.
+    The first reduces parts of the elements of each result, the second combines the parts. So results do not depend on
+    timing, as they would if blocks updated them in the order in which they end. Needs: start-from-identity, as each
+    part starts from the initial value, and order-reductions.
 
     ```mlir
     %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
@@ -85,7 +85,7 @@ class SplitReductions(BlockRewrite):
 
 @dataclass(frozen=True)
 class Part:
-    """How the first of two reductions takes the ``size`` elements along a reduced dimension.
+    """The split of ``size`` elements along a reduced dimension by the first of two reductions.
 
     As ``outer`` parts of ``middle`` times ``inner`` elements: it reduces the middle ones, and keeps the others. What is
     left over at the end joins its results.
@@ -176,7 +176,7 @@ def _for_all_multiprocessors(
 
 
 def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
-    """Make about ``count`` parts along the first reduced dimensions, and fold the last one into the columns."""
+    """Choose about ``count`` parts along the first reduced dimensions, and fold the last one into the columns."""
     sizes = {i: shape.shape[i] for i in shape.dimensions}
     several = [i for i, size in sizes.items() if size > 1]
     inner = dict.fromkeys(sizes, 1)
@@ -236,7 +236,7 @@ class _Views:
 
 
 def _split(op: ir.Operation, parts: Mapping[int, Part], views: _Views) -> list[ir.Operation]:
-    """Have a reduction reduce what others make of the parts; return all of them, in the order of the program."""
+    """Rewrite a reduction to combine the results of reductions of the parts; return all of them, in program order."""
     operands = list(op.operands)[: len(op.results)]
     made, reduced = _reduce_parts(op, [_without_rest(value, parts, views) for value in operands], parts, views)
     for dimension, part in parts.items():

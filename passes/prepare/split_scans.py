@@ -94,7 +94,7 @@ def _chunk(op: ir.Operation, target: Device) -> int | None:
 
 
 def _split(op: ir.Operation, chunk: int) -> list[ir.Operation]:
-    """Have a scan work by chunks, and go on from what is before; return the scan of that, if there is one."""
+    """Rewrite a scan to work by chunks, each from the chunks before; return the scan of the chunks, if there is one."""
     shape, block = ScanShape.of(op), op.regions[0].blocks[0]
     chunks = -(-shape.size // chunk)
     totals = _totals(op, shape, chunk, chunks - 1)

@@ -15,7 +15,7 @@ from xgpu.passes.base import OperationRewrite
 
 _IDEMPOTENT = frozenset(("and", "or", "minimum", "maximum"))
 _LEAST_GAIN = 3
-"""How many times fewer operations it must take: intermediate sums are stored and read."""
+"""Factor by which operations must get fewer for a split to pay: intermediate sums are stored and read."""
 _READ_AND_COMBINED = 5
 """Instructions for each element of a window."""
 _LAUNCHES = 3

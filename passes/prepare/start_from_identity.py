@@ -12,10 +12,10 @@ from xgpu.passes.base import OperationRewrite
 
 @dataclass(frozen=True)
 class StartFromIdentity(OperationRewrite):
-    """Makes a sum of ``x`` from an initial value that from zero, and adds the value at the end.
+    """Starts sums from zero, and adds the initial value at the end; products start from one, and so on.
 
-    So every thread can start from zero; of products, from one. Regions of several operations are taken to start from
-    their identity, which is what StableHLO asks for; so their initial values may count more than once. Needs: nothing.
+    Every thread can then start from the identity. Regions of several operations are taken to start from their identity
+    already, which StableHLO asks for, so their initial values may count more than once. Needs: nothing.
 
     ```mlir
     %sum = stablehlo.reduce(%x init: %start) applies stablehlo.add across dimensions = [1]

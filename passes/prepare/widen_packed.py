@@ -19,10 +19,10 @@ _NO_COMPUTATION = frozenset(("stablehlo.constant", "stablehlo.return"))
 
 @dataclass(frozen=True)
 class WidenPacked(OperationRewrite):
-    """Makes reductions and scans of integers of 2 and 4 bits ones of 8 bits, where that gives the same.
+    """Widens reductions and scans of 2- and 4-bit integers to 8 bits, where the results are the same.
 
-    Results that share a byte cannot be written by two threads. Arithmetic agrees in the lower bits, comparisons on
-    extended numbers. Scans of packed numbers that cannot be widened are left to XLA. Needs: nothing.
+    Two threads cannot write results that share a byte. Arithmetic agrees in the lower bits, comparisons on extended
+    numbers. Scans of packed numbers that cannot be widened fall back to XLA. Needs: nothing.
 
     ```mlir
     %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]

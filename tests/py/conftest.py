@@ -1,4 +1,4 @@
-"""What all tests start from: no kernels from the cache, one process, and property tests as `effort` has it."""
+"""The setting of all tests: no kernels from the cache, one process, and property tests as `effort` has it."""
 
 import os
 import signal

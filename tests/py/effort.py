@@ -1,4 +1,4 @@
-"""How much the tests try, and which cases: the one place where that is decided.
+"""The effort of the tests, and the choice of cases: the one place where they are decided.
 
 ``XGPU_HYPOTHESIS`` says how much:
 

@@ -1,4 +1,4 @@
-"""What ``benchmark_models`` finds, measures and says; the clock and the profile are replaced, as there is no GPU."""
+"""The report of ``benchmark_models``; the clock and the profile are replaced, as there is no GPU."""
 
 from collections import Counter
 from collections.abc import Sequence

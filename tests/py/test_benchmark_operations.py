@@ -1,4 +1,4 @@
-"""What ``benchmark --all-ops`` measures and reports; the clock is replaced, as there is no GPU."""
+"""The report of ``benchmark --all-ops``; the clock is replaced, as there is no GPU."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""How the Makefile finds a Python, on machines that this one is not: each test makes its own PATH and home."""
+"""The Makefile's search for a Python, on machines unlike this one: each test makes its own PATH and home."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""How much code compilations make, on which their time depends; ``python -m xgpu.tools.compile_time`` measures that."""
+"""The size of generated code, which compile time follows; ``python -m xgpu.tools.compile_time`` measures that."""
 
 import re
 

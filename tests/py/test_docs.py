@@ -1,4 +1,4 @@
-"""What README.md and docs/howto.md show is what the tree does: commands and examples run, documents are current."""
+"""Commands and examples of README.md and docs/howto.md run and print what is shown; made documents are current."""
 
 import os
 import re
@@ -24,7 +24,7 @@ SUBSTITUTES = {
     "python -m xgpu.tools.benchmark gelu": "python -m xgpu.tools.benchmark --help",
     "python -m xgpu.tools.benchmark_models gpt2": "python -m xgpu.tools.benchmark_models --help",
 }
-"""What is run in place of a command that installs things or needs a GPU."""
+"""Replacements of commands that install things or need a GPU."""
 
 MAIN_OF = {
     "xgpu": "xgpu.cli.main",

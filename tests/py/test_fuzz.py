@@ -64,7 +64,7 @@ def test_parts_are_all_cases_once() -> None:
 
 
 def test_a_wrong_rewrite_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is done to the program before it is planned is not done to what it is compared with."""
+    """Rewrites before planning are not applied to the oracle's program."""
     graph = next(graph for graph in map(generate, range(100)) if "stablehlo.maximum" in graph.text())
     assert failure_of(graph, Variant(), "host") is None
     monkeypatch.setattr(check, "load_source", lambda text: load_source(text.replace("maximum", "minimum")))
@@ -168,7 +168,7 @@ def test_what_counts_as_ending_badly_in_python_too(capfd: pytest.CaptureFixture[
 
 
 def test_what_counts_as_a_pass_that_breaks() -> None:
-    """What xgpu-opt gives to a pass may be anything: that it says so is right, that it breaks is not."""
+    """A pass may refuse any text that xgpu-opt gives it, but must not break on it."""
     case = fuzz_inputs.Case(("xgpu-opt", "FILE"), "", ".mlir")
     refused, broken = (fuzz_inputs.Outcome(1, f"pass 'cse' failed: {reason}") for reason in ("no", "KeyError: 3"))
     assert fuzz_inputs.complaint(case, refused) is None

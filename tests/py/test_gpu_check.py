@@ -1,4 +1,4 @@
-"""What ``gpu_check`` runs and says; its programs are replaced by a few small ones, run on the host."""
+"""Runs and messages of ``gpu_check``; its programs are replaced by a few small ones, run on the host."""
 
 import jax.numpy as jnp
 import pytest

@@ -186,7 +186,7 @@ def is_in_room(source: Source) -> bool:
 
 
 def pass_problems(source: Source) -> list[str]:
-    """What is wrong with a file of a room of passes: file, class, pass and test share one stem, one pass a file."""
+    """Deviations of a file of passes from the rule: file, class, pass and test share one stem, one pass a file."""
     stem = source.path.stem
     expected = "".join(word.capitalize() for word in stem.split("_"))
     classes = passes_of(source)

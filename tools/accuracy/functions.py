@@ -88,7 +88,7 @@ _SPECIAL = {
     ),
     "lgamma": Function(lax.lgamma, by_width(_lgamma, exact.lgamma), (-9, 9), (0.501, 0.501, 6, 6.5), floor=1.0),
 }
-"""What `expand-math` writes and XLA computes as JAX or CHLO writes it, operation by operation."""
+"""Functions that `expand-math` writes as one, and XLA computes as JAX or CHLO writes them, operation by operation."""
 
 _COMPOSED = {
     "polygamma": Function(
@@ -105,7 +105,7 @@ _COMPOSED = {
         lax.zeta, exact.zeta, (1, 20), (0.501, 0.501, 9.6, None), arity=2, domain=_ordinary_zeta, flushes=True
     ),
 }
-"""What CHLO writes operation by operation in StableHLO; so it is as exact as in XLA."""
+"""Functions that CHLO writes out in StableHLO, operation by operation, so that they are as exact as in XLA."""
 
 _ELEMENTARY = {
     "acos": Function(lax.acos, np.arccos, (-1, 1), (0.501, 0.501, 1.2, 1.1), (0.5, 1.0, 1.5, 1.5)),
@@ -136,7 +136,7 @@ _ELEMENTARY = {
     "tan": Function(lax.tan, np.tan, (-9, 9), (0.501, 0.501, 3.2, 2.4), (0.5, 1.0, 3.5, 2.5), is_angle=True),
     "tanh": Function(lax.tanh, np.tanh, (-10, 10), (0.501, 0.501, 1.9, 1.1), (0.5, 0.5, 5.5, 3.5)),
 }
-"""What `expand-math` writes of the functions that are common."""
+"""Common functions that `expand-math` writes."""
 
 _EXACT = {
     "add": Function(lax.add, np.add, (-9, 9), _ROUNDED, arity=2),
@@ -147,7 +147,7 @@ _EXACT = {
     "square": Function(lax.square, np.square, (-4, 4), _ROUNDED, (0.5, 0.5, 0.5, 0.5)),
     "sub": Function(lax.sub, np.subtract, (-9, 9), _ROUNDED, arity=2),
 }
-"""What is right to the last bit."""
+"""Functions that are exact to the last bit."""
 
 FUNCTIONS: dict[str, Function] = dict(sorted((_ELEMENTARY | _SPECIAL | _COMPOSED | _EXACT).items()))
 """Every function by name."""

@@ -46,7 +46,7 @@ class Builder:
         return self.values[value].type
 
     def facts_of(self, value: int) -> Facts:
-        """What is known of a value."""
+        """The facts known of a value."""
         return self.values[value].facts
 
     def graph(self, outputs: Sequence[int]) -> Graph:

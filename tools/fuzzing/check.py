@@ -21,7 +21,7 @@ from xgpu.tools.fuzzing.oracle import expected
 
 @dataclass(frozen=True)
 class Variant:
-    """How a graph is compiled. On a device of few threads, small programs are compiled as if they were large."""
+    """A way to compile a graph. On a device of few threads, small programs are compiled as if they were large."""
 
     target: str = "sm_90a"
     device_threads: int | None = None
@@ -43,7 +43,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Failure:
-    """What is wrong: ``kind`` is the same for all graphs with one cause, as far as one can tell."""
+    """A failure: ``kind`` is the same for all graphs with one cause, as far as one can tell."""
 
     kind: str
     message: str

@@ -1,4 +1,4 @@
-"""What is known of a value's elements by construction, so that xgpu and XLA must agree on them, and how to draw them.
+"""Facts about a value's elements, by construction, that make xgpu and XLA agree on them; and how to draw such elements.
 
 The fuzzer never loosens a tolerance to hide that two correct compilers differ. It tracks instead which values every
 correct compiler computes bit for bit, and lets only those reach operations that would turn a rounding error into a

@@ -1,4 +1,4 @@
-"""What each StableHLO operation that the fuzzer uses makes of its operands' types, and its attributes' text.
+"""The StableHLO operations that the fuzzer uses: the types of their results, and the text of their attributes.
 
 An operation's parameters are a mapping. ``infer`` fits them to the operands' shapes first (a slice ends where its
 operand does), which is what lets a failing graph be shrunk by giving its arguments smaller shapes.

@@ -20,7 +20,7 @@ from xgpu.tools.fuzzing.graph import Graph, Node, Value
 from xgpu.tools.fuzzing.ops import TensorType
 
 _IDENTITIES = {"add": 0, "multiply": 1, "xor": 0}
-"""What changes nothing, for combiners that something taken in twice does change."""
+"""Identity elements of the non-idempotent combiners."""
 _IDEMPOTENT = frozenset(("and", "maximum", "minimum", "or"))
 """Combiners of which a reduction may start from anything that is taken in after it too."""
 

@@ -1,4 +1,4 @@
-"""What follows for the result of an elementwise operation from the facts of its operands, or that it must not be used.
+"""Facts about the result of an elementwise operation, from those of its operands, or that it must not be used.
 
 Every function returns None where two correct compilers could differ by more than `compare` tolerates.
 """

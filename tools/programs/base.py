@@ -1,4 +1,4 @@
-"""What a test program is: a JAX function, the types of its arguments, and optionally inputs chosen to be hard."""
+"""The type of test programs: a JAX function, the types of its arguments, and optionally inputs chosen to be hard."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

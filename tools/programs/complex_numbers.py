@@ -101,7 +101,7 @@ def _power_inputs(dtype: DType) -> list[Array]:
 
 
 def _reciprocal_root_inputs(dtype: DType) -> list[Array]:
-    """Of moderate size: XLA on the CPU loses the smaller part by the rounding of an angle."""
+    """Numbers of moderate size: XLA on the CPU loses the smaller part by the rounding of an angle."""
     special = _grid(dtype, [0.0, -0.0, 0.5, 1.0, -1.5, 7.0, np.inf, -np.inf, np.nan])
     return [np.concatenate([special, _drawn(dtype, 100, np.random.default_rng(0)) + 1])]
 

@@ -1,4 +1,4 @@
-"""What converting between two types gives, in NumPy, and values at which conversions go wrong.
+"""Exact conversions between two types, in NumPy, and values at which conversions go wrong.
 
 The meaning is HLO's: integers keep their lower bits; floats are rounded once, to nearest and ties to even; a float
 becomes the integer nearest to it towards zero, the nearest one of the type if it is out of range, 0 if it is NaN;
@@ -19,7 +19,7 @@ REAL_TYPES = tuple(dtype for dtype in DTYPES if dtype.kind != "complex")
 """Every type but the complex ones."""
 
 STRATIFIED = 1 << 16
-"""How many values of a type of more than 16 bits are tried."""
+"""Number of values tried of a type of more than 16 bits."""
 
 _F64_DIGITS = 53
 
@@ -102,7 +102,7 @@ XLA_DIFFERENCES = """\
 - XLA takes denormals of bf16, f32 and f64 for zero where it computes with them: converting to pred, and between these
   types. From f64, it makes NaN of what is below the least power of two of f8e8m0fnu.
 """
-"""Where XLA on the CPU is known to give something else than `convert_exactly`."""
+"""Conversions where XLA on the CPU is known to differ from `convert_exactly`."""
 
 
 def convert_exactly(values: Array, source: DType, target: DType) -> Array:

@@ -1,4 +1,4 @@
-"""What a subcommand of ``xgpu`` is, and what several share."""
+"""The base of the subcommands of ``xgpu``, and options that several share."""
 
 import argparse
 from collections.abc import Callable, Sequence

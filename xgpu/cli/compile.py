@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xgpu.api import Compiled
 
 _SUFFIXES = {"llvmir": ".ll", "ptx": ".ptx", "cubin": ".cubin", "sass": ".sass"}
-"""What the files of levels are called; all others are MLIR text."""
+"""Names of the files of levels; all others are MLIR text."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> int:
     doing(f"compiling {arguments.source}")
     # What this command is for is to see the compiler work.
     os.environ["XGPU_CACHE"] = "off"
-    # JAX takes a second to import; wrong usage is told before that.
+    # JAX takes a second to import; wrong usage is reported before that.
     from xgpu.api import compile_to
 
     compiled = compile_to(_passes_for(levels), arguments.source, arguments.arg, device(target), options_of(arguments))

@@ -110,7 +110,7 @@ def from_faults(error: KernelFault, sources: Sources) -> list[Diagnostic]:
 
 
 def render(diagnostic: Diagnostic, sources: Sources, program: str) -> str:
-    """Return the lines to print for ``diagnostic``; ``program`` stands where there is no location."""
+    """Return the lines to print for ``diagnostic``; ``program`` replaces a missing location."""
     lines = [_headline(diagnostic, program), *_excerpt(diagnostic.location, sources)]
     shown = diagnostic.location
     for note in diagnostic.notes:

@@ -1,4 +1,4 @@
-"""``xgpu explain``: which kernels a program becomes, and what is left to XLA."""
+"""``xgpu explain``: the kernels of a program, and the operations that fall back to XLA."""
 
 import argparse
 

@@ -40,7 +40,7 @@ def _version() -> str:
 
 
 def _keep_gpu_free(arguments: argparse.Namespace) -> None:
-    """Have JAX start no GPU where none is used: that takes seconds, and most of the GPU's memory."""
+    """Keep JAX from starting a GPU that is not used: that takes seconds, and most of the GPU's memory."""
     if not arguments.command.uses_gpu(arguments):
         os.environ.setdefault("JAX_PLATFORMS", "cpu")
 

@@ -1,4 +1,4 @@
-"""What every command does around its work: exit codes, no tracebacks, and no crashed process.
+"""The frame of every command: exit codes, no tracebacks, and no crashed process.
 
 Exit codes: 0 done; 1 something is wrong with the input, said on stderr; 2 wrong usage; 130 interrupted; 141 the reader
 of the output went away.
@@ -27,12 +27,12 @@ TRACEBACK_VARIABLE = "XGPU_TRACEBACK"
 
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-"""What writing to stdout fails with when its disk is full, or it is closed."""
+"""Errors of writing to stdout when its disk is full, or it is closed."""
 _ACTIVITY_BYTES = 4096
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 _SECONDS_TO_STOP = 10
-"""What native code does without looking at signals may take longer than anyone waits who interrupted it."""
+"""Seconds until an interrupted command is killed: native code does not look at signals."""
 
 _activity: mmap.mmap | None = None
 _current = "starting"
@@ -173,7 +173,7 @@ def report_cause(error: XgpuError) -> None:
 
 
 def _show_warnings(program: str) -> None:
-    """Have xgpu's warnings printed as diagnostics, from now on."""
+    """Print xgpu's warnings as diagnostics from now on."""
     show = warnings.showwarning
 
     def show_ours(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
@@ -238,5 +238,5 @@ def _code_of(body: Callable[[], int]) -> int:
 
 
 def _give_up(stream: TextIO) -> None:
-    """Let what is still buffered go nowhere: it would fail again when the interpreter ends."""
+    """Discard buffered output, which would fail again when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -52,7 +52,7 @@ def _run(arguments: argparse.Namespace) -> int:
     for spec in specs:
         as_usage(parse_spec, spec)
     doing(f"compiling {arguments.source}")
-    # JAX takes a second to import; wrong usage is told before that.
+    # JAX takes a second to import; wrong usage is reported before that.
     from xgpu import compile
 
     compiled = compile(arguments.source, *specs, target=target, options=options_of(arguments))

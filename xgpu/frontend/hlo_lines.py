@@ -18,7 +18,7 @@ _INSTRUCTION = re.compile(
 """An instruction up to its shape, which an attribute has none of."""
 _NUMBERED = re.compile(r"(.+)\.(-?)0*([0-9]{1,19})")
 _NUMBERS = range(-(2**63), 2**63)
-"""What XLA reads as the number at the end of a name."""
+"""The number that XLA finds at the end of a name."""
 
 
 def instruction_places(text: str, filename: str) -> Mapping[str, SourceLocation]:

@@ -18,9 +18,9 @@ TIMEOUT_SECONDS = 300
 
 _HAD_ENTRY = re.compile(r"^[^\S\n]*HloModule\b.*\bentry_computation_layout=", re.MULTILINE)
 _UNKNOWN = re.compile(r'"mhlo\.unknown"\(.*loc\((#\w+|"[^"]*")\)')
-"""What XLA's importer writes for an instruction that it knows no form of, and the location that has its name."""
+"""The output of XLA's importer for an instruction without a StableHLO form, and the location with its name."""
 _LEFT_OUT = re.compile(r"\bconstant\(\s*\{\s*\.\.\.\s*\}")
-"""A constant as XLA dumps one that is large."""
+"""A large constant as XLA dumps it: without its values."""
 _WRONG_RESULT = re.compile(r"function result type .* in function @([\w.-]+)")
 _PARSE_ERROR = re.compile(r"was parsing (\d+):(\d+): error: ([^\n]*)")
 _CHECK_FAILURE = re.compile(r"^F\d+ [^\]\n]*\] (.*)$", re.MULTILINE)

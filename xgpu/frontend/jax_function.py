@@ -44,7 +44,7 @@ def from_jax(
     Arguments are arrays, scalars, ``jax.ShapeDtypeStruct``, specifications such as ``"f32[8,128]"``, or trees of
     them; static arguments are passed as they are. Every leaf becomes an argument of the program, used or not.
     A specification of 64-bit elements turns JAX's 64-bit mode on for the trace, since JAX would narrow it otherwise.
-    If the program calls code that only CUDA may have, ``on_cpu`` of the result makes it anew for the processor.
+    If the program calls code that only CUDA may have, ``on_cpu`` of the result lowers it again for the processor.
 
     Raises InvalidInput, with the user's line, for an exception while tracing, Unsupported for a callback into Python,
     and what ``normalize`` raises.

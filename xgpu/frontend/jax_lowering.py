@@ -1,4 +1,4 @@
-"""How JAX's functions that xgpu has as one operation are lowered: as that, not as the polynomials JAX makes of them.
+"""Lowering rules for JAX functions that are one operation of xgpu, in place of the polynomials that JAX makes of them.
 
 Nothing else is lowered differently, nor are these by any other lowering in the process.
 """

@@ -12,7 +12,7 @@ from xgpu.frontend.mlir_text import parse_unguarded
 
 
 def main() -> None:
-    """Parse what is on stdin."""
+    """Parse the text on stdin."""
     try:
         parse_unguarded(sys.stdin.buffer.read().decode(), sys.argv[1], {})
     except InvalidInput as error:

@@ -20,10 +20,10 @@ from xgpu.hlo.unreadable import unreadable_attribute
 # MLIR's parser recurses for each bracket and each affine operator, and overflows the stack from about 2,000 on.
 MAX_NESTING = 256
 MAX_CHAIN = 2_000
-"""Aliases of which each is part of the next: such a chain nests as brackets do, for what walks or prints it."""
+"""Length of chains of aliases; these nest as brackets do, for all that walks or prints them."""
 MAX_AFFINE_LINE = 20_000
 MAX_VECTOR = 1 << 16
-"""Elements of a vector. MLIR's parser wants memory for each of what an operation puts together, written or not."""
+"""Elements of a vector. MLIR's parser allocates memory for each that an operation joins, written or not."""
 
 # Strings and comments hold no brackets; '->', '>=' and '<=' are none.
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=|[\[({<]|[\])}>]')
@@ -39,9 +39,9 @@ _NO_ADDRESS_SPACE = re.compile(r"\baddr_space\s*=\s*(?![\d\s#])|\baddr_space\s*=
 _UPDATED = r"(?:b?f\d+|i\d+|!llvm\.ptr(?:<\d+>)?|vector<\d+x(?:b?f|i)\d+>)"
 _UPDATE = rf"[^\n]*!llvm\.ptr(?:<\d+>)?, {_UPDATED}(?: loc\([^\n]*\))?$"
 _DIMENSION_NUMBERS = re.compile(r"\[[^\[\]\n]*\]\s*x\s*\[[^\[\]\n]*\]\s*->\s*\[[^\[\]\n]*\]")
-"""How an operation says which dimension is what: the parser wants memory for all up to the largest that is named."""
+"""Attributes that number dimensions: the parser allocates memory for all up to the largest number."""
 _CRASHES = re.compile(rf"\baddr_space\s*(?:=\s*#|[^=\s])|^(?!\s*//)[^\n]*\batomicrmw\b(?!{_UPDATE})", re.MULTILINE)
-"""What may be none of these: the text is first parsed in another process, which takes half a second to start."""
+"""Text that may crash the parser: it is first parsed in another process, which takes half a second to start."""
 _WORKER_SECONDS = 300
 
 
@@ -71,7 +71,7 @@ def parse_unguarded(text: str, filename: str, places: Mapping[str, SourceLocatio
 
 
 def check_mlir_text(text: str, filename: str) -> None:
-    """Refuse what `check_text` does, and text that MLIR's parser crashes at, which another process finds out."""
+    """Refuse all that `check_text` refuses, and text that crashes MLIR's parser, which another process finds out."""
     check_text(text, filename)
     _check_aliases(text, filename)
     for match in _NO_ADDRESS_SPACE.finditer(text):
@@ -234,7 +234,7 @@ def _named(module: ir.Module, filename: str) -> ir.Module:
 
 
 def _place(module: ir.Module, places: Mapping[str, SourceLocation]) -> None:
-    """Give operations whose location is but a name the place of that name."""
+    """Give operations whose location is only a name the source location of that name."""
 
     def place(op: ir.Operation) -> ir.WalkResult:
         location = op.location

@@ -54,7 +54,7 @@ def expand_scan(op: ir.Operation) -> list[Value]:
 
 
 def _of_elements(starts: Value, op: ir.Operation, dimension: int, is_reverse: bool, chunk: int) -> Value:
-    """Return for each element what its chunk goes on from, any number for those of the first."""
+    """Return for each element the initial value of its chunk, any number for those of the first."""
     shape, count = shape_of(op.results[0]), shape_of(starts)[dimension] + 1
     rank, whole = len(shape), count * chunk
     edge = _part(starts, dimension, *((count - 2, count - 1) if is_reverse else (0, 1)))
@@ -126,7 +126,7 @@ def _part(value: Value, dimension: int, start: int, end: int, step: int = 1) -> 
 
 
 def _interleaved(starts: Value, ends: Value, dimension: int) -> Value:
-    """Return the slices of two arrays in turn, the first one's first; it may have one more."""
+    """Return the slices of two arrays interleaved, the first one's first; it may have one more."""
     count, pairs = shape_of(starts)[dimension], shape_of(ends)[dimension]
     shape = shape_of(ends)
     apart = [*shape[: dimension + 1], 1, *shape[dimension + 1 :]]

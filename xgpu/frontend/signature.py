@@ -1,4 +1,4 @@
-"""What a frontend returns: the normalised module and the names, shapes and types that go in and out."""
+"""The result of every frontend: the normalised module, and the names, shapes and types of inputs and outputs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -72,7 +72,7 @@ def _concatenated(op: ir.Operation) -> ir.Value:
 
 
 def _lowered(type_: ir.Type) -> ir.Module:
-    """Return what JAX makes of the function of an array of this type: one function without calls."""
+    """Return JAX's lowering of the function of an array of this type: one function without calls."""
     array = ir.RankedTensorType(type_)
     element = dtype_of_element(array.element_type).numpy
     with jax.enable_x64(True):

@@ -1,4 +1,4 @@
-"""Bitcasts: operations that give an array another shape and leave its elements where they are in memory."""
+"""Bitcasts: operations that change an array's shape and move no element in memory."""
 
 import math
 
@@ -9,7 +9,7 @@ from xgpu.indexing.access import integers, shape_of
 
 
 def is_bitcast(op: ir.Operation) -> bool:
-    """Tell whether XLA makes ``op``, where it is left to it, a view of its operand's memory."""
+    """Whether XLA implements ``op`` as a view of its operand's memory if it falls back to XLA."""
     if op.name == "stablehlo.reshape":
         return True
     if op.name == "stablehlo.transpose":
@@ -22,7 +22,7 @@ def is_bitcast(op: ir.Operation) -> bool:
 
 
 def bitcasts_behind(value: ir.Value) -> list[ir.Operation]:
-    """Return the bitcasts of one block, one of the other, that ``value`` is made by, in their order."""
+    """Return the chain of single-block bitcasts that defines ``value``, in program order."""
     found: list[ir.Operation] = []
     while not isinstance(value.owner, ir.Block) and is_bitcast(maker(value)):
         if found and maker(value).parent != found[0].parent:
@@ -33,6 +33,6 @@ def bitcasts_behind(value: ir.Value) -> list[ir.Operation]:
 
 
 def behind_bitcasts(value: ir.Value) -> ir.Value:
-    """Return the array that ``value`` is a bitcast of, through any number of them in a block; itself if it is none."""
+    """Return the array of which ``value`` is a chain of bitcasts within a block; ``value`` itself if it is none."""
     found = bitcasts_behind(value)
     return found[0].operands[0] if found else value

@@ -1,4 +1,4 @@
-"""The one table that chooses a kernel's emitter, by what the kernel is built around."""
+"""Chooses the emitter of each kernel, by its heroes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from xgpu.indexing.hlo_maps import access_kind
 from xgpu.reasons import Reason
 
 MOST_TILES = 4
-"""Transposes that one kernel moves through tiles of their own; shared memory bounds how many blocks run at once."""
+"""Transposes that one kernel may tile; their shared memory bounds how many blocks are resident."""
 
 _IN_PLACE = Reason("it updates arrays in their own memory")
 _MERGED = {
@@ -38,12 +38,12 @@ _TILE = Reason("reading or writing would not coalesce in a loop: a transpose goe
 _JOINED = Reason("a walk over the operands of a concatenation, each in its own order")
 _WHOLE = Reason("a loop over the concatenation is better than one over its operands")
 _PLAIN = Reason("results are computed at their own indices, and no transpose or concatenation asks for tiles")
-"""Why an emitter is chosen."""
+"""Reasons for the choice of an emitter."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A kernel to write: its emitter's name, what it is built around, what it stores, and why that emitter.
+    """A kernel to write: its emitter's name, its heroes, the values that it stores, and the reason for that emitter.
 
     ``aliased`` has an entry for each root: the value whose memory it takes over, None for one in memory of its own.
     """
@@ -74,7 +74,7 @@ def choose(group: Group, stored: Stored) -> list[Choice]:
 
 
 def _loops(group: Group, stored: Stored) -> list[Choice]:
-    """One loop over each shape that there is among the roots."""
+    """Return one loop kernel for each shape among the roots."""
     by_shape: dict[tuple[int, ...], list[ir.Value]] = {}
     for value in group.roots:
         by_shape.setdefault(shape_of(value), []).append(value)
@@ -85,9 +85,9 @@ def _loops(group: Group, stored: Stored) -> list[Choice]:
 
 
 def _loop(roots: Sequence[ir.Value], stored: Stored) -> Choice:
-    """A loop over the roots, or tiles if there are transposes to which all that follows is at one element each.
+    """Return the kernel of roots of one shape: a loop, or another emitter if heroes and roots correspond one to one.
 
-    Or over the operands of concatenations, where that is better and all they are followed by is at one element each.
+    Transposes are then tiled, and concatenations walked operand by operand where that is faster.
     """
     found: dict[tuple[Transpose, tuple[int, ...]], list[ir.Operation]] = {}
     joined: dict[Concatenation, list[ir.Operation]] = {}
@@ -116,7 +116,7 @@ def _loop(roots: Sequence[ir.Value], stored: Stored) -> Choice:
 
 
 def _joined_elsewhere(roots: Sequence[ir.Value], stored: Stored) -> dict[Concatenation, list[ir.Operation]]:
-    """Return the concatenations of rows that all roots follow, rows being moved on the way; none if one does not."""
+    """Return the row-preserving concatenations that all roots follow, element by element; none if one root does not."""
     forms: dict[ir.Value, Form | None] = {}
     joined: dict[Concatenation, list[ir.Operation]] = {}
     pending = list(roots)
@@ -145,7 +145,7 @@ def _joined_elsewhere(roots: Sequence[ir.Value], stored: Stored) -> dict[Concate
 
 
 def _depends_on(values: Sequence[ir.Value], heroes: set[ir.Operation], stored: Stored) -> bool:
-    """Whether one of ``values`` is computed from a result of ``heroes``, at whichever indices."""
+    """Whether one of ``values`` depends on a result of ``heroes``, at whichever indices."""
     pending, seen = list(values), set(values)
     while pending:
         value = pending.pop()
@@ -161,7 +161,7 @@ def _depends_on(values: Sequence[ir.Value], heroes: set[ir.Operation], stored: S
 
 
 def _keeps_rows(op: ir.Operation) -> bool:
-    """Whether an operation is at one element of its operands for each, and rows of them stay together."""
+    """Whether an operation reads one element of its operands for each of its own, and keeps rows together."""
     if op.name == "stablehlo.transpose":
         transpose = transpose_of(op)
         return transpose is None or moves_rows(transpose, _bits(op.results[0]))

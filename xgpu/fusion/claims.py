@@ -1,7 +1,7 @@
-"""Checks of what attributes claim of operations, in text of a level up to ``fusions`` that a person gave.
+"""Checks of the promises that attributes make of operations, in text of a level up to ``fusions`` that a person gave.
 
-The passes before the planner, and the planner, say by attributes what they found out: emitters then take it as known.
-Of each claim that which emitters rely on is checked here; that a region is commutative cannot be.
+The passes before the planner, and the planner, record their findings as attributes, and emitters rely on them. Each is
+checked here, but for one: that a region is commutative cannot be.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ from xgpu.fusion.regions import REDUCE, nested
 
 
 def claim_problems(module: ir.Module) -> Iterator[Problem]:
-    """Yield where an attribute is on an operation that it does not fit. The attributes' own kinds are verified."""
+    """Yield an error for each attribute on an operation that it does not fit; kinds are verified elsewhere."""
     with module.context, ir.Location.unknown():
         for op in nested(module.operation):
             for name, check in _CHECKS.items():

@@ -1,4 +1,4 @@
-"""What the region of a scatter does with an element of each operand and the updates to them."""
+"""The combiners of a scatter: the functions of an element and its update that its region computes for each operand."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -33,7 +33,7 @@ def combined(function: Function, left: ir.Value, right: ir.Value) -> ir.Value:
 
 @dataclass(frozen=True)
 class Combiner:
-    """How one result of a scatter's region follows from its arguments.
+    """The function that computes one result of a scatter's region from the region's arguments.
 
     ``function`` names what is made of the operand's element and its update; ``alone`` tells whether the result depends
     on the element and the update of its own operand only.
@@ -49,7 +49,7 @@ def promises(op: ir.Operation, name: str) -> bool:
 
 
 def has_own_types(op: ir.Operation) -> bool:
-    """Tell whether the region of a scatter takes elements of the operands' types, which the updates have as well."""
+    """Whether the region of a scatter takes elements of the operands' types, which the updates have as well."""
     count = len(op.results)
     values = [*list(op.operands)[:count], *list(op.operands)[count + 1 :]]
     found, own = (
@@ -60,7 +60,7 @@ def has_own_types(op: ir.Operation) -> bool:
 
 
 def combiners(op: ir.Operation) -> tuple[Combiner, ...]:
-    """Return what the region of a scatter does, for each of its operands."""
+    """Return the combiner of each operand of a scatter."""
     block = op.regions[0].blocks[0]
     arguments, count = list(block.arguments), len(op.results)
     *_, end = block.operations
@@ -73,9 +73,9 @@ def combiners(op: ir.Operation) -> tuple[Combiner, ...]:
 
 
 def is_unordered(op: ir.Operation) -> bool:
-    """Tell whether the updates to an element give the same, to the last bit, in whatever order they are made.
+    """Whether the updates of an element give the same result, to the last bit, in any order.
 
-    So integer arithmetic is, and the smaller or larger of two numbers of any type.
+    Integer arithmetic does, and the smaller or larger of two numbers of any type.
     """
     for value, each in zip(op.results, combiners(op), strict=True):
         is_exact = dtype_of_element(ir.RankedTensorType(value.type).element_type).kind in ("bool", "signed", "unsigned")
@@ -97,7 +97,7 @@ def _function(value: ir.Value, old: ir.Value, update: ir.Value) -> Function:
 
 
 def _arguments_of(value: ir.Value) -> set[ir.Value]:
-    """Return the region's arguments that ``value`` is computed from."""
+    """Return the region's arguments that ``value`` depends on."""
     pending, seen, found = [value], set[ir.Value](), set[ir.Value]()
     while pending:
         value = pending.pop()

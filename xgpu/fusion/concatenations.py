@@ -1,4 +1,4 @@
-"""Concatenations, and in which order their elements are best walked.
+"""Concatenations, and the order in which their elements are best walked.
 
 Seen in memory, a result is *rows*, each made of one *piece* of every operand: all that lies from the concatenated
 dimension on. The loop emitter walks the result and asks of every run of elements which operand it comes from. That is
@@ -27,30 +27,30 @@ THREADS = 128
 """Threads of a block that fills a tile."""
 VECTOR_BYTES = 16
 _WARP_BYTES = WARP_SIZE * VECTOR_BYTES
-"""What a warp of the loop emitter writes: while pieces are that long on average, few warps see more than two.
+"""Bytes that a warp of the loop emitter stores: where pieces are that long on average, few warps cross two boundaries.
 
 At odd places that takes a read for each element. Of bytes these are more than a cache serves in the time that memory
 takes: 64 goes for the 512 bytes of a warp, which on an H200 are 1.8 TB/s if there is one each cycle.
 """
 _WIDE_BYTES = 8
-"""Accesses of a thread from which on a warp moves two lines of 128 bytes at once, which needs no tile to be fast."""
+"""Bytes of a thread's access from which on a warp moves two lines of 128 bytes at once, and is fast without a tile."""
 _NARROW_BYTES = 4
-"""Accesses of a thread below which a warp moves less than one line of 128 bytes at once."""
+"""Bytes of a thread's access below which a warp moves less than one line of 128 bytes at once."""
 _SECTOR_BYTES = 32
-"""What memory is written in: of shorter pieces, each store of a warp would leave most of its sectors unfinished."""
+"""DRAM sector size in bytes. Pieces shorter than this cause partial-sector writes."""
 _TILE_BYTES = 16 * 1024
-"""A tile with which as many blocks fit an SM as it has threads for: 14 of 128 threads, 128 bytes a thread."""
+"""Bytes of a tile that still allows full occupancy: 14 blocks of 128 threads on an SM, 128 bytes a thread."""
 _MOST_TILE_BYTES = 32 * 1024
-"""A tile with which half as many fit. Larger ones than the above are for rows of so many pieces that lanes idle."""
+"""Bytes of a tile for half that occupancy, where rows have so many pieces that lanes idle in a smaller tile."""
 MOST_PIECES = 128
-"""Operands of which each is code of its own; more are left to the loop emitter, whose code grows with them too."""
+"""Operands with code of their own. Concatenations of more use the loop emitter, whose code grows with them too."""
 _REPEATED_OPS = 256
-"""Operations that may be written again because several operands, or the epilogue as well, are computed from them."""
+"""Operations that may be duplicated because several operands, or the epilogue as well, depend on them."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one operand gives each row: ``width`` elements from ``start`` on; it starts at ``offset`` along the axis."""
+    """The part of each row from one operand: ``width`` elements from ``start`` on, at ``offset`` along the axis."""
 
     operand: int
     shape: Shape
@@ -66,7 +66,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Concatenation:
-    """A result of ``shape`` put together along ``axis`` from operands of ``sizes`` along it."""
+    """A concatenation to ``shape`` along ``axis`` of operands of ``sizes`` along it."""
 
     shape: Shape
     axis: int
@@ -74,7 +74,7 @@ class Concatenation:
 
     @cached_property
     def rows(self) -> int:
-        """How often the sequence of operands repeats in memory."""
+        """The number of times that the sequence of operands repeats in memory."""
         return math.prod(self.shape[: self.axis])
 
     @cached_property
@@ -84,7 +84,7 @@ class Concatenation:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """A piece for each operand that has elements, in order."""
+        """The pieces of a row, in order: one for each operand that has elements."""
         inner = math.prod(self.shape[self.axis + 1 :])
         found, offset = [], 0
         for operand, size in enumerate(self.sizes):
@@ -95,13 +95,13 @@ class Concatenation:
         return tuple(found)
 
     def run(self, piece: Piece, most: int) -> int:
-        """Return the largest power of two up to ``most`` in which a piece can be read and written, always aligned."""
+        """Return the longest vector, a power of two up to ``most``, that is aligned in every piece."""
         boundaries = (piece.start, piece.width, self.row) if self.rows > 1 else (piece.start,)
         return math.gcd(most, *boundaries)
 
 
 def concatenation_of(op: ir.Operation) -> Concatenation:
-    """Return what a ``stablehlo.concatenate`` puts together."""
+    """Return the layout of a ``stablehlo.concatenate``."""
     axis = integer(op, "dimension")
     return Concatenation(shape_of(op.results[0]), axis, tuple(shape_of(operand)[axis] for operand in op.operands))
 
@@ -149,7 +149,7 @@ def tile_of(concatenation: Concatenation, heroes: Sequence[ir.Value], roots: Seq
 
 
 def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> str:
-    """Return which emitter is best for a kernel that makes ``roots`` with ``heroes``, concatenations of one layout.
+    """Return the fastest emitter for a kernel that stores ``roots`` with ``heroes``, concatenations of one layout.
 
     ``stored`` tells of a value whether the kernel reads it, as it does arguments.
     """
@@ -176,13 +176,13 @@ def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: S
 
 
 def _is_known(concatenation: Concatenation, run: int) -> bool:
-    """Whether the operand of each element of a run is known beforehand, and what a run reads of each is aligned."""
+    """Whether each run of elements lies in one operand, known at compile time, and reads it aligned."""
     widths = (concatenation.row, *(piece.width for piece in concatenation.pieces))
     return concatenation.row <= run and all(width & (width - 1) == 0 for width in widths)
 
 
 def _fills_sectors(concatenation: Concatenation, size: int) -> bool:
-    """Whether sectors are finished soon after they are begun: each has one operand, or all are at the same row."""
+    """Whether sectors are filled at nearly one time: each has one operand, or all operands are at the same row."""
     pieces = concatenation.pieces
     boundaries = math.gcd(concatenation.row, *(piece.start for piece in pieces)) * size
     is_long = min(piece.width for piece in pieces) * size >= _SECTOR_BYTES
@@ -198,7 +198,7 @@ def _storage_bits(value: ir.Value) -> int:
 
 
 def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> bool:
-    """Whether operands and epilogue have so much in common that a function for each would repeat it again and again."""
+    """Whether operands and epilogue share so many operations that a function for each would duplicate too many."""
     operands = zip(*(hero.operands for hero in heroes), strict=True)
     seen: set[ir.Operation] = set()
     repeated = 0
@@ -212,7 +212,7 @@ def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], sto
 
 
 def _read_elsewhere(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> list[ir.Value]:
-    """Return what the epilogue reads at other indices than those of the roots."""
+    """Return the values that the epilogue reads at indices other than those of the roots."""
     followers = [op for op in at_root_indices(roots, stored) if op not in heroes]
     given = {value for op in (*followers, *heroes) for value in op.results}
     return [
@@ -221,7 +221,7 @@ def _read_elsewhere(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], s
 
 
 def _computed_with(values: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
-    """Yield the operations that compute ``values``, back to what is read."""
+    """Yield the backward slice of ``values``, up to what is read from memory."""
     pending = list(values)
     seen: set[ir.Operation] = set()
     while pending:

@@ -1,7 +1,7 @@
-"""What it takes to compute a value again, in bytes of memory traffic that take as long.
+"""The cost to recompute a value, in bytes of memory traffic that take as long.
 
-Kernels are bound by memory: a value is worth storing if reading it costs less than reading all that it is computed
-from. Only long computations count beside what they read.
+Kernels are bound by memory: a value is worth storing if reading it costs less than reading all its inputs. Only long
+computations count beside those reads.
 """
 
 import math
@@ -17,7 +17,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 
 LAUNCH_SECONDS = 2.5e-6
-"""What one more kernel takes where others run before and after it: an estimate for an H200, start to end."""
+"""Cost of one more kernel between others, start to end: an estimate for an H200."""
 BYTES_PER_INSTRUCTION = 0.07
 """Bytes of traffic that take as long as an instruction of a thread.
 
@@ -25,39 +25,39 @@ An H200 moves 4.2 TB/s and issues 28.7 tera-instructions a second: 0.15 bytes fo
 behind traffic.
 """
 MOST_VISITED = 256
-"""Operations after which the cost of a value is known to be high enough."""
+"""Operations after which a value is known to be expensive, and its slice is followed no further."""
 LATENCY_SECONDS = 1.5e-9
-"""What an instruction takes in a thread that waits for few others: two or three at a time in some eight cycles."""
+"""Latency of an instruction where few threads hide it: two or three are issued in some eight cycles."""
 LOAD = 8
-"""Instructions that an access to a stored array takes, its index and the wait for caches included."""
+"""Instructions that a load from a stored array costs, its index and the wait for caches included."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What computing a value once takes: bytes that are read in all, instructions for each element, and operations."""
+    """The cost to compute a value once: bytes read in all, instructions for each element, and operations."""
 
     bytes: int
     instructions: int
     operations: int
 
     def instruction_bytes(self, times: float) -> float:
-        """Return the bytes of traffic that take as long as the instructions for so many elements, but for one each.
+        """Return the bytes of traffic that take as long as the instructions for so many elements, less one for each.
 
-        That one is what reading the element would take.
+        That one is the load that reading the element would need.
         """
         return BYTES_PER_INSTRUCTION * (self.instructions - 1) * times
 
 
 def bytes_per_instruction(width: int, target: Device) -> float:
-    """Return the bytes that ``target`` moves while a kernel executes an instruction for one element.
+    """Return the bytes that ``target`` moves while a kernel of ``width`` threads executes one instruction.
 
-    ``width`` is the number of its threads. If they are few, what counts is how long one of them takes.
+    With few threads the latency of an instruction counts, not its throughput.
     """
     return max(BYTES_PER_INSTRUCTION, LATENCY_SECONDS * target.memory_bandwidth / width)
 
 
 def instructions(op: ir.Operation) -> int:
-    """Return how many instructions an element of the result of ``op`` takes, about."""
+    """Return about how many instructions an element of the result of ``op`` costs."""
     if op.name in CONTRACTIONS:
         # The product of the operands' sizes has the dimensions that are summed over twice.
         return max(1, math.isqrt(math.prod(map(elements, op.operands)) // max(1, elements(op.results[0]))))
@@ -66,33 +66,33 @@ def instructions(op: ir.Operation) -> int:
 
 
 def elements(value: ir.Value) -> int:
-    """Return how many elements an array has."""
+    """Return the number of elements of an array."""
     return math.prod(shape_of(value))
 
 
 def byte_size(value: ir.Value, count: int | None = None) -> int:
-    """Return the bytes of ``count`` elements of an array, of all if it is left out."""
+    """Return the bytes of ``count`` elements of an array, by default of all."""
     bits = dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
     return -(-(elements(value) if count is None else count) * bits // 8)
 
 
 def launch_bytes(target: Device) -> int:
-    """Return the bytes that a device moves in the time of another kernel."""
+    """Return the bytes that a device moves in the time of one more launch."""
     return round(LAUNCH_SECONDS * target.memory_bandwidth)
 
 
 class Costs:
-    """What the values of a block cost; facts about operations are found once."""
+    """Costs of the values of a block; what is found of an operation is cached."""
 
     def __init__(self) -> None:
         self._steps: dict[ir.Value, _Step] = {}
 
     def of(self, value: ir.Value, stored_at: Mapping[ir.Value, int], level: int, most: int = MOST_VISITED) -> Cost:
-        """Return what computing ``value`` in a kernel of ``level`` takes from what is stored.
+        """Return the cost to compute ``value`` in a kernel of ``level`` from stored values.
 
-        ``stored_at`` has the level of the kernel that stores each stored value; lower ones are there to read. An array
-        that is stored is read as often as the operation that reads it has elements, but at most once. What takes
-        ``most`` operations or more is not followed any further.
+        ``stored_at`` has the level of the kernel that stores each stored value; a kernel reads those of lower levels. A
+        stored array is read once for each element of its consumer, but each of its elements counts once at most. The
+        slice is not followed beyond ``most`` operations.
         """
         pending, read, seen = [value], dict[ir.Value, int](), {value}
         total = 0
@@ -119,9 +119,9 @@ class Costs:
 
 @dataclass(frozen=True)
 class _Step:
-    """An operation: instructions for an element, elements that it reads of an operand at most, and the operands.
+    """An operation's instructions for an element, the most elements that it reads of an operand, and its operands.
 
-    Each operand comes with the number of its elements.
+    Each operand comes with its number of elements.
     """
 
     instructions: int
@@ -130,13 +130,13 @@ class _Step:
 
 
 def _reads(op: ir.Operation) -> int:
-    """Return how many elements ``op`` reads of an operand at most: one for each of its own, or all that it reduces."""
+    """Return the most elements that ``op`` reads of an operand: one for each of its own, or all that it reduces."""
     values = op.operands if op.name in CONTRACTIONS else op.results
     return max(elements(value) for value in values)
 
 
 def is_immediate(value: ir.Value) -> bool:
-    """Whether ``value`` is a constant, or one number in every element: no instruction and no memory is needed."""
+    """Whether ``value`` is a constant, or one number in every element: it costs no instruction and no memory."""
     while not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.broadcast_in_dim":
         value = maker(value).operands[0]
     return not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.constant"

@@ -1,4 +1,4 @@
-"""What the planner decides, and why: records that it hands on with what it makes, text for whoever asks."""
+"""The planner's decisions and their reasons: records that it returns with the plan, text on request."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from xgpu.reasons import Reason
 
 
 class Verdict(Enum):
-    """What a decision is."""
+    """The outcome of a decision."""
 
     STORED = "stored"
     RECOMPUTED = "computed again where it is read"
@@ -22,7 +22,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided of ``value``, or of the kernels of ``value`` and ``other``, and by which rule.
+    """A decision on ``value``, or on the kernels of ``value`` and ``other``, with the rule that it follows.
 
     Costs that were compared are parts of the reason, in bytes of traffic that take as long.
     """
@@ -34,22 +34,22 @@ class Decision:
 
 
 def merged(value: ir.Value, other: ir.Value, reason: Reason) -> Decision:
-    """Return the decision that one kernel makes ``value`` and ``other``."""
+    """Return the decision that one kernel computes both ``value`` and ``other``."""
     return Decision(Verdict.MERGED, value, reason, other)
 
 
 def apart(value: ir.Value, other: ir.Value, reason: Reason) -> Decision:
-    """Return the decision that different kernels make ``value`` and ``other``."""
+    """Return the decision that different kernels compute ``value`` and ``other``."""
     return Decision(Verdict.APART, value, reason, other)
 
 
 def emitted(value: ir.Value, emitter: str, why: Reason) -> Decision:
-    """Return the decision that an emitter writes the kernel that makes ``value``."""
+    """Return the decision on the emitter of the kernel that computes ``value``."""
     return Decision(Verdict.EMITTED, value, Reason("{}: {}", (emitter, why)))
 
 
 def stored(reasons: Mapping[ir.Value, Reason]) -> list[Decision]:
-    """Return the decisions that kernels store values, for these ``reasons``."""
+    """Return the decisions to store values, for these ``reasons``."""
     return [Decision(Verdict.STORED, value, reason) for value, reason in reasons.items()]
 
 

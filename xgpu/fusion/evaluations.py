@@ -1,8 +1,8 @@
-"""How often the kernels of a plan compute each value of a block.
+"""Counts how often the kernels of a plan compute each value of a block.
 
-Operations are placed as emission will place them (`xgpu.partition.placement`): users that read a value at the same
-indices share what is computed, all others have it computed for themselves. Going backwards through the block, each
-read hands on how often it happens.
+Operations are placed as emission will place them (`xgpu.partition.placement`): consumers that read a value at the same
+indices share one computation, all others recompute it. Going backwards through the block, each read passes its count on
+to what it reads.
 """
 
 import heapq
@@ -19,11 +19,11 @@ from xgpu.indexing.access import Shape, integers, shape_of
 from xgpu.partition.placement import Placement, Reads, Scope
 
 _RUN = 8
-"""Neighbouring elements of a result for which a thread computes what is the same for all of them once."""
+"""Neighbouring elements of a result for which a thread computes a common value once."""
 
 
 class Evaluations:
-    """Counts evaluations of a block's operations, from the last to the first: `want` and `compute` go in that order."""
+    """Counts evaluations of a block's operations in reverse order, in which `want` and `compute` are called."""
 
     def __init__(self, operations: Sequence[ir.Operation]):
         self._operations = operations
@@ -37,20 +37,20 @@ class Evaluations:
         self._scopes: dict[tuple[ir.Operation, Group], Scope] = {}
 
     def start(self) -> None:
-        """Forget all kernels; what operations read is kept."""
+        """Forget all kernels; what is known of operations is kept."""
         for table in (self._wanted, self._placements, self._roots, self._counts, self._scopes):
             table.clear()
 
     def want(self, value: ir.Value, group: Group) -> None:
-        """Note that the kernel of ``group`` computes all elements of ``value``."""
+        """Record that the kernel of ``group`` computes all elements of ``value``."""
         self._want(value, group, self._root(group, shape_of(value)))
 
     def of(self, value: ir.Value) -> dict[Group, float]:
-        """Return how many elements of ``value`` each kernel computes that reads it where it is not in memory."""
+        """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
         return {group: self._place(maker(value), group) for group in self._wanted.get(value, {})}
 
     def compute(self, op: ir.Operation, groups: Iterable[Group]) -> None:
-        """Have the kernels of ``groups``, which want results of ``op``, compute it from what it reads."""
+        """Pass the counts of ``op`` on to its operands, for the kernels of ``groups``, whose results it computes."""
         for group in groups:
             if _is_read_as_a_whole(op, group):
                 for operand in (*op.operands, *captured(op)):
@@ -66,7 +66,7 @@ class Evaluations:
                 self._want(value, group, scope)
 
     def _place(self, op: ir.Operation, group: Group) -> float:
-        """Place ``op`` in the kernel of ``group``, once all that reads it is; return how often it is computed there."""
+        """Place ``op`` in the kernel of ``group``, after all its consumers; return how often it is computed there."""
         if (op, group) not in self._scopes:
             wanted = set[Scope]().union(*(self._wanted.get(value, {}).get(group, ()) for value in op.results))
             scope = self._scopes[op, group] = self._placements[group].place(op, wanted)
@@ -74,10 +74,10 @@ class Evaluations:
         return self._counts[self._scopes[op, group]]
 
     def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
-        """Return how many instructions it takes more to compute an element of ``value`` than to read it.
+        """Return how many more instructions it takes to compute an element of ``value`` than to load it.
 
-        It is computed from what is stored, which is read from caches. Once ``most`` instructions are found no more are
-        looked for; what takes very many operations takes infinitely many.
+        Stored inputs are loaded from caches. The count stops at ``most`` instructions; for very many operations it is
+        infinite.
         """
         placement, size = Placement(), math.prod(shape_of(value))
         root = placement.root(shape_of(value))
@@ -128,22 +128,22 @@ class Evaluations:
 
 
 def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
-    """Whether a kernel computes all that ``op`` reads once, whatever its threads do with it: so heroes have it."""
+    """Whether a kernel computes all that ``op`` reads exactly once, however its threads share it, as for heroes."""
     return op.name not in OPERATIONS or (group.kind.name != LOOP and op in group.heroes)
 
 
 @dataclass(frozen=True)
 class _Repeat:
-    """How often an access is made: a factor of how often its operation is computed, but ``least`` times at least."""
+    """How often a read happens: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
 
     factor: float
     least: int
 
     @classmethod
     def of(cls, reads: Reads, position: int) -> "_Repeat":
-        """Find that of an access.
+        """Return the count of an access.
 
-        Where it is made for a part of the indices alone, these are taken to be met as often as all others.
+        Where an access happens at some indices only, these are taken to be as frequent as all others.
         """
         map_ = reads.maps[position]
         factor = float(math.prod(interval.size for interval in map_.symbols))
@@ -155,12 +155,12 @@ class _Repeat:
         return cls(factor / min(_RUN, _neighbours_alike(reads.op)), math.prod(shape_of(reads.op.operands[0])))
 
     def times(self, computed: float) -> float:
-        """Return how often the access is made if its operation is computed so often."""
+        """Return how often the read happens if its operation is computed so often."""
         return max(self.factor * computed, self.least)
 
 
 def _neighbours_alike(op: ir.Operation) -> int:
-    """Return how many neighbours in the result of a ``broadcast_in_dim`` are the same element of its operand."""
+    """Return how many neighbours in the result of a ``broadcast_in_dim`` repeat one element of its operand."""
     shape, dimensions = shape_of(op.results[0]), integers(op, "broadcast_dimensions")
     varying = [i for i, size in zip(dimensions, shape_of(op.operands[0]), strict=True) if size > 1]
     return math.prod(shape[max(varying, default=-1) + 1 :])

@@ -1,4 +1,4 @@
-"""Writes a kernel's fusion: a function over StableHLO with everything that the kernel computes."""
+"""Writes a kernel's fusion: a StableHLO function of everything that the kernel computes."""
 
 import math
 import re
@@ -18,12 +18,12 @@ from xgpu.reasons import Reason
 
 _LONGEST_NAME = 64
 _LARGE = 1 << 12
-"""Elements of a constant from which on it takes too long to compare its text."""
+"""Elements of a constant from which on comparing its text takes too long."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A fusion that was written: its name, its emitter and why that, the values of the program it takes and makes."""
+    """A written fusion: its name, its emitter and the reason for it, and the program's values that go in and out."""
 
     name: str
     emitter: str
@@ -33,17 +33,17 @@ class Call:
 
 
 class FusionNames:
-    """Names the fusions of a program, and has one function for all that are equal.
+    """Names the fusions of a program, and keeps one function for all that are equal.
 
-    The layers of a network are such: each kernel is compiled once, however many there are. It says of the first where
-    in the program it is from: in text, every layer has lines of its own.
+    The layers of a network often are equal: each kernel is compiled once for all of them. Its locations are those of
+    the first, as every layer has source lines of its own in text.
     """
 
     def __init__(self) -> None:
         self._names: dict[Hashable, str] = {}
 
     def settle(self, function: ir.func.FuncOp) -> str:
-        """Name ``function``, or erase it if there is an equal one; return the name."""
+        """Name ``function``, or erase it if an equal one exists; return the name."""
         *operations, _ = (op.operation for op in function.entry_block.operations)
         key: Hashable = object()
         if not any(is_constant(op.results[0]) and math.prod(shape_of(op.results[0])) > _LARGE for op in operations):
@@ -58,7 +58,7 @@ class FusionNames:
 
 
 def _function_around(operations: Sequence[ir.Operation]) -> str:
-    """Return the user's function that makes the last value, as the start of a name that profilers show."""
+    """Return the user's function that computes the last value, for the kernel's name, which profilers show."""
     source = source_of(operations[-1]) if operations else None
     qualified = source.function if source else ""
     name = re.sub(r"\W+", "_", qualified.rpartition("<locals>")[2], flags=re.ASCII).strip("_")
@@ -71,7 +71,7 @@ class FusionWriter:
     def __init__(
         self, block: ir.Block, grouping: Grouping, names: FusionNames, state: Mapping[ir.Value, ir.Value] | None = None
     ):
-        """Write fusions of ``block``; ``state`` has what it is given in the memory that its results are wanted in."""
+        """Write fusions of ``block``; ``state`` maps results to the arguments whose memory they should reuse."""
         self._grouping = grouping
         self._state = state or {}
         self._position = {op.operation: number for number, op in enumerate(block.operations)}
@@ -79,7 +79,7 @@ class FusionWriter:
         self._names = names
 
     def write_fusions(self, group: Group) -> list[Call]:
-        """Write the kernels of a group, as the table of emitters tells them apart."""
+        """Write the kernels of a group, one for each choice of an emitter."""
         choices = choose(group, lambda value: self._grouping.stored_before(value, group.level))
         return [self._write(group, each) for each in choices]
 
@@ -107,10 +107,10 @@ class FusionWriter:
         return Call(self._names.settle(function), emitter, choice.why, tuple(inputs), roots)
 
     def _written_in_place(self, group: Group, roots: Sequence[ir.Value]) -> list[ir.Value | None]:
-        """Return for each root of a loop the state of which it is the next one, if the loop may write over it.
+        """Return, for each root of a loop, the loop state that it may overwrite: the one whose next value it is.
 
-        XLA would copy the root there otherwise. A thread may if it reads no element of the state but those that it
-        writes.
+        XLA would otherwise copy the root there. A thread may overwrite it if it reads no element of the state but those
+        that it writes.
         """
         found = [self._state.get(root) for root in roots]
         stored = partial(self._grouping.stored_before, level=group.level)
@@ -120,7 +120,7 @@ class FusionWriter:
     def _needed(
         self, group: Group, roots: Sequence[ir.Value], aliased: set[ir.Value]
     ) -> tuple[list[ir.Operation], list[ir.Value]]:
-        """Return the operations that make ``roots``, in order, and the values that they start from, arguments first.
+        """Return the backward slice of ``roots`` in topological order, and the values it starts from, arguments first.
 
         An operation comes right before the first that needs it, wherever it is in the program: equal layers, of which
         the first makes the constants of all, have equal functions. Every kernel makes constants for itself, but for
@@ -154,7 +154,7 @@ class FusionWriter:
 
 
 def _is_only_rounded(op: ir.Operation) -> bool:
-    """Whether all that a program does with a quotient of f32 is to round it to bf16."""
+    """Whether a quotient of f32 is only ever rounded to bf16."""
     if op.name != "stablehlo.divide" or not isinstance(_element(op.results[0]), ir.F32Type):
         return False
     users = [use.owner.operation for use in op.results[0].uses]

@@ -1,9 +1,9 @@
-"""Which values of a program are stored, and which kernels make them.
+"""Decides which values of a program are stored, and which kernels compute them.
 
-A value is stored if it is a result, or what a hero and its epilogue make and something else reads; all others are
-computed wherever they are read. Every stored value has a *level*: how many kernels must run one after the other before
-it can be read. Stored values of one level and one iteration space are made by one kernel: they cannot depend on each
-other, since a value that depends on another is of a higher level. One pass over the program, in its order.
+Results are stored, and what a hero and its epilogue compute if anything else reads it; all other values are recomputed
+by each consumer. Every stored value has a *level*: the number of kernels that must run one after the other before it
+can be read. Stored values of one level and one iteration space share a kernel: they are independent, since a consumer
+has a higher level than its producers. One pass over the program, in program order.
 """
 
 import math
@@ -36,23 +36,23 @@ from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 
 LOOP = "loop"
-"""Kernels whose threads each compute elements of the results, and the kind of their groups."""
+"""The emitter of kernels whose threads each compute elements of the results, and the kind of their groups."""
 
 MOST_ROOTS = 16
-"""Values that one kernel stores; more would run out of registers and of parameters."""
+"""Values that one kernel stores at most; more would run out of registers and of parameters."""
 
 MOST_OPERATIONS = 64
-"""Operations that are written again for each kernel that needs a value; else programs could grow quadratically."""
+"""Operations that kernels may duplicate to recompute a value; without a bound, programs could grow quadratically."""
 
 _LANES = 32
-"""Threads of a warp, which execute an instruction together: what all of them compute takes as long as what one does."""
+"""Threads of a warp, which execute an instruction together: all of them compute a value in the time of one."""
 
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
-"""Operations that cost next to nothing wherever their result is read."""
+"""Operations that cost next to nothing to recompute."""
 
 TOO_MANY_ROOTS = Reason("one kernel stores at most {} values", (MOST_ROOTS,))
 PACKED = Reason("elements of under a byte: threads that make neighbours would write parts of one byte")
-"""Reasons of those who merge kernels not to."""
+"""Reasons not to merge kernels."""
 
 _RESULT = Reason("a result of the program, or of the loop or branch around it")
 _UPDATED = Reason("it is made in the memory of what it updates")
@@ -63,12 +63,12 @@ _BEFORE_UPDATE = Reason("what reads it updates an array in place that it is comp
 _SPREAD = Reason(
     "every thread of an array reads this one number, which takes {} operations or more", (MOST_OPERATIONS,)
 )
-"""The reasons to store a value that have no parts of their own."""
+"""The reason to store a number that is broadcast."""
 
 
 @dataclass(eq=False)
 class Group:
-    """What one kernel makes: ``roots`` are the values it stores, ``level`` is that of what it reads.
+    """A kernel: ``roots`` are the values it stores, ``level`` is that of its inputs.
 
     ``forms`` holds the values that depend on one element of a hero alone. A group without heroes is a loop.
     """
@@ -81,10 +81,11 @@ class Group:
 
 
 class Grouping:
-    """The groups of a block whose operations, but for the terminator, are ``operations``.
+    """The groups of a block of ``operations``, which are without the terminator.
 
-    ``leave_scalars`` leaves to XLA what results need that is computed from scalars alone, such as a loop's counter.
-    ``awaited`` are values that are stored, whatever else is, and that all kernels wait for which need them; why.
+    ``leave_scalars`` lets results that depend on scalars alone, such as a loop's counter, fall back to XLA. ``awaited``
+    are values that are stored in any case, with the reason; all kernels that need one run after the kernel that stores
+    it.
     """
 
     def __init__(
@@ -123,17 +124,17 @@ class Grouping:
 
     @property
     def why_stored(self) -> Mapping[ir.Value, Reason]:
-        """For each value that kernels store, why they do, in the order in which that was decided."""
+        """The reason for each stored value, in the order of the decisions."""
         return self._why
 
     @property
     def groups(self) -> list[Group]:
-        """The groups in an order in which they can run."""
+        """The groups in topological order."""
         return sorted((group for group in self._groups if group.roots), key=lambda group: group.level)
 
     @property
     def left(self) -> list[tuple[int, ir.Operation]]:
-        """What is left to XLA, in an order in which it can run, each with its level: before kernels of that level."""
+        """Operations that fall back to XLA, in topological order, each with the level whose kernels it precedes."""
         return sorted(
             ((level, op) for op, level in self._left.items()), key=lambda each: (each[0], self._order[each[1]])
         )
@@ -143,31 +144,31 @@ class Grouping:
         return value not in self._made
 
     def stored_before(self, value: ir.Value, level: int) -> bool:
-        """Whether ``value`` is there for a kernel of ``level`` to read: given, or stored by one of a lower level."""
+        """Whether kernels of ``level`` can read ``value`` from memory: it is given, or a lower level stores it."""
         return self.is_given(value) or (value in self._stored and self._stored[value].level < level)
 
     def is_stored(self, value: ir.Value) -> bool:
-        """Whether a kernel stores ``value``, or XLA makes it."""
+        """Whether a kernel stores ``value``, or XLA computes it."""
         return value in self._stored
 
     def stored_at(self) -> dict[ir.Value, int]:
-        """Return for every stored value of the block the level of the kernel that stores it, as it is now."""
+        """Return the level of the storing kernel for each stored value of the block, as of now."""
         return {value: group.level for value, group in self._stored.items()}
 
     def made_with_hero(self, value: ir.Value) -> Group | None:
-        """Return the group whose hero makes ``value``, or one that it follows: only its kernel can store it."""
+        """Return the group whose hero, or whose hero's epilogue, defines ``value``: only its kernel can store it."""
         return self._open.get(value)
 
     def is_left(self, op: ir.Operation) -> bool:
-        """Whether ``op`` is left to XLA."""
+        """Whether ``op`` falls back to XLA."""
         return op in self._left
 
     def level(self, value: ir.Value) -> int:
-        """Return the least level of a kernel that can compute ``value``, or read it if it is stored."""
+        """Return the lowest level of a kernel that can compute ``value``, or read it if it is stored."""
         return self._levels.get(value, 0)
 
     def store_at(self, value: ir.Value, level: int, why: Reason) -> Group:
-        """Have a kernel of ``level`` that loops over its shape store ``value`` for later ones too; return its group."""
+        """Store ``value`` by a loop at ``level``, for consumers of higher levels; return the loop's group."""
         group = self._group(HeroKind("loop", shape_of(value)), level)
         group.roots.append(value)
         self._stored[value] = group
@@ -176,7 +177,7 @@ class Grouping:
         return group
 
     def move(self, values: Sequence[ir.Value], level: int) -> None:
-        """Note that a kernel of ``level`` stores ``values``, which others did; what reads them is of higher levels."""
+        """Record that ``values`` are now stored by a kernel at ``level``. All consumers must be at higher levels."""
         group = Group(HeroKind("moved", level), level)
         self._stored.update(dict.fromkeys(values, group))
         self._levels.update(dict.fromkeys(values, level + 1))
@@ -211,7 +212,7 @@ class Grouping:
                 self._open[value] = group
 
     def _is_spread_number(self, op: ir.Operation, operand: ir.Value) -> bool:
-        """Whether ``op`` makes a large array of one number, such as a norm by which all gradients are divided."""
+        """Whether ``op`` broadcasts one number to a large array, such as a norm by which all gradients are divided."""
         if op.name != "stablehlo.broadcast_in_dim" or math.prod(shape_of(operand)) != 1:
             return False
         return math.prod(shape_of(op.results[0])) > _LANES
@@ -228,7 +229,7 @@ class Grouping:
         return len(seen) >= MOST_OPERATIONS
 
     def _leave(self, op: ir.Operation) -> None:
-        """Leave ``op`` to XLA. What it reads is stored before it, what it makes is there for kernels of its level."""
+        """Let ``op`` fall back to XLA. Its operands are stored before it; kernels of its level can read its results."""
         for operand in dict.fromkeys((*op.operands, *captured(op))):
             self._provide(operand, op.name)
         level = max((self.level(operand) for operand in (*op.operands, *captured(op))), default=0)
@@ -239,9 +240,9 @@ class Grouping:
             self._levels[value] = level
 
     def _provide(self, value: ir.Value, reader: str) -> None:
-        """Have ``value`` there for an operation called ``reader`` that is left to XLA.
+        """Make ``value`` available to an operation called ``reader`` that falls back to XLA.
 
-        Operations that XLA folds into it are left as well, and what scalars are computed from alone.
+        Operations that XLA folds into the reader fall back too, and so does what depends on scalars alone.
         """
         folded = FOLDED.get(reader, VIEWS)
         pending = [value]
@@ -262,28 +263,28 @@ class Grouping:
             self._leave_too(op)
 
     def _is_free(self, op: ir.Operation, reader: str) -> bool:
-        """Whether XLA needs no kernel for ``op``, which takes what is in memory, before one called ``reader``."""
+        """Whether XLA needs no kernel for ``op``, whose operand is in memory, before a consumer called ``reader``."""
         is_free = is_address_for(op, reader) or is_cast_for(op, reader)
         return is_free and self._is_in_memory(behind_bitcasts(op.operands[0]))
 
     def _is_made_transposed(self, op: ir.Operation, reader: str) -> bool:
-        """Whether a kernel stores what ``op`` transposes for a product: one that XLA folds is part of the product."""
+        """Whether ``op`` transposes a kernel's result for a product, so that the kernel may store it transposed."""
         if reader != PRODUCT or op.name != "stablehlo.transpose" or is_bitcast(op):
             return False
         made = behind_bitcasts(op.operands[0])
         return not self._is_in_memory(made) and maker(made).name not in VIEWS
 
     def _leave_too(self, op: ir.Operation) -> None:
-        """Leave ``op`` to XLA, though kernels may make it as well; what it reads is stored or left before.
+        """Let ``op`` fall back to XLA, though kernels could compute it; its operands are stored or fall back already.
 
-        Its level is found anew: what it reads may have been stored after ``op`` was placed.
+        Its level is recomputed, as operands may have been stored after ``op`` was placed.
         """
         if op not in self._left:
             self._left[op] = max((self.level(operand) for operand in op.operands), default=0)
             self._levels.update(dict.fromkeys(op.results, self._left[op]))
 
     def _scalars_of(self, value: ir.Value) -> list[ir.Operation] | None:
-        """Return the operations that make ``value``, in order, if they and all they read are scalars, else None."""
+        """Return the scalar operations that define ``value``, in order; None if it depends on anything but scalars."""
         pending, found = [value], set[ir.Operation]()
         while pending:
             each = pending.pop()
@@ -298,7 +299,7 @@ class Grouping:
         return sorted(found, key=lambda op: self._order[op])
 
     def _in_place_kind(self, op: ir.Operation) -> HeroKind | None:
-        """Return the kind of ``op`` if it is to update an array in place."""
+        """Return the kind of ``op`` if it can update an array in place here, else None."""
         kind = in_place_kind(op)
         if kind is None or op.name != UPDATE_SLICE:
             return kind
@@ -307,11 +308,14 @@ class Grouping:
         return kind if is_wanted and self._is_in_memory(array) else None
 
     def _is_in_memory(self, value: ir.Value) -> bool:
-        """Whether ``value`` is given, or stored by what has been placed so far."""
+        """Whether ``value`` is given, or stored by an operation placed before."""
         return self.is_given(value) or value in self._stored
 
     def _show(self, value: ir.Value, taken: set[ir.Value]) -> bool:
-        """Leave a result to XLA if it is a bitcast of what is stored; ``taken`` are the arrays that are results."""
+        """Let XLA return ``value`` as a bitcast of a stored array, if it is one; tell whether it is.
+
+        ``taken`` are the arrays that are results already: no two results share memory.
+        """
         array = behind_bitcasts(value)
         if array not in self._stored or array in taken:
             return False
@@ -321,7 +325,7 @@ class Grouping:
         return True
 
     def _view(self, value: ir.Value) -> None:
-        """Leave to XLA what makes ``value``, if it is a bitcast of what is in memory, so that kernels can update it."""
+        """Let XLA view memory as ``value``, if it is a bitcast of what is in memory, so that kernels can update it."""
         if self._is_in_memory(value) or not self._is_in_memory(array := behind_bitcasts(value)):
             return
         for op in bitcasts_behind(value):
@@ -330,7 +334,7 @@ class Grouping:
         self._views[value] = array
 
     def _update_in_place(self, op: ir.Operation, kind: HeroKind) -> None:
-        """Have a kernel make ``op`` in the memory of what it updates, which the kernel reads for nothing else."""
+        """Compute ``op`` in the memory of the array that it updates, which its kernel reads for nothing else."""
         targets = updated_operands(op)
         if op.name == UPDATE_SLICE:
             self._view(op.operands[0])
@@ -351,7 +355,7 @@ class Grouping:
             self._levels[value] = level + 1
 
     def _run(self, op: ir.Operation) -> None:
-        """Have a kernel run the loop ``op``. It computes the first states, and reads all else in every iteration."""
+        """Run the loop ``op`` in one kernel. It computes initial states, and reads other inputs each iteration."""
         recurrence = Recurrence.of(op)
         assert recurrence is not None
         for value in arrays_read(recurrence):
@@ -374,7 +378,7 @@ class Grouping:
                 self._why[value] = _OF_LOOP
 
     def _interfere(self, op: ir.Operation, other: ir.Operation, level: int) -> bool:
-        """Whether one of two operations updates what the other updates or reads, in a kernel of ``level``."""
+        """Whether one of two operations updates memory that the other updates or reads, in a kernel of ``level``."""
         pairs = ((op, updated_operands(other)), (other, updated_operands(op)))
         return any(self._reads(operand, targets, level) for each, targets in pairs for operand in each.operands)
 
@@ -393,7 +397,7 @@ class Grouping:
         return False
 
     def _join(self, op: ir.Operation) -> bool:
-        """Add ``op`` to the epilogue of the latest group that it depends on, if it can be part of it."""
+        """Add ``op`` to the epilogue of the latest group that it depends on; tell whether that was possible."""
         groups = {self._open[operand] for operand in op.operands if operand in self._open}
         if not groups:
             return False
@@ -419,9 +423,9 @@ class Grouping:
         return True
 
     def _store_computed(self, value: ir.Value, why: Reason, is_read_in_rows: bool = False) -> None:
-        """Have ``value`` stored, which is read many times over, unless to read it takes no more than other indices.
+        """Materialize a contraction's operand, unless its producers only remap indices, which each read can do again.
 
-        If neighbouring threads read what is neighbouring in it, that must also be so in memory.
+        If ``is_read_in_rows``, neighbouring threads read neighbours, which must then be neighbours in memory too.
         """
         moves = []
         while not self.is_given(value) and value not in self._stored:
@@ -437,7 +441,7 @@ class Grouping:
             self._levels[moved] = max(self.level(operand) for operand in maker(moved).operands)
 
     def _store(self, value: ir.Value, why: Reason) -> None:
-        """Have a kernel store ``value``, that of its hero, or a loop over its shape; ``why``, if none does yet."""
+        """Store ``value`` by the kernel of its hero, else by a loop over its shape, unless it is stored already."""
         if value in self._stored:
             return
         self._why[value] = why
@@ -462,16 +466,16 @@ def _read_elsewhere(reader: ir.Operation) -> Reason:
 
 
 def _breaks_rows(op: ir.Operation) -> bool:
-    """Whether ``op`` transposes such that few elements stay neighbours."""
+    """Whether ``op`` is a transpose that keeps few elements neighbours."""
     transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
     bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
     return transpose is not None and not moves_rows(transpose, bits)
 
 
 def _kept(operations: Sequence[ir.Operation], results: Sequence[ir.Value]) -> Counter[ir.Value]:
-    """Return the values that are in memory in the end, or for others to update, and how many operations do.
+    """Count, for each array in memory at the end, or updated in place, the operations that update it.
 
-    It does not count as another value what is a bitcast of one.
+    An array and its bitcasts count as one.
     """
     kept = Counter(dict.fromkeys(map(behind_bitcasts, results), 0))
     for op in reversed(operations):

@@ -1,8 +1,8 @@
-"""What kernels are built around: operations whose results a kernel makes together, and what may follow them in it.
+"""Heroes: the operations that kernels are built around, and the epilogues that may follow them.
 
-A *hero* is an operation that needs an iteration space of its own, such as a reduction. What follows it is its
-*epilogue* as long as each element depends on one element of the hero alone; the *form* of a value of the epilogue says
-which one.
+A *hero* is an operation that needs an iteration space of its own, such as a reduction. Its *epilogue* are the
+operations that follow it and depend, in each element, on one element of the hero alone; the *form* of a value of the
+epilogue says which one.
 """
 
 import math
@@ -20,19 +20,19 @@ from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 
 SMALL_REDUCTION = 8
-"""Elements up to which a reduction is computed wherever its result is read, as an elementwise operation is."""
+"""Elements up to which a reduction is recomputed by each consumer, as an elementwise operation is."""
 
 
 @dataclass(frozen=True)
 class HeroKind:
-    """What heroes that one kernel can make together have in common: a name, and the rest as a key."""
+    """Equivalence class of heroes that can share a kernel: a name, and a key."""
 
     name: str
     key: Hashable
 
 
 def hero_kind(op: ir.Operation) -> HeroKind | None:
-    """Return what kind of hero ``op`` is; None for an operation that is computed where its result is read."""
+    """Return the kind of hero that ``op`` is; None for an operation that its consumers recompute."""
     if any(not math.prod(shape_of(value)) for value in op.results):
         return None
     if op.name == "stablehlo.reduce":
@@ -51,19 +51,19 @@ def hero_kind(op: ir.Operation) -> HeroKind | None:
 
 
 def is_reduction(op: ir.Operation) -> bool:
-    """Tell whether ``op`` is a hero of the kernels that share the elements of a reduction among threads."""
+    """Whether ``op`` is a hero of the kernels that share the elements of a reduction among threads."""
     kind = hero_kind(op)
     return kind is not None and kind.name == "reduce"
 
 
 def is_packed(value: ir.Value) -> bool:
-    """Tell whether several elements of an array share a byte."""
+    """Whether several elements of an array share a byte."""
     return dtype_of_element(ir.RankedTensorType(value.type).element_type).is_packed
 
 
 @dataclass(frozen=True)
 class Form:
-    """How the indices of a hero's result and of a value that follows it belong to each other, one to one.
+    """The one-to-one map between the indices of a hero's result and of a value of its epilogue.
 
     ``forward`` goes from the hero's to the value's, ``backward`` from the value's to the hero's.
     """
@@ -73,13 +73,13 @@ class Form:
 
     @classmethod
     def of_hero(cls, hero: ir.Value) -> "Form":
-        """Return the form of a hero's own result."""
+        """Return the form of a hero's own result: the identity."""
         same = identity_map(shape_of(hero))
         return cls(same, same)
 
 
 def follow(op: ir.Operation, forms: Sequence[Form | None]) -> Form | None:
-    """Return the form of the result of ``op`` if it may follow a hero, else None.
+    """Return the form of the result of ``op`` if it can be part of an epilogue, else None.
 
     ``forms`` holds, for each operand, its form, or None for an operand that does not depend on the hero.
     """
@@ -100,7 +100,7 @@ def follow(op: ir.Operation, forms: Sequence[Form | None]) -> Form | None:
 
 
 def _rearrangement(op: ir.Operation) -> IndexingMap | None:
-    """Return the map from operand to result indices of an operation that only arranges all elements anew."""
+    """Return the map from operand to result indices of an operation that permutes elements, else None."""
     source, target = shape_of(op.operands[0]), shape_of(op.results[0])
     indices = [dim(i) for i in range(len(source))]
     if op.name == "stablehlo.transpose":
@@ -117,7 +117,7 @@ def _rearrangement(op: ir.Operation) -> IndexingMap | None:
 
 
 def forms_of(block: ir.Block, heroes: Sequence[ir.Operation]) -> dict[ir.Value, Form]:
-    """Return the forms of the results of ``heroes`` and of all values of a fusion's body that follow them."""
+    """Return the forms of the results of ``heroes`` and of their epilogues in a fusion's body."""
     forms: dict[ir.Value, Form] = {value: Form.of_hero(value) for hero in heroes for value in hero.results}
     for op in block.operations:
         operation = op.operation

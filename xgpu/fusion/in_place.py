@@ -1,4 +1,4 @@
-"""Operations that update an array in its own memory: scatter, and dynamic_update_slice where the whole array is stored.
+"""Operations that update an array in its own memory: scatter, and dynamic_update_slice if the whole array is stored.
 
 The memory is that of a program's argument or of a value that an earlier kernel stored. The kernel reads that value
 nowhere else, since what it reads might be updated already.
@@ -21,13 +21,13 @@ IN_PLACE = ("scatter", "scatter_sorted", "scatter_ordered", "update_slice")
 _LEAST_IN_RUNS = 2**19
 """Elements of updates from which on there are enough threads if each takes several."""
 LEAST_SHARE = 2
-"""How many times smaller than its array an updated slice must be: what is saved is to write the rest."""
+"""How many times smaller than its array an updated slice must be for an update in place to pay."""
 
 
 def in_place_kind(op: ir.Operation) -> HeroKind | None:
-    """Return the kind of hero that ``op`` is if it can update its array in place.
+    """Return the kind of hero that ``op`` is if it can update its array in place, else None.
 
-    One kernel makes several scatters whose indices are the same, or updates of slices of the same shape.
+    One kernel computes several scatters of equal indices, or updates of slices of one shape.
     """
     if op.name == SCATTER:
         count = len(op.results)
@@ -44,22 +44,24 @@ def in_place_kind(op: ir.Operation) -> HeroKind | None:
 
 
 def updated_operands(op: ir.Operation) -> list[ir.Value]:
-    """Return, for each result of an operation that updates in place, the operand whose memory it takes over."""
+    """Return, for each result of an update in place, the operand whose memory it takes over."""
     return list(op.operands)[: len(op.results)]
 
 
 def updates_of(op: ir.Operation) -> list[ir.Value]:
-    """Return, for each result of an operation that updates in place, the operand that holds what is written to it."""
+    """Return, for each result of an update in place, the operand that holds the updates."""
     return [op.operands[1]] if op.name == UPDATE_SLICE else list(op.operands)[len(op.results) + 1 :]
 
 
 def scatter_order(op: ir.Operation) -> str:
-    """Return how the updates of a scatter are made, as the name of the emitter that does it.
+    """Return the emitter for the order in which a scatter must apply its updates.
 
-    ``scatter``: by any threads in any order, each with an atomic operation where two may have the same place.
-    ``scatter_ordered``: those that may have the same place one after the other, where that is not enough: what a result
-    becomes depends on several operands, or two operands must agree on which of two updates is the last.
-    ``scatter_sorted``: as ``scatter``, but what neighbouring updates have the same place is combined before.
+    ``scatter``: in any order, each with an atomic operation where two may have the same place.
+
+    ``scatter_ordered``: one after the other where the place may be the same. Atomic operations are not enough if a
+    result depends on several operands, or two operands must agree on the last update.
+
+    ``scatter_sorted``: as ``scatter``, but neighbouring updates of one place are combined first.
     """
     if is_unique(op):
         return "scatter"
@@ -71,13 +73,13 @@ def scatter_order(op: ir.Operation) -> str:
 
 
 def _has_runs(op: ir.Operation) -> bool:
-    """Tell whether neighbouring updates often have the same place and can be combined first, and pay for doing so."""
+    """Whether neighbouring updates often have the same place, and are worth combining first."""
     is_long = math.prod(scatter_maps(op).update_shape) >= _LEAST_IN_RUNS
     return promises(op, "indices_are_sorted") and is_long and can_be_in_runs(op)
 
 
 def can_be_in_runs(op: ir.Operation) -> bool:
-    """Tell whether updates with the same place can be combined first: those of the minor dimensions."""
+    """Whether updates of the same place can be combined first: those of the minor dimensions."""
     maps, (found, *others) = scatter_maps(op), combiners(op)
     rank = len(maps.update_shape)
     return (
@@ -89,11 +91,11 @@ def can_be_in_runs(op: ir.Operation) -> bool:
 
 
 def is_unique(op: ir.Operation) -> bool:
-    """Tell whether no two updates of a scatter have the same place, and none shares a byte with another."""
+    """Whether no two updates of a scatter have the same place, and none shares a byte with another."""
     types = [ir.RankedTensorType(value.type) for value in op.results]
     return has_separate_places(op) and not any(dtype_of_element(type_.element_type).is_packed for type_ in types)
 
 
 def has_separate_places(op: ir.Operation) -> bool:
-    """Tell whether no two updates of a scatter have the same place."""
+    """Whether no two updates of a scatter have the same place."""
     return promises(op, "unique_indices") or scatter_maps(op).windows == 1

@@ -1,4 +1,4 @@
-"""What reductions start from: StableHLO lets a compiler take that in any number of times, xgpu takes it in once."""
+"""Initial values of reductions: StableHLO lets a compiler apply one any number of times, xgpu applies it once."""
 
 import io
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from xgpu.hlo.constants import is_number
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
 
 _IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
-"""What an operation changes nothing with, for those where an initial value taken in twice is not as good as once."""
+"""Identity elements of the non-idempotent combiners."""
 
 _IDEMPOTENT = frozenset(("and", "maximum", "minimum", "or"))
-"""Those where twice is as good as once, but not as good as never."""
+"""Idempotent combiners: an initial value may be applied twice, but not left out."""
 
 _OF_PRED: Mapping[str, str] = {"add": "or", "multiply": "and"}
-"""What these are on pred."""
+"""The combiners that these are on pred."""
 
 
 def start_from_identity(op: ir.Operation) -> None:
-    """Let the results that one operation makes alone start from its identity; combine what they started from later."""
+    """Start each result with a single combiner from the identity, and combine the initial value afterwards."""
     for number, each in enumerate(combiners(op)):
         name = _name(op, number, each)
         start = _start(op, number)
@@ -31,10 +31,10 @@ def start_from_identity(op: ir.Operation) -> None:
 
 
 def with_initial_values_once(module: ir.Module) -> ir.Module:
-    """Return a program whose reductions give the same even if XLA takes in their initial values never, or twice.
+    """Return a program whose reductions give the same results if XLA applies initial values any number of times.
 
-    XLA leaves them out of reductions of one element, and reduces in parts, each from the initial value, what a
-    concatenation makes and long arrays. The module itself is returned if it has no such reduction, else a copy.
+    XLA leaves them out of reductions of one element, and applies them to each part of a concatenation or long array.
+    The module itself is returned if it has no such reduction, else a copy.
     """
     if not any(_matters(op, number) for op in _reductions(module) for number in range(len(op.results))):
         return module
@@ -49,14 +49,14 @@ def with_initial_values_once(module: ir.Module) -> ir.Module:
 
 
 def _take_in_again(op: ir.Operation) -> None:
-    """Combine results with what they started from, which changes them only if it was left out before."""
+    """Combine results with their initial values, which changes them only if those were left out before."""
     for number, each in enumerate(combiners(op)):
         if _name(op, number, each) in _IDEMPOTENT:
             _combine(op, number, _name(op, number, each), _start(op, number))
 
 
 def _matters(op: ir.Operation, number: int) -> bool:
-    """Whether it may matter how often an initial value is taken in."""
+    """Whether the result may depend on how often an initial value is applied."""
     name = _name(op, number, combiners(op)[number])
     return name in _IDEMPOTENT or (name in _IDENTITIES and not is_number(_start(op, number), _IDENTITIES[name]))
 
@@ -74,7 +74,7 @@ def _reductions(module: ir.Module) -> list[ir.Operation]:
 
 
 def _name(op: ir.Operation, number: int, combiner: Combiner) -> str:
-    """Return the operation that makes a result alone, "other" if there is none."""
+    """Return the name of the one operation that computes a result in the region, "other" if there is none."""
     element = element_of(op.results[number])
     if not combiner.alone or element_of(_start(op, number)) != element:
         return "other"
@@ -87,7 +87,7 @@ def _start(op: ir.Operation, number: int) -> Value:
 
 
 def _combine(op: ir.Operation, number: int, name: str, start: Value) -> None:
-    """Combine a result with ``start`` for all who use it."""
+    """Combine a result with ``start`` and give all its consumers the outcome."""
     result = op.results[number]
     with ir.InsertionPoint.after(op):
         wide = broadcast(start, shape_of(result))

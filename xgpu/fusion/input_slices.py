@@ -1,4 +1,4 @@
-"""Slices of one value that are stored: one kernel for those of all shapes, where loops would be one for each shape."""
+"""Merges the kernels that store slices of one value: one kernel for all shapes, not a loop for each."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,10 +19,10 @@ _SAME_VALUE = Reason("both are slices of one value")
 def merge_slices(
     groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]
 ) -> tuple[list[Group], list[Decision]]:
-    """Return ``groups`` with those loops made one that store slices of the same value, at the same level.
+    """Return ``groups`` with the loops merged that store slices of one value at one level.
 
-    What is stored may follow its slices element by element. ``stored_before`` tells whether a value is stored, or
-    given, before kernels of a level run. What is new stands where the first group stood that it replaces.
+    Stored values may follow their slices element by element. ``stored_before`` tells whether a value is stored, or
+    given, before kernels of a level run. A new group takes the place of the first that it replaces.
     """
     alike: dict[tuple[ir.Value, int], list[tuple[Group, list[ir.Operation]]]] = {}
     for group in groups:
@@ -48,7 +48,7 @@ def _before(stored_before: Callable[[ir.Value, int], bool], level: int, value: i
 
 
 def _slices_of(group: Group, stored: Stored) -> list[ir.Operation]:
-    """Return the slices of one value that a loop stores, or what follows them, if it stores nothing else."""
+    """Return the slices of one value that a loop stores, with what follows them, if it stores nothing else."""
     if group.kind.name != "loop" or group.heroes:
         return []
     found: list[ir.Operation] = []

@@ -1,4 +1,4 @@
-"""What is left to XLA, and why."""
+"""Operations that fall back to XLA, and the reasons."""
 
 import math
 
@@ -15,11 +15,11 @@ from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses, explanation
 
 VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
-"""Operations that XLA folds into what reads them, such as a matrix multiplication."""
+"""Operations that XLA folds into their consumers, such as a matrix product."""
 
 _CONVOLUTION = "stablehlo.convolution"
 FOLDED = {_CONVOLUTION: VIEWS | {"stablehlo.reverse", "stablehlo.pad"}}
-"""What XLA folds into an operation that is left to it, where that is more than `VIEWS`.
+"""Operations that XLA folds into a consumer that falls back to it, beyond `VIEWS`, by the consumer's name.
 
 A convolution whose kernel is reversed is the gradient by the images, for which cuDNN has kernels of its own.
 """
@@ -27,18 +27,18 @@ DYNAMIC_SLICE = "stablehlo.dynamic_slice"
 _SLICE = "stablehlo.slice"
 PRODUCT = "stablehlo.dot_general"
 _ALIGNMENT = 128
-"""Bytes of which XLA's GPU compiler wants the address of each buffer to be a multiple."""
+"""Alignment in bytes that XLA's GPU compiler requires of each buffer."""
 BARRIER = "stablehlo.optimization_barrier"
 CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
-"""Multiplications up to which a launch of a library's kernel costs more than plain loops."""
+"""Multiplications up to which a library call costs more than plain loops."""
 _SHORT_SUM = 128
-"""Products of a sum up to which that is so: a thread waits some 600 cycles for the operands of every eight."""
+"""Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight."""
 
 
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
-    """Return the error for a program of level ``fusions`` without kernels: why the first operation was left to XLA."""
+    """Return the error for a program of level ``fusions`` without kernels: why its first operation needs XLA."""
     for op in nested(planned.operation):
         is_work = op.name.startswith("stablehlo.") and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
         if is_work and (reason := reason_to_leave(op)) is not None:
@@ -47,7 +47,7 @@ def nothing_to_compile(planned: ir.Module) -> Unsupported:
 
 
 def reason_to_leave(op: ir.Operation) -> str | None:
-    """Return why ``op`` is left to XLA; None if kernels make it."""
+    """Return why ``op`` falls back to XLA; None if kernels compute it."""
     if isinstance(planned := op.attributes.get(LEFT), ir.StringAttr):
         return planned.value
     if RECURRENCE in op.attributes:
@@ -66,9 +66,9 @@ def reason_to_leave(op: ir.Operation) -> str | None:
 
 
 def is_address_for(op: ir.Operation, reader: str) -> bool:
-    """Whether XLA hands an operation called ``reader`` an address where ``op``, a slice of what is in memory, lies.
+    """Whether XLA passes an address for ``op``, a slice of an array in memory, to its consumer called ``reader``.
 
-    That is so for matrix products, of a slice that lies in one piece and begins where arrays may.
+    It does for matrix products, of a slice that is contiguous and begins where buffers may.
     """
     if reader != PRODUCT or op.name not in (DYNAMIC_SLICE, _SLICE):
         return False
@@ -83,14 +83,14 @@ def is_address_for(op: ir.Operation, reader: str) -> bool:
 
 
 def is_cast_for(op: ir.Operation, reader: str) -> bool:
-    """Whether XLA converts what is in memory where it arranges it anew for an operation called ``reader``.
+    """Whether XLA converts an array in memory while it changes its layout for an operation called ``reader``.
 
-    That is so for convolutions, whose operands cuDNN has in layouts of its own.
+    It does for convolutions, whose operands cuDNN wants in layouts of its own.
     """
     return reader == _CONVOLUTION and op.name == "stablehlo.convert"
 
 
 def _is_small(op: ir.Operation) -> bool:
-    """Whether a contraction takes so few multiplications, in all and for each result, that kernels make it."""
+    """Whether a contraction has so few multiplications, in all and for each result, that kernels compute it."""
     each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
     return each <= _SHORT_SUM and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS

@@ -1,4 +1,4 @@
-"""What is known of a loop before it runs: how often it does, and which numbers the integers are that count it."""
+"""Facts about a loop that are known before it runs: its trip count, and the values of its counters."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from xgpu.indexing.access import shape_of
 Numbers = np.ndarray[Any, Any]
 
 _MOST_TRIPS = 1 << 24
-"""Iterations up to which it is found out what integers are in each of them."""
+"""Iterations up to which the values of integers are evaluated in each of them."""
 _SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
 _BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
     "stablehlo.add": np.add,
@@ -35,14 +35,14 @@ _COMPARISONS: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
 
 @dataclass(frozen=True)
 class Counter:
-    """An integer scalar of a loop's state: ``start`` in the first iteration, ``step`` more in each that follows."""
+    """An integer scalar of a loop's state: ``start`` in the first iteration, plus ``step`` in each that follows."""
 
     dtype: DType
     start: int
     step: int
 
     def numbers(self, trips: int) -> Numbers:
-        """Return what it is in each of so many iterations, in its own type, in which it wraps around."""
+        """Return its values in so many iterations, in its own type, in which it wraps around."""
         steps = np.arange(trips, dtype=np.int64).astype(self.dtype.numpy)
         start, step = (np.array(number, np.int64).astype(self.dtype.numpy) for number in (self.start, self.step))
         with np.errstate(over="ignore"):
@@ -50,7 +50,7 @@ class Counter:
         return numbers
 
     def wrapped(self, number: int) -> int:
-        """Return what ``number`` becomes in the counter's type."""
+        """Return ``number`` wrapped to the counter's type."""
         lowest = -(1 << (self.dtype.bits - 1)) if self.dtype.is_signed else 0
         return (number - lowest) % (1 << self.dtype.bits) + lowest
 
@@ -63,7 +63,7 @@ def constant_integer(value: ir.Value) -> int | None:
 
 
 def counters_of(loop: ir.Operation) -> dict[int, Counter]:
-    """Return those of a loop's state that count: by a constant, from a constant on. By their number in the state."""
+    """Return the counters of a loop, by their number in its state: start and step are constants."""
     (body,) = loop.regions[1].blocks
     *_, end = body.operations
     found: dict[int, Counter] = {}
@@ -77,7 +77,7 @@ def counters_of(loop: ir.Operation) -> dict[int, Counter]:
 
 
 def _step(result: ir.Value, argument: ir.Value, loop: ir.Operation) -> int | None:
-    """Return by how much ``result`` is more than ``argument``, None if that is not known."""
+    """Return the constant by which ``result`` exceeds ``argument``, None if it is not known."""
     if isinstance(result.owner, ir.Block) or maker(result).name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
     left, right = maker(result).operands
@@ -88,7 +88,7 @@ def _step(result: ir.Value, argument: ir.Value, loop: ir.Operation) -> int | Non
 
 
 def unchanging(value: ir.Value, loop: ir.Operation) -> ir.Value:
-    """Return what a value inside ``loop`` is in all iterations, if it is state that does not change, else itself."""
+    """Return the value from outside ``loop`` that a value inside equals in all iterations, else the value itself."""
     if not isinstance(value.owner, ir.Block) or value.owner.owner.operation != loop:
         return value
     number = ir.BlockArgument(value).arg_number
@@ -98,7 +98,7 @@ def unchanging(value: ir.Value, loop: ir.Operation) -> ir.Value:
 
 
 def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | None:
-    """Return how often the body of ``loop`` runs, None if that is not known before."""
+    """Return how often the body of ``loop`` runs, None if that is not known at compile time."""
     (block,) = loop.regions[0].blocks
     *_, end = block.operations
     (condition,) = end.operation.operands
@@ -116,9 +116,9 @@ def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | Non
 
 
 def _trips(counter: Counter, direction: str, bound: int) -> int | None:
-    """Return how often a counter is met for which a comparison with ``bound`` holds, before the first for which not.
+    """Return in how many iterations a comparison with ``bound`` holds for a counter before the first in which it fails.
 
-    None where it never is one for which it does not hold, but wraps around.
+    None if the counter wraps around before that.
     """
     start, step = counter.start, counter.step
     if direction in ("GT", "GE"):
@@ -140,7 +140,7 @@ def _direction(comparison: ir.Operation) -> str:
 
 
 def numbers_of(value: ir.Value, counters: Mapping[int, Counter], loop: ir.Operation, trips: int) -> Numbers | None:
-    """Return what an integer scalar in the body of ``loop`` is in each iteration, None if that is not known before."""
+    """Return the values of an integer scalar of the body of ``loop`` in all iterations, None if they are not known."""
     if trips > _MOST_TRIPS:
         return None
     (body,) = loop.regions[1].blocks
@@ -167,7 +167,7 @@ def numbers_of(value: ir.Value, counters: Mapping[int, Counter], loop: ir.Operat
 
 
 def _evaluate(op: ir.Operation, operands: list[Numbers]) -> Numbers | None:
-    """Return the result of an operation on integer scalars in each iteration, None for one that is not looked into."""
+    """Return the result of an operation on integer scalars in each iteration, None for other operations."""
     with np.errstate(over="ignore"):
         if op.name in _BINARY and _dtype(op.results[0]).is_integer:
             return _BINARY[op.name](*operands)

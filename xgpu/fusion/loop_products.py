@@ -1,4 +1,4 @@
-"""Small contractions in a loop's body as products and sums of rows, which a recurrence's threads make.
+"""Rewrites small contractions in a loop's body as products and row sums, for the threads of a recurrence.
 
 ``jnp.einsum("dn,n->d", h, c)`` in a state space reads each element of a state once, so that there are no more pairs of
 elements to multiply than the state has. Other contractions are matrix products, and stay.
@@ -16,7 +16,7 @@ from xgpu.indexing.hlo_maps import accesses
 
 
 def with_sums(loop: ir.Operation) -> ir.Operation | None:
-    """Return a copy of ``loop`` before it, with small contractions written as sums; None if it has none."""
+    """Return a copy of ``loop`` before it, with small contractions rewritten as sums; None if it has none."""
     (body,) = loop.regions[1].blocks
     if not any(_is_small(view.operation) for view in body.operations):
         return None
@@ -29,7 +29,7 @@ def with_sums(loop: ir.Operation) -> ir.Operation | None:
 
 
 def _is_small(op: ir.Operation) -> bool:
-    """Whether ``op`` is a contraction of which lanes of a warp can have a sum, and read each element once."""
+    """Whether ``op`` is a contraction whose sums lanes of a warp can share, and that reads each element once."""
     if op.name != PRODUCT:
         return False
     arrays = (*op.operands, op.results[0])

@@ -1,4 +1,4 @@
-"""The arrays in memory that values are computed from, and which of their elements."""
+"""The arrays in memory that values are computed from, and the elements that they read there."""
 
 import math
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from xgpu.indexing.indexing_map import IndexingMap
 
 type _Reads = tuple[tuple[int, IndexingMap | None], ...]
 type Known = dict[ir.Operation, _Reads | None]
-"""What was found out about operations, to be kept as long as they are not rewritten."""
+"""A cache of facts about operations, valid as long as they are not rewritten."""
 
 _MOST_READS = 256
-"""Reads that are followed back to arrays in memory; what is read by more keeps its order."""
+"""Reads that are traced back to arrays in memory; beyond that, the order of dimensions is kept."""
 
 
 def arrays_read(value: ir.Value, fewest: int = 0, known: Known | None = None) -> Iterator[tuple[ir.Value, IndexingMap]]:
@@ -50,10 +50,10 @@ def arrays_read(value: ir.Value, fewest: int = 0, known: Known | None = None) ->
 
 
 def _reads(op: ir.Operation) -> _Reads | None:
-    """Return the operands that ``op`` reads at positions known before it runs, by number, and at which.
+    """Return the operands that ``op`` reads at positions known at compile time, by number, with the maps.
 
-    The map is None where that is the result's own position. None if the results of ``op`` are in memory whoever reads
-    them: those of heroes, and of what is left to XLA.
+    A map is None for the result's own position. The whole is None if the results of ``op`` are in memory whoever reads
+    them: those of heroes, and of operations that fall back to XLA.
     """
     if hero_kind(op) is not None or reason_to_leave(op) is not None:
         return None

@@ -50,7 +50,7 @@ class Plan:
 
 
 def make_plan(module: ir.Module, target: Device | None = None) -> Plan:
-    """Return what `plan` does, with the decisions that led to it."""
+    """Return the plan that `plan` makes, with the decisions that led to it."""
     with module.context, ir.Location.unknown():
         target = target or device(DEFAULT_DEVICE)
         main = _function(module, MAIN)
@@ -69,7 +69,7 @@ def _has_elements(value: ir.Value) -> bool:
 
 
 def _state(block: ir.Block) -> dict[ir.Value, ir.Value]:
-    """Return for results of a loop's body the arguments of the same number and type: XLA keeps both in one memory."""
+    """Map results of a loop's body to the arguments of the same number and type: XLA keeps both in one memory."""
     if block.owner.operation.name != "stablehlo.while":
         return {}
     *_, terminator = block.operations
@@ -95,7 +95,7 @@ class _Planner:
         self.kernels: dict[ir.Value, str] = {}
 
     def write_block(self, source: ir.Block, target: ir.Block, values: dict[ir.Value, ir.Value]) -> None:
-        """Fill ``target`` with what ``source`` does; ``values`` maps what is known around it, and its arguments."""
+        """Write the plan of ``source`` into ``target``; ``values`` maps its arguments, and values from around it."""
         *operations, terminator = (op.operation for op in source.operations)
         results = list(terminator.operands)
         is_main = target.owner == self._main
@@ -125,7 +125,7 @@ class _Planner:
             copy_operation(terminator, values)
 
     def _write_left(self, op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
-        """Copy an operation that is left to XLA; the blocks that it runs are planned."""
+        """Copy an operation that falls back to XLA; the blocks that it runs are planned."""
         for value in (*op.operands, *captured(op)):
             if value not in values and not _has_elements(value):
                 values[value] = empty_constant(ir.RankedTensorType(value.type))

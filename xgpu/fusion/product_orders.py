@@ -1,6 +1,6 @@
-"""Which order of the dimensions of a matrix product's operands and result takes least to transpose.
+"""Chooses the order of a matrix product's dimensions that needs the cheapest transposes.
 
-Dimensions are numbers, *labels*: those of the result as the program has it, batch dimensions first, and after them the
+Dimensions are numbers, *labels*: those of the result as the program has it, batch dimensions first, followed by the
 contracted ones.
 """
 
@@ -14,21 +14,21 @@ from xgpu.fusion.transposes import canonical, moves_rows
 type Labels = tuple[int, ...]
 
 _REORDERED = 0.1
-"""Cost, for each byte, of rows that a kernel reads or writes elsewhere than in their order."""
+"""Cost per byte to read or write rows in another order."""
 _STORED_ACROSS = 1.0
-"""Cost, for each byte, of an array that a kernel stores across the rows that it computes or reads."""
+"""Cost per byte to store an array across the rows that the kernel computes or reads."""
 _COPIED = 2.0
-"""Cost, for each byte, of an array that takes a kernel of its own to transpose: it is read and written."""
+"""Cost per byte to transpose an array in a kernel of its own, which reads and writes it."""
 _READ_ACROSS = 4.0
-"""Cost, for each byte, of a result that kernels read across its rows. An estimate, like those above."""
+"""Cost per byte to read a result across its rows. An estimate, like those above."""
 
 
 @dataclass(frozen=True)
 class Operand:
     """An operand behind the transposes that the product reads it through.
 
-    ``memory`` holds its labels as they lie in memory, ``now`` as the product reads them. ``is_made`` tells whether a
-    kernel makes it, which can store it in any order.
+    ``memory`` holds its labels in memory order, ``now`` in the order that the product reads. ``is_made`` tells whether
+    a kernel computes it, which can store it in any order.
     """
 
     memory: Labels
@@ -41,7 +41,7 @@ class Operand:
 class Product:
     """A matrix product: ``sizes`` by label, the first ``batch`` of them batch dimensions.
 
-    The result is wanted in the order ``wanted``, by kernels alone or by something else as well.
+    ``wanted`` is the order in which the result is read, by kernels alone or by something else as well.
     """
 
     sizes: tuple[int, ...]
@@ -58,7 +58,7 @@ class Product:
 
 @dataclass(frozen=True)
 class Order:
-    """How a product is written: ``swap`` exchanges the operands, which are stored as ``operands`` says."""
+    """A way to write a product: ``swap`` exchanges the operands, which are stored as ``operands`` says."""
 
     batch: Labels
     contracted: Labels
@@ -68,9 +68,9 @@ class Order:
 
 
 def best_order(product: Product) -> Order | None:
-    """Return how to write a product; None if no way is better than the one that it is written in.
+    """Return the cheapest way to write a product; None if none is cheaper than the present one.
 
-    What reads an operand through transposes is not better than the same without them.
+    Reading an operand through transposes counts as no better than reading it without.
     """
     best, least = None, float("inf")
     for order, cost in _orders(product):
@@ -96,7 +96,7 @@ def _as_written(product: Product) -> tuple[Labels, Labels, Labels]:
 
 
 def _orders(product: Product) -> Iterator[tuple[Order, float]]:
-    """Yield the orders worth looking at, those that change least first, with their costs."""
+    """Yield the candidate orders with their costs, those that change least first."""
     batch, _, contracted = _as_written(product)
     memories = [each.memory for each in product.operands]
     batches = _arrangements(batch, [product.wanted, *memories])
@@ -118,7 +118,7 @@ def _orders(product: Product) -> Iterator[tuple[Order, float]]:
 
 
 def _arrangements(labels: Labels, orders: Sequence[Labels]) -> list[Labels]:
-    """Return ``labels`` as they are and as they are ordered in each of ``orders``, each arrangement once."""
+    """Return ``labels`` as they are and sorted by each of ``orders``, each arrangement once."""
     found = [labels, *(tuple(label for label in order if label in labels) for order in orders)]
     return list(dict.fromkeys(found))
 
@@ -126,7 +126,7 @@ def _arrangements(labels: Labels, orders: Sequence[Labels]) -> list[Labels]:
 def _stored(
     product: Product, operand: Operand, batch: Labels, free: Labels, contracted: Labels
 ) -> tuple[Labels, float] | None:
-    """Return how an operand is stored for dimensions in these orders, and what that costs; None if it cannot be."""
+    """Return the memory order of an operand for dimensions in these orders, and its cost; None if there is none."""
     memory = operand.memory
     if free == product.free(memory) and _is_read_in_place(product, memory, batch, free, contracted):
         return memory, 0
@@ -139,7 +139,7 @@ def _stored(
 
 
 def _is_read_in_place(product: Product, memory: Labels, batch: Labels, free: Labels, contracted: Labels) -> bool:
-    """Whether libraries read an operand as it lies in memory; dimensions of size 1 lie anywhere."""
+    """Whether libraries can read an operand in its memory order; dimensions of size 1 may be anywhere."""
     forms = ((*batch, *free, *contracted), (*batch, *contracted, *free))
     return _long(product, memory) in [_long(product, form) for form in forms]
 
@@ -149,7 +149,7 @@ def _long(product: Product, labels: Labels) -> Labels:
 
 
 def _result_cost(product: Product, result: Labels) -> float:
-    """Return what it costs to read a result in the order that it is wanted in."""
+    """Return the cost to read a result in the wanted order."""
     bytes_ = math.prod(product.sizes[label] for label in result) * product.element_bits / 8
     if product.is_read_by_kernels:
         return bytes_ * _move_cost(product, result, product.wanted, _READ_ACROSS)
@@ -158,7 +158,7 @@ def _result_cost(product: Product, result: Labels) -> float:
 
 
 def _move_cost(product: Product, source: Labels, target: Labels, across: float) -> float:
-    """Return the cost for each byte of a transpose: nothing, that of rows in another order, or ``across``."""
+    """Return the cost per byte of a transpose: nothing, that of rows in another order, or ``across``."""
     transpose = canonical([product.sizes[label] for label in source], [source.index(label) for label in target])
     if transpose is None:
         return 0

@@ -1,4 +1,4 @@
-"""What an iteration of a recurrence computes for an element, as a block of operations to emit."""
+"""An iteration of a recurrence, for one element, as a block of operations to emit."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _SPREADING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MOST_ARRAYS = 128
 """Arrays that a loop reads and writes at most; a launch takes some hundreds."""
 Injected = dict[ir.Value, IndexingMap]
-"""Values that are scalars of their own, each with the map from the recurrence's indices to its own."""
+"""Values available as scalars, each with the map from the recurrence's indices to its own."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Step:
         return [op for op in found if op not in rows and op.name != "func.return"]
 
     def partitions(self) -> list[Partition] | None:
-        """Return what makes the operands of each stage, then the results; None if that needs others' elements."""
+        """Return partitions for the operands of each stage, then for results; None if they need others' elements."""
         roots = [[v for each in stage for v in (*each.operands, *each.starts)] for stage in self.stages]
         self._block.end([value for values in (*roots, self.results) for value in values])
         found = []
@@ -88,18 +88,18 @@ class Step:
         return found
 
     def is_of_own_elements(self) -> bool:
-        """Whether each element follows from its own state, and nothing is computed more than once for it."""
+        """Whether each element depends on its own state only, and nothing is computed more than once for it."""
         return (parts := self.partitions()) is not None and all(len(part.subgraphs) == 1 for part in parts)
 
 
 def _is_elsewhere(part: Partition, number: int, position: int) -> bool:
-    """Whether a read takes an injected value at other indices than those where it is."""
+    """Whether a read takes an injected value at indices other than its own."""
     value = part.nodes[number].operand(position)
     return value in part.injected and not part.is_injected(value, part.scope_of[number, position])
 
 
 def step_of(recurrence: Recurrence) -> Step | None:
-    """Return an iteration of a loop; None if something in it is left to XLA, or needs an iteration space of its own."""
+    """Return an iteration of a loop; None if part of it falls back to XLA, or needs an iteration space of its own."""
     (body,) = recurrence.loop.regions[1].blocks
     *operations, _ = (view.operation for view in body.operations)
     if any(op.name != BARRIER and (op.name not in OPERATIONS or reason_to_leave(op)) for op in operations):
@@ -120,13 +120,13 @@ class Start:
         self.parameters = self._block.arguments
 
     def partition(self) -> Partition:
-        """Return what makes the states, under the recurrence's shape."""
+        """Return the partition that computes the states, under the recurrence's shape."""
         self._block.end(self._results)
         return partition(self._block.block)
 
 
 class _Block:
-    """A block that grows by what makes values of its arguments, copies of those it is made for."""
+    """A block that grows by copies of the producers of values; its arguments stand for given values."""
 
     def __init__(self, recurrence: Recurrence, arguments: Sequence[ir.Value]):
         self._recurrence = recurrence
@@ -155,7 +155,7 @@ class _Block:
 
 
 def _copy(root: ir.Value, copies: dict[ir.Value, ir.Value], loop: ir.Operation) -> None:
-    """Copy what makes ``root`` from values that have copies; the loop is one kernel, so that barriers are for none."""
+    """Copy the backward slice of ``root``, up to values that have copies, without barriers: the loop is one kernel."""
     pending = [root]
     while pending:
         value = pending[-1]
@@ -171,7 +171,7 @@ def _copy(root: ir.Value, copies: dict[ir.Value, ir.Value], loop: ir.Operation) 
 
 
 def _needed(value: ir.Value, loop: ir.Operation) -> list[ir.Value]:
-    """Return what a value inside or around ``loop`` is made of."""
+    """Return the operands of a value inside or around ``loop``, seen through barriers and unchanging state."""
     if isinstance(value.owner, ir.Block):
         around = unchanging(value, loop)
         return [around] if around != value else []
@@ -182,7 +182,7 @@ def _needed(value: ir.Value, loop: ir.Operation) -> list[ir.Value]:
 
 
 def _depths(recurrence: Recurrence) -> dict[ir.Value, int]:
-    """Return how many reductions of rows lie one after the other on the way to each value of the body."""
+    """Return, for each value of the body, the longest chain of row reductions that it depends on."""
     (body,) = recurrence.loop.regions[1].blocks
     depths: dict[ir.Value, int] = {}
     for op in (view.operation for view in body.operations):
@@ -192,7 +192,7 @@ def _depths(recurrence: Recurrence) -> dict[ir.Value, int]:
 
 
 def arrays_read(recurrence: Recurrence) -> list[ir.Value]:
-    """Return the values around a loop that its iterations read, but for such as are the same number everywhere."""
+    """Return the values around a loop that its iterations read, except constants of one number."""
     loop = recurrence.loop
     (body,) = loop.regions[1].blocks
     own = {body.arguments[number] for number in (*recurrence.counters, *recurrence.states)}
@@ -213,7 +213,7 @@ def arrays_read(recurrence: Recurrence) -> list[ir.Value]:
 
 
 def is_number(value: ir.Value) -> bool:
-    """Whether ``value`` is a constant, or one spread over an array, which kernels need not read."""
+    """Whether ``value`` is one constant number, or that number broadcast: kernels need not read it."""
     while not isinstance(value.owner, ir.Block) and maker(value).name in _SPREADING:
         value = maker(value).operands[0]
     return is_constant(value) and math.prod(shape_of(value)) == 1

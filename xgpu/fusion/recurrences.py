@@ -27,17 +27,17 @@ from xgpu.indexing.indexing_map import IndexingMap
 RECURRENCE_KIND = "recurrence"
 """The emitter of recurrences, and the kind of their groups."""
 _MOST_TRIPS = (1 << 31) - 64
-"""Iterations that an index of 32 bits counts, whatever is added to round them up."""
+"""Iterations that an index of 32 bits counts, even if rounded up."""
 MOST_LANES = 32
-"""Elements of a row that a warp has."""
+"""Longest row whose elements lanes of one warp hold."""
 
 
 @dataclass(frozen=True)
 class Stacked:
-    """A result of which each iteration writes one slice, and all iterations every slice.
+    """A result of which each iteration writes one slice, and all iterations together every slice.
 
     ``dimension`` is the one that is sliced; slice ``first`` is written first, then ``step`` further on, 1 or -1.
-    ``update`` is what is written.
+    ``update`` is the value that is written.
     """
 
     dimension: int
@@ -52,7 +52,7 @@ class Stacked:
         return shape[: self.dimension] + shape[self.dimension + 1 :]
 
     def place(self, time: AffineExpr, indices: Sequence[AffineExpr]) -> tuple[AffineExpr, ...]:
-        """Return where the element of a slice at ``indices`` is stored by the iteration ``time``."""
+        """Return where iteration ``time`` stores the element of a slice at ``indices``."""
         place = list(indices)
         place.insert(self.dimension, time * self.step + self.first)
         return tuple(place)
@@ -107,18 +107,18 @@ class Recurrence:
 
     @property
     def next_states(self) -> list[ir.Value]:
-        """What the body makes of the states."""
+        """The values of the states after an iteration."""
         (body,) = self.loop.regions[1].blocks
         *_, end = body.operations
         return [end.operation.operands[number] for number in self.states]
 
     @property
     def results(self) -> list[ir.Value]:
-        """What an iteration makes: the next states, then what is stacked up."""
+        """The results of an iteration: the next states, then the stacked slices."""
         return [*self.next_states, *(each.update for each in self.stacked.values())]
 
     def sharing(self, own: Shape) -> int:
-        """Return for how many neighbours of ``shape`` another array has one element."""
+        """Return how many neighbours of ``shape`` share an element of another array."""
         return math.prod(self.shape) // math.prod(own)
 
     def map_to(self, own: Shape) -> IndexingMap:
@@ -130,7 +130,7 @@ class Recurrence:
 
 
 def _row_reductions(body: ir.Block) -> tuple[ir.Operation, ...]:
-    """Return the reductions of a loop's body over the rows of its largest arrays, if lanes of a warp can have one."""
+    """Return the row reductions of a loop's body over its largest arrays that lanes of a warp can share."""
     found = [op.operation for op in body.operations if op.operation.name == "stablehlo.reduce"]
     found = [op for op in found if _row_length(op) > 1 and is_commutative(op)]
     if not found:
@@ -141,12 +141,12 @@ def _row_reductions(body: ir.Block) -> tuple[ir.Operation, ...]:
 
 
 def _layout(op: ir.Operation) -> tuple[int, int]:
-    """Return how many elements a reduction takes, and how many for each result."""
+    """Return how many elements a reduction has, and how many for each result."""
     return math.prod(shape_of(op.operands[0])), _row_length(op)
 
 
 def _row_length(op: ir.Operation) -> int:
-    """Return how many neighbours a reduction combines, 0 if these are none that lanes of a warp can have."""
+    """Return how many neighbours a reduction combines; 0 if lanes of a warp cannot share them."""
     shape, reduced = shape_of(op.operands[0]), sorted(integers(op, "dimensions"))
     length = math.prod(shape[i] for i in reduced)
     is_inner = reduced == list(range(len(shape) - len(reduced), len(shape)))
@@ -154,7 +154,7 @@ def _row_length(op: ir.Operation) -> int:
 
 
 def _stacked(loop: ir.Operation, number: int, counters: Mapping[int, Counter], trips: int) -> Stacked | None:
-    """Return how the array ``number`` of a loop's state is stacked up; None if it is not, or not whole."""
+    """Return how the array ``number`` of a loop's state is stacked up; None if it is not, or not as a whole."""
     (body,) = loop.regions[1].blocks
     *_, end = body.operations
     argument, result = body.arguments[number], end.operation.operands[number]

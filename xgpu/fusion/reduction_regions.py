@@ -1,4 +1,4 @@
-"""What the region of a reduction allows: which order its elements may be combined in, where it may start."""
+"""Facts about the region of a reduction: whether it commutes, and whether it finds the position of an extreme."""
 
 from xgpu import ir
 from xgpu.dialects.attributes import COMMUTATIVE
@@ -8,10 +8,10 @@ from xgpu.indexing.access import integer, integers
 
 
 def is_commutative(op: ir.Operation) -> bool:
-    """Tell whether the elements of a ``stablehlo.reduce`` may be combined in any order.
+    """Whether the elements of a ``stablehlo.reduce`` may be combined in any order.
 
-    So it is known of regions that make each result by one operation of the usual ones, and of those marked so. Others
-    are only taken to be associative.
+    Regions that compute each result by one of the usual operations are known to commute, and regions marked so by an
+    attribute. All others are only taken to be associative.
     """
     if COMMUTATIVE in op.attributes:
         return True
@@ -26,10 +26,9 @@ def region_names(op: ir.Operation) -> set[str]:
 def first_extreme(op: ir.Operation) -> str | None:
     """Return ``GT`` or ``LT`` if a reduction finds the largest or smallest element along a dimension and its position.
 
-    Of elements that are equal the first one counts, and of NaNs, which count as extreme, the one that comes first in
-    the order of combination: so does JAX's argmax. That is the region
-    ``select(better, a, b), select(better or tie, i, j)`` of elements ``a, b`` at ``i, j``, where ``better`` is
-    ``a > b or a != a`` (or ``<``), and ``tie`` is ``a == b and i < j``.
+    Of equal elements the first one counts, and of NaNs, which count as extreme, the one that comes first in the order
+    of combination, as in JAX's argmax. The region is ``select(better, a, b), select(better or tie, i, j)`` of elements
+    ``a, b`` at ``i, j``, where ``better`` is ``a > b or a != a`` (or ``<``), and ``tie`` is ``a == b and i < j``.
     """
     block = op.regions[0].blocks[0]
     if len(op.results) != 2 or not _is_position(op):
@@ -49,7 +48,7 @@ def first_extreme(op: ir.Operation) -> str | None:
 
 
 def _parts(value: ir.Value, name: str) -> list[ir.Value] | None:
-    """Return the operands of the operation that makes ``value`` if it is called ``name``."""
+    """Return the operands of the defining op of ``value`` if it is called ``name``, else nothing."""
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != f"stablehlo.{name}":
         return None
     return list(value.owner.operation.operands)
@@ -65,7 +64,7 @@ def _compares(value: ir.Value, direction: str, left: ir.Value, right: ir.Value) 
 
 
 def _is_position(op: ir.Operation) -> bool:
-    """Tell whether the second operand of a reduction is each element's position along the only reduced dimension."""
+    """Whether the second operand of a reduction is each element's position along the only reduced dimension."""
     shape = ReductionShape.of(op)
     reduced = [i for i in shape.dimensions if shape.shape[i] > 1]
     value, dimensions = op.operands[1], list(range(len(shape.shape)))

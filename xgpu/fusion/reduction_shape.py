@@ -1,4 +1,4 @@
-"""The shape of a reduction with its dimensions merged: what planning and the emitters know it by."""
+"""The shape of a reduction with its dimensions merged, for planning and the emitters."""
 
 import math
 from collections.abc import Sequence
@@ -68,17 +68,17 @@ class ReductionShape:
 
     @property
     def elements(self) -> int:
-        """How many elements the array has."""
+        """The number of elements of the array."""
         return math.prod(self.shape)
 
     @property
     def results(self) -> int:
-        """How many results there are."""
+        """The number of results."""
         return math.prod(self.kept)
 
     @property
     def per_result(self) -> int:
-        """How many elements are reduced into one result."""
+        """The number of elements reduced into one result."""
         return math.prod(self.reduced)
 
     @property

@@ -13,7 +13,7 @@ The condition of a loop is left as it is: XLA finds the number of iterations fro
 
 
 def maker(value: ir.Value) -> ir.Operation:
-    """Return the operation that makes ``value``, which is not the argument of a block."""
+    """Return the defining op of ``value``, which is not the argument of a block."""
     assert not isinstance(value.owner, ir.Block)
     return value.owner.operation
 
@@ -36,7 +36,7 @@ def nested(op: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def planned_blocks(block: ir.Block, with_conditions: bool = False) -> Iterator[ir.Block]:
-    """Yield ``block`` and the blocks of control flow in it whose operations kernels make, outer ones first.
+    """Yield ``block`` and the blocks of control flow in it whose operations kernels compute, outer ones first.
 
     ``with_conditions`` adds those that XLA runs: the conditions of loops. A block may be rewritten when it was yielded.
     """
@@ -54,7 +54,7 @@ def planned_blocks(block: ir.Block, with_conditions: bool = False) -> Iterator[i
 
 
 def captured(op: ir.Operation) -> list[ir.Value]:
-    """Return the values from outside ``op`` that operations inside it use."""
+    """Return the values defined outside ``op`` that operations inside it use."""
     inside = list(nested(op))
     if not inside:
         return []
@@ -66,7 +66,7 @@ def captured(op: ir.Operation) -> list[ir.Value]:
 
 
 def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:
-    """Copy ``op`` to the current insertion point, with the copies of what it uses, and note those of its results."""
+    """Copy ``op`` to the current insertion point, on the copies of its operands, and record its results' copies."""
     copy = op.clone()
     for number, operand in enumerate(op.operands):
         copy.operands[number] = copies[operand]

@@ -1,4 +1,4 @@
-"""What a kernel computes at the very indices of the values that it stores."""
+"""The operations that a kernel computes at the same indices as the values that it stores."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -9,7 +9,7 @@ from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 
 Stored = Callable[[ir.Value], bool]
-"""Whether a value is stored before a kernel runs, or comes from around its block, so that it reads it."""
+"""Predicate of values that a kernel reads from memory: stored before it runs, or from around its block."""
 
 
 def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
@@ -31,7 +31,7 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
 
 
 def read_at_root_indices(roots: Sequence[ir.Value], values: Sequence[ir.Value], stored: Stored) -> set[ir.Value]:
-    """Return which of ``values``, stored ones, a kernel that computes ``roots`` reads at their own indices alone."""
+    """Return which of ``values``, stored ones, a kernel of these ``roots`` reads at the roots' own indices alone."""
     if not values:
         return set()
     own = set(at_root_indices(roots, stored))
@@ -53,7 +53,7 @@ def read_at_root_indices(roots: Sequence[ir.Value], values: Sequence[ir.Value], 
 
 
 def moves_elements(op: ir.Operation) -> bool:
-    """Whether ``op`` has kernels of its own, which read and write better than others: where it moves parts of rows."""
+    """Whether ``op`` moves parts of rows, for which kernels of other families read and write better."""
     if op.name != "stablehlo.concatenate":
         return op.name == "stablehlo.transpose"
     return integer(op, "dimension") == len(shape_of(op.results[0])) - 1

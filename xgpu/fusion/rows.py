@@ -1,10 +1,10 @@
-"""Row programs: reductions of the same rows that need each other's results, and what follows, made by one kernel.
+"""Merges row programs: reductions of the same rows that depend on each other, and their consumers, in one kernel.
 
 Softmax reduces its rows twice and walks them once more; the threads that have a row can hold it all along. A program
-starts as the kernel of a reduction of rows, and takes in kernels that read what it makes: more reductions of the same
-shape, and loops over the same elements, if each element needs the reductions of its own row only. A loop's arrays may
-be of another shape, as after a group norm, which reshapes what it normalised. A program may run later than its first
-reduction could, for what else its loops read, such as the scales that a network computes beside what it normalises.
+starts as the kernel of a reduction of rows, and takes in consumers: more reductions of the same shape, and loops over
+the same elements, if each element needs the reductions of its own row only. A loop's arrays may be of another shape, as
+after a group norm, which reshapes what it normalised. A program may run later than its first reduction could, to wait
+for other inputs of its loops, such as the scales that a network computes beside the norm.
 """
 
 import math
@@ -40,7 +40,7 @@ _IN_ORDER = Reason("the order of the elements counts in its reduction")
 def merge_rows(
     groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]
 ) -> tuple[list[Group], list[Decision]]:
-    """Return ``groups`` with those that make row programs merged; ``results`` are those of the block."""
+    """Return ``groups`` with row programs merged, and the decisions; ``results`` are those of the block."""
     by_level = sorted(groups, key=lambda each: each.level)
     refusals = {group: _refusal_to_start(group) for group in by_level if group.kind.name == "reduce" and group.roots}
     starts = [group for group, refusal in refusals.items() if refusal is None]
@@ -59,7 +59,7 @@ def merge_rows(
 
 @dataclass
 class _Program:
-    """A row program that grows: its first group, all that it has taken in, that one first, and the level to run at."""
+    """A growing row program: its first group, all its members, that one included, and the level to run at."""
 
     first: Group
     members: list[Group]
@@ -79,7 +79,7 @@ class _Program:
 
 
 class _Rows:
-    """What the groups of a block read of each other, and the programs made of them."""
+    """The consumers of each group of a block, and the row programs made of groups."""
 
     def __init__(
         self, groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value], starts: Sequence[Group]
@@ -105,18 +105,18 @@ class _Rows:
         self.dropped: list[Decision] = []
 
     def refuse_readers(self, group: Group, refusal: Reason) -> None:
-        """Note that the reduction ``group`` starts no row program, which kernels that read it could be part of."""
+        """Record that the reduction ``group`` starts no row program, for the kernels that read it."""
         for reader in self._readers_of(group):
             self._decide(reader, group, refusal)
 
     def _decide(self, group: Group, first: Group, refusal: Reason | None) -> None:
-        """Note whether ``group`` becomes part of the program that ``first`` starts; the last such decision counts."""
+        """Record whether ``group`` becomes part of the program that ``first`` starts; the last such decision counts."""
         value, other = group.roots[0], first.roots[0]
         decision = merged(value, other, _OWN_ROWS) if refusal is None else apart(value, other, refusal)
         self.decisions[group, first] = decision
 
     def groups(self) -> list[Group]:
-        """Return the groups that there are now, without what no other reads any more."""
+        """Return the groups as merged so far, without roots that no other group reads any more."""
         if not self._merged:
             return self._groups
         found = []
@@ -137,7 +137,7 @@ class _Rows:
         return sorted(kept, key=lambda each: each.level)
 
     def grow(self, first: Group) -> None:
-        """Make a program of ``first`` and of what can follow it, if anything can; it may have one already."""
+        """Grow a program from ``first`` by all consumers that fit, if any does; it may have one already."""
         program = self._merged.get(first) or _Program(first, [first], first.level)
         if program.first != first:
             return
@@ -181,7 +181,7 @@ class _Rows:
         return self._cannot_follow(group, replace(program, level=level)) or level
 
     def _belongs_elsewhere(self, read: Iterable[ir.Value], program: _Program) -> bool:
-        """Whether what reads these values may end another program, which would walk its rows once more without it."""
+        """Whether a reader of ``read`` may end another row program, which would walk its rows once more without it."""
         others = (self.starts[value] for value in read if value in self.starts)
         return any(
             ReductionShape.of(other.heroes[0]).elements == program.shape.elements
@@ -190,9 +190,9 @@ class _Rows:
         )
 
     def _can_wait(self, program: _Program, level: int, follower: Group) -> bool:
-        """Whether ``program`` can run at ``level``, a higher one.
+        """Whether ``program`` can be delayed to ``level``, a higher one.
 
-        What else reads its results must come later, and what updates arrays that it reads not before it.
+        All other consumers of its results must come later, and no array that it reads may be updated before.
         """
         inside = {follower, *program.members}
         others = (each for member in program.members for each in self._readers_of(member) if each not in inside)
@@ -223,7 +223,7 @@ class _Rows:
         return found
 
     def _cannot_follow(self, group: Group, program: _Program) -> Reason | None:
-        """Return why ``group``, which fits into ``program``, is no part of it at the program's level; None if it is."""
+        """Return why ``group``, which fits into ``program``, cannot join it at the program's level; None if it can."""
         whole, single = _computed_by(group, program)
         trial = replace(program, members=[*program.members, group])
         forms = _forms(trial)
@@ -242,10 +242,10 @@ class _Rows:
 
 
 class _Trace:
-    """What of a program, were a group part of it, an element needs."""
+    """Per-element dependences of a row program, assuming ``trial``'s new group were merged into it."""
 
     def __init__(self, grouping: Grouping, program: _Program, heroes: set[ir.Operation], trial: _Program):
-        """``heroes`` are those of the block, of which only those of ``trial``, the program with the group, are made."""
+        """Of the block's ``heroes``, only those in ``trial``, the program with the group, are computed in it."""
         self._grouping = grouping
         self._level = program.level
         self._shape = program.shape
@@ -256,13 +256,13 @@ class _Trace:
         self._dependent: dict[ir.Value, bool] = {}
 
     def reads_nothing(self, values: Sequence[ir.Value]) -> bool:
-        """Whether ``values`` can be computed before the program, which they do not depend on."""
+        """Whether ``values`` can be computed before the program, independently of it."""
         return self._can_compute(values) and not any(self._dependent[value] for value in values)
 
     def reads_own_rows(self, values: Sequence[ir.Value]) -> bool:
-        """Whether an element of ``values`` needs of the program's reductions only those of its row, each once.
+        """Whether elements of ``values`` depend on the program's reductions at their own row only, each at one index.
 
-        Values have the program's shape or another of as many elements, which are then in the same order.
+        Values have the program's shape or another of as many elements in the same order.
         """
         if not self._can_compute(values):
             return False
@@ -292,7 +292,7 @@ class _Trace:
         return True
 
     def _can_compute(self, values: Sequence[ir.Value]) -> bool:
-        """Whether ``values`` need only what is there before the program, and its reductions; notes what needs these."""
+        """Whether ``values`` depend only on the program's inputs and reductions; records which depend on reductions."""
         pending = list(values)
         while pending:
             value = pending[-1]
@@ -321,9 +321,9 @@ class _Trace:
 
 
 def _operands_at(op: ir.Operation, map_: IndexingMap | None) -> list[tuple[ir.Value, IndexingMap | None]]:
-    """Return what an operation reads if it is computed at the indices of ``map_``, each with the indices.
+    """Return the operands of ``op``, computed at the indices of ``map_``, each with the map at which it is read.
 
-    None where they are not the same on every way to them.
+    The map is None where it is not known, or not the same on every path.
     """
     if map_ is None or access_kind(op) not in ("elementwise", "indexing"):
         return [(operand, None) for operand in (*op.operands, *captured(op))]
@@ -339,7 +339,7 @@ def _operands_at(op: ir.Operation, map_: IndexingMap | None) -> list[tuple[ir.Va
 
 
 def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) -> list[ir.Value]:
-    """Return what values that follow heroes are computed from beside what follows them."""
+    """Return the operands of an epilogue that are not part of it."""
     pending, seen = list(followers), set(followers)
     found = dict[ir.Value, None]()
     while pending:
@@ -356,7 +356,7 @@ def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) 
 
 
 def _misfit(group: Group, program: _Program) -> Reason | None:
-    """Return why a kernel cannot make ``group`` in ``program``, as far as that is a matter of kinds and sizes."""
+    """Return why the kinds or sizes of ``group`` rule it out as part of ``program``; None if they do not."""
     if len(program.heroes) + len(group.heroes) > MOST_ROOTS or len(program.roots) + len(group.roots) > MOST_ROOTS:
         return TOO_MANY_ROOTS
     if group.kind.name == "reduce":
@@ -373,7 +373,7 @@ def _misfit(group: Group, program: _Program) -> Reason | None:
 
 
 def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[ir.Value]]:
-    """Return what ``group`` computes of as many elements as the rows of ``program`` have, and what it needs beside."""
+    """Return the values that ``group`` computes for each element of the program's rows, and its other inputs."""
     if not group.heroes:
         return list(group.roots), []
     read = [value for hero in group.heroes for value in hero.operands]
@@ -400,7 +400,7 @@ def _merged(program: _Program) -> Group:
 
 
 def _forms(program: _Program) -> dict[ir.Value, Form]:
-    """Return the forms of the values that follow the heroes of a program, whichever of them each needs."""
+    """Return the forms of the values in all epilogues of a program."""
     forms: dict[ir.Value, Form] = {}
     for member in program.members:
         for value in member.forms:

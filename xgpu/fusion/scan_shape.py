@@ -1,4 +1,4 @@
-"""The shape of a scan with its dimensions merged: what planning and the emitters know it by."""
+"""The shape of a scan with its dimensions merged, for planning and the emitters."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from xgpu.indexing.affine import AffineExpr, delinearize
 
 @dataclass(frozen=True)
 class ScanShape:
-    """The scan of arrays of ``shape`` along ``dimension``, from the end if ``reverse``, anew after ``chunk`` elements.
+    """The scan of arrays of ``shape`` along ``dimension``, from the end if ``reverse``, in chunks of ``chunk``.
 
     The dimensions before it count as one of ``outer`` elements, those after it as one of ``inner``. Without any, the
     scan is one of *rows*, which are contiguous; else it is one of *columns*. Where nothing is said, a position is
@@ -33,22 +33,22 @@ class ScanShape:
 
     @property
     def size(self) -> int:
-        """How many elements there are along the dimension."""
+        """The number of elements along the dimension."""
         return self.shape[self.dimension]
 
     @property
     def outer(self) -> int:
-        """How many elements the dimensions before have."""
+        """The number of elements of the dimensions before, taken together."""
         return math.prod(self.shape[: self.dimension])
 
     @property
     def inner(self) -> int:
-        """How many elements the dimensions after have."""
+        """The number of elements of the dimensions after, taken together."""
         return math.prod(self.shape[self.dimension + 1 :])
 
     @property
     def chunks(self) -> int:
-        """How many scans there are, one after the other along the dimension."""
+        """The number of scans one after the other along the dimension."""
         return -(-self.size // self.chunk)
 
     @property
@@ -58,7 +58,7 @@ class ScanShape:
 
     @property
     def starts_shape(self) -> tuple[int, ...]:
-        """The shape of what chunks go on from: a number for each chunk but the first."""
+        """The shape of the chunks' initial values: a number for each chunk but the first."""
         return (*self.shape[: self.dimension], self.chunks - 1, *self.shape[self.dimension + 1 :])
 
     def indices(self, outer: AffineExpr, index: AffineExpr, inner: AffineExpr) -> tuple[AffineExpr, ...]:

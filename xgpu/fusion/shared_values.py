@@ -1,15 +1,15 @@
-"""Stores values that kernels would compute too often.
+"""Decides whether values that kernels share are materialized or recomputed.
 
-Grouping stores what must be stored; everything else is computed wherever it is read, and where it is read at several
-indices, once for each of them. What that costs is compared with what storing the value costs, in one of two ways:
+Grouping stores what must be stored; all other values are recomputed by each consumer, and once for each index at which
+it reads them. That cost is compared with the cost to store the value, in one of two ways:
 
-- Where kernels of several levels need a value, the first of them may store it for the others. That leaves all levels as
-  they are: kernels of a higher level then read it, those of the same level still compute it.
-- Where one kernel computes it many times over, all wait for another kernel that stores it. That makes levels anew.
+- Where kernels of several levels need a value, the first of them may store it for the others. No level changes:
+  kernels of a higher level read it, those of the same level still recompute it.
+- Where one kernel computes it many times over, all wait for another kernel that stores it, and levels are recomputed.
 
-So the work of a plan is bounded: an operation is computed again only if that takes less time than memory takes for the
+So the work of a plan is bounded: an operation is recomputed only if that takes less time than memory takes for the
 value, or than one more launch. Chains of which each step reads the one before at several indices would otherwise take
-a time that is exponential in their length.
+time exponential in their length.
 """
 
 import math
@@ -34,31 +34,31 @@ type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
 
 _ROUNDS = 3
-"""What is stored tells what other values cost, and these what else is worth storing; two rounds are mostly enough."""
+"""Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
 _READ_BY_THREAD = 16
-"""Elements that a thread of a reduction takes."""
+"""Elements that a thread of a reduction reads, about."""
 _MOST_MOVES = 24
-"""Values from which on it takes long to find where an element comes from."""
+"""Values after which the search for an element's origin ends."""
 _MOST_INSTRUCTIONS = 20 * MOST_VISITED
-"""Instructions that no value is known to take, as no more operations are followed."""
+"""Instructions that exceed every estimate, as a value's slice is followed no further than `MOST_VISITED`."""
 _MANY = "computed {} times for each element otherwise: to store it pays from {} instructions on, it takes more"
 _FEW = "computed {} times for each element: to store it would pay from {} instructions on, it takes fewer"
 _CHEAP = "computed {} times for each element, which takes less time than to store it, whatever it is computed from"
 _COSTS = (
     "later kernels, {}, compute it in the time of {:,.0f} bytes of traffic; to store and read it takes that of {:,.0f}"
 )
-"""The texts of reasons."""
+"""Texts of reasons."""
 _GROUPINGS = 8
-"""Times that levels are made anew: kernels that wait are others than before, and may need others to wait for."""
+"""Limit of rebuilding the groups: values that kernels wait for change levels, which may make more values wait."""
 
 
 def group_operations(
     operations: Sequence[ir.Operation], results: Sequence[ir.Value], target: Device, leave_scalars: bool
 ) -> tuple[Grouping, Sequence[Decision]]:
-    """Return the groups of a block, with all values stored that it saves time on ``target`` to store, and why.
+    """Return the groups of a block, with all values stored that are cheaper to store on ``target``, and the decisions.
 
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
-    ``leave_scalars`` is handed on to `Grouping`.
+    ``leave_scalars`` is passed on to `Grouping`.
     """
     costs, evaluations = Costs(), Evaluations(operations)
     reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
@@ -82,7 +82,7 @@ def _choose(
     evaluations: Evaluations,
     target: Device,
 ) -> tuple[_Choice, Set[ir.Value], dict[ir.Value, Decision]]:
-    """Return the values to store at their first kernel's level, those that kernels are to wait for, and why."""
+    """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions."""
     given = (operand for operands in reads.values() for operand in operands if grouping.is_given(operand))
     stored_at = dict.fromkeys(given, -1) | grouping.stored_at()
     choice: _Choice = {}
@@ -98,10 +98,9 @@ def _choose(
 
 
 class _Round:
-    """Goes through the program backwards, so that what needs a value is known when it is looked at.
+    """One backward pass over the program, in which all consumers of a value are known when it is reached.
 
-    These are the kernels that store it, and those that compute what is not stored for them. What a value is computed
-    from is not yet decided then; that is assumed to be as it was in the round before: ``stored_at`` has the level of
+    Its producers are not decided on yet: they are taken to be as in the round before. ``stored_at`` has the level of
     the kernel that stores each value in memory.
     """
 
@@ -149,9 +148,9 @@ class _Round:
         return self._choice, self._awaited
 
     def _consider(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
-        """Choose ``value``, which the kernels ``needed`` compute so many times, if storing it saves time.
+        """Decide on ``value``, which each kernel of ``needed`` computes so many times, and store it if that is cheaper.
 
-        Returns the kernels that compute it then.
+        Returns the kernels that compute it after the decision.
         """
         is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
         if is_repeated and self._decide(self._waiting_for(value, needed)):
@@ -163,12 +162,12 @@ class _Round:
         return needed if self._grouping.made_with_hero(value) else self._consider_later(value, needed)
 
     def _decide(self, decision: Decision) -> bool:
-        """Keep a decision, the last one on its value, and tell whether it is to store that."""
+        """Record a decision, the last one on its value counts, and tell whether it is to store."""
         self.decisions[decision.value] = decision
         return decision.verdict == Verdict.STORED
 
     def _waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> Decision:
-        """Decide whether kernels that compute ``value`` more than once for each element wait for one that stores it."""
+        """Decide whether kernels that recompute ``value`` for each element wait for another kernel that stores it."""
         computed = round(sum(needed.values()) / elements(value), 1)
         size, saved = elements(value), 0.0
         for group, times in needed.items():
@@ -195,7 +194,7 @@ class _Round:
         return Decision(Verdict.RECOMPUTED, value, few)
 
     def _consider_later(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
-        """Have the first kernel that computes ``value`` store it for those of higher levels, if that saves time."""
+        """Let the first kernel that computes ``value`` store it for those of higher levels, if that is cheaper."""
         first = level = min(group.level for group in needed)
         is_extra = not any(_can_store(group, value) for group in needed if group.level == first)
         if is_extra:
@@ -228,9 +227,9 @@ class _Round:
 
 
 def _is_short_move(value: ir.Value) -> bool:
-    """Whether ``value`` has the elements of other values, soon found: these are the ones to store.
+    """Whether ``value`` only moves elements of other values, soon found, which are then the ones to store.
 
-    So it is with a padded array, and with one that is rolled.
+    So does a padded array, and a rolled one.
     """
     pending, seen = [value], {value}
     while pending and len(seen) <= _MOST_MOVES:
@@ -253,7 +252,7 @@ def _width(group: Group) -> int:
 
 
 def _can_store(group: Group, value: ir.Value) -> bool:
-    """Whether the kernel of ``group``, which computes ``value``, computes it at its own indices and can store it."""
+    """Whether the kernel of ``group`` computes ``value`` at its own indices, so that it can store it."""
     if group.kind.name == "reduce":
         return shape_of(group.heroes[0].operands[0]) == shape_of(value)
     return group.kind == HeroKind(LOOP, shape_of(value))

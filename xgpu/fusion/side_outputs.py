@@ -1,4 +1,4 @@
-"""Arrays stored while they are reduced: the kernel of a reduction stores what it reads, or computes from the same.
+"""Arrays stored while they are reduced: the kernel of a reduction stores its operands, or values of the same inputs.
 
 A loop of its own would read its inputs a second time.
 """
@@ -22,7 +22,7 @@ _SAME_READS = Reason("the reduction reads the same elements at the same indices"
 def merge_side_outputs(
     groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]
 ) -> tuple[list[Group], list[Decision]]:
-    """Return ``groups`` with loops made part of reductions of arrays of the same shape, where both read one array.
+    """Return ``groups`` with loops merged into reductions of arrays of the same shape, where both read one array.
 
     ``stored_before`` tells whether a value is stored, or given, before kernels of a level run.
     """
@@ -58,7 +58,7 @@ def _before(level: int, stored_before: Callable[[ir.Value, int], bool]) -> Store
 def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored) -> Reason | None:
     """Return why the kernel of ``reduction`` does not store ``roots`` too; None if it does, as it reads their inputs.
 
-    These are arrays that both read at the same indices, or elements that both gather from the same places.
+    Shared inputs are arrays that both read at the same indices, or elements that both gather from the same places.
     """
     if any(is_packed(root) for root in roots):
         return PACKED

@@ -1,4 +1,4 @@
-"""How many bytes a kernel reads and writes: of what it updates in place the updates, of the rest what is needed.
+"""The bytes that a kernel reads and writes: of arrays updated in place the updates, of all others what is needed.
 
 Each element counts once, however often threads read it: the rest comes from caches.
 """
@@ -17,7 +17,7 @@ from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import maker
 
 _REDUCING = CONTRACTIONS | {"stablehlo.reduce", "stablehlo.reduce_window"}
-"""Operations of which an element takes many of an operand's."""
+"""Operations whose results each depend on many elements of an operand."""
 
 
 def moved_bytes(block: ir.Block, aliases: Sequence[int]) -> int:
@@ -44,7 +44,7 @@ def moved_bytes(block: ir.Block, aliases: Sequence[int]) -> int:
 
 
 def _updates(output: ir.Value) -> ir.Value:
-    """Return the elements that are written of an output that is updated in place: all, but by slices and scatters."""
+    """Return how many elements of an output are written: all, but for slices and scatters that update in place."""
     if maker(output).name not in (UPDATE_SLICE, SCATTER):
         return output
     number: int = ir.OpResult(output).result_number
@@ -52,12 +52,12 @@ def _updates(output: ir.Value) -> ir.Value:
 
 
 def _need(needed: dict[ir.Value, int], value: ir.Value, count: int) -> None:
-    """Add ``count`` to the elements that are needed of ``value``: those of two readers are taken to be different."""
+    """Add ``count`` to the elements needed of ``value``: those of two consumers are taken to be different."""
     needed[value] = min(elements(value), needed.get(value, 0) + count)
 
 
 def _reads(op: ir.Operation, count: int) -> list[int]:
-    """Return how many elements of each operand ``count`` elements of the results of ``op`` are made of, at most."""
+    """Return the most elements of each operand that ``count`` elements of the results of ``op`` depend on."""
     sizes = [elements(operand) for operand in op.operands]
     if op.name in _REDUCING:
         size = elements(op.results[0])

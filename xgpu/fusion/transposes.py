@@ -17,7 +17,7 @@ _LEAST_BOTH = 16
 _LEAST_PRODUCT = 8192
 _MOST_ACCESS_BYTES = 16
 _MOST_GROUP_BYTES = 32
-"""Bytes that stay together from which on plain loads and stores use whole sectors of memory."""
+"""Bytes of contiguous elements from which on plain loads and stores use whole sectors of memory."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Transpose:
 
     @property
     def group(self) -> int:
-        """How many neighbouring elements stay neighbours."""
+        """The number of contiguous elements that stay contiguous."""
         return self.shape[-1]
 
 
@@ -83,12 +83,12 @@ def access_width(transpose: Transpose, element_bytes: int) -> int:
 
 
 def moves_rows(transpose: Transpose, element_bits: int) -> bool:
-    """Whether the elements that stay together are enough for plain loads and stores to use whole sectors of memory."""
+    """Whether runs of contiguous elements are long enough for plain loads and stores to use whole sectors of memory."""
     return transpose.group * element_bits >= 8 * _MOST_GROUP_BYTES
 
 
 def needs_tile(transpose: Transpose, element_bits: int, stored_bits: int) -> bool:
-    """Whether plain loads or stores would use a small part of what they move, and both dimensions fill a tile.
+    """Whether plain loads or stores would waste most of each sector, and both dimensions fill a tile.
 
     ``stored_bits`` are those of the narrowest element that the kernel stores: a thread must write whole bytes.
     """

@@ -20,7 +20,7 @@ def check_accumulators(op: ir.Operation) -> None:
 
 
 def _combined(op: ir.Operation) -> Iterator[list[ir.Value[Any]]]:
-    """Yield for each array that an operation makes what must have its elements' type: operands and block arguments."""
+    """Yield each result with the operands and block arguments that must have its element type."""
     count = len(op.results)
     if op.name in _FOLDS:
         arguments = op.regions[0].blocks[0].arguments

@@ -1,4 +1,4 @@
-"""What a program's operations and values must be for anything after the frontend to look at them."""
+"""Checks that a program's operations and values are such that all later stages can handle them."""
 
 from math import prod
 
@@ -26,7 +26,7 @@ def operations_of(module: ir.Module) -> list[ir.Operation]:
 
 
 def check_operations(module: ir.Module) -> None:
-    """Refuse operations outside StableHLO and values that are no arrays of known shape."""
+    """Refuse operations outside StableHLO and values other than arrays of known shape."""
     for top in module.body.operations:
         if top.operation.name != "func.func":
             raise unsupported(top, "only functions are supported at the top of a module")

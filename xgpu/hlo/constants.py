@@ -1,4 +1,4 @@
-"""What is known of constants."""
+"""Facts about constants."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from xgpu import ir
 
 
 def is_number(value: ir.Value, number: int) -> bool:
-    """Tell whether a scalar is known to be ``number``, 0 or 1; a negative zero is as good as zero."""
+    """Whether a scalar is known to be ``number``, 0 or 1; a negative zero counts as zero."""
     if isinstance(value.owner, ir.Block):
         return False
     op = value.owner.operation

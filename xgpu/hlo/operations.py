@@ -1,4 +1,4 @@
-"""The operations that kernels are made of: one table, which says of each what every part of the compiler asks.
+"""The table of the operations that kernels are made of: all facts about each that any part of the compiler asks for.
 
 What implements an operation is in tables of their own, next to the code: its indexing map in `xgpu.indexing.hlo_maps`,
 its scalar code in `xgpu.emit.scalar`. `implemented` compares their names with this table when they are imported, so
@@ -16,7 +16,7 @@ AccessKind = Literal["elementwise", "indexing", "piecewise", "reduce", "contract
 
 @dataclass(frozen=True)
 class Operation:
-    """What is true of an operation of StableHLO, CHLO or our own.
+    """Facts about an operation of StableHLO, CHLO or our own.
 
     ``kind`` is how it uses what it reads, see `xgpu.indexing.hlo_maps.access_kind`. ``instructions`` are those for an
     element of its result in f32, about. Of elementwise operations ``numbers`` says which have scalar code.
@@ -126,7 +126,7 @@ IN_REGIONS = (*FORWARDED, "stablehlo.constant", "stablehlo.return")
 
 
 def implemented[T](table: Mapping[str, T], names: Iterable[str]) -> Mapping[str, T]:
-    """Return a table of implementations by operation, which has just these names; raises `LookupError` if not."""
+    """Return a table of implementations by operation, which must have just these names; raises `LookupError` if not."""
     if different := sorted(set(table) ^ set(names)):
         raise LookupError(f"in one of the tables of operations and not in the other: {', '.join(different)}")
     return table

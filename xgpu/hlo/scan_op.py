@@ -1,4 +1,4 @@
-"""The scan that prefix sums and the like become, ``xgpu.scan``: how it is built, and its region on whole arrays."""
+"""The operation ``xgpu.scan``, which prefix sums and the like become: its builder, and its region on whole arrays."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,11 +17,11 @@ ELEMENTWISE = frozenset(
     power real remainder rsqrt select shift_left shift_right_arithmetic shift_right_logical sign sine sqrt subtract tan
     tanh xor""".split()
 ) | frozenset(KEPT_FUNCTIONS)
-"""What a region may consist of to work on whole arrays as it does on their elements; constants besides."""
+"""Operations of a region that can work on whole arrays as on single elements, besides constants."""
 _CONSTANT = "stablehlo.constant"
 _BINARY = frozenset(f"stablehlo.{name}" for name in "add multiply minimum maximum and or xor".split())
 _OF_PRED = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
-"""What these are on pred."""
+"""The operations that these are on pred."""
 
 
 def build_scan(
@@ -34,7 +34,7 @@ def build_scan(
 ) -> list[Value]:
     """Return the inclusive scans of arrays of one shape along a dimension.
 
-    ``combine`` emits the region, given scalars of what comes before and then of each element. A scan starts anew after
+    ``combine`` emits the region, given scalars of what comes before and then of each element. A scan restarts after
     every ``chunk`` elements, never if that is left out, or goes on from ``starts``.
     Of single elements and of none the scans are the arrays.
     """
@@ -63,7 +63,7 @@ def is_elementwise(block: ir.Block) -> bool:
 
 
 def uniform(op: ir.Operation) -> ir.Attribute | None:
-    """Return the number that an operation makes all elements of its result, None if it is no such constant."""
+    """Return the number that is every element of a constant operation's result, None for other operations."""
     if op.name == "stablehlo.broadcast_in_dim" and not isinstance(op.operands[0].owner, ir.Block):
         return uniform(op.operands[0].owner.operation)
     if op.name != _CONSTANT:
@@ -74,7 +74,7 @@ def uniform(op: ir.Operation) -> ir.Attribute | None:
 
 
 def combine_elements(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
-    """Emit what an elementwise region does on arrays of one shape, or on scalars; return what it returns."""
+    """Emit an elementwise region on arrays of one shape, or on scalars; return its results."""
     shape = shape_of(arguments[0])
     values: dict[Value, Value] = dict(zip(block.arguments, arguments, strict=True))
     *body, terminator = (op.operation for op in block.operations)
@@ -101,7 +101,7 @@ def binary_function(block: ir.Block) -> str | None:
 
 
 def function_of(op: ir.Operation, arguments: Sequence[Value]) -> str | None:
-    """Return what `binary_function` does if ``op`` is all that combines the arguments of a region."""
+    """Return the `binary_function` that ``op`` computes if its operands are the arguments of a region."""
     if len(arguments) != 2 or op.name not in _BINARY or set(op.operands) != set(arguments):
         return None
     name = op.name.partition(".")[2]
@@ -109,16 +109,16 @@ def function_of(op: ir.Operation, arguments: Sequence[Value]) -> str | None:
 
 
 def identity_of(function: str, element: ir.Type) -> Value:
-    """Emit the scalar that a `binary_function` changes nothing with."""
+    """Emit the identity element of a `binary_function`, as a scalar."""
     if isinstance(element, ir.ComplexType):
         return hlo.complex(*(identity_of(part, element.element_type) for part in (function, "add")))
     return hlo.constant(ir.DenseElementsAttr.get_splat(tensor([], element), _identity(function, element)))
 
 
 def is_identity(function: str | None, start: Value) -> bool:
-    """Whether combining with the elements of an array is known to change nothing, to the last bit.
+    """Whether combining with the elements of an array leaves every value as it is, to the last bit.
 
-    Zero added does: it makes -0 another.
+    Adding zero does not: it turns -0 into 0.
     """
     element = element_of(start)
     if function is None or isinstance(start.owner, ir.Block) or isinstance(element, ir.ComplexType):

@@ -1,4 +1,4 @@
-"""Where in the user's source an operation came from, read off its MLIR location, and errors that say so."""
+"""Source locations of operations, from their MLIR locations, and errors that name them."""
 
 from pathlib import Path
 from typing import Any, cast

@@ -84,14 +84,14 @@ def leading_part(value: Value, shape: Sequence[int]) -> Value:
 
 
 def fill_region(op: ir.Operation, types: Sequence[ir.Type], body: Callable[[list[Value]], Sequence[Value]]) -> None:
-    """Give an operation's region its block: arguments of rank 0, and what ``body`` makes of them returned."""
+    """Fill an operation's region with a block of arguments of rank 0, which returns the values that ``body`` builds."""
     block = op.regions[0].blocks.append(*types)
     with ir.InsertionPoint(block):
         hlo.return_(list(body(list(block.arguments))))
 
 
 def inline_block(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
-    """Emit a copy of a region's block with these values for its arguments, and return what it returns."""
+    """Emit a copy of a region's block with these values for its arguments, and return its results."""
     values: dict[Value, Value] = dict(zip(block.arguments, arguments, strict=True))
     for op in block.operations:
         operation = op.operation

@@ -3,11 +3,11 @@
 from xgpu import ir
 
 _COMPLEX_CONSTANTS = ("stablehlo.constant", "mhlo.constant")
-"""What `complex_constants` makes real ones of, without reading them."""
+"""Constants that `complex_constants` replaces by real ones, without reading them."""
 
 
 def unreadable_attribute(within: ir.Operation) -> tuple[ir.Operation, str] | None:
-    """Return an operation with such an attribute, a location or an array of complex numbers, and the error for it."""
+    """Return an operation with an attribute that cannot be read, a location or complex numbers, and its error."""
     found: list[tuple[ir.Operation, str]] = []
 
     def visit(op: ir.Operation) -> ir.WalkResult:

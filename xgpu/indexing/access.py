@@ -1,4 +1,4 @@
-"""What an operation reads of an operand: the types of ``hlo_maps``, and what its rules share."""
+"""The reads of an operation: accesses and their runtime indices, and helpers that the rules of ``hlo_maps`` share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class RuntimeIndex:
 
 @dataclass(frozen=True)
 class Access:
-    """How an operation reads one operand.
+    """A read of one operand.
 
     ``map`` goes from the result's indices, and one dimension for each of ``runtime``, to the operand's indices.
     """
@@ -38,7 +38,7 @@ class Access:
 
 
 Rule = Callable[[ir.Operation], tuple[Access, ...]]
-"""Returns what an operation reads."""
+"""Returns the accesses of an operation."""
 
 
 def shape_of(value: ir.Value[Any]) -> Shape:
@@ -85,7 +85,7 @@ def plain_map(shape: Shape, results: Sequence[AffineExpr]) -> IndexingMap:
 
 
 def spread_index(position: AffineExpr, size: int, step: int) -> tuple[AffineExpr, tuple[Constraint, ...]]:
-    """Return which of ``size`` elements that lie ``step`` apart is at a position, and what holds where one is."""
+    """Return which of ``size`` elements at distance ``step`` is at a position, and the condition that one is."""
     constraints: tuple[Constraint, ...] = ((position, Interval(0, (size - 1) * step)),)
     if step > 1:
         constraints += ((position % step, Interval(0, 0)),)

@@ -16,7 +16,7 @@ Substitution = Sequence["AffineExpr"] | Mapping[int, "AffineExpr"]
 
 
 class Atom:
-    """What a linear form sums: ``Dim``, ``Symbol``, ``FloorDiv`` or ``Mod``. Immutable and hashable.
+    """A variable of a linear form: ``Dim``, ``Symbol``, ``FloorDiv`` or ``Mod``. Immutable and hashable.
 
     ``key`` is a nested tuple that is equal for equal atoms; ordering by it makes the linear form deterministic.
     """
@@ -203,7 +203,7 @@ class AffineExpr:
         return total
 
     def substitute(self, dims: Substitution | None = None, symbols: Substitution | None = None) -> "AffineExpr":
-        """Replaces variables by expressions. A sequence replaces all of its kind, a mapping those that it names."""
+        """The expression with variables replaced: by a sequence all of a kind, by a mapping those that it names."""
         if not self.terms:
             return self
         parts = [(_substitute_atom(atom, dims, symbols), coefficient) for atom, coefficient in self.terms]
@@ -289,7 +289,7 @@ def weighted_sum(parts: Iterable[tuple[AffineExpr, int]], constant_term: int = 0
 
 
 class Ranges:
-    """Intervals of expressions, given those of the variables; remembers those of divisions, so ask one object often.
+    """Intervals of expressions, given those of the variables. Those of divisions are cached: reuse one object.
 
     ``facts`` gives intervals known for whole linear forms (constraints of a domain): terms without a common divisor,
     the first coefficient positive. Variables with an empty range are taken to be at their lower bound.

@@ -1,8 +1,8 @@
-"""How often the threads of a warp meet in a bank of shared memory, from the map of their addresses.
+"""Bank conflicts of shared-memory accesses, computed from the map of a warp's addresses.
 
-Shared memory has 32 banks of 4 bytes. In one go, a warp reaches one word of each bank; threads that read the same word
-share it. Accesses of 8 and 16 bytes are made for a half or a quarter of the warp at a time. (Source: the CUDA
-programming guide, compute capability 5 and later.)
+Shared memory has 32 banks of 4 bytes. In one wavefront, a warp accesses one word of each bank; threads that read the
+same word share it. Accesses of 8 and 16 bytes are split into wavefronts of half or a quarter of the warp. (Source: the
+CUDA programming guide, compute capability 5 and later.)
 """
 
 from typing import Any
@@ -18,12 +18,12 @@ WARP = WARP_SIZE
 
 
 def bank_conflicts(addresses: IndexingMap, element_bytes: int, width: int = 1) -> int:
-    """Return how many extra goes the worst access of any warp takes; 0 is none.
+    """Return how many extra wavefronts the worst access of any warp takes; 0 means no conflicts.
 
     ``addresses`` maps (thread, ...)[symbols] to one element's address in the tile, counted in elements of
     ``element_bytes``. A thread accesses ``width`` elements at once: those along the last symbol, which the map must
-    keep together. All dimensions but the thread's are taken at their lowest value, and threads outside the domain count
-    too.
+    keep contiguous. All dimensions but the thread's are taken at their lowest value, and threads outside the domain
+    count too.
     """
     (thread, *others), symbols = addresses.dims, addresses.symbols
     steps = symbols[:-1] if width > 1 else symbols
@@ -36,12 +36,12 @@ def bank_conflicts(addresses: IndexingMap, element_bytes: int, width: int = 1) -
         dims: list[Any] = [threads, *(interval.lower for interval in others)]
         start = addresses.results[0].evaluate(dims, at)
         first = np.broadcast_to(np.asarray(start), threads.shape) * element_bytes
-        worst = max(worst, _extra_goes(first, element_bytes * width))
+        worst = max(worst, _extra_wavefronts(first, element_bytes * width))
     return worst
 
 
-def _extra_goes(first: Any, size: int) -> int:
-    """Return the extra goes for accesses of ``size`` bytes at these addresses in bytes, one for each thread."""
+def _extra_wavefronts(first: Any, size: int) -> int:
+    """Return the extra wavefronts for accesses of ``size`` bytes at these addresses in bytes, one for each thread."""
     together = min(WARP, BANKS * BANK_BYTES // max(size, BANK_BYTES))
     words = np.arange(max(1, size // BANK_BYTES))
     worst = 0

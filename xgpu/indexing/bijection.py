@@ -1,4 +1,4 @@
-"""Whether an indexing map reaches every element of an array exactly once.
+"""Decides whether an indexing map reaches every element of an array exactly once.
 
 Maps of threads to elements are mixed-radix numbers: the row-major position of the result is a sum of digits times
 strides. So the question is decided by reasoning, for domains of any size, if
@@ -9,8 +9,8 @@ strides. So the question is decided by reasoning, for domains of any size, if
 - the results are known to be inside the array.
 
 The digits are then independent, and the position takes each value of an interval once exactly if the strides, sorted,
-are the products of the sizes of the digits before them. Whatever else (swizzles, constraints across dimensions that
-have nothing in common with the position) is decided by enumeration, for up to ``ENUMERATION_LIMIT`` points.
+are the products of the sizes of the digits before them. All else (swizzles, constraints across dimensions that have
+nothing in common with the position) is decided by enumeration, for up to ``ENUMERATION_LIMIT`` points.
 """
 
 import math

@@ -38,7 +38,7 @@ __all__ = ["Access", "AccessKind", "RuntimeIndex", "access_kind", "accesses"]
 
 
 def accesses(op: ir.Operation | ir.OpView) -> tuple[Access, ...]:
-    """Return what an operation reads, in an order in which runtime indices come before their use.
+    """Return the accesses of an operation, in an order in which runtime indices come before their use.
 
     Where constraints make the accesses of a piecewise operation overlap, the first whose constraints hold is the one.
     Raises Unsupported, with the operation, its type and the user's source line, for an operation not in the table.

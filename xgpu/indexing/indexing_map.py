@@ -110,7 +110,7 @@ class IndexingMap:
         return math.prod(interval.size for interval in (*self.dims, *self.symbols))
 
     def domain_checks(self, dims: Sequence[Interval], symbols: Sequence[Interval]) -> tuple[Constraint, ...]:
-        """What must be tested to know that variables with these wider ranges are in the domain, cheapest first."""
+        """The conditions that put variables with these wider ranges in the domain, cheapest first."""
         given = [(dim(i), interval) for i, interval in enumerate(dims)]
         given += [(symbol(i), interval) for i, interval in enumerate(symbols)]
         own = zip(given, (*self.dims, *self.symbols), strict=True)
@@ -142,7 +142,7 @@ class IndexingMap:
         return bijection.is_bijection(self, shape)
 
     def coverage(self, shape: Sequence[int]) -> bijection.Coverage:
-        """How many points of the domain map to each index of an array of ``shape``, by enumeration."""
+        """The number of points of the domain that map to each index of an array of ``shape``, by enumeration."""
         return bijection.coverage(self, shape)
 
     def _used(self) -> tuple[set[int], set[int]]:

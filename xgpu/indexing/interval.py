@@ -26,7 +26,7 @@ class Interval:
 
     @property
     def size(self) -> int:
-        """How many integers are in the interval."""
+        """The number of integers in the interval."""
         return max(0, self.upper - self.lower + 1)
 
     def contains(self, value: int) -> bool:

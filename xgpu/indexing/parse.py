@@ -17,7 +17,7 @@ from xgpu.indexing.interval import Interval
 MAX_LENGTH = 1 << 15
 """The longest text that is read, in characters."""
 MAX_NESTING = 32
-"""How deep divisions may nest inside divisions; parentheses, of which a division may need two, twice that and one."""
+"""Nesting limit of divisions inside divisions. Of parentheses, two per division may be needed: twice that and one."""
 MAX_MAGNITUDE = 1 << 63
 """The largest absolute value of a number in the text, and of a coefficient that products of numbers make."""
 

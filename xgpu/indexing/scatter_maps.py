@@ -1,4 +1,4 @@
-"""Where a scatter's updates go: maps from an element of the updates to its index vector and to the operand."""
+"""Indexing maps of a scatter: from an element of the updates to its index vector and to the operand."""
 
 import math
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from xgpu.indexing.interval import Interval
 
 @dataclass(frozen=True)
 class ScatterMaps:
-    """How a scatter with operands of ``operand_shape`` and updates of ``update_shape`` finds its place.
+    """The maps of a scatter with operands of ``operand_shape`` and updates of ``update_shape``.
 
     ``components`` lead from an element of the updates to the components of its index vector, in the indices. ``bounds``
     are the largest components for which the window of the update lies inside the operand: XLA drops a window that does
@@ -32,12 +32,12 @@ class ScatterMaps:
 
     @property
     def windows(self) -> int:
-        """How many windows the updates are, each with an index vector of its own."""
+        """The number of windows in the updates, each with an index vector of its own."""
         return math.prod(size for i, size in enumerate(self.update_shape) if i not in self.window_dims)
 
     @property
     def contiguous(self) -> int:
-        """How many elements, starting at any multiple of so many, lie side by side in updates and operand alike."""
+        """The length of aligned runs of elements that are contiguous in updates and operand alike."""
         elements = 1
         left = [i for i, size in enumerate(self.update_shape) if size != 1]
         for result, size in zip(reversed(self.operand.results), reversed(self.operand_shape), strict=True):

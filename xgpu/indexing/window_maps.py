@@ -1,4 +1,4 @@
-"""What the operations read that combine many elements: reductions, windows, scans, dot products, convolutions."""
+"""Indexing maps of operations that combine many elements: reductions, windows, scans, dot products, convolutions."""
 
 from collections.abc import Sequence
 from typing import Any

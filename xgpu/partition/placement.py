@@ -1,4 +1,4 @@
-"""Where the operations of a kernel are placed: the scopes that they are read at, and the subgraphs that this makes.
+"""Places the operations of a kernel: finds the scopes at which they are read, and the subgraphs that these make.
 
 Operations are placed from the last to the first, so that all users of one are placed before it. Emission and the
 planner's cost model place them by the same rules: the one counts how often what the other writes will run.
@@ -46,11 +46,12 @@ class Scope:
 
 @dataclass(frozen=True)
 class Reads:
-    """What an operation reads: its number in program order, how it uses its accesses, and these.
+    """The accesses of an operation, with its number in program order and how it uses them.
 
-    What is asked for often is found once for each access: ``own``, whether it is at the operation's own indices;
-    ``maps``, one object for all equal maps; ``deferred``, whether it is made inside a region that the operation opens
-    (an ``if`` or a loop); ``single``, whether what is read has one element, so that all reads of it are at one place.
+    Facts that are asked for often are found once for each access: ``own``, whether it is at the operation's own
+    indices; ``maps``, one object for all equal maps; ``deferred``, whether it is made inside a region that the
+    operation opens (an ``if`` or a loop); ``single``, whether it reads an array of one element, so that all such reads
+    are at one place.
     """
 
     number: int
@@ -80,7 +81,7 @@ class Reads:
         return cls(number, op, kind, found, own, tuple(map_ for map_, _ in facts), deferred, single)
 
     def is_only(self, position: int) -> bool:
-        """Whether an access reads an only element: at the same place wherever its region reads it, and always there."""
+        """Whether an access reads an only element, unconditionally: at the same place wherever its region reads it."""
         return self.single[position] and not self.deferred[position]
 
 
@@ -94,10 +95,10 @@ class Placement:
         self._children: dict[tuple[object, ...], Scope] = {}
 
     def root(self, shape: Shape, map_: IndexingMap | None = None) -> Scope:
-        """Open a subgraph that nothing calls, for values of ``shape`` that a kernel stores, and return its scope.
+        """Open a subgraph without callers, for values of ``shape`` that a kernel stores, and return its scope.
 
-        Where ``map_``, the identity on the indices, is given, scopes are told apart by the map from the root, however
-        many steps lead to it.
+        Where ``map_``, the identity on the indices, is given, scopes are distinguished by the map from the root,
+        whatever steps lead to it.
         """
         scope = self._open_subgraph(frozenset(), shape, map_)
         if map_ is not None:
@@ -106,7 +107,7 @@ class Placement:
         return scope
 
     def place(self, op: ir.Operation, wanted: Set[Scope]) -> Scope:
-        """Return the scope for ``op``, which is wanted at some scopes: that of a subgraph of its own if need be."""
+        """Return the scope of ``op``, which is read at the scopes ``wanted``: that of a new subgraph if they differ."""
         if len(wanted) == 1:
             (scope,) = wanted
             if scope.depth <= MAX_REGION_DEPTH:
@@ -117,7 +118,7 @@ class Placement:
         return self._open_subgraph(frozenset(wanted), shape_of(op.results[0]))
 
     def child(self, reads: Reads, position: int, scope: Scope) -> Scope:
-        """Return the scope at which an operation placed at ``scope`` wants what its access ``position`` reads."""
+        """Return the scope at which an operation placed at ``scope`` reads the operand of its access ``position``."""
         if reads.own[position]:
             return scope
         key = _scope_key(reads, position, scope)
@@ -148,7 +149,7 @@ class Placement:
         return scope
 
     def _joined(self, wanted: Set[Scope]) -> int | None:
-        """Return the subgraph that computes what is ``wanted`` at these scopes with no further call."""
+        """Return the subgraph that can compute a value at the scopes ``wanted`` without another call, if any."""
         for scope in wanted:
             if scope.parent is None and wanted - {scope} <= self._callers[scope.subgraph]:
                 return scope.subgraph
@@ -156,14 +157,14 @@ class Placement:
 
 
 def _home(scope: Scope) -> Scope:
-    """Return the scope that the region of ``scope`` begins with, or its function: what is shared is shared within."""
+    """Return the scope that opens the region of ``scope``, or its function: values are shared within a region."""
     while scope.parent is not None and scope.parent.depth == scope.depth:
         scope = scope.parent
     return scope
 
 
 def _only(home: Scope, rank: int) -> Scope:
-    """Return the scope of only elements: a child of the one that its region begins with, as no other has to be open."""
+    """Return the scope of only elements: a child of the scope that opens the region, so that no other must be open."""
     map_ = None
     if home.map is not None:
         map_ = replace(home.map, results=(constant(0),) * rank).simplify()
@@ -180,7 +181,7 @@ def _child(reads: Reads, position: int, parent: Scope) -> Scope:
 
 
 def _scope_key(reads: Reads, position: int, scope: Scope) -> tuple[object, ...]:
-    """What two reads must agree on to be at the same indices in the same region."""
+    """Key of equal reads: at the same indices in the same region."""
     if reads.kind in ("reduce", "contract") and reads.deferred[position]:
         return (scope, reads.number, id(reads.maps[position]))
     if reads.deferred[position]:
@@ -194,6 +195,6 @@ def _scope_key(reads: Reads, position: int, scope: Scope) -> tuple[object, ...]:
 
 @lru_cache(maxsize=1 << 16)
 def _facts(map_: IndexingMap) -> tuple[IndexingMap, bool]:
-    """Return the first map that is equal, and whether it is the identity: to compare maps again takes too long."""
+    """Return an equal map seen before, and whether it is the identity: comparing maps again would take too long."""
     names = [f"d{i}" for i in range(len(map_.dims))]
     return map_, [str(result) for result in map_.results] == names

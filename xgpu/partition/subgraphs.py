@@ -23,7 +23,7 @@ from xgpu.partition.placement import Placement, Reads, Scope
 
 @dataclass
 class Node:
-    """An operation of the fusion: what it reads, who reads it, and the scope it was placed in."""
+    """An operation of the fusion: its accesses, its users, and the scope in which it is placed."""
 
     reads: Reads
     users: list[tuple[int, int]] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Node:
         return self.reads.op
 
     def operand(self, access: int) -> ir.Value:
-        """Return what an access reads."""
+        """Return the value that an access reads."""
         return self.op.operands[self.reads.accesses[access].operand]
 
     @property
@@ -84,7 +84,7 @@ def partition(
     roots: Sequence[ir.Value] | None = None,
     injected: Mapping[ir.Value, IndexingMap] | None = None,
 ) -> Partition:
-    """Partition what computes ``roots``, which are the results of the fusion if not given, in the body of a fusion.
+    """Partition the operations that compute ``roots``, by default the fusion's results, in the body of a fusion.
 
     All roots that are not parameters have the same shape. The function of the roots is given ``injected`` values as
     scalars, at the indices that these maps make of the roots'; at other indices they are computed as any other value.
@@ -110,7 +110,7 @@ def partition(
 
 
 def _needed(roots: Sequence[ir.Value]) -> set[ir.Operation]:
-    """Return the operations that compute ``roots``."""
+    """Return the backward slice of ``roots``."""
     pending = list(roots)
     needed: set[ir.Operation] = set()
     while pending:
@@ -122,14 +122,14 @@ def _needed(roots: Sequence[ir.Value]) -> set[ir.Operation]:
 
 
 class _Partitioner:
-    """Places nodes from the last to the first, so that all users of a node are placed before it."""
+    """Places nodes in reverse topological order, so that all users of a node are placed before it."""
 
     def __init__(self, empty: Partition, roots: Sequence[int]):
         self.empty = empty
         self.nodes = empty.nodes
         self.roots = set(roots)
         self.placement = Placement()
-        # Where values are handed in, scopes are told apart by the map from the roots, however many steps lead to it.
+        # Where values are injected, scopes are distinguished by the map from the roots, whatever steps lead to it.
         shape = shape_of(empty.results[0])
         same = identity_map(shape).simplify() if empty.injected else None
         self.root_scope = self.placement.root(shape, same)
@@ -149,18 +149,18 @@ class _Partitioner:
         return replace(self.empty, subgraphs=tuple(self.subgraphs), scope_of=self.scope_of)
 
     def _is_wanted(self, node: Node, use: tuple[int, int]) -> bool:
-        """Whether a use needs the node to be computed: not if its user is not, or if it takes a value handed in."""
+        """Whether a use needs the node computed: not if its user is dead, or if the value is injected."""
         if use not in self.scope_of:
             return False
         user, position = self.nodes[use[0]], use[1]
         return not self.empty.is_injected(user.operand(position), self.scope_of[use])
 
     def _is_given(self, node: Node) -> bool:
-        """Whether all results of a root are handed in at the root's own indices."""
+        """Whether all results of a root are injected at the root's own indices."""
         return all(self.empty.is_injected(value, self.root_scope) for value in node.op.results)
 
     def _note_root(self, node: Node, wanted: set[Scope]) -> None:
-        """Note a node that others than its subgraph read, which the subgraph's function returns."""
+        """Record a node with users in other subgraphs, whose result its subgraph's function returns."""
         if wanted == {node.scope}:
             return
         number = node.scope.subgraph

@@ -1,4 +1,4 @@
-"""Compiled kernels kept on disk and in memory, by everything that they were made from.
+"""A cache of compiled kernels on disk and in memory, by all inputs of their compilation.
 
 The folder is ``$XGPU_CACHE_DIR``, else ``xgpu`` in the user's cache folder; ``XGPU_CACHE=off`` keeps nothing.
 Each kernel is one file of JSON whose name is its key and its user, and which says its own checksum, of which the key
@@ -37,14 +37,14 @@ _OFF = frozenset(("off", "0", "no", "false"))
 
 @dataclass(frozen=True)
 class CachedKernel:
-    """What running a kernel on a GPU takes: its PTX and the bytes of dynamic shared memory of a launch."""
+    """A kernel as a GPU runs it: its PTX and the bytes of dynamic shared memory of a launch."""
 
     ptx: str
     shared_bytes: int
 
 
 def key_of(*parts: str) -> str:
-    """Return the key of a kernel that is made from ``parts``, by this version of xgpu and of what it is built on."""
+    """Return the key of a kernel compiled from ``parts`` by this version of xgpu and of its dependencies."""
     digest = hashlib.sha256(_compiler().encode())
     for part in parts:
         digest.update(f"\0{len(part)}\0".encode())
@@ -71,7 +71,7 @@ class KernelCache:
         self._loaded: dict[str, CachedKernel] = {}
 
     def get(self, key: str) -> CachedKernel | None:
-        """Return the kernel of a key; None if there is none, or none that is whole and can be believed."""
+        """Return the kernel of a key; None if there is none, or its file is damaged or not to be trusted."""
         if key not in self._loaded and self.folder is not None:
             for user in dict.fromkeys((os.geteuid(), _ROOT)):
                 if (kernel := _read(self._path(key, user), key)) is not None:
@@ -80,7 +80,7 @@ class KernelCache:
         return self._loaded.get(key)
 
     def put(self, key: str, kernel: CachedKernel) -> None:
-        """Keep a kernel. A folder that cannot be written to is no error: the kernel is then kept in memory alone."""
+        """Store a kernel. If the folder cannot be written to, the kernel is kept in memory alone."""
         if self.folder is None:
             return
         self._loaded[key] = kernel

@@ -38,7 +38,7 @@ _UNSIGNED_FLOATS = ("f8e8m0fnu",)
 
 @dataclass(frozen=True)
 class Comparison:
-    """How far an output is from the reference.
+    """The distance of an output from the reference.
 
     The errors are the largest of all elements: absolute, relative to the reference (infinite where that alone is
     zero), and in ULPs of the output's type (None for integers and booleans). They are infinite where one side is a
@@ -248,7 +248,7 @@ def _relative(absolute: Array, expected: Array) -> Array:
 
 
 def _ulps(dtype: DType, actual: Array, expected: Array) -> Array:
-    """How many numbers of the type one must step over; the infinities come after the largest finite numbers."""
+    """Return the number of steps between numbers of the type; infinities come after the largest finite numbers."""
     sign = 0 if dtype.hlo in _UNSIGNED_FLOATS else 1 << (dtype.bits - 1)
     bits_actual, bits_expected = (array.view(f"u{array.itemsize}").astype(np.uint64) for array in (actual, expected))
     same_sign = (bits_actual & np.uint64(sign)) == (bits_expected & np.uint64(sign))

@@ -128,7 +128,7 @@ class HostKernel:
             raise KernelFault(self.name, faults)
 
     def _make_context(self) -> Array:
-        """Return the memory that one call of the driver works in; what shared memory starts as is made to show."""
+        """Return the memory of one call of the driver; the initial content of shared memory is one that shows."""
         context = aligned_empty([self._code.context_bytes], np.uint8, ALIGNMENT)
         context[:SHARED] = 0
         context[SHARED : self._code.shared_end] = UNWRITTEN_BYTE

@@ -1,4 +1,4 @@
-"""What a host kernel was found to do wrong, as errors that name operation, thread and index; its checks' tables."""
+"""Faults found by the checks of a host kernel, as errors that name operation, thread and index; the checks' tables."""
 
 import ctypes
 import math
@@ -76,7 +76,7 @@ class CheckTables:
 
     @property
     def address(self) -> int:
-        """Where the context's field ``checks`` is to point."""
+        """The address for the context's field ``checks``."""
         return ctypes.addressof(self._tables)
 
     def faults(self) -> list[Fault]:

@@ -15,7 +15,7 @@ type Array = np.ndarray[Any, Any]
 
 
 class HostLaunch:
-    """One kernel of a program, compiled for the host; ``outputs`` are what it writes.
+    """A kernel of a program, compiled for the host; ``outputs`` are the arrays that it writes.
 
     ``sanitize`` makes it check what it does, ``count`` count it.
     """
@@ -29,7 +29,7 @@ class HostLaunch:
         self._outputs = tuple(zip(outputs, kernel.aliases, strict=True))
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Run on arrays as they lie in memory, and return what is written likewise."""
+        """Run on arrays in their memory layout, and return the outputs in theirs."""
         # An update in place is one of a copy: the operand may be an argument, or used again later.
         outputs = [inputs[source].copy() if source >= 0 else _empty(spec) for spec, source in self._outputs]
         self._kernel.launch([*inputs, *outputs, *([] if self._executed is None else [self._executed])])
@@ -57,7 +57,7 @@ class HostLaunches:
         self._count = count
 
     def get(self, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> HostLaunch:
-        """Return ``kernel`` compiled for the host; ``outputs`` are what it writes."""
+        """Return ``kernel`` compiled for the host; ``outputs`` are the arrays that it writes."""
         if kernel not in self._compiled:
             self._compiled[kernel] = HostLaunch(kernel, outputs, self._sanitize, self._count)
         return self._compiled[kernel]

@@ -9,7 +9,7 @@ from xgpu.dtypes import DType
 from xgpu.frontend.signature import ArgumentSpec
 
 MOST_DIMENSIONS = 64
-"""Of a NumPy array."""
+"""The most dimensions of a NumPy array."""
 _ANYWHERE = 1 / 8
 """Share of integers drawn from the type's whole range; the others are near valid indices of the program's arrays."""
 

@@ -1,4 +1,4 @@
-"""What the runtime needs to know of a compiled program and its kernels."""
+"""Protocols of a compiled program and its kernels, as the runtime uses them."""
 
 from typing import Any, Protocol
 

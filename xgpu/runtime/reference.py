@@ -74,7 +74,7 @@ def _copy(module: ir.Module) -> ir.Module:
 
 
 def _with_updates_apart(module: ir.Module) -> ir.Module:
-    """Return a program that computes what is written into an array before it writes.
+    """Return a program that computes the update of an array before it writes it.
 
     XLA's compiler for the CPU fuses the two, also where the update is a slice of the array that is updated in its own
     memory: it then reads what it has just written. The module itself is returned if it has no such update, else a copy.

@@ -117,7 +117,7 @@ class Handler:
             return self._kernels[text][0]
 
     def _put_failure(self, api: int, record: int, what: int, context: int | None, answer: int) -> None:
-        """Make an error of XLA's that says what went wrong in a launch."""
+        """Create XLA's error for a failed launch."""
         try:
             message = _message(self._codes[record], what, context)
         except BaseException as caught:  # As above.
@@ -189,7 +189,7 @@ def _capsules(addresses: dict[str, int]) -> Any:
 
 
 def make_handler() -> Handler | None:
-    """Make XLA on the CPU know the handler; None if this XLA's interface is not one that we know."""
+    """Register the handler with XLA on the CPU; None if this XLA's interface is unknown."""
     try:
         header = FfiHeader(Path(jax.ffi.include_dir(), "xla/ffi/api/c_api.h").read_text(encoding="utf-8"))
         handler = Handler(header)

@@ -22,16 +22,16 @@ CHECK = "xgpu_check"
 READS, WRITES, ATOMIC = 1, 2, 4
 """Bits of an access's kind."""
 FAULTS = ("out of bounds", "misaligned", "read-only", "unwritten", "race")
-"""What can be wrong with an access; the numbers of the faults are their positions here."""
+"""Faults of an access; their numbers are their positions here."""
 OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, UNWRITTEN, RACE = range(len(FAULTS))
 SHADOW_BYTES = 64
-"""Of one granule's record: who last wrote, two that accessed atomically, two that read, the epoch of the last write.
+"""Size of one granule's record: the last writer, two atomic accesses, two readers, the epoch of the last write.
 
 Who is three i32: the thread's number in the grid, from 1, the number of the access, the epoch."""
 
 
 class Memory(ctypes.Structure):
-    """An array that accesses are checked against: its place, its bytes, its shadow (null: none), log2 of a granule."""
+    """An array that accesses are checked against: address, bytes, shadow (null: none), log2 of a granule."""
 
     _fields_ = [
         ("base", ctypes.c_void_p),
@@ -45,7 +45,7 @@ class Memory(ctypes.Structure):
 
 
 class FaultRecord(ctypes.Structure):
-    """How often one access had one fault, and the first time: the thread, from 1, the memory, the byte, the other."""
+    """Count of one fault of one access, and its first occurrence: thread (from 1), memory, byte, the other access."""
 
     _fields_ = [
         ("count", ctypes.c_int64),
@@ -58,7 +58,7 @@ class FaultRecord(ctypes.Structure):
 
 
 class Tables(ctypes.Structure):
-    """What the context's field ``checks`` points to; ``faults`` holds a record per access and fault."""
+    """The target of the context's field ``checks``; ``faults`` holds a record per access and fault."""
 
     _fields_ = [
         ("memories", ctypes.c_void_p),

@@ -65,7 +65,7 @@ OPAQUE = SCRATCH + SCRATCH_BYTES
 SHARED = round_up(OPAQUE + SCRATCH_BYTES, ALIGNMENT)
 """Offset of the shared memory in a context."""
 UNWRITTEN_BYTE = 0xFF
-"""What shared memory holds before a block: NaN in every type of float. All before it is zero."""
+"""Initial content of shared memory in a block: NaN in every type of float. All before it is zero."""
 
 
 @dataclass(frozen=True)

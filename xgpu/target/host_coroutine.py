@@ -46,7 +46,7 @@ _FIXED_PREFIXES = ("llvm.intr.mem", "llvm.intr.masked", "llvm.intr.lifetime", "l
 
 @dataclass(frozen=True)
 class Site:
-    """Where threads wait for each other: one barrier, or shuffles done in one step."""
+    """A place where threads wait for each other: one barrier, or shuffles done in one step."""
 
     calls: tuple[ir.Operation, ...]
     is_shuffle: bool
@@ -325,4 +325,4 @@ COROUTINE_INSTRUCTIONS: dict[str, Instruction] = {
     "coro.suspend": _suspension,
     "coro.end": _coroutine_end,
 }
-"""How the operations of a coroutine are written. MLIR has no text for the type of tokens, so they stand for LLVM's."""
+"""Operations of a coroutine in text: MLIR has none for the type of tokens, so these stand for LLVM's."""

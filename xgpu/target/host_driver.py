@@ -56,7 +56,7 @@ def entry_name(kernel: str) -> str:
 
 
 def make_name(kernel: str) -> str:
-    """Return the name of the function that makes a thread's coroutine, or says for a null frame how large one is."""
+    """Return the name of the function that creates a thread's coroutine, or returns its size for a null frame."""
     return f"{kernel}__make"
 
 

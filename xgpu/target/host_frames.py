@@ -1,7 +1,7 @@
-"""Which values a coroutine keeps in its frame while it waits.
+"""Chooses which values a coroutine keeps in its frame while it waits.
 
-LLVM keeps loads, calls and phis there. Arithmetic it computes anew where it is used behind a suspension, from whatever
-that needs in turn: of a chain of n shuffles and additions it makes n * n additions. Here the results of long
+LLVM keeps loads, calls and phis there. Arithmetic is recomputed where it is used behind a suspension, with all
+that it depends on: a chain of n shuffles and additions becomes n * n additions. Here the results of long
 computations are stored and loaded again at once, where LLVM cannot see through, so that they are loads.
 """
 
@@ -11,18 +11,18 @@ from xgpu import ir
 from xgpu.target.host_context import OPAQUE, SCRATCH_BYTES, byte_address, size_of
 
 _MOST_OPERATIONS = 8
-"""How many operations LLVM may repeat to have a value again; more than loading it takes."""
+"""Operations that LLVM may recompute instead of keeping a value; more take longer than loading it."""
 
 _REPEATED = frozenset(
     f"llvm.{name}"
     for name in """add sub mul udiv sdiv urem srem and or xor shl lshr ashr fadd fsub fmul fdiv frem icmp fcmp select
     getelementptr bitcast zext sext trunc fpext fptrunc fptosi fptoui sitofp uitofp ptrtoint inttoptr""".split()
 )
-"""What LLVM computes anew rather than keeps."""
+"""Operations that LLVM recomputes rather than keeps."""
 
 
 def keep_values(body: ir.Block, resumptions: Mapping[ir.Block, ir.Block], context: ir.Value) -> None:
-    """Make loads of what is expensive to compute and used behind a suspension.
+    """Replace uses behind a suspension of values that are expensive to compute by loads.
 
     ``body`` is the block that a thread starts in, ``resumptions`` tells of each block that ends in a suspension where
     the thread goes on. Memory to store to is in ``context``.

@@ -1,4 +1,4 @@
-"""What messages say of an operation of a kernel: its text at level ``lowered``, and the user's line it came from.
+"""Labels of a kernel's operations for messages: their text at level ``lowered``, and the user's source line.
 
 Between ``lowered`` and ``llvm`` operations change and values lose their names, but locations stay: `label_operations`
 puts the text there, and `place_of` finds it again.
@@ -25,7 +25,7 @@ class Place:
 
 
 def label_operations(module: ir.Module) -> None:
-    """Put into the location of each operation of a ``lowered`` module that can do wrong its text."""
+    """Add, to the location of each operation of a ``lowered`` module that can fail, its text."""
     with module.context:
         for function in functions(module):
             state = ir.AsmState(function.operation)

@@ -55,7 +55,7 @@ def link(llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
 
 
 def link_glue(llvm_ir: str, symbols: Sequence[str], imports: Mapping[str, int]) -> tuple[dict[str, int], object]:
-    """As `link`, for a module without loops that are worth LLVM's passes; ``imports`` are what it calls, by name."""
+    """As `link`, for a module without loops that are worth LLVM's passes; ``imports`` are its callees by name."""
     with _LOCK:
         return _make_linker().add(_object_code(llvm_ir, opt_level=0), symbols, imports)
 

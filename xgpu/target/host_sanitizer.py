@@ -53,7 +53,7 @@ class MemoryObject:
 
 @dataclass(frozen=True)
 class Checks:
-    """What the checks of a kernel know by number: its accesses and the memory they are made to."""
+    """The numbered accesses of a kernel, and the memory that they are made to, for its checks."""
 
     accesses: tuple[Access, ...]
     memories: tuple[MemoryObject, ...]
@@ -167,7 +167,7 @@ class _Inserter:
             ir.Operation.create("llvm.func", attributes=attributes, regions=1)
 
     def checks(self) -> Checks:
-        """Return what was found."""
+        """Return the checks inserted."""
         memories = []
         for number, (size, is_readonly) in enumerate(self._buffers):
             flags = is_readonly, number - (self._inputs or 0) in self._overwritten

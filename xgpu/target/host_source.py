@@ -26,7 +26,7 @@ _INLINE_THREADS = 1 << 14
 
 @dataclass(frozen=True)
 class BufferParameter:
-    """What a kernel says of one buffer: bytes of alignment, least size in bytes (0: unknown), whether it writes."""
+    """A kernel's claims about one buffer: bytes of alignment, least size in bytes (0: unknown), whether it writes."""
 
     alignment: int
     size: int

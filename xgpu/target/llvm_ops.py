@@ -25,7 +25,7 @@ FLOAT_PREDICATES = "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une un
 
 
 class Writer(Protocol):
-    """What writing one operation needs from the function around it."""
+    """State of the enclosing function that writing one operation needs."""
 
     types: TypePrinter
 

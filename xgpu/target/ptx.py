@@ -37,10 +37,10 @@ def compile_to_ptx(llvm_ir: str, target: str = DEFAULT_DEVICE, opt_level: int = 
     external = re.search(r"^\.extern \.func.*?(\S+)\s*$", ptx, re.MULTILINE)
     if external is not None:
         raise CompilerError(f"the kernel calls '{external[1]}', which LLVM does not know: no library is on the GPU")
-    return _numbered_anew(ptx)
+    return _renumbered(ptx)
 
 
-def _numbered_anew(ptx: str) -> str:
+def _renumbered(ptx: str) -> str:
     """Return PTX whose comments number its calls from 0; LLVM numbers those of all that a process compiles."""
     numbers: dict[str, int] = {}
     return re.sub(r"// callseq (\d+)", lambda call: f"// callseq {numbers.setdefault(call[1], len(numbers))}", ptx)

@@ -28,7 +28,7 @@ _FIELD = re.compile(r".*\(\*(?P<function>\w+)\).*|_XLA_FFI_API_STRUCT_FIELD\((?P
 
 
 class FfiHeader:
-    """What ``c_api.h`` declares; names are given without ``XLA_FFI_``. Raises ToolError for what is not in it."""
+    """The declarations of ``c_api.h``; names are given without ``XLA_FFI_``. Raises ToolError for a missing one."""
 
     def __init__(self, text: str):
         text = _COMMENTS.sub("", text)

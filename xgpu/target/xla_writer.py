@@ -1,13 +1,13 @@
-"""What the parts of XLA's handler have in common: the record of a kernel, functions' names, accesses to structures."""
+"""Common parts of XLA's handler: the record of a kernel, functions' names, accesses to structures."""
 
 import ctypes
 
 from xgpu.target.xla_ffi import FfiHeader
 
 INSTANTIATE, EXECUTE, RELEASE = "xgpu_instantiate", "xgpu_execute", "xgpu_release"
-"""What the module exports: the handlers of a call's start and of a launch, and what XLA calls to drop a record."""
+"""Functions that the module exports: the handlers of a call's start and of a launch, and the release of a record."""
 TYPE_ID = "xgpu_type_id"
-"""The place of the number that XLA gives the type of records, exported too."""
+"""Exported variable for the number that XLA gives the type of records."""
 FIND, FAIL = "xgpu_find", "xgpu_fail"
 """Functions that the handler imports, both Python's.
 
@@ -15,11 +15,11 @@ FIND, FAIL = "xgpu_find", "xgpu_fail"
 what, ptr context, ptr answer)`` makes an error of what went wrong. They put an error, or null, into an `Answer`.
 """
 DIVERGED, WRONG_BUFFERS, MISALIGNED, NO_MEMORY = range(4)
-"""What can go wrong."""
+"""Errors of a launch."""
 
 
 class Answer(ctypes.Structure):
-    """What Python says: an exception that leaves it, as Ctrl-C may at any place, must not be taken for an answer."""
+    """Python's answer, which counts only if marked: an exception that leaves Python (Ctrl-C) returns garbage."""
 
     _fields_ = [("error", ctypes.c_void_p), ("is_given", ctypes.c_int64)]
 

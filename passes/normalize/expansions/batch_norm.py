@@ -34,7 +34,7 @@ class _Features:
         return splat(self._count, ir.RankedTensorType(like.type))
 
     def plus_epsilon(self, value: Value) -> Value:
-        """What keeps a variance from zero, added."""
+        """The variance plus epsilon, which keeps it from zero."""
         return hlo.add(value, splat(self._epsilon, ir.RankedTensorType(value.type)))
 
 

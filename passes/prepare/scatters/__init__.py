@@ -1,1 +1,1 @@
-"""How scatters are written as others whose order does not matter."""
+"""Rewrites scatters as others whose updates may come in any order."""

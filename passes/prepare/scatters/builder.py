@@ -14,7 +14,7 @@ Body = Callable[[list[Value]], Sequence[Value]]
 
 @dataclass(frozen=True)
 class Places:
-    """Where windows go: a scatter's indices, the attributes that say how they are used, and the windows' shape."""
+    """The windows of a scatter: its indices, the attributes that interpret them, and the windows' shape."""
 
     indices: Value
     numbers: ir.stablehlo.ScatterDimensionNumbers

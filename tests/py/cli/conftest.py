@@ -8,7 +8,7 @@ import pytest
 
 
 class Outcome(NamedTuple):
-    """What a command did."""
+    """The outcome of a command."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""What the xgpu command prints and writes for right input."""
+"""Output of the xgpu command for valid input."""
 
 import re
 from collections.abc import Callable

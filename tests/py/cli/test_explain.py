@@ -1,4 +1,4 @@
-"""What `xgpu explain` says of a program beside its kernels: remarks of passes, and decisions of the planner."""
+"""Output of `xgpu explain` besides a program's kernels: remarks of passes, and decisions of the planner."""
 
 from collections.abc import Callable
 from pathlib import Path

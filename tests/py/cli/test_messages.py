@@ -1,4 +1,4 @@
-"""What the xgpu command says about wrong usage (exit code 2) and wrong input (exit code 1)."""
+"""Messages of the xgpu command about wrong usage (exit code 2) and wrong input (exit code 1)."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How exact every function of floats is on the host executor, from StableHLO on; docs/accuracy.md has the numbers.
+"""Accuracy of every function of floats on the host executor, from StableHLO on; docs/accuracy.md has the numbers.
 
 The GPU's own code is measured by ``python -m xgpu.tools.accuracy --on gpu``. With ``XGPU_ACCURACY=thorough``, sixteen
 times as many numbers are tried.

@@ -1,4 +1,4 @@
-"""What tools/programs/complex_numbers.py cannot say: accuracy of each part, refusals, restarts."""
+"""Complex numbers beyond tools/programs/complex_numbers.py: accuracy of each part, refusals, restarts."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What conversions are expected to give is what XLA gives, from every 8- and 16-bit value and many others.
+"""The expected results of conversions are XLA's, from every 8- and 16-bit value and many others.
 
 That kernels give it is tested by the programs of the group "types".
 """

@@ -1,4 +1,4 @@
-"""What a person may make of a plan: whatever it becomes, it gives the right results or is refused with the reason."""
+"""Plans edited by a person give the right results or are refused with the reason."""
 
 import random
 from dataclasses import fields

@@ -84,7 +84,7 @@ def at(map_: IndexingMap, dims: Sequence[Any], symbols: Sequence[Any]) -> np.nda
 
 
 def own_start(shape: ReductionShape) -> AffineExpr:
-    """Where a stretch along the minor-most extent starts in an array of the shape itself."""
+    """The start of a stretch along the minor-most extent in an array of the shape itself."""
     sizes = [extent.size for extent in shape.extents]
     places = [dim(i) for i in range(len(sizes))]
     return linearize(places, sizes) - places[-1]
@@ -204,7 +204,7 @@ def test_columns(case: Case, in_order: bool) -> None:
 @pytest.mark.parametrize("held", [0, 4, 24, 100])
 @pytest.mark.parametrize("accumulators", [[4], [4, 4], [8]], ids=str)
 def test_registers_bound_the_threads_of_columns(accumulators: list[int], held: int) -> None:
-    """What a thread holds for its columns, 40 registers more, and as many threads as have that many."""
+    """Registers of a thread, for its columns and 40 more, bound the threads of a block."""
     target = device("sm_90a")
     shape = ReductionShape((1 << 16, 256), (0,))
     chosen = ColumnSchedule.chosen(shape, [16], accumulators, [own_start(shape)], target, 16, held)

@@ -124,7 +124,7 @@ def test_halves_are_summed_in_f32(dtype, axis):
     ids=str,
 )
 def test_positions_of_extremes(dtype, shape):
-    """Of equal elements the first, of NaNs too, which count as largest and smallest."""
+    """Of equal elements the first is found, of NaNs too, which count as largest and smallest."""
     axis = shape.index(max(shape))
     generator = np.random.default_rng(0)
     x = generator.integers(0, 5, shape).astype(parse_spec(f"{dtype}[]")[0].numpy)

@@ -77,7 +77,7 @@ def test_not_a_number_stays(function, by_hand, length):
 
 
 def test_infinities_are_no_elements_of_others():
-    """What is read in place of elements that are not there changes nothing, whatever it is."""
+    """Values read in place of missing elements change nothing, whatever they are."""
     x = np.zeros((3, 37), np.float32)
     x[:, -1] = np.inf
     (result,) = run(lambda x: jnp.cumsum(x, 1), x, emitters={ROW})

@@ -34,7 +34,7 @@ def test_sums(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_updates_in_order(seed: int) -> None:
-    """What is made of updates depends on their order, which is that of the indices if results are to be the same."""
+    """Results of these updates depend on their order, which for deterministic results is that of the indices."""
     case = Case(random.Random(seed))
     (result,) = xgpu.compile(program(case), options=IN_ORDER).run(case.operand, case.indices, case.updates)
     np.testing.assert_array_equal(result, case.expected())

@@ -1,4 +1,4 @@
-"""What ``explain`` says of a program: its kernels, what they move, and what is left to XLA."""
+"""Output of ``explain``: a program's kernels, their traffic, and what falls back to XLA."""
 
 from pathlib import Path
 from typing import Any

@@ -194,7 +194,7 @@ def test_options_belong_to_the_function() -> None:
 
 
 def test_callbacks_are_left_to_jax() -> None:
-    """What `xgpu.compile` refuses, and names `xgpu.jit` for."""
+    """Programs that `xgpu.compile` refuses, with `xgpu.jit` as the way out."""
     printed: list[Any] = []
 
     @xgpu.jit

@@ -1,4 +1,4 @@
-"""What xgpu says about programs that it cannot compile: the operation, its type and the user's line."""
+"""Messages about programs that xgpu cannot compile: the operation, its type and the user's line."""
 
 from pathlib import Path
 
@@ -53,7 +53,7 @@ OPERATIONS = [
     ),
     ("x.astype(jnp.float6_e2m3fn)", ("f32[8]",), "stablehlo.convert of type tensor<8xf6E2M3FN>"),
 ]
-"""What neither a kernel can do nor is left to XLA."""
+"""Operations that no kernel can compute, and that cannot fall back to XLA."""
 
 
 @pytest.mark.parametrize(("expression", "arguments", "expected"), OPERATIONS)

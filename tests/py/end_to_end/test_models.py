@@ -113,7 +113,7 @@ def test_same_results_in_f32(model: str, program: str, compiled: Any) -> None:
 @pytest.mark.parametrize(("model", "program"), NARROW)
 @pytest.mark.filterwarnings("error")
 def test_as_accurate_in_bf16(model: str, program: str, compiled: Any) -> None:
-    """What bf16 costs in accuracy, of the f32 results, is at most twice what it costs XLA, or half an ULP.
+    """The error that bf16 adds to f32 results is at most twice XLA's, or half an ULP.
 
     XLA has to round where the program does, as kernels do: it may else keep f32 between operations, which gives sums
     of thousands of numbers that cancel, such as the gradient of a bias, ten times smaller errors.

@@ -34,12 +34,12 @@ def program(operation, operands, results):
 
 
 def by_xla(text, operands):
-    """What XLA makes of the program as it is."""
+    """XLA's results for the program as it is."""
     return Reference(parse_module(text, "t.mlir"))(operands)
 
 
 def expanded(text, operands):
-    """What XLA makes of the expanded program."""
+    """XLA's results for the expanded program."""
     return Reference(from_stablehlo_text(text).module)(operands)
 
 

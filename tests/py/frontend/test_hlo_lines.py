@@ -1,4 +1,4 @@
-"""Where instructions are in HLO text, by the names that XLA gives them."""
+"""Places of instructions in HLO text, by the names that XLA gives them."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""What JAX writes for `lax.associative_scan` is found, whatever its size, and nothing else is taken for it."""
+"""Scans written out for `lax.associative_scan` are found, whatever their size, and nothing else is taken for one."""
 
 import re
 

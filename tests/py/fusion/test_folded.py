@@ -1,4 +1,4 @@
-"""What XLA folds into a convolution or a matrix product is left to it, where the array behind is in memory."""
+"""Operations that XLA folds into a convolution or a matrix product fall back to it, if they read an array in memory."""
 
 from typing import Any
 

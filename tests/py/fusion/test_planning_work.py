@@ -1,4 +1,4 @@
-"""How much planning looks at: so many steps for each operation, however long the chains are that values come from."""
+"""The work of planning: a bounded number of steps for each operation, however long chains of producers are."""
 
 import sys
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What libraries compute with a product is left to XLA where no kernel reads the product; the rest stays in kernels."""
+"""Epilogues that libraries fuse into products fall back to XLA unless a kernel reads the product; others stay."""
 
 from typing import Any
 

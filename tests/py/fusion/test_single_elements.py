@@ -56,7 +56,7 @@ def test_what_follows_is_one_kernel_with_what_was_before() -> None:
 
 
 def test_other_regions_stay_reductions() -> None:
-    """What a region of several operations makes of its initial value is not written out."""
+    """A region of several operations is not applied to its initial value outside of the reduction."""
     compiled = xgpu.compile(
         lambda x: lax.reduce(x, np.float32(0), lambda a, b: jnp.where(b > 0, b, a), (1,)), "f32[9,1]"
     )

@@ -1,4 +1,4 @@
-"""How reductions are split: parts that make up what is reduced, and how many kernels that takes."""
+"""Split reductions: the parts make up the whole, and the number of kernels."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""How scans are split: into three kernels where blocks would be too few, and what is left to XLA."""
+"""Split scans: three kernels where blocks would be too few, and fallbacks to XLA."""
 
 import jax
 import jax.numpy as jnp

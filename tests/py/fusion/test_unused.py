@@ -1,4 +1,4 @@
-"""What nothing uses is not computed, nor stored for what would read it."""
+"""Unused values are not computed, and nothing is stored for them."""
 
 import jax
 import jax.numpy as jnp

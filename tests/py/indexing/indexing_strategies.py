@@ -1,4 +1,4 @@
-"""What the tests of the indexing package share: random expressions and maps, and evaluation by brute force.
+"""Common parts of the tests of the indexing package: random expressions and maps, and evaluation by brute force.
 
 Each test of a rule tries hundreds of cases, others for every commit: ``@hundreds``.
 """
@@ -17,7 +17,7 @@ from xgpu.indexing import AffineExpr, IndexingMap, Interval, constant, dim, symb
 Box = tuple[tuple[Interval, ...], tuple[Interval, ...]]
 
 hundreds = settings(max_examples=effort.by_level(50, 400, 30_000))
-"""How many cases of a rule are tried."""
+"""The number of cases tried of a rule."""
 
 DIVISORS = [1, 2, 3, 4, 5, 6, 8, 12, 16]
 

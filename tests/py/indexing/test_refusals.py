@@ -1,4 +1,4 @@
-"""What has no operand maps is refused by name, type and line, and with a reason where users are likely to meet it."""
+"""Operations without operand maps are refused by name, type and line, the likely ones with a reason."""
 
 import pytest
 

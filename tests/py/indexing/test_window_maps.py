@@ -23,7 +23,7 @@ def padding_of(pairs):
 
 
 def sum_of_products(op, operands, shape):
-    """What the maps say: the sum over all points of the products of the elements read there."""
+    """The result that the maps describe: the sum over all points of the products of the elements read there."""
     found = [access for access in accesses(op) if access.map.symbols or access_kind(op) == "contract"]
     (domain,) = {(access.map.dims, access.map.symbols, access.map.constraints) for access in found}
     box = [interval.size for interval in (*domain[0], *domain[1])]

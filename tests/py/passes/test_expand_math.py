@@ -281,7 +281,7 @@ def test_straight_up_and_down_are_half_of_pi_from_both_sides(element: str) -> No
 @pytest.mark.parametrize("operation", ["sin", "cos", "tan"])
 @pytest.mark.parametrize("element", TYPES)
 def test_angles_near_multiples_of_a_quarter_turn(element: str, operation: str) -> None:
-    """Where most bits of the reduced angle cancel: beside multiples of pi/2, small and large."""
+    """Angles of which most bits cancel in the reduction: near multiples of pi/2, small and large."""
     dtype = TYPES[element]
     turns = np.concatenate([np.arange(1, 1 << 15), np.random.default_rng(8).integers(1, 1 << 60, 1 << 14)])
     nearest = (turns * (np.arctan(np.longdouble(1)) * 2)).astype(dtype)

@@ -1,4 +1,4 @@
-"""What loops compute stays the same, order of the points included, through every pass over loops."""
+"""Results of loops, order of the points included, do not change through any pass over loops."""
 
 from collections.abc import Callable
 

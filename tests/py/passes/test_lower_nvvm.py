@@ -1,4 +1,4 @@
-"""What the lowering passes make for the GPU: every operation assembles, and the code is as good as it should be."""
+"""Code of the lowering passes for the GPU: every operation assembles, and takes no more instructions than it should."""
 
 import re
 from collections.abc import Callable

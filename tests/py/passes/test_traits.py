@@ -1,4 +1,4 @@
-"""What operations declare of themselves agrees with what they take and make."""
+"""Declared traits of operations agree with their operands and results."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What verification looks at: it runs after every pass, so that what costs much in it costs much in all of them."""
+"""The work of verification, which runs after every pass and so must be cheap."""
 
 import pytest
 

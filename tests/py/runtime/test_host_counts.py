@@ -1,4 +1,4 @@
-"""How many operations kernels execute, counted on the host."""
+"""Counts of the operations that kernels execute, on the host."""
 
 import jax
 import jax.numpy as jnp

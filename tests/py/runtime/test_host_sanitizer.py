@@ -13,7 +13,7 @@ type Array = np.ndarray[Any, Any]
 
 
 def faults(text: str, *arrays: Array) -> tuple[Fault, ...]:
-    """What running a kernel is found to do wrong."""
+    """The faults found in running a kernel."""
     with pytest.raises(KernelFault) as caught:
         HostKernel(text, sanitize=True).launch(arrays)
     return caught.value.faults

@@ -1,4 +1,4 @@
-"""What may end a process, or needs two: threads that compile first, Ctrl-C, an early end, programs from elsewhere.
+"""Tests that may end a process, or need two: threads that compile first, Ctrl-C, an early end, imported programs.
 
 Each test runs in processes of its own.
 """

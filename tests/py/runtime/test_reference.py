@@ -1,4 +1,4 @@
-"""What XLA cannot compile is said in an error, also what would end the process."""
+"""Programs that XLA cannot compile end in an error, also those that would end the process."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What cannot be exported is refused by a CompilerError that names the operation and its place."""
+"""Operations that cannot be exported are refused by a CompilerError that names the operation and its place."""
 
 from collections.abc import Callable
 

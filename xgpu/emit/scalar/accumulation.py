@@ -1,4 +1,4 @@
-"""What an operation does with the elements it reads in a loop: where it starts, how it goes on, how it ends.
+"""The accumulation of elements that an operation reads in a loop: its start, its step and its end.
 
 Each step is a block of StableHLO over rank-0 tensors, as the region of a reduction is, so that every element type
 and operation works here as it does elsewhere.

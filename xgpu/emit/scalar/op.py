@@ -1,4 +1,4 @@
-"""What a scalar builder is given: one operation at one point, with its operands' values there."""
+"""The input of a scalar builder: one operation at one point, with its operands' values there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
