@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import batched
 from typing import Self
 
 from xgpu.device import KIB, Device
@@ -295,8 +296,7 @@ class ColumnReductionEmitter:
             position = kernel.position
             accumulators = self._emit_reads(kernel)
             exchanged = distances(lanes, min(size, WARP))
-            columns = [accumulators[i : i + count] for i in range(0, len(accumulators), count)]
-            columns = [reductions.emit_shuffles(column, exchanged) for column in columns]
+            columns = [reductions.emit_shuffles(list(column), exchanged) for column in batched(accumulators, count)]
             ended = Rotation(value for column in columns for value in column)
             outputs = [kernel.outputs[i] for i in reductions.epilogue_outputs]
             if self.tiling.threads.warps > 1:

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import batched
 from typing import Any
 
 from xgpu import ir
@@ -121,15 +122,15 @@ class ScanEmitter(ABC):
 
         What is no element of the arrays is read from inside them instead: nothing that is stored comes after it.
         """
-        places, elements = of_one_tile(self.tiling.places()), self.tiling.elements()
+        places, of_vector = of_one_tile(self.tiling.places()), self.tiling.elements()
         anywhere = IndexingMap(places.dims, places.symbols, places.results)
-        vector = self.schedule.vector
-        read = Rotation(self.scans.emit_nothing() * vector * self.schedule.steps)
+        read = Rotation(self.scans.emit_nothing() * self.schedule.vector * self.schedule.steps)
         with loop(anywhere, position, read.variables) as outer:
-            numbers = _clamped(outer.result_arguments, places, elements)
-            with loop(elements, numbers, read.variables) as inner:
+            numbers = _clamped(outer.result_arguments, places, of_vector)
+            with loop(of_vector, numbers, read.variables) as inner:
                 read.turn(self.scans.emit_elements(kernel.inputs, inner.result_arguments))
-        return _by_step(read.values, len(self.scans.results), vector)
+        elements = map(list, batched(read.values, len(self.scans.results)))
+        return [list(step) for step in batched(elements, self.schedule.vector)]
 
 
 def _clamped(numbers: Values, places: IndexingMap, elements: IndexingMap) -> Values:
@@ -140,8 +141,3 @@ def _clamped(numbers: Values, places: IndexingMap, elements: IndexingMap) -> Val
         largest = None if is_inside else constant(ir.IndexType.get(), allowed.upper)
         found.append(number if largest is None else ir.arith.minui(number, largest))
     return found
-
-
-def _by_step(values: Values, count: int, vector: int) -> list[list[Values]]:
-    elements = [values[i : i + count] for i in range(0, len(values), count)]
-    return [elements[i : i + vector] for i in range(0, len(elements), vector)]

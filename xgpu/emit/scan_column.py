@@ -5,6 +5,7 @@ all threads, they put what they have into shared memory, and each combines what 
 """
 
 from collections.abc import Sequence
+from itertools import batched
 
 from xgpu import ir
 from xgpu.emit.builders import Values, apply_map
@@ -53,16 +54,16 @@ class ColumnScanEmitter(ScanEmitter):
             scanned.append([scans.emit_combine(*pair) for pair in zip(scanned[-1], step, strict=True)])
         carries: list[Part | None] = [None] * self.columns
         if carry is not None:
-            carries = [Part(carry.values[i : i + count], carry.there) for i in range(0, len(carry.values), count)]
+            carries = [Part(values, carry.there) for values in batched(carry.values, count)]
         starts, ends = carries, [scans.emit_join(*pair) for pair in zip(carries, map(Part, scanned[-1]), strict=True)]
         if shared:
             starts, ends = self._emit_row_lanes(position, carries, scanned[-1], shared)
         joined = [
             [scans.emit_join(start, Part(value)) for start, value in zip(starts, step, strict=True)] for step in scanned
         ]
-        values: list[list[Sequence[ir.Value]]] = [[part.values for part in step if part is not None] for step in joined]
+        found: list[list[Sequence[ir.Value]]] = [[part.values for part in step if part is not None] for step in joined]
         after = [value for part in ends if part is not None for value in part.values]
-        return values, after if self.tiling.tiles > 1 else []
+        return found, after if self.tiling.tiles > 1 else []
 
     def _emit_row_lanes(
         self,
@@ -96,7 +97,7 @@ class ColumnScanEmitter(ScanEmitter):
             if goes_on is not None:
                 there = ir.arith.ori(there, goes_on)
             combined: Values = []
-            for column, before in enumerate(_by_column(given, count)):
+            for column, before in enumerate(batched(given, count)):
                 address = apply_map(reading, [*position, number, _index(column)])
                 joined = self.scans.emit_join(Part(before, there), Part(tuple(tile.extract(address) for tile in tiles)))
                 combined += joined.values if joined is not None else ()
@@ -108,13 +109,9 @@ class ColumnScanEmitter(ScanEmitter):
         if goes_on is not None:
             is_later = ir.arith.ori(is_later, goes_on)
         return (
-            [Part(values, is_later) for values in _by_column(values_of(befores), count)],
-            [Part(values) for values in _by_column(values_of(ends), count)],
+            [Part(values, is_later) for values in batched(values_of(befores), count)],
+            [Part(values) for values in batched(values_of(ends), count)],
         )
-
-
-def _by_column(values: Values, count: int) -> list[tuple[ir.Value, ...]]:
-    return [tuple(values[i : i + count]) for i in range(0, len(values), count)]
 
 
 def _index(number: int) -> ir.Value:

@@ -10,6 +10,7 @@ with warps; that threads walk several rows whose loads come first is ours.)
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import batched
 from typing import Self
 
 from xgpu import ir
@@ -146,9 +147,7 @@ class SortedScatterEmitter(ScatterEmitter):
     def _sum(self, values: Values) -> _Sum:
         """Return the sum that is these values, flat."""
         split = 1 + len(self._moving())
-        rest = values[split:]
-        parts = [rest[i : i + self.length] for i in range(0, len(rest), self.length)]
-        return _Sum(values[0], values[1:split], parts)
+        return _Sum(values[0], values[1:split], [list(each) for each in batched(values[split:], self.length)])
 
     def _is_wide(self, update: ir.Value) -> bool:
         """Whether sums of these updates are made in f32."""
