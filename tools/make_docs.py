@@ -100,12 +100,29 @@ def _passes() -> str:
         f"# Passes\n\n{_MADE}\n",
         "The pipelines as `xgpu/pipeline.py` holds them, each pass with the reason why it stands where it does. Words"
         " in braces depend on the target and on the options.\n",
+        _level_table(),
         _stage("an imported module", "`stablehlo`", pipeline.NORMALIZE),
         *(_stage(f"`{e.source}`", f"`{e.target}`", e.passes) for e in pipeline.GRAPH.edges if e.passes),
         f"## Options\n\nWhat `xgpu-opt --list-passes` prints:\n\n```text\n{pass_list().rstrip()}\n```\n",
         *map(_pass_section, all_passes()),
     ]
     return "\n".join(parts)
+
+
+def _level_table() -> str:
+    """Return the graph of levels, each with what it is made from."""
+    rows = [
+        f"| `{level.name}` | {level.of} | {'yes' if level.is_mlir else 'no'} | {_origins(level.name)} |"
+        for level in pipeline.GRAPH.levels
+    ]
+    return "\n".join(("## Levels\n", "| level | of a | accepted back | made from |", "|---|---|---|---|", *rows, ""))
+
+
+def _origins(level: str) -> str:
+    edges = [edge for edge in pipeline.GRAPH.edges if edge.target == level]
+    if not edges:
+        return "the program, by the frontend"
+    return ", ".join(f"`{edge.source}` by {edge.stage or 'the passes below'}" for edge in edges)
 
 
 def _stage(source: str, target: str, passes: Pipeline) -> str:

@@ -21,11 +21,13 @@ class Level:
 
 @dataclass(frozen=True)
 class Edge:
-    """The way from one level to another: passes, or else a stage that is code of its own, such as the planner."""
+    """The way from one level to another: passes, or else a stage that is code of its own or a tool."""
 
     source: str
     target: str
     passes: Pipeline = ()
+    stage: str = ""
+    """What does it, if not passes, as documents name it."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,15 @@ class LevelGraph:
     edges: tuple[Edge, ...]
 
     def __post_init__(self) -> None:
-        """Raise ValueError for two levels of one name and for an edge to no level."""
+        """Raise ValueError for two levels of one name, and for an edge to no level or by nothing."""
         names = [level.name for level in self.levels]
         if len(set(names)) != len(names):
             raise ValueError(f"two levels have one name: {', '.join(names)}")
         for edge in self.edges:
             if edge.source not in names or edge.target not in names:
                 raise ValueError(f"an edge leads from '{edge.source}' to '{edge.target}'; levels: {', '.join(names)}")
+            if bool(edge.passes) == bool(edge.stage):
+                raise ValueError(f"the edge from '{edge.source}' to '{edge.target}': expected passes or else a stage")
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ TO_LLVM: Pipeline = (
 
 
 _TEXTS = ("llvmir", *NVVM.text_levels)
-"""The levels of text that tools read: LLVM IR, and what follows from it for GPUs."""
+"""The levels that tools read: LLVM IR, and what follows from it for GPUs."""
 
 GRAPH = LevelGraph(
     (
@@ -129,13 +129,13 @@ GRAPH = LevelGraph(
     ),
     (
         Edge("stablehlo", "prepared", PREPARE),
-        Edge("prepared", "fusions"),
-        Edge("fusions", "emitted"),
+        Edge("prepared", "fusions", stage="the planner"),
+        Edge("fusions", "emitted", stage="the kernel's emitter"),
         Edge("emitted", "optimized", OPTIMIZE),
         Edge("optimized", "lowered", LOWER),
         Edge("lowered", "llvm", TO_LLVM),
-        Edge("llvm", "llvmir"),
-        *(Edge(source, target) for source, target in pairwise(_TEXTS)),
+        Edge("llvm", "llvmir", stage="the exporter of LLVM IR"),
+        *(Edge(source, target, stage=NVVM.text_levels[target]) for source, target in pairwise(_TEXTS)),
     ),
 )
 """Every level, from the program to the machine code, and what leads to it."""

@@ -49,8 +49,8 @@ class TargetMachine(ABC):
     """What a machine has, as fields, and how the operations that every machine has are written for it, as methods."""
 
     name: str
-    text_levels: tuple[str, ...] = ()
-    """The levels that follow LLVM IR, in their order."""
+    text_levels: Mapping[str, str] = field(default_factory=dict)
+    """The levels that follow LLVM IR, in their order, each with the tool that makes it."""
     warp_size: int = WARP_SIZE
     registers: Mapping[str, str] = field(default_factory=dict)
     """For `gpu.thread_id` and `gpu.block_id` the operation that reads it, but for ``.x``, ``.y`` or ``.z``.
@@ -183,7 +183,7 @@ def nvvm(capability: int = LATEST) -> TargetMachine:
     conversions = {"f8E4M3FN": _gpu_conversion("e4m3x2"), "f8E5M2": _gpu_conversion("e5m2x2")}
     return _Gpu(
         name="nvvm",
-        text_levels=("ptx", "cubin", "sass"),
+        text_levels={"ptx": "LLVM", "cubin": "ptxas", "sass": "nvdisasm"},
         registers={"gpu.thread_id": "nvvm.read.ptx.sreg.tid", "gpu.block_id": "nvvm.read.ptx.sreg.ctaid"},
         has_address_spaces=True,
         has_scopes=True,

@@ -13,7 +13,7 @@ from xgpu.options import Options
 GRAPH = pipeline.GRAPH
 BRANCHED = LevelGraph(
     (*GRAPH.levels, Level("tiles", of="kernel")),
-    (*GRAPH.edges, Edge("fusions", "tiles"), Edge("tiles", "lowered", pipeline.LOWER)),
+    (*GRAPH.edges, Edge("fusions", "tiles", stage="an emitter of tiles"), Edge("tiles", "lowered", pipeline.LOWER)),
 )
 """Kernels that are written as tiles do without threads' indices: they join the others when these are lowered."""
 
@@ -47,10 +47,18 @@ def test_every_level_follows_from_the_program() -> None:
     assert not GRAPH.leads("ptx", "llvmir")
 
 
-@pytest.mark.parametrize("edges", [(Edge("a", "c"),), (Edge("c", "a"),)])
-def test_edges_lead_to_levels(edges: tuple[Edge, ...]) -> None:
-    with pytest.raises(ValueError, match="levels: a, b"):
-        LevelGraph((Level("a", of="program"), Level("b", of="program")), edges)
+@pytest.mark.parametrize(
+    ("edge", "message"),
+    [
+        (Edge("a", "c", stage="it"), "levels: a, b"),
+        (Edge("c", "a", stage="it"), "levels: a, b"),
+        (Edge("a", "b"), "expected passes or else a stage"),
+        (Edge("a", "b", (("cse", "why"),), "it"), "expected passes or else a stage"),
+    ],
+)
+def test_edges_that_lead_nowhere(edge: Edge, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LevelGraph((Level("a", of="program"), Level("b", of="program")), (edge,))
 
 
 def test_levels_have_names_of_their_own() -> None:

@@ -42,7 +42,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # JAX takes a second to import; wrong usage is reported before that.
     from xgpu.api import compile_to
 
-    compiled = compile_to(_passes_for(levels), arguments.source, arguments.arg, device(target), options_of(arguments))
+    compiled = compile_to(_last_of_all(levels), arguments.source, arguments.arg, device(target), options_of(arguments))
     texts = {}
     for level in levels:
         doing(f"compiling {arguments.source} to level {level}")
@@ -63,12 +63,11 @@ def _run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _passes_for(levels: Iterable[str]) -> str | None:
+def _last_of_all(levels: Iterable[str]) -> str | None:
     """Return the last level that every kernel is taken to, several at a time, before any text is asked for."""
-    for last in ("ptx", "optimized"):
-        if any(GRAPH.leads(last, level) for level in levels):
-            return "ptx" if last == "ptx" else "lowered"
-    return None
+    if any(GRAPH.leads("ptx", level) for level in levels):
+        return "ptx"
+    return "lowered" if any(GRAPH.leads("optimized", level) for level in levels) else None
 
 
 def _write_folder(folder: Path, texts: dict[str, str], compiled: "Compiled") -> None:
