@@ -78,7 +78,7 @@ def _scan_of_chlo(op: ir.Operation, count: int) -> list[Value]:
     shape, block = shape_of(inputs[0]), op.regions[0].blocks[0]
 
     def combine(values: list[Value]) -> list[Value]:
-        # The element comes first in this region, and what is carried second.
+        # The element comes first in this region, and the carried value second.
         return combine_elements(block, [*values[count:], *values[:count]])[:count]
 
     if 0 in shape:
