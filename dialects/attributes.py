@@ -13,7 +13,7 @@ from xgpu.errors import InvalidInput
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
-# What they hold, where they stand and what they say is declared in `xgpu.dialects.discardable`.
+# Their values, places and meanings are declared in `xgpu.dialects.discardable`.
 LEVEL = "xgpu.level"
 EMITTER = "xgpu.emitter"
 SCHEDULE = "xgpu.schedule"

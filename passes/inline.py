@@ -98,7 +98,7 @@ class _Inliner:
 
     def run(self) -> None:
         """Inline everywhere."""
-        # The second round is for what the first made equal: merging may leave a single call of a function.
+        # The second round is for operations that the first made equal: merging may leave a single call of a function.
         for budget in (self._options.max_growth, 0):
             self._refresh()
             order = self._callees_first()

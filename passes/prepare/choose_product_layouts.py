@@ -87,7 +87,7 @@ def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None
 
 def _erase_unread(chains: list[list[ir.Operation]]) -> None:
     """Erase transposes that nothing reads any more; ``chains`` are those of each operand, last ones first."""
-    # One operand may be what the other transposes, whose chain then is the longer one.
+    # One operand may be the source of the other's transposes, whose chain is then the longer one.
     longest = [
         chain for chain in chains if chain and not any(other is not chain and chain[0] in other for other in chains)
     ]
@@ -176,7 +176,7 @@ def _is_made(value: ir.Value, block: ir.Block) -> bool:
     is_updated = False
     while not isinstance(value.owner, ir.Block) and maker(value).parent == block.owner:
         op = maker(value)
-        # A slice of what is in memory is an address for the product, and an array in memory is updated there.
+        # A slice of an array in memory is an address for the product, and an array in memory is updated there.
         is_address = is_address_for(op, PRODUCT) and not is_updated
         if not (op.name in (_TRANSPOSE, UPDATE_SLICE) or is_bitcast(op) or is_address):
             return op.name not in (*VIEWS, SCATTER) and reason_to_leave(op) is None

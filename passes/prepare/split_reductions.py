@@ -79,7 +79,7 @@ class SplitReductions(BlockRewrite):
                 parts = _parts_of(op, gpu)
                 if parts is not None:
                     with op.location, ir.InsertionPoint(op):
-                        # In the order of the program, so that views are made before what uses them again.
+                        # In program order, so that views come before their other users.
                         pending += _split(op, parts, views)[::-1]
 
 

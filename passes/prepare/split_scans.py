@@ -118,7 +118,7 @@ def _totals(op: ir.Operation, shape: ScanShape, chunk: int, count: int) -> list[
     if (function := binary_function(block)) is not None:
         inits = [identity_of(function, element_of(parts[0]))]
         return _reduced(parts, inits, shape, lambda left, right: inline_block(block, [*left, *right]))
-    # No number is known that changes nothing: a flag says which are elements, and which what a reduction starts from.
+    # No identity is known: a flag tells elements from the initial value of a reduction.
     is_element = splat(1, tensor(apart, "i1"))
     inits = [splat(0, tensor([], "i1")), *(_zero(element_of(part)) for part in parts)]
 

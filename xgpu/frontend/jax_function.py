@@ -83,7 +83,7 @@ def _lowered(traced: Any, name: str, platform: str, wide: bool) -> Source:
     try:
         module = ir.Module.parse(bytecode.getvalue(), ir.make_context())
     except ir.MLIRError as error:
-        # JAX lowers to dialects of its own for what has no StableHLO form.
+        # JAX lowers operations without a StableHLO form to dialects of its own.
         raise Unsupported(f"what JAX lowered {name} to is not StableHLO: {str(error).splitlines()[-1]}") from None
     return make_source(module, name, None, lowered.in_tree, lowered.out_tree)
 

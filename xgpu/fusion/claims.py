@@ -4,7 +4,7 @@ The passes before the planner, and the planner, record their findings as attribu
 checked here, but for one: that a region is commutative cannot be.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from xgpu import ir
 from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, RECURRENCE
@@ -15,13 +15,15 @@ from xgpu.fusion.recurrences import Recurrence
 from xgpu.fusion.regions import REDUCE, nested
 
 
-def claim_problems(module: ir.Module) -> Iterator[Problem]:
-    """Yield an error for each attribute on an operation that it does not fit; kinds are verified elsewhere."""
+def claim_problems(module: ir.Module) -> list[Problem]:
+    """Return an error for each attribute on an operation that it does not fit; kinds are verified elsewhere."""
     with module.context, ir.Location.unknown():
-        for op in nested(module.operation):
-            for name, check in _CHECKS.items():
-                if name in op.attributes and (problem := check(op)) is not None:
-                    yield Problem(op, f"'{op.name}' attribute '{name}': {problem}")
+        return [
+            Problem(op, f"'{op.name}' attribute '{name}': {problem}")
+            for op in nested(module.operation)
+            for name, check in _CHECKS.items()
+            if name in op.attributes and (problem := check(op)) is not None
+        ]
 
 
 def _extreme_problem(op: ir.Operation) -> str | None:

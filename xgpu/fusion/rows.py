@@ -50,7 +50,7 @@ def merge_rows(
             found.refuse_readers(group, refusal)
     for group in starts:
         found.grow(group)
-    # What each could have is known now, and what none took can be waited for.
+    # Second round: reductions that no program took in end no other, so programs may be delayed for their results.
     found.starts.clear()
     for group in starts:
         found.grow(group)

@@ -35,7 +35,7 @@ _SHUFFLES = (SHUFFLE, SHUFFLE_FROM)
 
 # Block x, y, z and the context: a kernel's last parameters.
 _AFTER_THREAD = 4
-# Operations that keep their place: accesses to memory, calls, and what ends a block.
+# Operations that must not be moved: accesses to memory, calls, and terminators.
 _FIXED = frozenset(
     f"llvm.{name}"
     for name in """load store atomicrmw cmpxchg fence call call_intrinsic inline_asm br cond_br switch return

@@ -8,7 +8,7 @@ from xgpu.target.llvm_types import TypePrinter, quote, symbol
 _LINKAGES = (
     "external internal private weak weak_odr linkonce linkonce_odr common appending available_externally extern_weak"
 ).split()
-# LLVM dialect parameter attributes without a value, and what LLVM IR calls them.
+# LLVM dialect parameter attributes without a value, and their names in LLVM IR.
 _PARAMETER_FLAGS = {
     **{f"llvm.{name}": name for name in "noalias readonly writeonly readnone noundef nonnull signext zeroext".split()},
     **{f"llvm.{name}": name for name in "inreg returned immarg nofree noext swiftself nest".split()},
