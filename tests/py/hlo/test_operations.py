@@ -20,17 +20,28 @@ def test_every_elementwise_operation_is_one_of_real_or_complex_numbers():
     assert named - {"stablehlo.map"} == {*elementwise("real"), *elementwise("complex")}
 
 
-@pytest.mark.parametrize("name", ["stablehlo.maximum", "stablehlo.remainder", "stablehlo.atan2"])
+@pytest.mark.parametrize("name", ["stablehlo.maximum", "stablehlo.clamp", "stablehlo.atan2"])
 def test_what_has_no_code_on_complex_numbers_is_left_to_xla(name):
+    operands = "%0, %x, %0" if name == "stablehlo.clamp" else "%0, %x"
+    types = ", ".join([_COMPLEX] * (operands.count(",") + 1))
     text = f"""func.func @main(%x: {_COMPLEX}) -> {_COMPLEX} {{
       %0 = stablehlo.add %x, %x : {_COMPLEX}
-      %1 = "{name}"(%0, %x) : ({_COMPLEX}, {_COMPLEX}) -> {_COMPLEX}
+      %1 = "{name}"({operands}) : ({types}) -> {_COMPLEX}
       %2 = stablehlo.multiply %1, %1 : {_COMPLEX}
       return %2 : {_COMPLEX}
     }}"""
     compiled = xgpu.compile(text)
     assert len(compiled.kernels) == 2
     assert name in compiled.ir("fusions").partition("func.func @main")[2]
+
+
+def test_what_nobody_computes_is_refused():
+    text = f"""func.func @main(%x: {_COMPLEX}) -> {_COMPLEX} {{
+      %0 = stablehlo.remainder %x, %x : {_COMPLEX}
+      return %0 : {_COMPLEX}
+    }}"""
+    with pytest.raises(xgpu.Unsupported, match=r"2:12: .* there is no remainder of complex numbers"):
+        xgpu.compile(text)
 
 
 def test_a_reduction_by_what_has_no_code_is_left_to_xla():
