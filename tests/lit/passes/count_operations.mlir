@@ -5,7 +5,7 @@
 // CHECK-LABEL: func.func @k
 // CHECK-SAME:    (%[[IN:.*]]: !llvm.ptr<1> {llvm.readonly}, %[[OUT:.*]]: !llvm.ptr<1>, %[[N:.*]]: !llvm.ptr<1> {llvm.align = 8 : i64, llvm.dereferenceable = 8 : i64, llvm.noalias})
 // CHECK-NEXT:    %[[TWO:.*]] = arith.constant 2 : i64
-// CHECK-NEXT:    llvm.atomicrmw add %[[N]], %[[TWO]] syncscope("device") monotonic <alignment = 8> : !llvm.ptr<1>, i64
+// CHECK-NEXT:    llvm.atomicrmw add %[[N]], %[[TWO]] syncscope("device") monotonic {{[<{]alignment = 8.*[>}]}} : !llvm.ptr<1>, i64
 // CHECK:         scf.if
 // CHECK-NEXT:      %[[SIX:.*]] = arith.constant 6 : i64
 // CHECK-NEXT:      llvm.atomicrmw add %[[N]], %[[SIX]]
