@@ -213,3 +213,16 @@ def test_lines_of_a_later_part_are_counted_from_the_start_of_the_file(tmp_path: 
         xgpu.compile(file)
     assert caught.value.location is not None
     assert lines[caught.value.location.line - 1].strip() == "oops"
+
+
+def test_an_operation_of_ours_in_a_program_is_checked_before_passes_take_it_for_right() -> None:
+    text = """func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = "xgpu.scan"(%x) ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }) {reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }"""
+    with pytest.raises(xgpu.InvalidInput, match=r"2:12: 'xgpu\.scan' expected attribute 'dimension'"):
+        xgpu.compile(text)
