@@ -92,7 +92,7 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
             instrumentation.before(step, module)
             if _announce is not None:
                 _announce(f"running pass '{step}'\n{_repeat(steps[: position + 1], instrumentation.source, level)}")
-            start = time.perf_counter()
+            start, blamed = time.perf_counter(), f"pass '{step}'"
             try:
                 if instrumentation.verify == "each" and isinstance(step, Pass):
                     step.check(module)
@@ -101,12 +101,14 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
                         step.apply(module)
                     contents = Contents(module)
                 is_last = position + 1 == len(steps)
+                if instrumentation.verify == "last" and position:
+                    blamed = f"one of the passes up to '{step}'"
                 if instrumentation.verify == "each" or (instrumentation.verify == "last" and is_last):
                     verify(module)
             except XgpuError:
                 raise
             except Exception as error:
-                raise _failure(error, steps[: position + 1], instrumentation.source, level) from error
+                raise _failure(error, blamed, steps[: position + 1], instrumentation.source, level) from error
             instrumentation.times.append((str(step), time.perf_counter() - start))
             instrumentation.after(step, module)
         if _announce is not None:
@@ -128,12 +130,12 @@ def verify(module: ir.Module) -> None:
         raise InvalidIR(found[0])
 
 
-def _failure(error: Exception, steps: Sequence[Step], source: str | None, level: str) -> CompilerError:
-    """Describe the failure of the last of ``steps``, which began with the text in ``source``, or with ``level``."""
+def _failure(error: Exception, blamed: str, steps: Sequence[Step], source: str | None, level: str) -> CompilerError:
+    """Describe the failure of what is ``blamed``; ``steps`` began with the text in ``source``, or with ``level``."""
     reported = isinstance(error, ir.MLIRError | InvalidIR)
     reason = str(error) if reported else f"{type(error).__name__}: {error}{_place(error)}"
     location = error.location if isinstance(error, InvalidIR) else None
-    return CompilerError(f"pass '{steps[-1]}' failed: {reason}\n{_repeat(steps, source, level)}", location)
+    return CompilerError(f"{blamed} failed: {reason}\n{_repeat(steps, source, level)}", location)
 
 
 def _repeat(steps: Sequence[Step], source: str | None, level: str) -> str:

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.dialects.traits import traits_of
 from xgpu.errors import SourceLocation
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.ranges import defining_op
@@ -65,15 +66,13 @@ def array_name(tensor: ir.Value) -> str:
             tensor = around.operands[_BOUNDS + argument.arg_number - 1]
         elif made_by.name == "scf.for":
             tensor = made_by.operands[_BOUNDS + ir.OpResult(tensor).result_number]
-        elif made_by.name in _UPDATES:
-            tensor = next(operand for operand in made_by.operands if operand.type == tensor.type)
+        elif (updated := traits_of(made_by.name).updates) is not None:
+            tensor = made_by.operands[updated]
         else:
             return _PLACES.get(made_by.name, f"a result of '{made_by.name}'")
 
 
 _BOUNDS = 3
 """The operands of `scf.for` before the initial values of what it carries."""
-_UPDATES = frozenset(("tensor.insert", "vector.transfer_write", "xgpu.atomic_rmw", "xgpu.atomic_add"))
-"""Operations whose result is the array among their operands, with some elements changed."""
 _PLACES = dict.fromkeys(("xgpu.allocate_shared", "xgpu.sync_threads"), "shared memory")
 """Operations whose results have names of their own in remarks."""

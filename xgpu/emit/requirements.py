@@ -149,7 +149,7 @@ def any_results(fusion: Fusion) -> str | None:
 
 
 def results_follow(fusion: Fusion) -> str | None:
-    """Require that each result follows the heroes, element by element, or has their shape; none shares bytes."""
+    """Require that each result follows the heroes, element by element, or has their shape."""
     followers, shape = forms_of(fusion.body, fusion.heroes), shape_of(fusion.heroes[0].results[0])
     if any(value not in followers and shape_of(value) != shape for value in fusion.results):
         return "expected each of its results to follow the heroes element by element"
@@ -157,7 +157,7 @@ def results_follow(fusion: Fusion) -> str | None:
 
 
 def results_follow_or_beside(fusion: Fusion) -> str | None:
-    """Require that each result follows the heroes or has as many elements as their operands; none shares bytes."""
+    """Require that each result follows the heroes or has as many elements as their operands."""
     followers, elements = forms_of(fusion.body, fusion.heroes), math.prod(shape_of(fusion.heroes[0].operands[0]))
     if any(value not in followers and math.prod(shape_of(value)) != elements for value in fusion.results):
         return "expected each of its results to follow the heroes, or to be of their operands' size"

@@ -5,7 +5,6 @@ is computed again for each of them doubles with every step. Steps make no differ
 """
 
 import math
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +12,7 @@ import pytest
 from jax import lax
 
 import xgpu
+from tests.py.fusion.planning_effort import calls_to_plan
 from xgpu.compiler import plan_program
 from xgpu.frontend.load import load_source
 from xgpu.runtime.compare import compare
@@ -131,23 +131,7 @@ def test_planning_takes_linear_time(of_length, specs):
     """From 16 steps to 64, 450 calls for an operation would be 1800 if the time were quadratic."""
     for n in _lengths(specs):
         source = load_source(of_length(n), specs)
-        assert _calls(source) <= 1200 * str(source.module).count("stablehlo.")
-
-
-def _calls(source) -> int:
-    """Return how many functions are called to plan a program: a time that does not depend on the machine."""
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
-        plan_program(source.module)
-    finally:
-        sys.setprofile(None)
-    return calls
+        assert calls_to_plan(source) <= 1200 * str(source.module).count("stablehlo.")
 
 
 def _runs():

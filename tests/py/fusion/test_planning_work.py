@@ -1,12 +1,12 @@
 """The work of planning: a bounded number of steps for each operation, however long chains of producers are."""
 
-import sys
 from collections import Counter
 
 import jax
 import jax.numpy as jnp
 import pytest
 
+from tests.py.fusion.planning_effort import calls_to_plan
 from xgpu.compiler import plan_program
 from xgpu.frontend.load import load_source
 from xgpu.fusion import memory_reads
@@ -112,20 +112,7 @@ PROGRAMS = {
 
 
 def _calls(function, arguments) -> int:
-    """Return how many functions are called to plan a program: a time that does not depend on the machine."""
-    source = load_source(function, arguments)
-    calls = 0
-
-    def count(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(count)
-    try:
-        plan_program(source.module)
-    finally:
-        sys.setprofile(None)
-    return calls
+    return calls_to_plan(load_source(function, arguments))
 
 
 @pytest.mark.parametrize(("program", "size"), PROGRAMS.values(), ids=PROGRAMS)

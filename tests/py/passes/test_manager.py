@@ -1,0 +1,38 @@
+"""Failures of pipelines name the pass, or say that one of several made the IR wrong where only the last is verified."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from xgpu import ir
+from xgpu.errors import CompilerError
+from xgpu.passes import manager
+from xgpu.passes.base import Pass
+
+
+@dataclass(frozen=True)
+class _Break(Pass):
+    NAME: ClassVar[str] = "break"
+
+    def apply(self, module):
+        with ir.InsertionPoint(module.body):
+            ir.Operation.create("xgpu.no_operation")
+
+
+@dataclass(frozen=True)
+class _Rest(Pass):
+    NAME: ClassVar[str] = "rest"
+
+    def apply(self, module):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("verify", "blamed"), [("each", "pass 'break' failed"), ("last", "one of the passes up to 'rest' failed")]
+)
+def test_wrong_ir_is_blamed_on_who_may_have_made_it(verify, blamed):
+    with ir.make_context():
+        module = ir.Module.parse("module {}")
+    with pytest.raises(CompilerError, match=f"{blamed}: is not an operation|{blamed}: 'xgpu.no_operation'"):
+        manager.run(module, [_Break(), _Rest()], manager.Instrumentation(verify=verify))
