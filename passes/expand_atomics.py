@@ -7,10 +7,8 @@ from xgpu import ir
 from xgpu.dialects.attributes import int_of
 from xgpu.errors import Unsupported
 from xgpu.hlo.source_location import source_of
-from xgpu.passes import arith_builder as b
-from xgpu.passes.base import Pass, walk
-from xgpu.passes.compare_and_swap import PartOfWord, swap_in_loop
-from xgpu.passes.llvm_memory import (
+from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.llvm.memory import (
     ATOMIC_OPERATIONS,
     GLOBAL_SPACE,
     SHARED_SPACE,
@@ -18,7 +16,9 @@ from xgpu.passes.llvm_memory import (
     atomic_update,
     element_pointer,
 )
-from xgpu.passes.refusals import refuse
+from xgpu.passes.support import arith_builder as b
+from xgpu.passes.support.compare_and_swap import PartOfWord, swap_in_loop
+from xgpu.passes.support.refusals import refuse
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
 
 _ATOMIC = frozenset(("llvm.atomicrmw", "llvm.cmpxchg", "llvm.load", "llvm.store"))

@@ -8,10 +8,8 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import GRADE
 from xgpu.dialects.xgpu import FUNCTIONS
-from xgpu.passes import arith_builder as b
-from xgpu.passes.base import Pass, functions, walk
 from xgpu.passes.expand_math import EXPANSIONS, SHORT
-from xgpu.passes.float_formats import (
+from xgpu.passes.floats.formats import (
     FloatFormat,
     add_to_odd,
     codes,
@@ -21,11 +19,13 @@ from xgpu.passes.float_formats import (
     narrow_to_odd,
     widen,
 )
-from xgpu.passes.float_native import decode, encode
-from xgpu.passes.float_remainder import RemainderFunctions
-from xgpu.passes.float_storage import is_narrow_float, store_as_integers
-from xgpu.passes.llvm_call import call_intrinsic
-from xgpu.passes.refusals import refuse, refuse_type
+from xgpu.passes.floats.native import decode, encode
+from xgpu.passes.floats.remainder import RemainderFunctions
+from xgpu.passes.floats.storage import is_narrow_float, store_as_integers
+from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.llvm.call import call_intrinsic
+from xgpu.passes.support import arith_builder as b
+from xgpu.passes.support.refusals import refuse, refuse_type
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, ByteConversion, TargetMachine, TargetName
 
 _NATIVE_FLOATS = frozenset(("f32", "f64"))

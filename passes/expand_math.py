@@ -8,18 +8,9 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import COLD, GRADE
 from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, ErfInvOp, LgammaOp, LogisticOp
-from xgpu.passes import (
-    math_bessel,
-    math_exponential,
-    math_gamma,
-    math_logarithm,
-    math_power,
-    math_short,
-    math_special,
-    math_trigonometry,
-)
-from xgpu.passes.base import Pass, function_name, functions, walk
-from xgpu.passes.math_builder import Constants, MathBuilder
+from xgpu.passes.framework.base import Pass, function_name, functions, walk
+from xgpu.passes.math import bessel, exponential, gamma, logarithm, power, short, special, trigonometry
+from xgpu.passes.math.builder import Constants, MathBuilder
 from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
 
 _Build = Callable[..., ir.Value | Sequence[ir.Value]]
@@ -38,56 +29,56 @@ class Expansion:
 
 
 _EXPONENTIAL = {
-    "exp": Expansion(math_exponential.exp),
-    "exp2": Expansion(math_exponential.exp2),
-    "expm1": Expansion(math_exponential.expm1),
-    "tanh": Expansion(math_exponential.tanh),
-    "sinh": Expansion(math_exponential.sinh, is_large=True),
-    "cosh": Expansion(math_exponential.cosh, is_large=True),
+    "exp": Expansion(exponential.exp),
+    "exp2": Expansion(exponential.exp2),
+    "expm1": Expansion(exponential.expm1),
+    "tanh": Expansion(exponential.tanh),
+    "sinh": Expansion(exponential.sinh, is_large=True),
+    "cosh": Expansion(exponential.cosh, is_large=True),
 }
 _LOGARITHM = {
-    "log": Expansion(math_logarithm.log, short=math_short.log),
-    "log2": Expansion(math_logarithm.log2),
-    "log1p": Expansion(math_logarithm.log1p, short=math_short.log1p),
-    "powf": Expansion(math_power.powf, is_large=True),
-    "asinh": Expansion(math_logarithm.asinh, is_large=True, short=math_short.asinh),
-    "acosh": Expansion(math_logarithm.acosh, is_large=True, short=math_short.acosh),
-    "atanh": Expansion(math_logarithm.atanh, is_large=True, short=math_short.atanh),
+    "log": Expansion(logarithm.log, short=short.log),
+    "log2": Expansion(logarithm.log2),
+    "log1p": Expansion(logarithm.log1p, short=short.log1p),
+    "powf": Expansion(power.powf, is_large=True),
+    "asinh": Expansion(logarithm.asinh, is_large=True, short=short.asinh),
+    "acosh": Expansion(logarithm.acosh, is_large=True, short=short.acosh),
+    "atanh": Expansion(logarithm.atanh, is_large=True, short=short.atanh),
 }
 _TRIGONOMETRY = {
-    "sin": Expansion(math_trigonometry.sin),
-    "cos": Expansion(math_trigonometry.cos),
-    "tan": Expansion(math_trigonometry.tan, is_large=True),
-    "asin": Expansion(math_trigonometry.asin, is_large=True, short=math_short.asin),
-    "acos": Expansion(math_trigonometry.acos, is_large=True, short=math_short.acos),
-    "atan": Expansion(math_trigonometry.atan, is_large=True),
-    "atan2": Expansion(math_trigonometry.atan2, is_large=True),
+    "sin": Expansion(trigonometry.sin),
+    "cos": Expansion(trigonometry.cos),
+    "tan": Expansion(trigonometry.tan, is_large=True),
+    "asin": Expansion(trigonometry.asin, is_large=True, short=short.asin),
+    "acos": Expansion(trigonometry.acos, is_large=True, short=short.acos),
+    "atan": Expansion(trigonometry.atan, is_large=True),
+    "atan2": Expansion(trigonometry.atan2, is_large=True),
 }
 _SPECIAL = {
-    "rsqrt": Expansion(math_special.rsqrt),
-    "cbrt": Expansion(math_special.cbrt, is_large=True),
-    "erf": Expansion(math_special.erf, is_large=True, short=math_short.erf),
-    "erfc": Expansion(math_special.erfc, is_large=True, short=math_short.erfc),
+    "rsqrt": Expansion(special.rsqrt),
+    "cbrt": Expansion(special.cbrt, is_large=True),
+    "erf": Expansion(special.erf, is_large=True, short=short.erf),
+    "erfc": Expansion(special.erfc, is_large=True, short=short.erfc),
 }
 _OWN = {
-    BesselI0eOp.OPERATION_NAME: Expansion(math_bessel.bessel_i0e, is_large=True),
-    BesselI1eOp.OPERATION_NAME: Expansion(math_bessel.bessel_i1e, is_large=True),
-    DigammaOp.OPERATION_NAME: Expansion(math_gamma.digamma, is_large=True),
-    ErfInvOp.OPERATION_NAME: Expansion(math_special.erf_inv, is_large=True, short=math_short.erf_inv),
-    LgammaOp.OPERATION_NAME: Expansion(math_gamma.lgamma, is_large=True),
-    LogisticOp.OPERATION_NAME: Expansion(math_exponential.logistic),
+    BesselI0eOp.OPERATION_NAME: Expansion(bessel.bessel_i0e, is_large=True),
+    BesselI1eOp.OPERATION_NAME: Expansion(bessel.bessel_i1e, is_large=True),
+    DigammaOp.OPERATION_NAME: Expansion(gamma.digamma, is_large=True),
+    ErfInvOp.OPERATION_NAME: Expansion(special.erf_inv, is_large=True, short=short.erf_inv),
+    LgammaOp.OPERATION_NAME: Expansion(gamma.lgamma, is_large=True),
+    LogisticOp.OPERATION_NAME: Expansion(exponential.logistic),
 }
 EXPANSIONS = _OWN | {
     f"math.{name}": each for name, each in (_EXPONENTIAL | _LOGARITHM | _TRIGONOMETRY | _SPECIAL).items()
 }
 """Every function that is written out, by operation name; other operations of the math dialect stay."""
-SHORT = {"arith.divf": Expansion(MathBuilder.div, short=math_short.quotient)}
+SHORT = {"arith.divf": Expansion(MathBuilder.div, short=short.quotient)}
 """What the targets compute themselves, but not as fast as results can be computed that are then rounded to bf16."""
 
 HELPERS: dict[str, Callable[..., Sequence[ir.Value]]] = {
-    math_gamma.FAR_LGAMMA: math_gamma.far_lgamma,
-    math_power.GENERAL_POWER: math_power.general_power,
-    math_trigonometry.REDUCE_LARGE: math_trigonometry.reduce_large,
+    gamma.FAR_LGAMMA: gamma.far_lgamma,
+    power.GENERAL_POWER: power.general_power,
+    trigonometry.REDUCE_LARGE: trigonometry.reduce_large,
 }
 """Functions of the module that expansions call for what is rare, by name."""
 

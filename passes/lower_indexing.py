@@ -10,9 +10,9 @@ from xgpu.dialects.attributes import INDEX_BITS, int_attribute, map_of
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, FloorDiv, Mod, Symbol
 from xgpu.indexing.interval import Interval
-from xgpu.passes.base import Pass, functions, walk
-from xgpu.passes.index_ops import Constants, Scope, Scopes
-from xgpu.passes.ranges import BOOL_RANGE, INDEX_RANGE, Ranges
+from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.support.index_ops import Constants, Scope, Scopes
+from xgpu.passes.support.ranges import BOOL_RANGE, INDEX_RANGE, Ranges
 
 _INT32 = Interval(-(1 << 31), (1 << 31) - 1)
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3, "sge": 5, "ule": 7}

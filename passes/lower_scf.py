@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.passes.base import Pass, functions
-from xgpu.passes.refusals import refuse
-from xgpu.passes.regions import unroll_of
+from xgpu.passes.framework.base import Pass, functions
+from xgpu.passes.support.refusals import refuse
+from xgpu.passes.support.regions import unroll_of
 
 LOOP_ANNOTATION = "loop_annotation"
 _ANNOTATIONS = {

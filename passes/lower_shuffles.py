@@ -6,11 +6,11 @@ from typing import ClassVar, cast
 
 from xgpu import ir
 from xgpu.dialects.threads import ShuffleOp, ShuffleReduceOp
-from xgpu.passes import arith_builder as b
-from xgpu.passes.base import Pass, function_name, functions, walk
-from xgpu.passes.refusals import refuse
-from xgpu.passes.regions import body_of, count_ops, move_body, replace_op
-from xgpu.passes.scf_ops import create_integer
+from xgpu.passes.framework.base import Pass, function_name, functions, walk
+from xgpu.passes.support import arith_builder as b
+from xgpu.passes.support.refusals import refuse
+from xgpu.passes.support.regions import body_of, count_ops, move_body, replace_op
+from xgpu.passes.support.scf_ops import create_integer
 from xgpu.target_machine import WARP_SIZE
 
 _PIECE_BITS = 32

@@ -10,10 +10,8 @@ from xgpu import ir
 from xgpu.dialects.attributes import ALIASES, ELEMENT_TYPE, INDEX_BITS, INPUTS, KERNEL, int_array_of, int_of
 from xgpu.dialects.threads import AllocateSharedOp, AtomicAddOp, AtomicRmwOp
 from xgpu.dialects.traits import traits_of
-from xgpu.passes import arith_builder as b
-from xgpu.passes.atomic_updates import FLOAT_ADD, Place, Update, find_update, write_update
-from xgpu.passes.base import Pass, functions
-from xgpu.passes.llvm_memory import (
+from xgpu.passes.framework.base import Pass, functions
+from xgpu.passes.llvm.memory import (
     CONSTANT_SPACE,
     GLOBAL_SPACE,
     address_of,
@@ -24,7 +22,9 @@ from xgpu.passes.llvm_memory import (
     pointer_type,
     store,
 )
-from xgpu.passes.memory_layout import (
+from xgpu.passes.support import arith_builder as b
+from xgpu.passes.support.atomic_updates import FLOAT_ADD, Place, Update, find_update, write_update
+from xgpu.passes.support.memory_layout import (
     constant_in_memory,
     element_bits,
     from_memory,
@@ -33,9 +33,9 @@ from xgpu.passes.memory_layout import (
     memory_type,
     to_memory,
 )
-from xgpu.passes.packed_accesses import place_in_byte, read_packed, write_packed
-from xgpu.passes.shared_tiles import SharedTiles
-from xgpu.passes.tensor_buffers import Access, Buffer, TensorBuffers, fail, is_tensor
+from xgpu.passes.support.packed_accesses import place_in_byte, read_packed, write_packed
+from xgpu.passes.support.shared_tiles import SharedTiles
+from xgpu.passes.support.tensor_buffers import Access, Buffer, TensorBuffers, fail, is_tensor
 
 MAX_ACCESS_BYTES = 16
 POINTER_ALIGNMENT = 16

@@ -6,8 +6,8 @@ import inspect
 import textwrap
 from typing import Any, get_type_hints
 
-from xgpu.passes.base import Pass, describe_type
-from xgpu.passes.registry import all_passes
+from xgpu.passes.framework.base import Pass, describe_type
+from xgpu.passes.framework.registry import all_passes
 
 _MLIR_PASSES = """\
 MLIR's and StableHLO's passes go by their own names in the same pipeline, as in

@@ -18,9 +18,9 @@ from xgpu.dialects.discardable import discardable_documentation
 from xgpu.dialects.xgpu import OPS
 from xgpu.emit.families import FAMILIES, Family
 from xgpu.levels import Pipeline
-from xgpu.passes import manager
-from xgpu.passes.base import Pass
-from xgpu.passes.registry import all_passes
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.registry import all_passes
 from xgpu.passes.set_level import SetLevel
 from xgpu.tools.list_passes import pass_list
 

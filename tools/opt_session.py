@@ -16,9 +16,9 @@ from xgpu.dialects.input_checks import input_problems
 from xgpu.errors import CompilerError, InvalidInput, XgpuError
 from xgpu.frontend.mlir_text import check_mlir_text
 from xgpu.hlo.source_location import source_of
-from xgpu.passes import manager, registry
-from xgpu.passes.manager import MlirPass, Step
-from xgpu.passes.remarks import Remark
+from xgpu.passes.framework import manager, registry
+from xgpu.passes.framework.manager import MlirPass, Step
+from xgpu.passes.framework.remarks import Remark
 from xgpu.tools.expectations import disagreements
 from xgpu.tools.list_passes import pass_list
 

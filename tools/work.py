@@ -19,7 +19,7 @@ from xgpu.fusion.heroes import HeroKind
 from xgpu.fusion.left import VIEWS
 from xgpu.fusion.regions import CONTROL_FLOW, planned_blocks
 from xgpu.indexing.access import integers
-from xgpu.passes.base import function_name, functions, walk
+from xgpu.passes.framework.base import function_name, functions, walk
 
 MOST_REPEATED = 4
 """Multiple of the least work that a plan may do, besides what is worth its time."""

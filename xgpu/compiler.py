@@ -21,10 +21,10 @@ from xgpu.fusion.planner import plan
 from xgpu.hlo.source_location import source_of
 from xgpu.levels import Edge
 from xgpu.options import Options
-from xgpu.passes import manager
-from xgpu.passes.base import function_name, functions, walk
 from xgpu.passes.count_operations import CountOperations
-from xgpu.passes.remarks import Remark
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import function_name, functions, walk
+from xgpu.passes.framework.remarks import Remark
 from xgpu.runtime.cache import CachedKernel, kernel_cache, key_of
 from xgpu.target import cubin
 from xgpu.target.host_labels import label_operations

@@ -6,8 +6,8 @@ from itertools import pairwise
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.levels import Edge, Level, LevelGraph, Pipeline
 from xgpu.options import Options
-from xgpu.passes.manager import Step
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework.manager import Step
+from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.target_machine import NVVM, TargetMachine
 
 NORMALIZE: Pipeline = (

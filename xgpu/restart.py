@@ -21,7 +21,7 @@ from xgpu.fusion.planner import plan
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
-from xgpu.passes.base import MAIN, function_name, functions
+from xgpu.passes.framework.base import MAIN, function_name, functions
 
 _OF_PROGRAMS = frozenset(("prepared", "fusions"))
 """The levels at which a program is one module; later, there is one for each kernel."""

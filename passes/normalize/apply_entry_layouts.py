@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.layouts import is_row_major, layout_of
 from xgpu.hlo.source_location import unsupported
-from xgpu.passes.base import Pass, main_of
+from xgpu.passes.framework.base import Pass, main_of
 
 _PARAMETERS = "mhlo.xla_entry_computation_parameter_layouts"
 _RESULTS = "mhlo.xla_entry_computation_result_layout"

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo import checks
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.hlo.scan_op import build_scan, combine_elements, function_of, is_elementwise, is_identity
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, replace, reshape, shape_of
-from xgpu.passes.base import ModuleRewrite
+from xgpu.passes.framework.base import ModuleRewrite
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.hlo.scan_op import SCAN
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 
 @dataclass(frozen=True)

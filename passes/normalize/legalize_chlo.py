@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.hlo.chlo import BESSEL_I0E, KEPT_FUNCTIONS, TOP_K
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.hlo.stablehlo_builder import replace
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 _REAL = ("bf16", "f16", "f32", "f64")
 _RANKED = (*_REAL, *(f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))

@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.hlo.shards import FULL_TO_SHARD, SHARD_TO_FULL
 from xgpu.hlo.source_location import unsupported
 from xgpu.hlo.stablehlo_builder import replace
-from xgpu.passes.base import ModuleRewrite, walk
+from xgpu.passes.framework.base import ModuleRewrite, walk
 
 _PLACEMENT_CALLS = frozenset(
     ("Sharding", FULL_TO_SHARD, SHARD_TO_FULL, "LayoutConstraint", "annotate_device_placement")

@@ -14,7 +14,7 @@ from xgpu.hlo.checks import operations_of
 from xgpu.hlo.shards import FULL_TO_SHARD, SHARD_TO_FULL
 from xgpu.hlo.source_location import unsupported
 from xgpu.hlo.stablehlo_builder import replace
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 _CUSTOM_CALL = "stablehlo.custom_call"
 _GROUPS = "replica_groups"

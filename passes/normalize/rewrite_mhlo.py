@@ -10,7 +10,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.layouts import is_row_major, layout_of
 from xgpu.hlo.source_location import source_of, unsupported
 from xgpu.hlo.stablehlo_builder import replace
-from xgpu.passes.base import ModuleRewrite
+from xgpu.passes.framework.base import ModuleRewrite
 
 _CHLO_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 """Functions that MHLO shares with CHLO."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.base import MAIN, Pass
+from xgpu.passes.framework.base import MAIN, Pass
 
 _VISIBILITY = "sym_visibility"
 

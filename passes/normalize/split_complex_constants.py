@@ -8,7 +8,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.hlo.contents import Contents
-from xgpu.passes.base import ModuleRewrite
+from xgpu.passes.framework.base import ModuleRewrite
 
 # A number is a decimal or, where a decimal would not be exact, the bits in hexadecimal.
 _PAIR = re.compile(r"\(([^(),]+),([^(),]+)\)")

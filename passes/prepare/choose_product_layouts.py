@@ -13,7 +13,7 @@ from xgpu.fusion.product_orders import Operand, Order, Product, best_order
 from xgpu.fusion.regions import maker
 from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, tensor
 from xgpu.indexing.access import integers, shape_of
-from xgpu.passes.base import BlockRewrite, operations_of
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 
 _TRANSPOSE = "stablehlo.transpose"
 _ALGORITHM = "algorithm"

@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.fusion.combiners import has_own_types
 from xgpu.fusion.in_place import SCATTER, updated_operands, updates_of
 from xgpu.hlo.stablehlo_builder import replace, shape_of
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.fusion.left import BARRIER, reason_to_leave
 from xgpu.hlo.stablehlo_builder import replace
-from xgpu.passes.base import BlockRewrite
+from xgpu.passes.framework.base import BlockRewrite
 
 
 @dataclass(frozen=True)

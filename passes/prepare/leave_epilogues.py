@@ -16,7 +16,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import element_of, hlo
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.passes.base import BlockRewrite
+from xgpu.passes.framework.base import BlockRewrite
 
 _TYPES = ("f16", "bf16", "f32")
 """Types of operands and results for which libraries have epilogues."""

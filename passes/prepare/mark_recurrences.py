@@ -14,7 +14,7 @@ from xgpu.fusion.loop_products import with_sums
 from xgpu.fusion.recurrence_steps import step_of
 from xgpu.fusion.recurrences import Recurrence
 from xgpu.hlo.stablehlo_builder import replace, splat
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from xgpu.fusion.regions import REDUCE
 from xgpu.hlo.constants import is_number
 from xgpu.hlo.stablehlo_builder import element_of, hlo
 from xgpu.hlo.widening import Widening
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import Dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.passes.base import BlockRewrite, operations_of
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 
 
 @dataclass(frozen=True)

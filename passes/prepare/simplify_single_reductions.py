@@ -9,7 +9,7 @@ from xgpu.fusion.combiners import combiners
 from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.fusion.regions import REDUCE
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, replace, reshape, shape_of
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
     "add": hlo.add,

@@ -9,7 +9,7 @@ from xgpu.fusion.left import DYNAMIC_SLICE
 from xgpu.fusion.regions import is_constant
 from xgpu.hlo.stablehlo_builder import replace, splat_like
 from xgpu.indexing.access import shape_of
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.fusion.regions import CONTROL_FLOW, maker
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.iota")

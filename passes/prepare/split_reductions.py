@@ -16,7 +16,7 @@ from xgpu.fusion.regions import REDUCE
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.passes.base import BlockRewrite, operations_of
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 
 ALONE = 1 << 16
 """Elements that one block reduces in the time that it takes to start another kernel.

@@ -23,7 +23,7 @@ from xgpu.hlo.stablehlo_builder import (
     splat,
     tensor,
 )
-from xgpu.passes.base import BlockRewrite, operations_of
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 
 ALONE = 1 << 15
 """Elements that one block scans as fast as two more kernels are started."""

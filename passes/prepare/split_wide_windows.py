@@ -11,7 +11,7 @@ from xgpu.fusion.combiners import Function, combined, combiners, is_binary
 from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, elements, launch_bytes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, hlo, replace, shape_of
 from xgpu.indexing.access import integers
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 _IDEMPOTENT = frozenset(("and", "or", "minimum", "maximum"))
 _LEAST_GAIN = 3

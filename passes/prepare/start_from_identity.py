@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.fusion.heroes import is_reduction
 from xgpu.fusion.initial_values import start_from_identity
 from xgpu.fusion.regions import REDUCE
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 
 @dataclass(frozen=True)

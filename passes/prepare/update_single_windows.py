@@ -10,7 +10,7 @@ from xgpu.fusion.in_place import LEAST_SHARE, SCATTER
 from xgpu.fusion.regions import maker
 from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, reshape, shape_of, splat, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
 

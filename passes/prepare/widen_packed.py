@@ -10,7 +10,7 @@ from xgpu.fusion.reduction_regions import region_names
 from xgpu.fusion.regions import REDUCE
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 _ARITHMETIC = frozenset(f"stablehlo.{name}" for name in "add subtract multiply and or xor".split())
 _ORDERING = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or".split())

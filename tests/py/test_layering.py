@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from xgpu.passes.registry import ROOMS
+from xgpu.passes.framework.registry import ROOMS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -42,16 +42,6 @@ BINDINGS = ("jaxlib.mlir", "jax._src.lib.mlir")
 
 BINDINGS_PARENTS = frozenset(name.rpartition(".")[0] for name in BINDINGS)
 BINDINGS_IMPORTER = "xgpu.ir"
-
-PASS_HELPERS = frozenset(
-    """__init__ arith_builder atomic_updates base compare_and_swap float_formats float_native float_remainder
-    float_storage index_ops llvm_builder llvm_call llvm_memory llvm_scalars llvm_threads llvm_vectors loop_splits
-    manager math_bessel math_bessel_coefficients math_builder math_coefficients math_error_coefficients
-    math_exponential math_gamma math_gamma_coefficients math_logarithm math_power math_short math_short_coefficients
-    math_special math_trigonometry memory_layout packed_accesses ranges refusals regions registry remarks scf_ops
-    shared_tiles tensor_buffers""".split()
-)
-"""The files in passes/ that are no pass: every other one is, and has a lit test."""
 
 PASS_BASES = frozenset(("Pass", "BlockRewrite", "OperationRewrite", "ModuleRewrite"))
 """The classes that a pass derives from."""
@@ -181,7 +171,7 @@ def size_problems(sources: list[Source]) -> list[str]:
 
 
 def is_in_room(source: Source) -> bool:
-    """Whether a file lies directly in a room of passes; helpers of passes have rooms of their own."""
+    """Whether a file lies directly in a room of passes; the framework and helpers have rooms of their own."""
     return source.module.rpartition(".")[0] in {room.__name__ for room in ROOMS} and source.path.stem != "__init__"
 
 
@@ -190,8 +180,6 @@ def pass_problems(source: Source) -> list[str]:
     stem = source.path.stem
     expected = "".join(word.capitalize() for word in stem.split("_"))
     classes = passes_of(source)
-    if stem in PASS_HELPERS:
-        return [f"{source.place(node.lineno)}: {node.name} is a pass in a helper file" for node in classes]
     if [node.name for node in classes] != [expected]:
         found = ", ".join(node.name for node in classes) or "none"
         return [f"{source.path}: expected one pass, the class {expected}(Pass); found {found}"]
@@ -278,7 +266,7 @@ def test_passes_of_different_rooms_have_different_names() -> None:
 
 
 def test_every_pass_has_a_lit_test() -> None:
-    stems = {source.path.stem for source in package_sources() if is_in_room(source)} - PASS_HELPERS
+    stems = {source.path.stem for source in package_sources() if is_in_room(source)}
     tests = {
         entry.stem
         for entry in (ROOT / "tests" / "lit" / "passes").iterdir()
@@ -312,7 +300,7 @@ def fake(module: str, text: str, path: str | None = None) -> Source:
     [
         ("xgpu.emit.loop", "from xgpu.partition.subgraphs import x", 0),
         ("xgpu.emit.loop", "from xgpu import ir, errors", 0),
-        ("xgpu.emit.loop", "from xgpu.passes import base", 1),
+        ("xgpu.emit.loop", "from xgpu.passes.framework import base", 1),
         ("xgpu.emit.loop", "def f():\n    import xgpu.target.ptx", 1),
         ("xgpu.emit.loop", "from xgpu import passes", 1),
         ("xgpu.emit.loop", "from xgpu import jit", 1),
@@ -326,7 +314,9 @@ def fake(module: str, text: str, path: str | None = None) -> Source:
     ],
 )
 def test_the_layering_check(module: str, text: str, expected: int) -> None:
-    others = [fake(name, "") for name in ("xgpu", "xgpu.ir", "xgpu.errors", "xgpu.passes", "xgpu.passes.base")]
+    others = [
+        fake(name, "") for name in ("xgpu", "xgpu.ir", "xgpu.errors", "xgpu.passes", "xgpu.passes.framework.base")
+    ]
     assert len(layering_problems([fake(module, text), *others])) == expected
 
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dialects.attributes import KERNEL
 from xgpu.errors import CompilerError
-from xgpu.passes.base import walk
-from xgpu.passes.llvm_builder import LlvmBuilder
+from xgpu.passes.framework.base import walk
+from xgpu.passes.llvm.builder import LlvmBuilder
 from xgpu.target.host_context import (
     FRAME_ALIGNMENT,
     PIECES,

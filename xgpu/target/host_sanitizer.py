@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dialects.attributes import INPUTS, OVERWRITES, int_array_of, int_of
 from xgpu.errors import CompilerError
-from xgpu.passes.base import walk
+from xgpu.passes.framework.base import walk
 from xgpu.target.host_checks import ATOMIC, CHECK, READS, WRITES
 from xgpu.target.host_context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
 from xgpu.target.host_labels import Place, place_of

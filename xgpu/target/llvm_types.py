@@ -10,7 +10,7 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.passes.memory_layout import integer_codes
+from xgpu.passes.support.memory_layout import integer_codes
 
 type Value = ir.Value[Any]
 

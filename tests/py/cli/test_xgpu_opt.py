@@ -215,7 +215,7 @@ def test_a_failure_in_a_pass_shows_where(opt: Callable[..., Any], monkeypatch: p
 @pytest.mark.parametrize(("class_name", "name"), [("SetLevel", "set-levl"), ("SetLevels", "set-level")])
 def test_a_misnamed_pass(opt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, class_name: str, name: str) -> None:
     from xgpu.passes import set_level
-    from xgpu.passes.base import Pass
+    from xgpu.passes.framework.base import Pass
 
     monkeypatch.delattr(set_level, "SetLevel")
     written = type(class_name, (Pass,), {"NAME": name, "__module__": set_level.__name__})
@@ -255,7 +255,7 @@ def test_only_whole_separator_lines_separate(opt: Callable[..., Any]) -> None:
 
 
 def test_list_passes_names_every_pass_with_its_options(opt: Callable[..., Any]) -> None:
-    from xgpu.passes.registry import all_passes
+    from xgpu.passes.framework.registry import all_passes
 
     outcome = opt("--list-passes")
     assert (outcome.code, outcome.err) == (0, "")

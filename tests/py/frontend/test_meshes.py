@@ -10,7 +10,7 @@ from hypothesis import given, strategies
 import xgpu
 from xgpu import ir
 from xgpu.errors import Unsupported
-from xgpu.passes import manager
+from xgpu.passes.framework import manager
 from xgpu.passes.normalize.resolve_meshes import ResolveMeshes
 
 CALL = """

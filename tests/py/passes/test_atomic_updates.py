@@ -11,7 +11,7 @@ from xgpu import ir, pipeline
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import Unsupported
-from xgpu.passes.manager import run
+from xgpu.passes.framework.manager import run
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
 from xgpu.runtime.packing import packed, unpacked
 from xgpu.target.cubin import assemble, find_ptxas

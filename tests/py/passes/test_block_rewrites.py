@@ -10,9 +10,9 @@ import pytest
 from xgpu import ir
 from xgpu.dialects.verify import problems
 from xgpu.errors import InvalidInput
-from xgpu.passes import manager
-from xgpu.passes.base import BlockRewrite
-from xgpu.passes.registry import all_passes, parse_pipeline
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import BlockRewrite
+from xgpu.passes.framework.registry import all_passes, parse_pipeline
 from xgpu.pipeline import PREPARE
 
 LIT = Path(__file__).resolve().parents[2] / "lit" / "passes"

@@ -15,8 +15,8 @@ import pytest
 from xgpu import ir, pipeline
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.passes.expand_math import EXPANSIONS
-from xgpu.passes.manager import run
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework.manager import run
+from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
 from xgpu.target.cubin import assemble, find_ptxas
 from xgpu.target.llvm_ir import export_llvm_ir
