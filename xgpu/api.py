@@ -19,7 +19,7 @@ from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.frontend import load_source
 from xgpu.frontend.load import spec_of
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
-from xgpu.fusion.left import nothing_to_compile
+from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.hlo.shards import crosses_devices
 from xgpu.hlo.source_location import unsupported
 from xgpu.options import Options

@@ -16,7 +16,7 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.emit.families import emit_kernel, schedule_kernels
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.signature import ArgumentSpec
-from xgpu.fusion.left import BARRIER
+from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.planner import plan
 from xgpu.hlo.source_location import source_of
 from xgpu.levels import Edge

@@ -5,17 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.captures import CONTROL_FLOW, nested
 from xgpu.api import Compiled
 from xgpu.compiler import Kernel, Launch
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.fusion.cost_model import LAUNCH_SECONDS
-from xgpu.fusion.decisions import Verdict
-from xgpu.fusion.left import VIEWS, reason_to_leave
+from xgpu.fusion.costs.cost_model import LAUNCH_SECONDS
+from xgpu.fusion.costs.traffic import moved_bytes
+from xgpu.fusion.fallback import VIEWS, reason_to_leave
+from xgpu.fusion.grouping.decisions import Verdict
 from xgpu.fusion.planner import make_plan
-from xgpu.fusion.regions import CONTROL_FLOW, nested
-from xgpu.fusion.traffic import moved_bytes
 from xgpu.hlo.source_location import source_of
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")

@@ -22,7 +22,7 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import CompilerError, XgpuError
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
-from xgpu.fusion.left import nothing_to_compile
+from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.options import Options
 from xgpu.runtime.jax_backend import lower_program
 

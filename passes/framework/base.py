@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from xgpu import ir
+from xgpu.analysis.captures import planned_blocks
 from xgpu.errors import InvalidInput
-from xgpu.fusion.regions import planned_blocks
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.contents import Contents
 from xgpu.target_machine import TargetName

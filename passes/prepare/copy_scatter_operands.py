@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.in_place import SCATTER
+from xgpu.analysis.in_place import SCATTER
 from xgpu.passes.framework.base import OperationRewrite
 
 _FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.heroes import is_reduction
+from xgpu.analysis.reduction_regions import first_extreme
 from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.heroes import is_reduction
-from xgpu.fusion.reduction_regions import first_extreme
-from xgpu.fusion.regions import REDUCE
 from xgpu.hlo.constants import is_number
 from xgpu.hlo.stablehlo_builder import element_of, hlo
 from xgpu.hlo.widening import Widening

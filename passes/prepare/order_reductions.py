@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.heroes import is_reduction
-from xgpu.fusion.memory_reads import Known, arrays_read
-from xgpu.fusion.reduction_regions import is_commutative
-from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.fusion.regions import REDUCE
+from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.heroes import is_reduction
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.fusion.costs.memory_reads import Known, arrays_read
 from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import Dim, linearize

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.combiners import combiners
-from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.fusion.regions import REDUCE
+from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.combiners import combiners
+from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, replace, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
 

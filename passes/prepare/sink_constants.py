@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.regions import CONTROL_FLOW, maker
+from xgpu.analysis.captures import CONTROL_FLOW, maker
 from xgpu.passes.framework.base import OperationRewrite
 
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.regions import maker
+from xgpu.analysis.captures import maker
 from xgpu.hlo import stablehlo_builder
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of

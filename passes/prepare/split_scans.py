@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.captures import maker
+from xgpu.analysis.heroes import is_packed
+from xgpu.analysis.scan_shape import ScanShape
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.fusion.heroes import is_packed
-from xgpu.fusion.regions import maker
-from xgpu.fusion.scan_shape import ScanShape
 from xgpu.hlo.scan_op import SCAN, binary_function, build_scan, identity_of, is_elementwise
 from xgpu.hlo.stablehlo_builder import (
     Value,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.combiners import Function, combined, combiners, is_binary
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.fusion.combiners import Function, combined, combiners, is_binary
-from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, elements, launch_bytes
+from xgpu.fusion.costs.cost_model import BYTES_PER_INSTRUCTION, elements, launch_bytes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, hlo, replace, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import OperationRewrite

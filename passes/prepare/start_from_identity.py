@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.heroes import is_reduction
-from xgpu.fusion.initial_values import start_from_identity
-from xgpu.fusion.regions import REDUCE
+from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.heroes import is_reduction
+from xgpu.analysis.initial_values import start_from_identity
 from xgpu.passes.framework.base import OperationRewrite
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.heroes import is_packed
+from xgpu.analysis.reduction_regions import region_names
 from xgpu.dialects.attributes import LEFT
-from xgpu.fusion.heroes import is_packed
-from xgpu.fusion.reduction_regions import region_names
-from xgpu.fusion.regions import REDUCE
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import OperationRewrite

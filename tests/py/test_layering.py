@@ -20,7 +20,11 @@ LAYERS = (
     ("xgpu.hlo",),
     ("xgpu.indexing",),
     ("xgpu.dialects",),
-    ("xgpu.partition",),
+    ("xgpu.analysis",),
+    ("xgpu.fusion.fallback",),
+    ("xgpu.fusion.loops",),
+    ("xgpu.fusion.costs",),
+    ("xgpu.fusion.grouping",),
     ("xgpu.fusion",),
     ("xgpu.emit",),
     ("xgpu.passes",),
@@ -298,7 +302,7 @@ def fake(module: str, text: str, path: str | None = None) -> Source:
 @pytest.mark.parametrize(
     ("module", "text", "expected"),
     [
-        ("xgpu.emit.loop", "from xgpu.partition.subgraphs import x", 0),
+        ("xgpu.emit.loop", "from xgpu.analysis.subgraphs import x", 0),
         ("xgpu.emit.loop", "from xgpu import ir, errors", 0),
         ("xgpu.emit.loop", "from xgpu.passes.framework import base", 1),
         ("xgpu.emit.loop", "def f():\n    import xgpu.target.ptx", 1),

@@ -15,13 +15,13 @@ from functools import cached_property
 from typing import Self
 
 from xgpu import ir
+from xgpu.analysis.concatenations import DIRECT, Concatenation, concatenation_of
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.kernel_builder import entry_function, loop
 from xgpu.emit.loop import block_field, elements_per_byte, elements_per_thread, run_field
 from xgpu.emit.schedule import Schedule
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.fusion.concatenations import DIRECT, Concatenation, concatenation_of
 from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

@@ -4,8 +4,8 @@ Heroes are concatenations of one layout, whose pieces are short or start at odd 
 every operand what these rows need, which lies together, one operand after the other; all lanes read, and no lane asks
 where its element is from. Each element is put where it belongs in the tile. Then the tile is read as it lies, 16 bytes
 a thread and step, and the epilogue makes the results of it. Both sides of global memory are so accessed in whole lines
-whatever the sizes are. How many rows make a tile, and how far apart they are, is `xgpu.fusion.concatenations.tile_of`'s
-to say.
+whatever the sizes are. How many rows make a tile, and how far apart they are, is to say for
+`xgpu.analysis.concatenations.tile_of`.
 """
 
 import math
@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
+from xgpu.analysis.concatenations import THREADS, TILED, tile_of
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.concatenate import Concatenations, operand_functions
@@ -23,7 +24,6 @@ from xgpu.emit.loop import block_field, elements_per_byte
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.errors import InvalidInput
-from xgpu.fusion.concatenations import THREADS, TILED, tile_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.subgraphs import partition
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values
@@ -16,7 +17,6 @@ from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.access import Shape
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.partition.subgraphs import partition
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from functools import cached_property
 from typing import Self
 
 from xgpu import ir
+from xgpu.analysis.heroes import is_packed
+from xgpu.analysis.root_indices import at_root_indices
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import apply_map
 from xgpu.emit.epilogue import Epilogues
@@ -24,9 +26,7 @@ from xgpu.emit.loop import block_field, elements_per_thread, run_field, runs_ove
 from xgpu.emit.schedule import Schedule, flag
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
-from xgpu.fusion.heroes import is_packed
-from xgpu.fusion.input_slices import SLICE
-from xgpu.fusion.root_indices import at_root_indices
+from xgpu.fusion.grouping.slice_kernels import SLICE
 from xgpu.indexing.access import Shape, integers, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
+from xgpu.analysis.subgraphs import partition
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.kernel_builder import entry_function, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
@@ -21,7 +22,6 @@ from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.partition.subgraphs import partition
 
 ROWS = 2
 """Rows of which a thread takes the same columns, where it takes more than one."""

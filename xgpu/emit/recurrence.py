@@ -24,11 +24,11 @@ from xgpu.emit.scalar.op import constant
 from xgpu.emit.schedule import Schedule, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
-from xgpu.fusion.cost_model import instructions
-from xgpu.fusion.left import DYNAMIC_SLICE
-from xgpu.fusion.loop_counters import Counter
-from xgpu.fusion.recurrence_steps import Start, Step
-from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence, Stacked
+from xgpu.fusion.costs.cost_model import instructions
+from xgpu.fusion.fallback import DYNAMIC_SLICE
+from xgpu.fusion.loops.counters import Counter
+from xgpu.fusion.loops.recurrences import RECURRENCE_KIND, Recurrence, Stacked
+from xgpu.fusion.loops.steps import Start, Step
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import batched
 from typing import Self
 
+from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import KIB, Device
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
@@ -46,7 +47,6 @@ from xgpu.emit.reduction_tiling import (
     whole,
 )
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
-from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.bank_conflicts import BANKS, bank_conflicts
 from xgpu.indexing.constraints import Constraint

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
+from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import Device
 from xgpu.emit.accumulators import exchange_warps
 from xgpu.emit.base import LaunchDimensions
@@ -32,7 +33,6 @@ from xgpu.emit.reduction_tiling import (
     whole,
 )
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
-from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr, delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 

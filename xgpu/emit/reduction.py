@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.heroes import forms_of
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import Accumulators
@@ -23,10 +26,7 @@ from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.fusion.heroes import forms_of
-from xgpu.fusion.memory_reads import arrays_read
-from xgpu.fusion.reduction_regions import is_commutative
-from xgpu.fusion.reduction_shape import ReductionShape
+from xgpu.fusion.costs.memory_reads import arrays_read
 from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map

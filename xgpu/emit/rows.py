@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import Device
 from xgpu.emit.base import Fusion
 from xgpu.emit.reduce_row import (
@@ -22,7 +23,6 @@ from xgpu.emit.reduce_row import (
 from xgpu.emit.reduction import Reductions
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block, threads_of
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
-from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr
 
 HELD_BYTES = 64

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from xgpu.analysis.scan_shape import ScanShape
 from xgpu.device import KIB, Device
 from xgpu.emit.reduce_row import block_problems
 from xgpu.emit.reduction_tiling import (
@@ -24,7 +25,6 @@ from xgpu.emit.reduction_tiling import (
 )
 from xgpu.emit.scans import Scans
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
-from xgpu.fusion.scan_shape import ScanShape
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 

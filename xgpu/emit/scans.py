@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.scan_shape import ScanShape
 from xgpu.dialects.xgpu import PureCallOp
 from xgpu.emit.accumulators import Accumulators
 from xgpu.emit.base import Fusion
@@ -17,7 +18,6 @@ from xgpu.emit.builders import Values
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.scalar.op import constant, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.fusion.scan_shape import ScanShape
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from functools import cached_property
 from typing import Any, Self
 
 from xgpu import ir
+from xgpu.analysis.combiners import Combiner, combiners
+from xgpu.analysis.in_place import is_unique
 from xgpu.dialects.attributes import OVERWRITES, int_array
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
@@ -22,8 +24,6 @@ from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule
-from xgpu.fusion.combiners import Combiner, combiners
-from xgpu.fusion.in_place import is_unique
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

@@ -14,6 +14,7 @@ from itertools import batched
 from typing import Self
 
 from xgpu import ir
+from xgpu.analysis.combiners import combiners
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, scalar_type
@@ -24,7 +25,6 @@ from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_integers, constant, constant_of, element_dtype
 from xgpu.emit.scatter import ScatterEmitter, Scatters, longest_vector, vector_length
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
-from xgpu.fusion.combiners import combiners
 from xgpu.indexing.affine import constant as affine
 from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap

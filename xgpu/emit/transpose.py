@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import Self
 
 from xgpu import ir
+from xgpu.analysis.heroes import forms_of
+from xgpu.analysis.transposes import Transpose, access_width, transpose_of
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.epilogue import Epilogues
@@ -19,8 +21,6 @@ from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.emit.transpose_tile import Place, TransposeTile
-from xgpu.fusion.heroes import forms_of
-from xgpu.fusion.transposes import Transpose, access_width, transpose_of
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap

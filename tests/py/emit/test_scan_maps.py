@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from xgpu.analysis.scan_shape import ScanShape
 from xgpu.device import Device, device
 from xgpu.emit.reduction_tiling import WARP
 from xgpu.emit.scan_tiling import (
@@ -15,7 +16,6 @@ from xgpu.emit.scan_tiling import (
     RowScanTiling,
     held_elements,
 )
-from xgpu.fusion.scan_shape import ScanShape
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

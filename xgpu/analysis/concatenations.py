@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.root_indices import Stored, at_root_indices
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.root_indices import Stored, at_root_indices
 from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.target_machine import WARP_SIZE

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 
 from xgpu import ir
+from xgpu.analysis.heroes import hero_kind
 from xgpu.errors import Unsupported
-from xgpu.fusion.heroes import hero_kind
-from xgpu.fusion.left import reason_to_leave
+from xgpu.fusion.fallback import reason_to_leave
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap

@@ -16,15 +16,15 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from xgpu import ir
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.heroes import HeroKind
 from xgpu.device import Device
-from xgpu.fusion import decisions
-from xgpu.fusion.cost_model import MOST_VISITED, Costs, byte_size, bytes_per_instruction, elements, launch_bytes
-from xgpu.fusion.decisions import Decision, Verdict
-from xgpu.fusion.evaluations import Evaluations
-from xgpu.fusion.groups import LOOP, MOST_OPERATIONS, Group, Grouping
-from xgpu.fusion.heroes import HeroKind
-from xgpu.fusion.left import VIEWS
-from xgpu.fusion.regions import captured, maker
+from xgpu.fusion.costs.cost_model import MOST_VISITED, Costs, byte_size, bytes_per_instruction, elements, launch_bytes
+from xgpu.fusion.fallback import VIEWS
+from xgpu.fusion.grouping import decisions
+from xgpu.fusion.grouping.decisions import Decision, Verdict
+from xgpu.fusion.grouping.evaluations import Evaluations
+from xgpu.fusion.grouping.groups import LOOP, MOST_OPERATIONS, Group, Grouping
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind

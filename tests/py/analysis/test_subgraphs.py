@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from xgpu import ir
-from xgpu.partition.placement import MAX_REGION_DEPTH
-from xgpu.partition.subgraphs import Partition, partition
+from xgpu.analysis.placement import MAX_REGION_DEPTH
+from xgpu.analysis.subgraphs import Partition, partition
 
 
 @contextmanager

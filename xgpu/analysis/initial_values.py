@@ -4,7 +4,7 @@ import io
 from collections.abc import Mapping
 
 from xgpu import ir
-from xgpu.fusion.combiners import Combiner, combiners
+from xgpu.analysis.combiners import Combiner, combiners
 from xgpu.hlo.constants import is_number
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.fusion.bitcasts import behind_bitcasts
-from xgpu.fusion.decisions import Decision, Verdict, apart, merged
-from xgpu.fusion.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping
-from xgpu.fusion.heroes import Form, HeroKind, follow, is_packed
-from xgpu.fusion.in_place import IN_PLACE, updated_operands
-from xgpu.fusion.reduction_regions import is_commutative
-from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.fusion.regions import captured, maker
-from xgpu.fusion.root_indices import moves_elements
+from xgpu.analysis.bitcasts import behind_bitcasts
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.heroes import Form, HeroKind, follow, is_packed
+from xgpu.analysis.in_place import IN_PLACE, updated_operands
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.root_indices import moves_elements
+from xgpu.fusion.grouping.decisions import Decision, Verdict, apart, merged
+from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from xgpu import ir
-from xgpu.fusion.in_place import SCATTER
-from xgpu.fusion.regions import captured, maker
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.in_place import SCATTER
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 

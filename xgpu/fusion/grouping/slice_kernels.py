@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from xgpu import ir
-from xgpu.fusion.decisions import Decision, apart, merged
-from xgpu.fusion.groups import MOST_ROOTS, TOO_MANY_ROOTS, Group
-from xgpu.fusion.heroes import HeroKind
-from xgpu.fusion.root_indices import Stored, at_root_indices
+from xgpu.analysis.heroes import HeroKind
+from xgpu.analysis.root_indices import Stored, at_root_indices
+from xgpu.fusion.grouping.decisions import Decision, apart, merged
+from xgpu.fusion.grouping.groups import MOST_ROOTS, TOO_MANY_ROOTS, Group
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.reasons import Reason
 

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.fusion.heroes import hero_kind
-from xgpu.fusion.left import BARRIER, reason_to_leave
-from xgpu.fusion.loop_counters import unchanging
-from xgpu.fusion.recurrences import Recurrence
-from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
+from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
+from xgpu.analysis.heroes import hero_kind
+from xgpu.analysis.subgraphs import Partition, partition
+from xgpu.fusion.fallback import BARRIER, reason_to_leave
+from xgpu.fusion.loops.counters import unchanging
+from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import broadcast, reshape
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.partition.subgraphs import Partition, partition
 
 _SPREADING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MOST_ARRAYS = 128

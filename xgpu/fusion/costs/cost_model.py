@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.captures import maker
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.left import CONTRACTIONS
-from xgpu.fusion.regions import maker
+from xgpu.fusion.fallback import CONTRACTIONS
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 

@@ -3,12 +3,12 @@
 import math
 
 from xgpu import ir
+from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.analysis.heroes import hero_kind
+from xgpu.analysis.in_place import in_place_kind
 from xgpu.dialects.attributes import LEFT, RECURRENCE
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
-from xgpu.fusion.heroes import hero_kind
-from xgpu.fusion.in_place import in_place_kind
-from xgpu.fusion.regions import CONTROL_FLOW, nested
 from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integers, shape_of

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
+from xgpu.analysis.captures import is_constant, maker
 from xgpu.dtypes import DType, dtype_of_element
-from xgpu.fusion.regions import is_constant, maker
 from xgpu.indexing.access import shape_of
 
 Numbers = np.ndarray[Any, Any]

@@ -10,9 +10,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.scan_shape import ScanShape
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.fusion.scan_shape import ScanShape
 from xgpu.hlo.scan_op import SCAN
 from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import delinearize, dim, linearize

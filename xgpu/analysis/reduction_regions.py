@@ -1,9 +1,9 @@
 """Facts about the region of a reduction: whether it commutes, and whether it finds the position of an extreme."""
 
 from xgpu import ir
+from xgpu.analysis.combiners import combiners
+from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.dialects.attributes import COMMUTATIVE
-from xgpu.fusion.combiners import combiners
-from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.access import integer, integers
 
 

@@ -7,10 +7,10 @@ nowhere else, since what it reads might be updated already.
 import math
 
 from xgpu import ir
+from xgpu.analysis.combiners import combiners, has_own_types, promises
+from xgpu.analysis.heroes import HeroKind, is_packed
 from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.combiners import combiners, has_own_types, promises
-from xgpu.fusion.heroes import HeroKind, is_packed
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
 

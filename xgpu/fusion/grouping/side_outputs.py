@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xgpu import ir
-from xgpu.fusion.decisions import Decision, apart, merged
-from xgpu.fusion.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group
-from xgpu.fusion.heroes import is_packed
-from xgpu.fusion.left import VIEWS
-from xgpu.fusion.root_indices import Stored, at_root_indices, moves_elements
+from xgpu.analysis.heroes import is_packed
+from xgpu.analysis.root_indices import Stored, at_root_indices, moves_elements
+from xgpu.fusion.fallback import VIEWS
+from xgpu.fusion.grouping.decisions import Decision, apart, merged
+from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.reasons import Reason

@@ -7,14 +7,14 @@ import math
 from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.analysis.captures import maker
+from xgpu.analysis.combiners import combiners
+from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.dialects.attributes import RECURRENCE
-from xgpu.fusion.combiners import combiners
-from xgpu.fusion.cost_model import byte_size, elements
-from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE, updates_of
-from xgpu.fusion.left import CONTRACTIONS
-from xgpu.fusion.recurrence_steps import arrays_read
-from xgpu.fusion.recurrences import Recurrence
-from xgpu.fusion.regions import maker
+from xgpu.fusion.costs.cost_model import byte_size, elements
+from xgpu.fusion.fallback import CONTRACTIONS
+from xgpu.fusion.loops.recurrences import Recurrence
+from xgpu.fusion.loops.steps import arrays_read
 
 _REDUCING = CONTRACTIONS | {"stablehlo.reduce", "stablehlo.reduce_window"}
 """Operations whose results each depend on many elements of an operand."""

@@ -9,16 +9,16 @@ or one that reads it itself and is called wherever else it is wanted. Otherwise 
 other step by step, as the words of a random number are, would be two subgraphs a step, and calls would double with
 every step.
 
-Which operation goes where is decided in `xgpu.partition.placement`.
+Which operation goes where is decided in `xgpu.analysis.placement`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xgpu import ir
+from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.partition.placement import Placement, Reads, Scope
 
 
 @dataclass

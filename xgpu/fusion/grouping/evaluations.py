@@ -1,6 +1,6 @@
 """Counts how often the kernels of a plan compute each value of a block.
 
-Operations are placed as emission will place them (`xgpu.partition.placement`): consumers that read a value at the same
+Operations are placed as emission will place them (`xgpu.analysis.placement`): consumers that read a value at the same
 indices share one computation, all others recompute it. Going backwards through the block, each read passes its count on
 to what it reads.
 """
@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.fusion.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
-from xgpu.fusion.groups import LOOP, Group
-from xgpu.fusion.regions import captured, maker
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.placement import Placement, Reads, Scope
+from xgpu.fusion.costs.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
+from xgpu.fusion.grouping.groups import LOOP, Group
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, integers, shape_of
-from xgpu.partition.placement import Placement, Reads, Scope
 
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""

@@ -3,8 +3,8 @@
 import math
 
 from xgpu import ir
-from xgpu.fusion.regions import maker
-from xgpu.fusion.transposes import transpose_of
+from xgpu.analysis.captures import maker
+from xgpu.analysis.transposes import transpose_of
 from xgpu.indexing.access import integers, shape_of
 
 

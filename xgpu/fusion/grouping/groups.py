@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
+from xgpu.analysis.captures import captured, is_constant, maker
+from xgpu.analysis.heroes import Form, HeroKind, follow, hero_kind, is_packed
+from xgpu.analysis.in_place import UPDATE_SLICE, in_place_kind, updated_operands
+from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
-from xgpu.fusion.heroes import Form, HeroKind, follow, hero_kind, is_packed
-from xgpu.fusion.in_place import UPDATE_SLICE, in_place_kind, updated_operands
-from xgpu.fusion.left import (
+from xgpu.fusion.fallback import (
     CONTRACTIONS,
     DYNAMIC_SLICE,
     FOLDED,
@@ -28,10 +30,8 @@ from xgpu.fusion.left import (
     is_cast_for,
     reason_to_leave,
 )
-from xgpu.fusion.recurrence_steps import arrays_read
-from xgpu.fusion.recurrences import RECURRENCE_KIND, Recurrence
-from xgpu.fusion.regions import captured, is_constant, maker
-from xgpu.fusion.transposes import moves_rows, transpose_of
+from xgpu.fusion.loops.recurrences import RECURRENCE_KIND, Recurrence
+from xgpu.fusion.loops.steps import arrays_read
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 

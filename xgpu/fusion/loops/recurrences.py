@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from xgpu import ir
-from xgpu.fusion.heroes import is_packed
-from xgpu.fusion.in_place import UPDATE_SLICE
-from xgpu.fusion.loop_counters import Counter, counters_of, numbers_of, trip_count, unchanging
-from xgpu.fusion.reduction_regions import is_commutative
-from xgpu.fusion.regions import maker
+from xgpu.analysis.captures import maker
+from xgpu.analysis.heroes import is_packed
+from xgpu.analysis.in_place import UPDATE_SLICE
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.fusion.loops.counters import Counter, counters_of, numbers_of, trip_count, unchanging
 from xgpu.indexing.access import Shape, dims, integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, linearize
 from xgpu.indexing.indexing_map import IndexingMap

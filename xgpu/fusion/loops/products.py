@@ -8,8 +8,8 @@ import math
 
 from xgpu import ir
 from xgpu.dtypes import dtype_named, dtype_of_element
-from xgpu.fusion.left import PRODUCT
-from xgpu.fusion.recurrences import MOST_LANES
+from xgpu.fusion.fallback import PRODUCT
+from xgpu.fusion.loops.recurrences import MOST_LANES
 from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, fill_region, hlo, replace, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import accesses
