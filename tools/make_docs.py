@@ -16,7 +16,7 @@ from xgpu import ir, pipeline
 from xgpu.dialects.base import documentation
 from xgpu.dialects.discardable import discardable_documentation
 from xgpu.dialects.xgpu import OPS
-from xgpu.emit.families import FAMILIES, Family
+from xgpu.emit.family_table import FAMILIES, Family
 from xgpu.levels import Pipeline
 from xgpu.passes.framework import manager
 from xgpu.passes.framework.base import Pass

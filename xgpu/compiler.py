@@ -13,7 +13,7 @@ from xgpu import ir, pipeline
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.dtypes import dtype_of_element
-from xgpu.emit.families import emit_kernel, schedule_kernels
+from xgpu.emit.family_table import emit_kernel, schedule_kernels
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER

@@ -27,6 +27,8 @@ LAYERS = (
     ("xgpu.fusion.grouping",),
     ("xgpu.fusion",),
     ("xgpu.emit",),
+    ("xgpu.emit.families",),
+    ("xgpu.emit.family_table",),
     ("xgpu.passes",),
     ("xgpu.target",),
     ("xgpu.levels", "xgpu.pipeline"),
@@ -302,16 +304,16 @@ def fake(module: str, text: str, path: str | None = None) -> Source:
 @pytest.mark.parametrize(
     ("module", "text", "expected"),
     [
-        ("xgpu.emit.loop", "from xgpu.analysis.subgraphs import x", 0),
-        ("xgpu.emit.loop", "from xgpu import ir, errors", 0),
-        ("xgpu.emit.loop", "from xgpu.passes.framework import base", 1),
-        ("xgpu.emit.loop", "def f():\n    import xgpu.target.ptx", 1),
-        ("xgpu.emit.loop", "from xgpu import passes", 1),
-        ("xgpu.emit.loop", "from xgpu import jit", 1),
-        ("xgpu.emit.loop", "from ..passes import base", 1),
-        ("xgpu.emit.loop", "from . import base", 0),
-        ("xgpu.emit.loop", "import xgpu\nprint(xgpu.__file__)", 0),
-        ("xgpu.emit.loop", "import xgpu\nxgpu.jit", 1),
+        ("xgpu.emit.base", "from xgpu.analysis.subgraphs import x", 0),
+        ("xgpu.emit.base", "from xgpu import ir, errors", 0),
+        ("xgpu.emit.base", "from xgpu.passes.framework import base", 1),
+        ("xgpu.emit.base", "def f():\n    import xgpu.target.ptx", 1),
+        ("xgpu.emit.base", "from xgpu import passes", 1),
+        ("xgpu.emit.base", "from xgpu import jit", 1),
+        ("xgpu.emit.base", "from ..passes import base", 1),
+        ("xgpu.emit.base", "from . import base", 0),
+        ("xgpu.emit.base", "import xgpu\nprint(xgpu.__file__)", 0),
+        ("xgpu.emit.base", "import xgpu\nxgpu.jit", 1),
         ("xgpu.dialects.attributes", "from xgpu.indexing.interval import Interval", 0),
         ("xgpu.hlo.checks", "from xgpu.indexing.interval import Interval", 1),
         ("xgpu.tools.demo", "import xgpu\nxgpu.jit\nfrom xgpu.cli import main", 0),
@@ -326,9 +328,9 @@ def test_the_layering_check(module: str, text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["import jaxlib.mlir.ir", "from jaxlib import mlir", "from jaxlib.mlir import ir"])
 def test_the_bindings_check(text: str) -> None:
-    assert len(binding_problems([fake("xgpu.emit.loop", text)])) == 1
+    assert len(binding_problems([fake("xgpu.emit.base", text)])) == 1
     assert not binding_problems([fake(BINDINGS_IMPORTER, text)])
-    assert not binding_problems([fake("xgpu.emit.loop", "import jaxlib._hlo")])
+    assert not binding_problems([fake("xgpu.emit.base", "import jaxlib._hlo")])
 
 
 def test_the_size_check() -> None:

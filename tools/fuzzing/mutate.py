@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from xgpu.emit.families import FAMILIES
+from xgpu.emit.family_table import FAMILIES
 from xgpu.pipeline import MLIR_LEVELS
 
 Mutation = Callable[[random.Random, str, Sequence[str]], str]

@@ -8,14 +8,14 @@ import pytest
 
 from xgpu.analysis.scan_shape import ScanShape
 from xgpu.device import Device, device
-from xgpu.emit.reduction_tiling import WARP
-from xgpu.emit.scan_tiling import (
+from xgpu.emit.families.scans.scan_tiling import (
     ColumnScanSchedule,
     ColumnScanTiling,
     RowScanSchedule,
     RowScanTiling,
     held_elements,
 )
+from xgpu.emit.reduction_tiling import WARP
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

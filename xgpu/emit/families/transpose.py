@@ -16,11 +16,11 @@ from xgpu.analysis.transposes import Transpose, access_width, transpose_of
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.families.transpose_tile import Place, TransposeTile
 from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.emit.transpose_tile import Place, TransposeTile
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap

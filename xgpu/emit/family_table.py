@@ -13,25 +13,31 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.emit import requirements
 from xgpu.emit.base import Emitter, Fusion
-from xgpu.emit.concatenate import ConcatenateEmitter, ConcatenateSchedule, Concatenations
-from xgpu.emit.concatenate_tiled import TiledConcatenateEmitter, TiledConcatenateSchedule
-from xgpu.emit.input_slices import InputSlices, InputSlicesEmitter, InputSlicesSchedule
-from xgpu.emit.loop import Loop, LoopEmitter, LoopSchedule
-from xgpu.emit.recurrence import RecurrenceEmitter, Recurrences, RecurrenceSchedule
-from xgpu.emit.reduce_column import ColumnReductionEmitter, ColumnSchedule
-from xgpu.emit.reduce_row import RowReductionEmitter, RowSchedule
-from xgpu.emit.reduction import Reductions
+from xgpu.emit.families.concatenate import ConcatenateEmitter, ConcatenateSchedule, Concatenations
+from xgpu.emit.families.concatenate_tiled import TiledConcatenateEmitter, TiledConcatenateSchedule
+from xgpu.emit.families.input_slices import InputSlices, InputSlicesEmitter, InputSlicesSchedule
+from xgpu.emit.families.loop import Loop, LoopEmitter, LoopSchedule
+from xgpu.emit.families.recurrence import RecurrenceEmitter, Recurrences, RecurrenceSchedule
+from xgpu.emit.families.reductions.reduce_column import ColumnReductionEmitter, ColumnSchedule
+from xgpu.emit.families.reductions.reduce_row import RowReductionEmitter, RowSchedule
+from xgpu.emit.families.reductions.reduction import Reductions
+from xgpu.emit.families.reductions.rows import RowsEmitter, RowsSchedule, RowStages
+from xgpu.emit.families.scans.scan_column import ColumnScanEmitter
+from xgpu.emit.families.scans.scan_functions import Scans
+from xgpu.emit.families.scans.scan_row import RowScanEmitter
+from xgpu.emit.families.scans.scan_tiling import ColumnScanSchedule, RowScanSchedule
+from xgpu.emit.families.scatter import (
+    OrderedScatterEmitter,
+    OrderedScatterSchedule,
+    ScatterEmitter,
+    Scatters,
+    ScatterSchedule,
+)
+from xgpu.emit.families.scatter_sorted import SortedScatterEmitter, SortedScatterSchedule
+from xgpu.emit.families.transpose import TransposeEmitter, Transposes, TransposeSchedule
+from xgpu.emit.families.update_slice import SliceUpdates, UpdateSliceEmitter, UpdateSliceSchedule
 from xgpu.emit.requirements import Requirement, heroes_alike
-from xgpu.emit.rows import RowsEmitter, RowsSchedule, RowStages
-from xgpu.emit.scan_column import ColumnScanEmitter
-from xgpu.emit.scan_row import RowScanEmitter
-from xgpu.emit.scan_tiling import ColumnScanSchedule, RowScanSchedule
-from xgpu.emit.scans import Scans
-from xgpu.emit.scatter import OrderedScatterEmitter, OrderedScatterSchedule, ScatterEmitter, Scatters, ScatterSchedule
-from xgpu.emit.scatter_sorted import SortedScatterEmitter, SortedScatterSchedule
 from xgpu.emit.schedule import Schedule
-from xgpu.emit.transpose import TransposeEmitter, Transposes, TransposeSchedule
-from xgpu.emit.update_slice import SliceUpdates, UpdateSliceEmitter, UpdateSliceSchedule
 from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options

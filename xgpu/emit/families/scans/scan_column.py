@@ -9,6 +9,9 @@ from itertools import batched
 
 from xgpu import ir
 from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.families.scans.scan_functions import Part
+from xgpu.emit.families.scans.scan_loop import ScanEmitter, at_least
+from xgpu.emit.families.scans.scan_tiling import ColumnScanTiling
 from xgpu.emit.kernel_builder import (
     Rotation,
     Tensor,
@@ -21,9 +24,6 @@ from xgpu.emit.kernel_builder import (
     values_of,
 )
 from xgpu.emit.scalar.op import compare_integers, constant
-from xgpu.emit.scan import ScanEmitter, at_least
-from xgpu.emit.scan_tiling import ColumnScanTiling
-from xgpu.emit.scans import Part
 from xgpu.indexing.indexing_map import IndexingMap
 
 

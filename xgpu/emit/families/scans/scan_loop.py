@@ -8,6 +8,9 @@ from typing import Any
 from xgpu import ir
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.families.reductions.reduction import nest
+from xgpu.emit.families.scans.scan_functions import Part, Scans
+from xgpu.emit.families.scans.scan_tiling import of_one_tile
 from xgpu.emit.kernel_builder import (
     KernelBuilder,
     Rotation,
@@ -18,10 +21,7 @@ from xgpu.emit.kernel_builder import (
     loop,
     values_of,
 )
-from xgpu.emit.reduction import nest
 from xgpu.emit.scalar.op import compare_integers, constant
-from xgpu.emit.scan_tiling import of_one_tile
-from xgpu.emit.scans import Part, Scans
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

@@ -15,8 +15,8 @@ from xgpu.device import Device
 from xgpu.emit.accumulators import exchange_warps
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
+from xgpu.emit.families.reductions.reduction import Reductions, nest
 from xgpu.emit.kernel_builder import KernelBuilder, Variable, assign, entry_function, loop, shared_tiles, values_of
-from xgpu.emit.reduction import Reductions, nest
 from xgpu.emit.reduction_tiling import (
     MOST_ELEMENTS,
     WARP,

@@ -18,8 +18,8 @@ from xgpu import ir
 from xgpu.analysis.concatenations import DIRECT, Concatenation, concatenation_of
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.families.loop import block_field, elements_per_byte, elements_per_thread, run_field
 from xgpu.emit.kernel_builder import entry_function, loop
-from xgpu.emit.loop import block_field, elements_per_byte, elements_per_thread, run_field
 from xgpu.emit.schedule import Schedule
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.affine import delinearize, dim, symbol

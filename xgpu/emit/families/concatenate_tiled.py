@@ -17,10 +17,10 @@ from typing import Self
 from xgpu.analysis.concatenations import THREADS, TILED, tile_of
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import scalar_type
-from xgpu.emit.concatenate import Concatenations, operand_functions
 from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.families.concatenate import Concatenations, operand_functions
+from xgpu.emit.families.loop import block_field, elements_per_byte
 from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
-from xgpu.emit.loop import block_field, elements_per_byte
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.errors import InvalidInput

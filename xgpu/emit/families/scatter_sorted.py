@@ -18,12 +18,12 @@ from xgpu.analysis.combiners import combiners
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, scalar_type
-from xgpu.emit.in_place import all_of
+from xgpu.emit.families.loop import block_field
+from xgpu.emit.families.scatter import ScatterEmitter, Scatters, longest_vector, vector_length
+from xgpu.emit.families.update_runs import all_of
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of, when
-from xgpu.emit.loop import block_field
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_integers, constant, constant_of, element_dtype
-from xgpu.emit.scatter import ScatterEmitter, Scatters, longest_vector, vector_length
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.indexing.affine import constant as affine
 from xgpu.indexing.affine import delinearize, dim, symbol

@@ -12,7 +12,8 @@ from typing import Self
 
 from xgpu.analysis.scan_shape import ScanShape
 from xgpu.device import KIB, Device
-from xgpu.emit.reduce_row import block_problems
+from xgpu.emit.families.reductions.reduce_row import block_problems
+from xgpu.emit.families.scans.scan_functions import Scans
 from xgpu.emit.reduction_tiling import (
     WARP,
     Groups,
@@ -23,7 +24,6 @@ from xgpu.emit.reduction_tiling import (
     vector_length,
     whole,
 )
-from xgpu.emit.scans import Scans
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap

@@ -16,8 +16,8 @@ from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import combiner_name, emit_combiner_function
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, scalar_type
+from xgpu.emit.families.loop import block_field
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of
-from xgpu.emit.loop import block_field
 from xgpu.emit.reduction_tiling import WARP, distances, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import constant

@@ -17,6 +17,8 @@ from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import KIB, Device
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
+from xgpu.emit.families.reductions.reduce_row import MOST_TOGETHER, block_problems
+from xgpu.emit.families.reductions.reduction import Reductions, nest
 from xgpu.emit.kernel_builder import (
     KernelBuilder,
     Rotation,
@@ -30,8 +32,6 @@ from xgpu.emit.kernel_builder import (
     sync_threads,
     values_of,
 )
-from xgpu.emit.reduce_row import MOST_TOGETHER, block_problems
-from xgpu.emit.reduction import Reductions, nest
 from xgpu.emit.reduction_tiling import (
     MOST_ELEMENTS,
     WARP,

@@ -12,7 +12,7 @@ from typing import Self
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import Device
 from xgpu.emit.base import Fusion
-from xgpu.emit.reduce_row import (
+from xgpu.emit.families.reductions.reduce_row import (
     MOST_TOGETHER,
     RowReductionEmitter,
     RowSchedule,
@@ -20,7 +20,7 @@ from xgpu.emit.reduce_row import (
     block_problems,
     lanes_of_a_warp,
 )
-from xgpu.emit.reduction import Reductions
+from xgpu.emit.families.reductions.reduction import Reductions
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block, threads_of
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.indexing.affine import AffineExpr

@@ -11,9 +11,9 @@ from typing import Self
 from xgpu import ir
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, clamped_index
-from xgpu.emit.in_place import Elements, inputs_read, prologue
+from xgpu.emit.families.loop import block_field, run_field
+from xgpu.emit.families.update_runs import Elements, inputs_read, prologue
 from xgpu.emit.kernel_builder import Tensor, entry_function, loop
-from xgpu.emit.loop import block_field, run_field
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule

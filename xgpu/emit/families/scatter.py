@@ -17,9 +17,9 @@ from xgpu.analysis.in_place import is_unique
 from xgpu.dialects.attributes import OVERWRITES, int_array
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
-from xgpu.emit.in_place import Elements, all_of, checked_index, inputs_read, prologue
+from xgpu.emit.families.loop import block_field, run_field
+from xgpu.emit.families.update_runs import Elements, all_of, checked_index, inputs_read, prologue
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, entry_function, loop, put, when
-from xgpu.emit.loop import block_field, run_field
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import element_dtype

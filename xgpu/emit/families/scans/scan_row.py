@@ -11,11 +11,11 @@ from xgpu import ir
 from xgpu.dialects.threads import ShuffleOp
 from xgpu.emit.accumulators import exchange_warps
 from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.families.scans.scan_functions import Part
+from xgpu.emit.families.scans.scan_loop import ScanEmitter, at_least
+from xgpu.emit.families.scans.scan_tiling import RowScanTiling
 from xgpu.emit.kernel_builder import Tensor, shared_tiles, sync_threads
 from xgpu.emit.reduction_tiling import WARP, distances
-from xgpu.emit.scan import ScanEmitter, at_least
-from xgpu.emit.scan_tiling import RowScanTiling
-from xgpu.emit.scans import Part
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 

@@ -12,7 +12,7 @@ from xgpu.analysis.subgraphs import partition
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values
-from xgpu.emit.loop import runs_over
+from xgpu.emit.families.loop import runs_over
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.access import Shape

@@ -21,8 +21,8 @@ from xgpu.analysis.root_indices import at_root_indices
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import apply_map
 from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.families.loop import block_field, elements_per_thread, run_field, runs_over, whole_bytes
 from xgpu.emit.kernel_builder import entry_function, loop
-from xgpu.emit.loop import block_field, elements_per_thread, run_field, runs_over, whole_bytes
 from xgpu.emit.schedule import Schedule, flag
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
