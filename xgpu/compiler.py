@@ -26,10 +26,10 @@ from xgpu.passes.framework import manager
 from xgpu.passes.framework.base import function_name, functions, walk
 from xgpu.passes.framework.remarks import Remark
 from xgpu.runtime.cache import CachedKernel, kernel_cache, key_of
-from xgpu.target import cubin
-from xgpu.target.host_labels import label_operations
-from xgpu.target.llvm_ir import export_llvm_ir
-from xgpu.target.ptx import compile_to_ptx
+from xgpu.target.host.labels import label_operations
+from xgpu.target.llvm.export import export_llvm_ir
+from xgpu.target.nvptx import cubin
+from xgpu.target.nvptx.ptx import compile_to_ptx
 from xgpu.target_machine import HOST
 
 Times = list[tuple[str, float]]

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xgpu.target.cubin import find_ptxas
+from xgpu.target.nvptx.cubin import find_ptxas
 
 PROGRAMS = """\
 import jax

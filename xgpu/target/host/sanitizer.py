@@ -1,4 +1,4 @@
-"""Checks before every access of a host-lowered kernel: what ``--sanitize`` adds. `host_checks` says what they do."""
+"""Checks before every access of a host-lowered kernel: what ``--sanitize`` adds. `access_checks` says what they do."""
 
 import math
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from xgpu import ir
 from xgpu.dialects.attributes import INPUTS, OVERWRITES, int_array_of, int_of
 from xgpu.errors import CompilerError
 from xgpu.passes.framework.base import walk
-from xgpu.target.host_checks import ATOMIC, CHECK, READS, WRITES
-from xgpu.target.host_context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
-from xgpu.target.host_labels import Place, place_of
+from xgpu.target.host.access_checks import ATOMIC, CHECK, READS, WRITES
+from xgpu.target.host.context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
+from xgpu.target.host.labels import Place, place_of
 
 # Operation -> the number of its pointer operand; atomic updates read and write.
 _ACCESSES = {"llvm.load": 0, "llvm.store": 1, "llvm.atomicrmw": 0, "llvm.cmpxchg": 0}
@@ -20,7 +20,7 @@ _DYNAMIC = -1
 
 @dataclass(frozen=True)
 class Access:
-    """A checked operation: where it is, its kind (bits of `host_checks`), its bytes, those of an element."""
+    """A checked operation: where it is, its kind (bits of `access_checks`), its bytes, those of an element."""
 
     place: Place
     kind: int

@@ -12,10 +12,10 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from xgpu.errors import CompilerError
-from xgpu.target.host_checks import CHECK, CHECK_IR
-from xgpu.target.host_driver import DRIVER_IR, RUN_BLOCKS
-from xgpu.target.host_helpers import HELPER_IR, HELPER_NAMES
-from xgpu.target.llvm_module import optimize, parse_llvm_ir
+from xgpu.target.host.access_checks import CHECK, CHECK_IR
+from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS
+from xgpu.target.host.float_conversions import HELPER_IR, HELPER_NAMES
+from xgpu.target.llvm.module import optimize, parse_llvm_ir
 
 OPT_LEVEL = 3
 # These CPU features convert to bf16 with subnormals flushed to zero, which is not what the program says.

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.target.llvm_intrinsics import IMMEDIATES, OVERLOADS
-from xgpu.target.llvm_types import TypePrinter, Value, quote, symbol
+from xgpu.target.llvm.intrinsics import IMMEDIATES, OVERLOADS
+from xgpu.target.llvm.types import TypePrinter, Value, quote, symbol
 
 DYNAMIC_INDEX = -(2**31)
 ORDERINGS = {1: "unordered", 2: "monotonic", 4: "acquire", 5: "release", 6: "acq_rel", 7: "seq_cst"}

@@ -2,8 +2,8 @@
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.target.llvm_ops import calling_convention
-from xgpu.target.llvm_types import TypePrinter, quote, symbol
+from xgpu.target.llvm.ops import calling_convention
+from xgpu.target.llvm.types import TypePrinter, quote, symbol
 
 _LINKAGES = (
     "external internal private weak weak_odr linkonce linkonce_odr common appending available_externally extern_weak"

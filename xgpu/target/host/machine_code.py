@@ -8,7 +8,7 @@ are not constant are tiles in shared memory, one of no size has the ``xgpu.share
 
 To the kernel are added a driver, which runs the threads of the blocks ``first`` to ``last - 1``, numbered with x
 fastest, and ``void @k__blocks(ptr buffers, i64 first, i64 last, ptr context)``, which calls the driver in the default
-floating-point mode: XLA's threads on the CPU flush subnormals to zero. `host_context` describes a context.
+floating-point mode: XLA's threads on the CPU flush subnormals to zero. `context` describes a context.
 """
 
 import ctypes
@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 
 from xgpu import ir
 from xgpu.errors import CompilerError, InvalidInput
-from xgpu.target.host_context import FRAME_ALIGNMENT, round_up
-from xgpu.target.host_coroutine import COROUTINE_INSTRUCTIONS
-from xgpu.target.host_driver import Dim3, Launch, entry_name, entry_point, make_name
-from xgpu.target.host_kernel import make_ready
-from xgpu.target.host_linker import link, machine
-from xgpu.target.host_source import BufferParameter, HostSource
-from xgpu.target.llvm_ir import export_llvm_ir
+from xgpu.target.host.block_driver import Dim3, Launch, entry_name, entry_point, make_name
+from xgpu.target.host.context import FRAME_ALIGNMENT, round_up
+from xgpu.target.host.coroutine import COROUTINE_INSTRUCTIONS
+from xgpu.target.host.kernel import make_ready
+from xgpu.target.host.kernel_source import BufferParameter, HostSource
+from xgpu.target.host.linker import link, machine
+from xgpu.target.llvm.export import export_llvm_ir
 
 INDEX_ARGUMENTS = 6
 
@@ -51,7 +51,7 @@ def host_source(
     """Return the kernel of a host-lowered ``llvm``-level module as LLVM IR with its driver.
 
     ``name`` picks one of several kernels; ``grid`` and ``block`` stand in for absent attributes; ``sanitize`` adds the
-    checks of `host_checks`. Raises CompilerError for a module that breaks the contract above or uses what the host
+    checks of `access_checks`. Raises CompilerError for a module that breaks the contract above or uses what the host
     cannot run.
     """
     kernel = _find_kernel(module, name)

@@ -16,7 +16,7 @@ the end of an array whose bytes are no multiple of its own.
 
 import ctypes
 
-from xgpu.target.host_context import SCRATCH, offset_of
+from xgpu.target.host.context import SCRATCH, offset_of
 
 CHECK = "xgpu_check"
 READS, WRITES, ATOMIC = 1, 2, 4

@@ -8,7 +8,7 @@ computations are stored and loaded again at once, where LLVM cannot see through,
 from collections.abc import Iterator, Mapping
 
 from xgpu import ir
-from xgpu.target.host_context import OPAQUE, SCRATCH_BYTES, byte_address, size_of
+from xgpu.target.host.context import OPAQUE, SCRATCH_BYTES, byte_address, size_of
 
 _MOST_OPERATIONS = 8
 """Operations that LLVM may recompute instead of keeping a value; more take longer than loading it."""

@@ -3,9 +3,9 @@
 import ctypes
 from dataclasses import dataclass
 
-from xgpu.target.host_checks import Memory
-from xgpu.target.host_context import FRAME_ALIGNMENT, WARP, Header, offset_of
-from xgpu.target.llvm_types import symbol
+from xgpu.target.host.access_checks import Memory
+from xgpu.target.host.context import FRAME_ALIGNMENT, WARP, Header, offset_of
+from xgpu.target.llvm.types import symbol
 
 type Dim3 = tuple[int, int, int]
 

@@ -11,9 +11,9 @@ import zlib
 from dataclasses import dataclass, field, fields
 
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.target.host_driver import Dim3
-from xgpu.target.host_labels import Place
-from xgpu.target.host_sanitizer import Checks
+from xgpu.target.host.block_driver import Dim3
+from xgpu.target.host.labels import Place
+from xgpu.target.host.sanitizer import Checks
 
 FORMAT = 1
 """Goes up when the text of a kernel changes its meaning, or the functions that kernels call do."""

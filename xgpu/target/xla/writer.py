@@ -2,7 +2,7 @@
 
 import ctypes
 
-from xgpu.target.xla_ffi import FfiHeader
+from xgpu.target.xla.ffi import FfiHeader
 
 INSTANTIATE, EXECUTE, RELEASE = "xgpu_instantiate", "xgpu_execute", "xgpu_release"
 """Functions that the module exports: the handlers of a call's start and of a launch, and the release of a record."""

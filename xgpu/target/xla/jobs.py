@@ -2,8 +2,8 @@
 
 import ctypes
 
-from xgpu.target.host_source import PIECES_PER_WORKER
-from xgpu.target.xla_writer import NO_MEMORY, KernelRecord, Writer
+from xgpu.target.host.kernel_source import PIECES_PER_WORKER
+from xgpu.target.xla.writer import NO_MEMORY, KernelRecord, Writer
 
 
 class _Job(ctypes.Structure):

@@ -11,8 +11,8 @@ import llvmlite.binding as llvm
 
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.errors import CompilerError, InvalidInput
-from xgpu.target.llvm_ir import NVPTX_TRIPLE
-from xgpu.target.llvm_module import optimize, parse_llvm_ir
+from xgpu.target.llvm.export import NVPTX_TRIPLE
+from xgpu.target.llvm.module import optimize, parse_llvm_ir
 
 _PTX_NAME = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _LOCAL = (llvm.Linkage.internal, llvm.Linkage.private)

@@ -8,10 +8,10 @@ called where XLA makes an executable, which it asks for the record, and for what
 
 import ctypes
 
-from xgpu.target.host_context import ALIGNMENT, SHARED, UNWRITTEN_BYTE, offset_of
-from xgpu.target.xla_ffi import FfiHeader
-from xgpu.target.xla_jobs import job_functions
-from xgpu.target.xla_writer import (
+from xgpu.target.host.context import ALIGNMENT, SHARED, UNWRITTEN_BYTE, offset_of
+from xgpu.target.xla.ffi import FfiHeader
+from xgpu.target.xla.jobs import job_functions
+from xgpu.target.xla.writer import (
     DIVERGED,
     EXECUTE,
     FAIL,

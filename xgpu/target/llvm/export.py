@@ -14,9 +14,9 @@ from types import MappingProxyType
 from xgpu import ir
 from xgpu.errors import CompilerError
 from xgpu.hlo.source_location import source_of
-from xgpu.target.llvm_functions import function_attributes, function_header, linkage
-from xgpu.target.llvm_ops import Instruction, instruction_for
-from xgpu.target.llvm_types import TypePrinter, Value, constant, large_table, quote, symbol
+from xgpu.target.llvm.functions import function_attributes, function_header, linkage
+from xgpu.target.llvm.ops import Instruction, instruction_for
+from xgpu.target.llvm.types import TypePrinter, Value, constant, large_table, quote, symbol
 
 # Operations whose results are constants: written at their uses, not as instructions.
 _CONSTANTS = {
@@ -155,7 +155,7 @@ class _ModuleWriter:
 
 
 class _FunctionWriter:
-    """Writes the blocks of one function; implements ``llvm_ops.Writer``."""
+    """Writes the blocks of one function; implements ``ops.Writer``."""
 
     def __init__(self, module: _ModuleWriter, function: ir.Operation, blocks: list[ir.Block]):
         self.types = module.types

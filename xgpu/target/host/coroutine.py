@@ -1,7 +1,7 @@
 """A kernel whose threads wait for each other, rewritten as one LLVM coroutine for each thread of a block.
 
 The coroutine lives as long as a driver call: it suspends at the start of every block, at barriers and at shuffles, each
-time with the number of that site in the context, and a driver resumes the threads in turn (`host_driver`). Calls of
+time with the number of that site in the context, and a driver resumes the threads in turn (`block_driver`). Calls of
 ``void @xgpu_host_barrier()``, ``i32 @xgpu_host_shuffle_xor(i32 value, i32 distance)`` and
 ``i32 @xgpu_host_shuffle_idx(i32 value, i32 lane)`` are the sites.
 """
@@ -14,7 +14,7 @@ from xgpu.dialects.attributes import KERNEL
 from xgpu.errors import CompilerError
 from xgpu.passes.framework.base import walk
 from xgpu.passes.llvm.builder import LlvmBuilder
-from xgpu.target.host_context import (
+from xgpu.target.host.context import (
     FRAME_ALIGNMENT,
     PIECES,
     WARP,
@@ -24,8 +24,8 @@ from xgpu.target.host_context import (
     defined_functions,
     offset_of,
 )
-from xgpu.target.host_frames import keep_values
-from xgpu.target.llvm_ops import DYNAMIC_INDEX, Instruction, Writer
+from xgpu.target.host.frames import keep_values
+from xgpu.target.llvm.ops import DYNAMIC_INDEX, Instruction, Writer
 from xgpu.target_machine import HOST, HOST_BARRIER, HOST_SHUFFLES
 
 BARRIER = HOST_BARRIER

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.target.host_context import (
+from xgpu.target.host.block_driver import Launch, coroutine_driver, loop_driver
+from xgpu.target.host.context import (
     FRAME_ALIGNMENT,
     SHARED,
     WARP,
@@ -17,10 +18,9 @@ from xgpu.target.host_context import (
     place_tiles,
     round_up,
 )
-from xgpu.target.host_coroutine import Site, find_sites, make_coroutine, sync_calls
-from xgpu.target.host_driver import Launch, coroutine_driver, loop_driver
-from xgpu.target.host_labels import Place, place_of
-from xgpu.target.host_sanitizer import Checks, insert_checks
+from xgpu.target.host.coroutine import Site, find_sites, make_coroutine, sync_calls
+from xgpu.target.host.labels import Place, place_of
+from xgpu.target.host.sanitizer import Checks, insert_checks
 
 
 @dataclass(frozen=True)
