@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xgpu import compile as compile_program
-from xgpu import ir, pipeline
-from xgpu.api import compile_to
+from xgpu import ir
 from xgpu.cli.main import main as xgpu_main
 from xgpu.cli.process import exit_code
 from xgpu.device import DEFAULT_DEVICE, DEVICES, device
+from xgpu.interface.api import compile_to
+from xgpu.levels import pipeline
 from xgpu.options import Options
 from xgpu.target_machine import HOST, NVVM
 from xgpu.tools.fuzzing.generate import generate

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 import xgpu
-from xgpu.pipeline import MLIR_LEVELS
+from xgpu.levels.pipeline import MLIR_LEVELS
 
 Array = np.ndarray[Any, Any]
 

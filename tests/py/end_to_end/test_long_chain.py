@@ -3,7 +3,7 @@
 import pytest
 
 import xgpu
-from xgpu.compiler import Kernel
+from xgpu.driver.compiler import Kernel
 from xgpu.passes.framework.base import walk
 from xgpu.tools.programs.fused import pad_slice_chain
 

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from xgpu.compiler import plan_program
+from xgpu.driver.compiler import plan_program
 from xgpu.errors import XgpuError
 from xgpu.frontend import load_source
 from xgpu.fusion.grouping.decisions import Verdict

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xgpu import ir, pipeline
+from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.levels import pipeline
 from xgpu.passes.expand_math import EXPANSIONS
 from xgpu.passes.framework.manager import run
 from xgpu.passes.framework.registry import parse_pipeline

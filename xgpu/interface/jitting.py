@@ -1,8 +1,8 @@
 """``xgpu.jit``: as ``jax.jit``, but the program is compiled by xgpu.
 
 The result is what ``jax.jit`` returns, of the same class, so that JAX traces, transforms, caches and calls it as any
-other. It differs in the function's name alone, a `MarkedName`, by which `xgpu.jit_lowering` and `xgpu.jit_stages` know
-what to compile.
+other. It differs in the function's name alone, a `MarkedName`, by which `jit_lowering` and `jit_stages` know what to
+compile.
 """
 
 import functools
@@ -16,11 +16,11 @@ from jax._src import source_info_util, traceback_util
 from jax._src.api_util import check_callable, fun_signature, infer_argnums_and_argnames
 from jax._src.util import fun_name
 
-from xgpu import jit_stages
-from xgpu.api import Compiled, default_device
-from xgpu.explanation import Explanation, explain
 from xgpu.frontend import from_jax
-from xgpu.jit_lowering import MarkedName
+from xgpu.interface import jit_stages
+from xgpu.interface.api import Compiled, default_device
+from xgpu.interface.explanation import Explanation, explain
+from xgpu.interface.jit_lowering import MarkedName
 from xgpu.options import Options
 
 # JAX hides these files where it shows its users' own lines.

@@ -11,8 +11,8 @@ import pytest
 
 import xgpu
 from xgpu.cli.main import main
-from xgpu.runtime import cache
-from xgpu.runtime.cache import CachedKernel, KernelCache, kernel_cache
+from xgpu.driver import cache
+from xgpu.driver.cache import CachedKernel, KernelCache, kernel_cache
 
 
 @pytest.fixture

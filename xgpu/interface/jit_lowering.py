@@ -17,12 +17,12 @@ from jax._src.sharding_impls import SPMDAxisContext
 from jax.interpreters import mlir
 
 from xgpu import ir
-from xgpu.api import Compiled, default_device
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import CompilerError, XgpuError
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
 from xgpu.fusion.fallback import nothing_to_compile
+from xgpu.interface.api import Compiled, default_device
 from xgpu.options import Options
 from xgpu.runtime.jax_backend import lower_program
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu import parallel
-from xgpu.compiler import Kernel
+from xgpu.driver import parallel
+from xgpu.driver.compiler import Kernel
+from xgpu.driver.parallel import compile_kernels
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
-from xgpu.parallel import compile_kernels
 
 COUNT = 20
 
@@ -84,7 +84,7 @@ def test_jit_on_the_host(jobs):
     ],
 )
 def test_errors_come_back(error):
-    from xgpu.compile_worker import _described
+    from xgpu.driver.compile_worker import _described
 
     again = parallel._error(_described(error))
     assert type(again) is (CompilerError if isinstance(error, ValueError) else type(error))

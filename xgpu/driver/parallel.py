@@ -24,9 +24,9 @@ from typing import Any
 
 import xgpu
 from xgpu import errors
-from xgpu.compiler import Built, Kernel
+from xgpu.driver.cache import CachedKernel
+from xgpu.driver.compiler import Built, Kernel
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
-from xgpu.runtime.cache import CachedKernel
 
 _KERNELS_PER_PROCESS = 8
 """A process takes 0.9 s of a core to start, as long as it compiles about as many kernels."""
@@ -144,7 +144,7 @@ class _Worker:
     def _started(self) -> subprocess.Popen[bytes]:
         paths = [str(Path(xgpu.__file__).parents[1]), *sys.path]
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "xgpu.compile_worker"],
+            [sys.executable, "-P", "-m", "xgpu.driver.compile_worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "XGPU_CACHE": "off"},

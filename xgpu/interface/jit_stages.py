@@ -1,8 +1,9 @@
 """Lowering and compilation, by ``jax.jit``, of a function of ``xgpu.jit``: a program that calls its kernels.
 
 JAX traces such a function and keeps its traces as those of any other. Only where it lowers one that nothing is around
-(a call, or ``lower``), the program becomes one call of itself, which `xgpu.jit_lowering` replaces. As ``jax.jit`` does,
-``lower`` shows the program that goes into the compiler, and ``cost_analysis`` counts what that program does.
+(a call, or ``lower``), the program becomes one call of itself, which `xgpu.interface.jit_lowering` replaces. As
+``jax.jit`` does, ``lower`` shows the program that goes into the compiler, and ``cost_analysis`` counts what that
+program does.
 """
 
 import functools
@@ -17,8 +18,8 @@ from jax._src.named_sharding import UNSPECIFIED
 from jax._src.state.types import RefEffect
 from jax._src.util import weakref_lru_cache
 
-from xgpu.jit_lowering import MarkedName, lowered_by_jax
-from xgpu.partitioning import partition
+from xgpu.interface.jit_lowering import MarkedName, lowered_by_jax
+from xgpu.interface.partitioning import partition
 
 _resolve_and_lower: Callable[..., Any] = pjit._resolve_and_lower
 _GRAPHS = ("xla_gpu_graph_min_graph_size", 2)

@@ -3,11 +3,12 @@
 import pytest
 
 import xgpu
-from xgpu import ir, pipeline
-from xgpu.compiler import TEXTS, Kernel
+from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.driver.compiler import TEXTS, Kernel
 from xgpu.errors import InvalidInput
-from xgpu.levels import Edge, Level, LevelGraph
+from xgpu.levels import pipeline
+from xgpu.levels.level_graph import Edge, Level, LevelGraph
 from xgpu.options import Options
 
 GRAPH = pipeline.GRAPH

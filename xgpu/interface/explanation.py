@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.captures import CONTROL_FLOW, nested
-from xgpu.api import Compiled
-from xgpu.compiler import Kernel, Launch
 from xgpu.device import Device
 from xgpu.dialects import attributes
+from xgpu.driver.compiler import Kernel, Launch
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.fusion.costs.cost_model import LAUNCH_SECONDS
 from xgpu.fusion.costs.traffic import moved_bytes
@@ -17,6 +16,7 @@ from xgpu.fusion.fallback import VIEWS, reason_to_leave
 from xgpu.fusion.grouping.decisions import Verdict
 from xgpu.fusion.planner import make_plan
 from xgpu.hlo.source_location import source_of
+from xgpu.interface.api import Compiled
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from xgpu import ir, pipeline
-from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, timed
+from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
+from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, timed
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import CompilerError, InvalidInput, XgpuError
 from xgpu.frontend.load import read_text
@@ -20,6 +20,7 @@ from xgpu.fusion.claims import claim_problems
 from xgpu.fusion.planner import plan
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.source_location import source_of
+from xgpu.levels import pipeline
 from xgpu.options import Options
 from xgpu.passes.framework.base import MAIN, function_name, functions
 

@@ -4,7 +4,7 @@ import functools
 from itertools import pairwise
 
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.levels import Edge, Level, LevelGraph, Pipeline
+from xgpu.levels.level_graph import Edge, Level, LevelGraph, Pipeline
 from xgpu.options import Options
 from xgpu.passes.framework.manager import Step
 from xgpu.passes.framework.registry import parse_pipeline

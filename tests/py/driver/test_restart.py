@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu.pipeline import MLIR_LEVELS
+from xgpu.levels.pipeline import MLIR_LEVELS
 
 
 def program() -> xgpu.Compiled:
@@ -132,7 +132,7 @@ def test_a_prepared_program_is_planned_as_it_is_edited() -> None:
 
 def test_a_plan_leaves_what_it_is_made_of() -> None:
     """The levels before it are texts that a compilation goes on from: planning changes neither."""
-    from xgpu.compiler import plan_program
+    from xgpu.driver.compiler import plan_program
 
     given = program().source.module
     before = str(given)

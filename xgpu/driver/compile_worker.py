@@ -1,4 +1,4 @@
-"""A process that compiles kernels for another one: `xgpu.parallel` starts it and talks to it by lines of JSON.
+"""A process that compiles kernels for another one: `xgpu.driver.parallel` starts it and talks to it by lines of JSON.
 
 A request has a kernel of level ``emitted`` as bytecode, the answer its level ``lowered``, and PTX if that was asked
 for, or the error. Before the first request it says that it is ready. It ends when its input does.
@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import Any
 
 from xgpu import ir
-from xgpu.compiler import Kernel
 from xgpu.device import device
+from xgpu.driver.compiler import Kernel
 from xgpu.errors import XgpuError
 from xgpu.options import Options
 

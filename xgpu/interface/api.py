@@ -10,10 +10,12 @@ import jax
 import numpy as np
 from jax import jit as jax_jit
 
-from xgpu import ir, pipeline
-from xgpu.compiler import Kernel, Launch, Program, Times, emit_program, plan_program, timed
+from xgpu import ir
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
+from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, plan_program, timed
+from xgpu.driver.parallel import compile_kernels
+from xgpu.driver.restart import check_given, restart, text_of_later_level
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.frontend import load_source
@@ -22,9 +24,8 @@ from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.hlo.shards import crosses_devices
 from xgpu.hlo.source_location import unsupported
+from xgpu.levels import pipeline
 from xgpu.options import Options
-from xgpu.parallel import compile_kernels
-from xgpu.restart import check_given, restart, text_of_later_level
 from xgpu.runtime.host_program import HostProgram
 from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
 from xgpu.runtime.jax_backend import call_program, gpu_device
@@ -250,7 +251,7 @@ def compile(
     target: str = DEFAULT_TARGET,
     options: Options | None = None,
 ) -> Compiled:
-    """Compile a program for the GPU ``target``. Kernels of large programs are compiled on all cores, `xgpu.parallel`.
+    """Compile a program for the GPU ``target``. Kernels of large programs are compiled on all cores.
 
     ``source`` is a JAX function, a path (``file.py:function``, ``file.hlo``, ``file.mlir``), or HLO or StableHLO text;
     MLIR text may be of any level up to ``llvm``, and compilation goes on from there. A function's arguments are arrays,

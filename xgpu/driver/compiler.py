@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from xgpu import ir, pipeline
+from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
+from xgpu.driver.cache import CachedKernel, kernel_cache, key_of
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.family_table import emit_kernel, schedule_kernels
 from xgpu.errors import InvalidInput, Unsupported
@@ -19,13 +20,13 @@ from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.planner import plan
 from xgpu.hlo.source_location import source_of
-from xgpu.levels import Edge
+from xgpu.levels import pipeline
+from xgpu.levels.level_graph import Edge
 from xgpu.options import Options
 from xgpu.passes.count_operations import CountOperations
 from xgpu.passes.framework import manager
 from xgpu.passes.framework.base import function_name, functions, walk
 from xgpu.passes.framework.remarks import Remark
-from xgpu.runtime.cache import CachedKernel, kernel_cache, key_of
 from xgpu.target.host.labels import label_operations
 from xgpu.target.llvm.export import export_llvm_ir
 from xgpu.target.nvptx import cubin

@@ -21,10 +21,10 @@ from jax._src.util import weakref_lru_cache
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from xgpu import ir
-from xgpu.api import Compiled, default_device
 from xgpu.errors import XgpuError
 from xgpu.frontend.signature import make_source
 from xgpu.hlo.operations import OPERATIONS
+from xgpu.interface.api import Compiled, default_device
 from xgpu.options import Options
 from xgpu.passes.normalize.inline_calls import InlineCalls
 from xgpu.runtime.jax_backend import call_program
