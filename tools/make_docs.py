@@ -13,6 +13,7 @@ from pathlib import Path
 
 import xgpu
 from xgpu import ir
+from xgpu.cli.opt.list_passes import pass_list
 from xgpu.dialects.base import documentation
 from xgpu.dialects.discardable import discardable_documentation
 from xgpu.dialects.xgpu import OPS
@@ -23,7 +24,6 @@ from xgpu.passes.framework import manager
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.registry import all_passes
 from xgpu.passes.set_level import SetLevel
-from xgpu.tools.list_passes import pass_list
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

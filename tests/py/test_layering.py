@@ -300,7 +300,7 @@ def test_lit_directives_are_known() -> None:
 
 def test_xgpu_opt_starts_without_jax() -> None:
     """Each lit test starts a process, so what the command imports is paid hundreds of times."""
-    code = "import sys, xgpu.tools.xgpu_opt; print(*sorted({'jax', 'llvmlite', 'scipy'} & set(sys.modules)))"
+    code = "import sys, xgpu.cli.opt.main; print(*sorted({'jax', 'llvmlite', 'scipy'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == ""

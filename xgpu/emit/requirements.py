@@ -19,7 +19,7 @@ from xgpu.analysis.scan_shape import ScanShape
 from xgpu.analysis.transposes import transpose_of
 from xgpu.dialects.attributes import ALIASES, HERO
 from xgpu.emit.base import Fusion
-from xgpu.hlo.accumulators import check_accumulators
+from xgpu.hlo.accumulator_types import check_accumulators
 from xgpu.hlo.scan_op import SCAN
 from xgpu.indexing.access import shape_of
 

@@ -184,7 +184,7 @@ def test_an_internal_error_is_one_line_and_its_traceback_can_be_had(
     def fail(self: object) -> int:
         raise KeyError("lost")
 
-    monkeypatch.setattr("xgpu.tools.opt_session.Session.run", fail)
+    monkeypatch.setattr("xgpu.cli.opt.session.Session.run", fail)
     outcome = opt()
     assert outcome.code == 1
     assert outcome.err == "xgpu-opt: internal error: KeyError: 'lost'\nXGPU_TRACEBACK=1 shows where\n"

@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def body() -> int:
         arguments = _parser().parse_args(argv)
         # Not before `supervise`: it loads MLIR, and libraries that start threads.
-        from xgpu.tools.opt_session import Session
+        from xgpu.cli.opt.session import Session
 
         return Session(arguments).run()
 

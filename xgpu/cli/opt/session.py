@@ -9,6 +9,8 @@ from typing import Literal, cast
 from xgpu import ir
 from xgpu.cli import diagnostics
 from xgpu.cli.diagnostics import Diagnostic, Sources
+from xgpu.cli.opt.expectations import disagreements
+from xgpu.cli.opt.list_passes import pass_list
 from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, doing_step, report, report_cause
 from xgpu.cli.text import name_of_file, read_text, write_text
 from xgpu.cli.timing import timing_table
@@ -19,8 +21,6 @@ from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework import manager, registry
 from xgpu.passes.framework.manager import MlirPass, Step
 from xgpu.passes.framework.remarks import Remark
-from xgpu.tools.expectations import disagreements
-from xgpu.tools.list_passes import pass_list
 
 PROGRAM = "xgpu-opt"
 _SEPARATOR = "// -----\n"
