@@ -1,1 +1,1 @@
-"""The passes on kernels, one a file; the framework and what passes share are in rooms of their own."""
+"""The passes on emitted kernels, one a file; those before and after, the framework and what passes share have rooms."""

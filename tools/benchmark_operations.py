@@ -16,8 +16,8 @@ from xgpu.dtypes import dtype_named
 from xgpu.errors import InvalidInput, XgpuError
 from xgpu.tools import kernel_timing
 from xgpu.tools.kernel_timing import Speeds
-from xgpu.tools.programs import complex_numbers, elementwise
 from xgpu.tools.programs.base import INTEGERS
+from xgpu.tools.programs.scalars import complex_numbers, elementwise
 
 TYPES = ("f32", "bf16", "f16", "f64", *INTEGERS, *complex_numbers.COMPLEX)
 """The types that operations can be measured in."""

@@ -10,11 +10,12 @@ from types import ModuleType
 
 from xgpu import passes
 from xgpu.errors import InvalidInput
-from xgpu.passes import normalize, prepare
+from xgpu.passes import legalize, lower, normalize, prepare
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
+from xgpu.passes.prepare import reductions
 
-ROOMS: tuple[ModuleType, ...] = (passes, normalize, prepare)
+ROOMS: tuple[ModuleType, ...] = (legalize, normalize, prepare, reductions, passes, lower)
 """The packages whose files are passes. A pass has one name in all of them."""
 
 

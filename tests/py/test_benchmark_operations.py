@@ -18,7 +18,7 @@ from xgpu.tools.benchmark_operations import (
     parse_types,
 )
 from xgpu.tools.kernel_timing import Speeds, compare
-from xgpu.tools.programs import complex_numbers, elementwise
+from xgpu.tools.programs.scalars import complex_numbers, elementwise
 
 
 def speeds_of(ratio: float) -> Speeds:

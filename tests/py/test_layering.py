@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,8 @@ PASS_BASES = frozenset(("Pass", "BlockRewrite", "OperationRewrite", "ModuleRewri
 
 MAX_FILE_LINES = 500
 MAX_FUNCTION_LINES = 50
+MAX_FOLDER_FILES = 15
+"""Beside ``__init__.py``, in a folder of the package: more are a list that nobody reads."""
 
 CHECK_SUFFIXES = re.compile(r"(-(NEXT|SAME|DAG|NOT|LABEL|EMPTY|COUNT-[1-9][0-9]*))?(\{LITERAL\})?")
 LIT_KEYWORDS = frozenset({"RUN", "REQUIRES", "UNSUPPORTED", "XFAIL", "DEFINE", "REDEFINE", "END."})
@@ -263,6 +266,11 @@ def test_one_module_imports_the_bindings() -> None:
 
 def test_sizes() -> None:
     assert not size_problems(package_sources() + sources_of_tests())
+
+
+def test_folders() -> None:
+    files = Counter(source.path.parent for source in package_sources() if source.path.name != "__init__.py")
+    assert not [f"{folder}: {count} files" for folder, count in files.items() if count > MAX_FOLDER_FILES]
 
 
 def test_every_pass_has_one_stem() -> None:

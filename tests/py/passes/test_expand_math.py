@@ -15,9 +15,9 @@ import pytest
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.levels import pipeline
-from xgpu.passes.expand_math import EXPANSIONS
 from xgpu.passes.framework.manager import run
 from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.passes.lower.expand_math import EXPANSIONS
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
 from xgpu.target.llvm.export import export_llvm_ir
 from xgpu.target.nvptx.cubin import assemble, find_ptxas

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xgpu.passes.expand_math import EXPANSIONS, HELPERS
+from xgpu.passes.lower.expand_math import EXPANSIONS, HELPERS
 from xgpu.passes.math import short
 from xgpu.tools.accuracy.formats import FORMATS, errors
 from xgpu.tools.accuracy.functions import FUNCTIONS

@@ -8,7 +8,6 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import GRADE
 from xgpu.dialects.xgpu import FUNCTIONS
-from xgpu.passes.expand_math import EXPANSIONS, SHORT
 from xgpu.passes.floats.formats import (
     FloatFormat,
     add_to_odd,
@@ -24,6 +23,7 @@ from xgpu.passes.floats.remainder import RemainderFunctions
 from xgpu.passes.floats.storage import is_narrow_float, store_as_integers
 from xgpu.passes.framework.base import Pass, functions, walk
 from xgpu.passes.llvm.call import call_intrinsic
+from xgpu.passes.lower.expand_math import EXPANSIONS, SHORT
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.refusals import refuse, refuse_type
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, ByteConversion, TargetMachine, TargetName

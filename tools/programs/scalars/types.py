@@ -11,7 +11,7 @@ from jax import lax
 
 from xgpu.dtypes import DType, dtype_named
 from xgpu.tools.programs.base import Array, TestProgram
-from xgpu.tools.programs.conversions import REAL_TYPES, all_values, convert_exactly
+from xgpu.tools.programs.scalars.conversions import REAL_TYPES, all_values, convert_exactly
 
 PACKED = ("s2", "u2", "s4", "u4", "f4e2m1fn")
 NARROW_FLOATS = tuple(dtype.hlo for dtype in REAL_TYPES if dtype.is_float and dtype.bits <= 8)
