@@ -33,7 +33,7 @@ CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a library call costs more than plain loops."""
-_SHORT_SUM = 128
+_SHORT_SUM = 32
 """Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight."""
 
 

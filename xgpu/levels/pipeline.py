@@ -41,6 +41,7 @@ NORMALIZE: Pipeline = (
 
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
+    ("select-branches{{target={target}}}", "before constants are given to each branch, and before all that looks at blocks"),
     ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),

@@ -197,7 +197,7 @@ class Grouping:
             return
         for operand in op.operands:
             if operand in self._open:
-                self._store(operand, _read_elsewhere(op))
+                self._store_behind_bitcasts(operand, _read_elsewhere(op))
             if op.name in CONTRACTIONS:
                 self._store_computed(operand, Reason("{} reads each of its elements many times", (op.name,)))
             if self._is_spread_number(op, operand) and self._takes_many_operations(operand):
@@ -340,8 +340,10 @@ class Grouping:
             self._view(op.operands[0])
         level = max(self.level(operand) for operand in op.operands)
         for operand in dict.fromkeys(op.operands):
-            if not self.is_given(operand) and (operand in self._open or self._reads(operand, targets, level)):
-                self._store(operand, _read_elsewhere(op) if operand in self._open else _BEFORE_UPDATE)
+            if operand in self._open:
+                self._store_behind_bitcasts(operand, _read_elsewhere(op))
+            elif not self.is_given(operand) and self._reads(operand, targets, level):
+                self._store(operand, _BEFORE_UPDATE)
         level = max(self.level(operand) for operand in op.operands)
         group = self._group(kind, level)
         if any(self._interfere(op, hero, level) for hero in group.heroes):
@@ -366,7 +368,7 @@ class Grouping:
         needed = list(dict.fromkeys((*op.operands, *captured(op))))
         for value in needed:
             if value in self._open:
-                self._store(value, _read_elsewhere(op))
+                self._store_behind_bitcasts(value, _read_elsewhere(op))
         level = max((self.level(value) for value in needed), default=0)
         group = Group(HeroKind(RECURRENCE_KIND, op), level, [op])
         self._groups.append(group)
@@ -439,6 +441,17 @@ class Grouping:
             value = op.operands[0]
         for moved in reversed(moves):
             self._levels[moved] = max(self.level(operand) for operand in maker(moved).operands)
+
+    def _store_behind_bitcasts(self, value: ir.Value, why: Reason) -> None:
+        """Store the array of which ``value``, made with a hero, is a bitcast, for a reader that computes the bitcast.
+
+        So a state of a loop and its bitcast, which a stack of all states takes in, are stored once.
+        """
+        if value in self._stored:
+            return
+        array = behind_bitcasts(value)
+        self._store(array, why)
+        self._levels.update((op.results[0], self.level(array)) for op in bitcasts_behind(value))
 
     def _store(self, value: ir.Value, why: Reason) -> None:
         """Store ``value`` by the kernel of its hero, else by a loop over its shape, unless it is stored already."""

@@ -152,14 +152,16 @@ class _Round:
 
         Returns the kernels that compute it after the decision.
         """
+        own = self._grouping.made_with_hero(value)
+        # The kernels of a hero's group do not wait for each other.
+        can_wait = any(group is not own for group in needed)
         is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
-        if is_repeated and self._decide(self._waiting_for(value, needed)):
+        if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
-            own = self._grouping.made_with_hero(value)
             own = own or Group(HeroKind(LOOP, shape_of(value)), self._grouping.level(value), roots=[value])
             self._evaluations.want(value, own)
             return {own: elements(value)}
-        return needed if self._grouping.made_with_hero(value) else self._consider_later(value, needed)
+        return needed if own else self._consider_later(value, needed)
 
     def _decide(self, decision: Decision) -> bool:
         """Record a decision, the last one on its value counts, and tell whether it is to store."""
