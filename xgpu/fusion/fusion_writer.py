@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
+from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
+from xgpu.analysis.root_indices import read_at_root_indices
 from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
-from xgpu.fusion.groups import LOOP, Group, Grouping
-from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
-from xgpu.fusion.root_indices import read_at_root_indices
+from xgpu.fusion.grouping.groups import LOOP, Group, Grouping
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
