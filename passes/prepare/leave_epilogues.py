@@ -32,10 +32,11 @@ class LeaveEpilogues(BlockRewrite):
 
     Here p is the product, a a constant, bias a vector along one dimension and c an array of the product's shape; each
     may be left out. (Source: XLA's rewriters to cuBLASLt's epilogues and cuDNN's fused convolutions, which are forward
-    ones and not depthwise.) Into products of 16-bit floats XLA fuses any single elementwise operation, by kernels of
-    its own. The product itself is then never stored. That saves nothing where a single kernel of ours reads the
-    epilogue's result: it could as well read the product. So only epilogues that XLA reads, or that are results, are
-    marked. The attribute ``xgpu.left`` has the reason for the fallback. Needs: products in their final form.
+    ones and not depthwise.) Into matrix products XLA fuses any chain of elementwise operations, by kernels of its own,
+    where these are faster than the library. The product itself is then never stored. That saves nothing where a single
+    kernel of ours reads the epilogue's result: it could as well read the product. So only epilogues that XLA reads, or
+    that are results, are marked. The attribute ``xgpu.left`` has the reason for the fallback. Needs: products in their
+    final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
@@ -142,12 +143,8 @@ class _Epilogue:
         others = [operand for operand in op.operands if operand != value]
         if len(others) == 1 and self._is_of_a_library(op, others[0], is_first):
             return True
-        self.is_done = True
-        is_narrow = dtype_of_element(element_of(self.product.results[0])).bits == 16
         return (
-            is_narrow
-            and is_first
-            and self.product.name == PRODUCT
+            self.product.name == PRODUCT
             and op.name in OPERATIONS
             and access_kind(op) == "elementwise"
             and all(self._is_read_as_stored(other, op) for other in others)

@@ -33,8 +33,10 @@ CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a library call costs more than plain loops."""
-_SHORT_SUM = 32
-"""Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight."""
+_SHORT_SUM = {PRODUCT: 32, _CONVOLUTION: 128}
+"""Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight.
+
+Libraries of convolutions want their operands in layouts of their own, which takes further kernels."""
 
 
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
@@ -93,4 +95,4 @@ def is_cast_for(op: ir.Operation, reader: str) -> bool:
 def _is_small(op: ir.Operation) -> bool:
     """Whether a contraction has so few multiplications, in all and for each result, that kernels compute it."""
     each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
-    return each <= _SHORT_SUM and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS
+    return each <= _SHORT_SUM[op.name] and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS

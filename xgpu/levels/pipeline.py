@@ -41,10 +41,14 @@ NORMALIZE: Pipeline = (
 
 PREPARE: Pipeline = (
     ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
-    ("select-branches{{target={target}}}", "before constants are given to each branch, and before all that looks at blocks"),
+    (
+        "select-branches{{target={target}}}",
+        "before constants are given to each branch, and before all that looks at blocks",
+    ),
     ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
+    ("merge-products", "before layouts are chosen, for the merged ones; after barriers, which keep readers apart"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     ("leave-epilogues", "after layouts: it marks what follows products in their final form"),
     ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),

@@ -152,7 +152,7 @@ BODIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Any]]] = {
     "decoding": (
         _decoded,
         ("f32[64]", "f32[512,64]", "s32[]"),
-        [[WHILE, [], ["update_slice", "loop", "rows", "stablehlo.dot_general"]]],
+        [[WHILE, [], ["update_slice", "stablehlo.dot_general", "rows", "stablehlo.dot_general"]]],
     ),
     "counts": (
         lambda x, i: lax.fori_loop(0, 5, lambda k, x: x.at[i + k].add(1.0), x),
@@ -166,8 +166,13 @@ BODIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Any]]] = {
     ),
     "branches": (
         lambda p, x: lax.cond(p, jax.nn.softmax, lambda x: jnp.cumsum(x, 0), x),
-        ("pred[]", "f32[256,1000]"),
+        ("pred[]", "f32[4096,4096]"),
         [["stablehlo.case", ["scan_column"], ["rows"]]],
+    ),
+    "small branches": (
+        lambda p, x: lax.cond(p, jax.nn.softmax, lambda x: jnp.cumsum(x, 0), x),
+        ("pred[]", "f32[256,1000]"),
+        ["scan_column", "rows"],
     ),
 }
 """Programs with what each block runs: emitters, what XLA does to arrays, and blocks of loops and branches in a list."""

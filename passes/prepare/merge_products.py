@@ -1,0 +1,164 @@
+"""The pass `merge-products`."""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.analysis.captures import captured
+from xgpu.dtypes import dtype_of_element
+from xgpu.fusion.costs.cost_model import byte_size
+from xgpu.fusion.fallback import PRODUCT, reason_to_leave
+from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
+from xgpu.indexing.access import shape_of
+from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.passes.support.block_order import sort_block
+
+_MOST_BYTES = 32 << 20
+"""Bytes of operands and result above which XLA keeps a product apart from others."""
+_WHILE = "stablehlo.while"
+
+
+@dataclass(frozen=True)
+class MergeProducts(BlockRewrite):
+    """Makes one matrix product of those of one array with several, such as the gates of a recurrent cell.
+
+    XLA merges small products too, after kernels are made: it would copy the parts of the result for the kernels that
+    read them, which read them in place so. Operands that a loop does not change are concatenated before it. Merged are
+    products of the same number of others one after the other, which cannot depend on each other.
+    Needs: nothing; run it before choose-product-layouts, which looks at the uses of a product.
+
+    ```mlir
+    %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x64xf32>) -> ...
+    %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x64xf32>) -> ...
+    ```
+    becomes
+    ```mlir
+    %vw = stablehlo.concatenate %v, %w, dim = 1 : (tensor<256x64xf32>, tensor<256x64xf32>) -> tensor<256x128xf32>
+    %01 = stablehlo.dot_general %x, %vw, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x128xf32>) -> ...
+    %0 = stablehlo.slice %01 [0:32, 0:64] : (tensor<32x128xf32>) -> tensor<32x64xf32>
+    %1 = stablehlo.slice %01 [0:32, 64:128] : (tensor<32x128xf32>) -> tensor<32x64xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "merge-products"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
+
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Merge the products of ``block`` that share their first operand, and then those that share their second."""
+        products = [op for op in operations_of(block, self.OPERATIONS) if _is_candidate(op)]
+        if len(products) < 2:
+            return
+        depths = _depths(block, set(products))
+        is_changed = False
+        for shared in (0, 1):
+            groups: dict[Hashable, list[ir.Operation]] = {}
+            for op in products:
+                if (key := _key(op, shared)) is not None:
+                    groups.setdefault((depths[op], key), []).append(op)
+            for group in (each for each in groups.values() if len(each) > 1):
+                _merge(group, shared)
+                products = [op for op in products if op not in group]
+                for op in group:
+                    op.erase()
+                is_changed = True
+        if is_changed:
+            sort_block(block)
+
+
+def _is_candidate(op: ir.Operation) -> bool:
+    arrays = (*op.operands, op.results[0])
+    dtypes = [dtype_of_element(element_of(value)) for value in arrays]
+    is_real = all(dtype.is_float or dtype.is_integer for dtype in dtypes)
+    is_small = 0 < sum(map(byte_size, arrays)) <= _MOST_BYTES and all(math.prod(shape_of(each)) for each in arrays)
+    return is_real and is_small and reason_to_leave(op) is not None
+
+
+def _depths(block: ir.Block, products: set[ir.Operation]) -> dict[ir.Operation, int]:
+    """Return how many ``products`` come one after the other up to each one."""
+    depths: dict[ir.Value, int] = {}
+    found = {}
+    for op in (view.operation for view in block.operations):
+        depth = max((depths.get(value, 0) for value in (*op.operands, *captured(op))), default=0)
+        if op in products:
+            depth += 1
+            found[op] = depth
+        depths.update(dict.fromkeys(op.results, depth))
+    return found
+
+
+def _key(op: ir.Operation, shared: int) -> Hashable | None:
+    """Return what products to merge agree in, if the operand number ``shared`` is one for all; None if it cannot be."""
+    other = op.operands[1 - shared]
+    free = _free_dimension(op, 1 - shared)
+    if free is None:
+        return None
+    shape = list(shape_of(other))
+    shape[free] = 0
+    attributes = tuple((name, op.attributes[name]) for name in sorted(op.attributes))
+    return op.operands[shared], tuple(shape), element_of(other), element_of(op.results[0]), attributes
+
+
+def _free_dimension(op: ir.Operation, number: int) -> int | None:
+    """Return the dimension of an operand that the result has and the other operand has not; None if not just one is."""
+    numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batching = (numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions)[number]
+    contracting = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[number]
+    free = set(range(len(shape_of(op.operands[number])))) - {*batching, *contracting}
+    return free.pop() if len(free) == 1 else None
+
+
+def _merge(group: Sequence[ir.Operation], shared: int) -> None:
+    """Replace the results of ``group`` by slices of one product, before the last of them."""
+    last = group[-1]
+    free = _free_dimension(last, 1 - shared)
+    assert free is not None
+    with ir.InsertionPoint(last), last.location:
+        operands = list(last.operands)
+        operands[1 - shared] = _concatenated([op.operands[1 - shared] for op in group], free, last.block)
+        # The result has the batch dimensions, then the first operand's, then the second's.
+        numbers = hlo.DotDimensionNumbers(last.attributes["dot_dimension_numbers"])
+        shape = list(shape_of(last.results[0]))
+        along = len(shape) - 1 if shared == 0 else len(list(numbers.lhs_batching_dimensions))
+        sizes = [shape_of(op.results[0])[along] for op in group]
+        shape[along] = sum(sizes)
+        merged = ir.Operation.create(
+            PRODUCT,
+            results=[tensor(shape, element_of(last.results[0]))],
+            operands=operands,
+            attributes={name: last.attributes[name] for name in last.attributes},
+        ).results[0]
+        start = 0
+        for op, size in zip(group, sizes, strict=True):
+            low, high = [0] * len(shape), list(shape)
+            low[along], high[along] = start, start + size
+            op.results[0].replace_all_uses_with(hlo.slice(merged, low, high, [1] * len(shape)))
+            start += size
+
+
+def _concatenated(values: Sequence[ir.Value], dimension: int, block: ir.Block) -> ir.Value:
+    """Concatenate ``values``, outside all loops around ``block`` that do not change them."""
+    where = None
+    while block.owner.operation.name == _WHILE and (outside := [_before(value, block) for value in values]):
+        found = [value for value in outside if value is not None]
+        if len(found) < len(values):
+            break
+        where, values = block.owner.operation, found
+        block = where.block
+    if where is None:
+        return hlo.concatenate(values, dimension)
+    with ir.InsertionPoint(where), where.location:
+        return hlo.concatenate(values, dimension)
+
+
+def _before(value: ir.Value, body: ir.Block) -> ir.Value | None:
+    """Return what ``value`` is before the loop of ``body``, None if the loop computes it."""
+    loop = body.owner.operation
+    if isinstance(value.owner, ir.Block):
+        if value.owner != body:
+            return value
+        *_, terminator = body.operations
+        number = ir.BlockArgument(value).arg_number
+        return loop.operands[number] if terminator.operation.operands[number] == value else None
+    return None if value.owner.operation.block == body else value

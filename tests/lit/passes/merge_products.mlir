@@ -1,0 +1,90 @@
+// RUN: xgpu-opt %s -p merge-products --split-input-file | FileCheck %s
+
+// Products of one array with two.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<32x256xf32>, %arg1: tensor<256x64xf32>, %arg2: tensor<256x16xf32>) -> (tensor<32x64xf32>, tensor<32x16xf32>)
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.concatenate %arg1, %arg2, dim = 1 : (tensor<256x64xf32>, tensor<256x16xf32>) -> tensor<256x80xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]], contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x80xf32>) -> tensor<32x80xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[B]] [0:32, 0:64] : (tensor<32x80xf32>) -> tensor<32x64xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.slice %[[B]] [0:32, 64:80] : (tensor<32x80xf32>) -> tensor<32x16xf32>
+// CHECK-NEXT:    return %[[C]], %[[D]] : tensor<32x64xf32>, tensor<32x16xf32>
+func.func @main(%x: tensor<32x256xf32>, %v: tensor<256x64xf32>, %w: tensor<256x16xf32>) -> (tensor<32x64xf32>, tensor<32x16xf32>) {
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x64xf32>) -> tensor<32x64xf32>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x16xf32>) -> tensor<32x16xf32>
+  return %0, %1 : tensor<32x64xf32>, tensor<32x16xf32>
+}
+
+// -----
+
+// Products of two arrays with one, of a batch. What reads the first comes after the merged one.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x32x256xf32>, %arg1: tensor<4x8x256xf32>, %arg2: tensor<4x64x256xf32>) -> (tensor<4x32x64xf32>, tensor<4x8x64xf32>)
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.concatenate %arg0, %arg1, dim = 1 : (tensor<4x32x256xf32>, tensor<4x8x256xf32>) -> tensor<4x40x256xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %[[A]], %arg2, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<4x40x256xf32>, tensor<4x64x256xf32>) -> tensor<4x40x64xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[B]] [0:4, 0:32, 0:64] : (tensor<4x40x64xf32>) -> tensor<4x32x64xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.sine %[[C]] : tensor<4x32x64xf32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.slice %[[B]] [0:4, 32:40, 0:64] : (tensor<4x40x64xf32>) -> tensor<4x8x64xf32>
+// CHECK-NEXT:    return %[[D]], %[[E]] : tensor<4x32x64xf32>, tensor<4x8x64xf32>
+func.func @main(%x: tensor<4x32x256xf32>, %y: tensor<4x8x256xf32>, %w: tensor<4x64x256xf32>) -> (tensor<4x32x64xf32>, tensor<4x8x64xf32>) {
+  %0 = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<4x32x256xf32>, tensor<4x64x256xf32>) -> tensor<4x32x64xf32>
+  %1 = stablehlo.sine %0 : tensor<4x32x64xf32>
+  %2 = stablehlo.dot_general %y, %w, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<4x8x256xf32>, tensor<4x64x256xf32>) -> tensor<4x8x64xf32>
+  return %1, %2 : tensor<4x32x64xf32>, tensor<4x8x64xf32>
+}
+
+// -----
+
+// The second product needs the first.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>, %arg1: tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]], contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    return %[[B]] : tensor<64x64xf32>
+func.func @main(%x: tensor<64x64xf32>, %v: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %x, %0, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %1 : tensor<64x64xf32>
+}
+
+// -----
+
+// What the loop does not change is concatenated before it.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<32x64xf32>, %arg1: tensor<64x64xf32>, %arg2: tensor<64x64xf32>, %arg3: tensor<i1>) -> tensor<32x64xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.concatenate %arg1, %arg2, dim = 1 : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x128xf32>
+// CHECK-NEXT:    %[[B:[0-9]+]]:4 = stablehlo.while(%[[C:.*]] = %arg0, %[[D:.*]] = %arg1, %[[E:.*]] = %arg2, %[[F:.*]] = %arg3) : tensor<32x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<i1>
+// CHECK-NEXT:    cond {
+// CHECK-NEXT:      stablehlo.return %[[F]] : tensor<i1>
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:      %[[G:.*]] = stablehlo.dot_general %[[C]], %[[A]], contracting_dims = [1] x [0] : (tensor<32x64xf32>, tensor<64x128xf32>) -> tensor<32x128xf32>
+// CHECK-NEXT:      %[[H:.*]] = stablehlo.slice %[[G]] [0:32, 0:64] : (tensor<32x128xf32>) -> tensor<32x64xf32>
+// CHECK-NEXT:      %[[I:.*]] = stablehlo.slice %[[G]] [0:32, 64:128] : (tensor<32x128xf32>) -> tensor<32x64xf32>
+// CHECK-NEXT:      %[[J:.*]] = stablehlo.multiply %[[H]], %[[I]] : tensor<32x64xf32>
+// CHECK-NEXT:      stablehlo.return %[[J]], %[[D]], %[[E]], %[[F]] : tensor<32x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<i1>
+// CHECK:         return %[[B]]#0 : tensor<32x64xf32>
+func.func @main(%x: tensor<32x64xf32>, %v: tensor<64x64xf32>, %w: tensor<64x64xf32>, %p: tensor<i1>) -> tensor<32x64xf32> {
+  %0:4 = stablehlo.while(%a = %x, %b = %v, %c = %w, %d = %p) : tensor<32x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<i1>
+  cond {
+    stablehlo.return %d : tensor<i1>
+  } do {
+    %1 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+    %2 = stablehlo.dot_general %a, %c, contracting_dims = [1] x [0] : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+    %3 = stablehlo.multiply %1, %2 : tensor<32x64xf32>
+    stablehlo.return %3, %b, %c, %d : tensor<32x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>, tensor<i1>
+  }
+  return %0#0 : tensor<32x64xf32>
+}
+
+// -----
+
+// Kernels compute small products.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32>, %arg2: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %arg2, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+// CHECK-NEXT:    return %[[A]], %[[B]] : tensor<8x8xf32>, tensor<8x8xf32>
+func.func @main(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
