@@ -33,10 +33,10 @@ CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a library call costs more than plain loops."""
-_SHORT_SUM = {PRODUCT: 32, _CONVOLUTION: 128}
-"""Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight.
-
-Libraries of convolutions want their operands in layouts of their own, which takes further kernels."""
+_SHORT_SUM = 128
+"""Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight."""
+_SHORT_SUM_OF_LIBRARIES = 32
+"""The same for matrix products for which XLA has fast kernels, of floats and of 8-bit integers."""
 
 
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
@@ -95,4 +95,11 @@ def is_cast_for(op: ir.Operation, reader: str) -> bool:
 def _is_small(op: ir.Operation) -> bool:
     """Whether a contraction has so few multiplications, in all and for each result, that kernels compute it."""
     each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
-    return each <= _SHORT_SUM[op.name] and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS
+    most = _SHORT_SUM_OF_LIBRARIES if _is_fast_product(op) else _SHORT_SUM
+    return each <= most and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS
+
+
+def _is_fast_product(op: ir.Operation) -> bool:
+    """Whether ``op`` is a matrix product for which XLA has more than a plain loop."""
+    dtypes = [dtype_of_element(ir.RankedTensorType(value.type).element_type) for value in op.operands]
+    return op.name == PRODUCT and all(not dtype.is_integer or dtype.bits == 8 for dtype in dtypes)
