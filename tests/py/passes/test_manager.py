@@ -6,10 +6,10 @@ from typing import ClassVar
 import pytest
 
 from xgpu import ir
-from xgpu.compiler import advance
+from xgpu.driver.compiler import advance
 from xgpu.errors import CompilerError
-from xgpu.passes import manager
-from xgpu.passes.base import Pass
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import Pass
 
 
 @dataclass(frozen=True)

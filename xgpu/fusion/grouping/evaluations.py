@@ -1,0 +1,187 @@
+"""Counts how often the kernels of a plan compute each value of a block.
+
+Operations are placed as emission will place them (`xgpu.analysis.placement`): consumers that read a value at the same
+indices share one computation, all others recompute it. Going backwards through the block, each read passes its count on
+to what it reads.
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.placement import Placement, Reads, Scope
+from xgpu.fusion.costs.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
+from xgpu.fusion.grouping.groups import LOOP, Group
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.access import Shape, integers, shape_of
+
+_RUN = 8
+"""Neighbouring elements of a result for which a thread computes a common value once."""
+
+
+class Evaluations:
+    """Counts evaluations of a block's operations in reverse order, in which `want` and `compute` are called."""
+
+    def __init__(self, operations: Sequence[ir.Operation]):
+        self._operations = operations
+        self._numbers = {op: number for number, op in enumerate(operations)}
+        self._known: dict[ir.Operation, _Known] = {}
+        self._wanted: dict[ir.Value, dict[Group, set[Scope]]] = {}
+        self._placements: dict[Group, Placement] = {}
+        self._roots: dict[tuple[Group, Shape], Scope] = {}
+        self._counts: dict[Scope, float] = {}
+        self._scopes: dict[tuple[ir.Operation, Group], Scope] = {}
+
+    def start(self) -> None:
+        """Forget all kernels; what is known of operations is kept."""
+        for table in (self._wanted, self._placements, self._roots, self._counts, self._scopes):
+            table.clear()
+
+    def want(self, value: ir.Value, group: Group) -> None:
+        """Record that the kernel of ``group`` computes all elements of ``value``."""
+        self._want(value, group, self._root(group, shape_of(value)))
+
+    def of(self, value: ir.Value) -> dict[Group, float]:
+        """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
+        wanted = self._wanted.get(value)
+        if wanted is None:
+            return {}
+        op = maker(value)
+        return {group: self._place(op, group) for group in wanted}
+
+    def compute(self, op: ir.Operation, groups: Iterable[Group]) -> None:
+        """Pass the counts of ``op`` on to its operands, for the kernels of ``groups``, whose results it computes."""
+        inside = captured(op)
+        for group in groups:
+            if _is_read_as_a_whole(op, group):
+                for operand in (*op.operands, *inside):
+                    self.want(operand, group)
+                continue
+            times = self._place(op, group)
+            scope, known, placement = self._scopes[op, group], self._known_of(op), self._placements[group]
+            for position, operand in enumerate(known.operands):
+                child = placement.child(known.reads, position, scope)
+                if child not in self._counts:
+                    self._counts[child] = known.repeats[position].times(times)
+                self._want(operand, group, child)
+            for value in inside:
+                self._want(value, group, scope)
+
+    def _place(self, op: ir.Operation, group: Group) -> float:
+        """Place ``op`` in the kernel of ``group``, after all its consumers; return how often it is computed there."""
+        scope = self._scopes.get((op, group))
+        if scope is None:
+            wanted = set[Scope]()
+            for number in range(len(op.results)):
+                wanted |= self._wanted.get(op.results[number], {}).get(group, set())
+            scope = self._scopes[op, group] = self._placements[group].place(op, wanted)
+            if scope not in self._counts:
+                self._counts[scope] = sum(self._counts[each] for each in wanted)
+        return self._counts[scope]
+
+    def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
+        """Return how many more instructions it takes to compute an element of ``value`` than to load it.
+
+        Stored inputs are loaded from caches. The count stops at ``most`` instructions; for very many operations it is
+        infinite.
+        """
+        placement, size = Placement(), math.prod(shape_of(value))
+        root = placement.root(shape_of(value))
+        counts: dict[Scope, float] = {root: size}
+        wanted = {maker(value): {root}}
+        pending = [-self._numbers[maker(value)]]
+        read = set[tuple[ir.Value, Scope]]()
+        total = -float(LOAD * size)
+        for _ in range(MOST_VISITED):
+            if not pending or total > most * size:
+                return total / size
+            op = self._operations[-heapq.heappop(pending)]
+            scopes, known = wanted[op], self._known_of(op)
+            scope = placement.place(op, scopes)
+            times = counts.setdefault(scope, sum(counts[each] for each in scopes))
+            total += times * instructions(op)
+            for position, operand in enumerate(known.operands):
+                child = placement.child(known.reads, position, scope)
+                if child not in counts:
+                    counts[child] = known.repeats[position].times(times)
+                if is_immediate(operand):
+                    continue
+                if is_stored(operand) or maker(operand).name not in OPERATIONS:
+                    # What has no indexing maps is a hero, stored by a kernel whichever other values are.
+                    total += LOAD * counts[child] * ((operand, child) not in read)
+                    read.add((operand, child))
+                    continue
+                if maker(operand) not in wanted:
+                    heapq.heappush(pending, -self._numbers[maker(operand)])
+                wanted.setdefault(maker(operand), set()).add(child)
+        return math.inf
+
+    def _want(self, value: ir.Value, group: Group, scope: Scope) -> None:
+        self._wanted.setdefault(value, {}).setdefault(group, set()).add(scope)
+
+    def _root(self, group: Group, shape: Shape) -> Scope:
+        placement = self._placements.setdefault(group, Placement())
+        if (group, shape) not in self._roots:
+            scope = self._roots[group, shape] = placement.root(shape)
+            self._counts[scope] = math.prod(shape)
+        return self._roots[group, shape]
+
+    def _known_of(self, op: ir.Operation) -> "_Known":
+        known = self._known.get(op)
+        if known is None:
+            reads = Reads.of(self._numbers[op], op)
+            repeats = tuple(_Repeat.of(reads, position) for position in range(len(reads.accesses)))
+            operands = tuple(op.operands[access.operand] for access in reads.accesses)
+            known = self._known[op] = _Known(reads, repeats, operands)
+        return known
+
+
+def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
+    """Whether a kernel computes all that ``op`` reads exactly once, however its threads share it, as for heroes."""
+    return op.name not in OPERATIONS or (group.kind.name != LOOP and op in group.heroes)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What an operation reads, however it is placed: for each access how often it happens, and the operand."""
+
+    reads: Reads
+    repeats: "tuple[_Repeat, ...]"
+    operands: tuple[ir.Value, ...]
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    """How often a read happens: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
+
+    factor: float
+    least: int
+
+    @classmethod
+    def of(cls, reads: Reads, position: int) -> "_Repeat":
+        """Return the count of an access.
+
+        Where an access happens at some indices only, these are taken to be as frequent as all others.
+        """
+        map_ = reads.maps[position]
+        factor = float(math.prod(interval.size for interval in map_.symbols))
+        for expression, interval in map_.constraints:
+            possible = expression.interval(map_.dims, map_.symbols)
+            factor *= possible.intersect(interval).size / max(1, possible.size)
+        if reads.op.name != "stablehlo.broadcast_in_dim":
+            return cls(factor, 0)
+        return cls(factor / min(_RUN, _neighbours_alike(reads.op)), math.prod(shape_of(reads.op.operands[0])))
+
+    def times(self, computed: float) -> float:
+        """Return how often the read happens if its operation is computed so often."""
+        return max(self.factor * computed, self.least)
+
+
+def _neighbours_alike(op: ir.Operation) -> int:
+    """Return how many neighbours in the result of a ``broadcast_in_dim`` repeat one element of its operand."""
+    shape, dimensions = shape_of(op.results[0]), integers(op, "broadcast_dimensions")
+    varying = [i for i, size in zip(dimensions, shape_of(op.operands[0]), strict=True) if size > 1]
+    return math.prod(shape[max(varying, default=-1) + 1 :])
