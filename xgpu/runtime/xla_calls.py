@@ -43,7 +43,7 @@ TARGET = "xgpu.jit"
 """The name of the foreign function. Where it is unknown, XLA's message names it: that is what has to be imported."""
 
 _MOST_WAITING = 1024
-"""Kernels that stay compiled though XLA has not asked for them: most programs are compiled soon after their lowering."""
+"""Kernels that stay compiled though XLA has not asked for them: most programs are compiled soon after lowering."""
 
 _POINTER = ctypes.c_void_p
 _FUNCTION = ctypes.CFUNCTYPE(_POINTER, _POINTER)
@@ -105,9 +105,8 @@ class Handler:
             self._forget()
             self._kernel(text.encode())
 
-    @property
-    def kernels(self) -> int:
-        """The number of kernels that this process has for XLA."""
+    def count_kernels(self) -> int:
+        """Let go of what XLA has released, and return how many kernels this process has for XLA."""
         with self._lock:
             self._forget()
             return len(self._kernels)
