@@ -15,7 +15,7 @@ from xgpu.dialects import attributes
 from xgpu.driver.cache import CachedKernel, kernel_cache, key_of
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.family_table import emit_kernel, schedule_kernels
-from xgpu.errors import InvalidInput, Unsupported
+from xgpu.errors import CompilerError, InvalidInput, Unsupported
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.planner import plan
@@ -152,7 +152,7 @@ class Kernel:
         module = self.modules[edge.source]
         with module.context, ir.Location.unknown():
             steps = pipeline.steps(edge.passes, self.device, self.options)
-        advanced = self._run(module, steps)
+        advanced = advance(module, steps, self.times)
         if edge.target == "lowered":
             self._check_shared_memory(advanced)
         return advanced
@@ -164,13 +164,6 @@ class Kernel:
             raise Unsupported(
                 f"kernel {self.name} needs {needed} bytes of shared memory for a block, {self.device.name} has {most}"
             )
-
-    def _run(self, module: ir.Module, steps: Sequence[manager.Step]) -> ir.Module:
-        copy = _clone(module)
-        instrumentation = manager.Instrumentation()
-        manager.run(copy, steps, instrumentation)
-        self.times += instrumentation.times
-        return copy
 
     def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
         """Return the kernel in the LLVM dialect for this machine's processor, from the same ``lowered`` level.
@@ -184,7 +177,7 @@ class Kernel:
             label_operations(lowered)
         with lowered.context, ir.Location.unknown():
             steps = [*([CountOperations()] if count else []), *pipeline.to_llvm(HOST, self.device)]
-        return self._run(lowered, steps)
+        return advance(lowered, steps, self.times)
 
     @cached_property
     def llvmir(self) -> str:
@@ -272,6 +265,21 @@ def _clone(module: ir.Module) -> ir.Module:
     return copy
 
 
+def advance(module: ir.Module, steps: Sequence[manager.Step], times: Times) -> ir.Module:
+    """Return what ``steps`` make of ``module``, which stays as it is, and add their times to ``times``.
+
+    Verification after each pass takes a fifth of a compilation, so only the last one's result is verified. If anything
+    is wrong, all run again, verified one by one: it may have begun in a pass before the one that failed.
+    """
+    advanced = _clone(module)
+    try:
+        manager.run(advanced, steps, manager.Instrumentation(verify="last", times=times))
+    except CompilerError:
+        manager.run(_clone(module), steps)
+        raise
+    return advanced
+
+
 @dataclass(frozen=True)
 class Launch:
     """One run of a kernel: the numbers of the program's values that it reads, and of those that it writes."""
@@ -302,12 +310,9 @@ def plan_program(
 ) -> dict[str, ir.Module]:
     """Return a program of level ``stablehlo`` at the levels ``prepared`` and ``fusions``; it stays as it is itself."""
     target, times = target or device(DEFAULT_DEVICE), [] if times is None else times
-    prepared = _clone(module)
-    # Many small passes: to verify after each would take half as long as they do. xgpu-opt does it.
-    instrumentation = manager.Instrumentation(verify="last", times=times)
     with module.context:
         steps = pipeline.prepare(target, options or Options())
-    manager.run(prepared, steps, instrumentation)
+    prepared = advance(module, steps, times)
     with timed(times, "plan"):
         planned = plan(prepared, target)
     return {"prepared": prepared, "fusions": planned}
