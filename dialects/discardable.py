@@ -279,6 +279,13 @@ DISCARDABLE: dict[str, Discardable] = {
             " defined, so that this is no race.",
         ),
         Discardable(
+            attributes.SCRATCH,
+            _KERNEL,
+            _integer_problem,
+            "Words of 64 bits that the kernel has for messages of its blocks: its last input, zero when it starts, and"
+            " its last output, which is the same memory. Blocks then wait for those before them in the grid.",
+        ),
+        Discardable(
             attributes.SHARED_BYTES,
             _KERNEL,
             _integer_problem,

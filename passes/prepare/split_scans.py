@@ -81,7 +81,7 @@ class SplitScans(BlockRewrite):
 def _chunk(op: ir.Operation, target: Device) -> int | None:
     """Return of how many elements chunks are to be, None if the scan is to stay as it is."""
     shape = ScanShape.of(op)
-    if not math.prod(shape.shape) or shape.chunks > 1 or not is_elementwise(op.regions[0].blocks[0]):
+    if not math.prod(shape.shape) or shape.chunks > 1 or shape.is_rows or not is_elementwise(op.regions[0].blocks[0]):
         return None
     columns = min(shape.inner, LINE)
     blocks = shape.outer * -(-shape.inner // LINE)

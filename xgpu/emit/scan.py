@@ -6,6 +6,7 @@ from itertools import batched
 from typing import Any
 
 from xgpu import ir
+from xgpu.dialects.messages import words_of
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.kernel_builder import (
@@ -54,7 +55,9 @@ class ScanEmitter(ABC):
 
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
-        with entry_function(self.fusion, self, [self.scans]) as kernel:
+        words = words_of(self.scans.accumulator_types)
+        scratch = self.tiling.units * words if self.tiling.parts > 1 else 0
+        with entry_function(self.fusion, self, [self.scans], scratch) as kernel:
             self._emit_tiles(kernel, kernel.position)
 
     @abstractmethod
@@ -63,7 +66,12 @@ class ScanEmitter(ABC):
 
     @abstractmethod
     def emit_scan(
-        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Sequence[Tensor]
+        self,
+        kernel: KernelBuilder,
+        position: Values,
+        elements: list[list[Values]],
+        carry: Part | None,
+        shared: Sequence[Tensor],
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan a thread's elements, by step and then by element of a vector, in the order of memory.
 
@@ -110,7 +118,7 @@ class ScanEmitter(ABC):
     ) -> Values:
         """Scan a tile and store what the epilogues make of it; return the carry for the next one."""
         elements = self._emit_reads(kernel, position)
-        scanned, carried = self.emit_scan(position, elements, carry, shared)
+        scanned, carried = self.emit_scan(kernel, position, elements, carry, shared)
         values = Rotation(value for step in scanned for element in step for value in element)
         covering = of_one_tile(self.tiling.places().compose(self.tiling.elements()))
         with nest(covering, (1, 1), position, [*kernel.outputs, *values.variables]) as indices:

@@ -10,6 +10,7 @@ from itertools import batched
 from xgpu import ir
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.kernel_builder import (
+    KernelBuilder,
     Rotation,
     Tensor,
     Variable,
@@ -45,7 +46,12 @@ class ColumnScanEmitter(ScanEmitter):
         return shared_tiles(self.tiling.tile_size, self.scans.accumulator_types)
 
     def emit_scan(
-        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Sequence[Tensor]
+        self,
+        kernel: KernelBuilder,
+        position: Values,
+        elements: list[list[Values]],
+        carry: Part | None,
+        shared: Sequence[Tensor],
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan a thread's rows, and combine them with what row lanes before and tiles before have."""
         scans, count = self.scans, len(self.scans.results)

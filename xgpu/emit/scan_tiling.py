@@ -23,38 +23,55 @@ from xgpu.emit.reduction_tiling import (
     whole,
 )
 from xgpu.emit.scans import Scans
-from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.fusion.scan_shape import ScanShape
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
+from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
 
 HELD_BYTES = 64
 """What a thread holds of what is scanned: 16 elements of 32 bits."""
+MOST_HELD_BYTES = 128
+"""The same where blocks share scans and there are many: the fewer they are, the fewer messages they exchange."""
 MOST_HELD = 64
 """Elements that a thread holds at most, as a person may have it: more than its registers have no use."""
 LINE_BYTES = 128
 """Neighbouring bytes that lanes of a warp take of the columns, if there are as many: a line of the cache."""
 LEAST_BYTES = 64
 """The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
+ALONE = 1 << 15
+"""Elements of a row that one block scans as fast as several that have to tell each other what is before."""
+ENOUGH_BLOCKS = 64
+"""Blocks that share scans: with fewer elements each, their messages take longer than what they save."""
+ANCHORS = 32
+"""Every so many blocks of a scan, one tells the others what all up to it are combined to, not its own elements alone.
+
+Lanes of a warp each take one of the messages since the last.
+"""
 MOST_TILE_BYTES = 32 * KIB
 """Shared memory of a block."""
 REGISTER = 4
 """Bytes that a number takes in registers at least."""
 
 
-def held_elements(accumulators: Sequence[int]) -> int:
+def held_elements(accumulators: Sequence[int], held_bytes: int = HELD_BYTES) -> int:
     """Return how many elements a thread holds, a power of two, if accumulators are of so many bytes."""
-    return power_of_two_below(HELD_BYTES // sum(max(REGISTER, size) for size in accumulators))
+    return power_of_two_below(held_bytes // sum(max(REGISTER, size) for size in accumulators))
 
 
 @dataclass(frozen=True)
 class RowScanSchedule(Schedule):
-    """How threads share scans of rows: ``lanes`` along the row take ``steps`` vectors of ``vector`` elements."""
+    """How threads share scans of rows: ``lanes`` along the row take ``steps`` vectors of ``vector`` elements.
+
+    That is a tile. A row that is longer is taken by one block tile after tile, or each tile by another block.
+    """
 
     vector: int = power_of_two("Consecutive elements that a thread takes in a step.", most=MOST_HELD)
     lanes: int = power_of_two("Threads along a row.", most=1024)
     groups: int = power_of_two("Rows of a block.", most=1024)
     steps: int = whole_number("Vectors of a tile that a thread takes.", most=MOST_HELD)
+    spread: bool = flag("Whether each tile of a row has a block of its own; they tell each other what is before.")
 
     @classmethod
     def of(cls, facts: Scans) -> Self:
@@ -67,18 +84,26 @@ class RowScanSchedule(Schedule):
     ) -> Self:
         """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each.
 
-        A vector is no longer than ``limit``, and rows and chunks consist of whole vectors.
+        A vector is no longer than ``limit``, and rows and chunks consist of whole vectors. Tiles have blocks of their
+        own where rows alone would leave most of a device idle.
         """
         held = held_elements(accumulators)
         vector = math.gcd(min(vector_length(widths), limit, held), shape.size)
         vector = math.gcd(vector, shape.chunk) if shape.chunks > 1 else vector
         vectors, rows, most = shape.chunk // vector, shape.outer * shape.chunks, held // vector
+        if shape.chunk * (1 - rows / target.sm_count) > ALONE:
+            largest = held_elements(accumulators, MOST_HELD_BYTES)
+            tiles = [(256, most), (512, most), (512, min(largest, MOST_HELD) // vector)]
+            enough = [tile for tile in tiles if rows * vectors >= math.prod(tile) * ENOUGH_BLOCKS]
+            lanes, steps = (enough or tiles)[-1 if enough else 0]
+            return cls(vector, lanes, 1, steps, spread=True)
         lanes = 1
         while lanes < target.max_threads_per_block and lanes * most < vectors:
             lanes *= 2
         while 2 * lanes <= min(vectors, target.max_threads_per_block) and 2 * rows * lanes <= threads_of(target):
             lanes *= 2
-        return cls(vector, lanes, groups_per_block(lanes, rows, target), min(most, -(-vectors // lanes)))
+        steps = min(most, -(-vectors // lanes))
+        return cls(vector, lanes, groups_per_block(lanes, rows, target), steps, spread=False)
 
     def problems(self, facts: Scans) -> Iterator[str]:
         """Threads fit a block, rows and chunks are whole vectors, and a thread holds what it takes."""
@@ -86,6 +111,8 @@ class RowScanSchedule(Schedule):
         elements = math.gcd(shape.size, shape.chunk) if shape.chunks > 1 else shape.size
         if elements % self.vector:
             yield self.wrong("vector", f"a divisor of {elements} elements")
+        if self.spread and (self.lanes < WARP or self.groups > 1):
+            yield self.wrong("spread", f"rows of at least {WARP} lanes, one row a block")
         yield from held_problems(self, self.vector * self.steps)
         yield from block_problems(self, self.lanes * self.groups, facts.fusion.device)
 
@@ -184,7 +211,12 @@ class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
     @property
     @abstractmethod
     def tiles(self) -> int:
-        """How many tiles a chunk has."""
+        """How many tiles a block takes of a chunk, one after the other."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> int:
+        """How many blocks share a chunk."""
 
     @property
     @abstractmethod
@@ -254,14 +286,28 @@ class RowScanTiling(ScanTiling[RowScanSchedule]):
 
     @property
     def tiles(self) -> int:
-        """As many as take all vectors."""
+        """As many as take all vectors, unless these are spread over blocks."""
+        return 1 if self.schedule.spread else self._all_tiles
+
+    @property
+    def parts(self) -> int:
+        """As many as there are tiles, if these are spread over blocks."""
+        return self._all_tiles if self.schedule.spread else 1
+
+    @property
+    def _all_tiles(self) -> int:
         vectors = self.shape.chunk // self.schedule.vector
         return -(-vectors // (self.schedule.lanes * self.schedule.steps))
 
     @property
     def units(self) -> int:
-        """Rows, in as many chunks as there are."""
-        return self.shape.outer * self.shape.chunks
+        """Rows, in as many chunks and parts as there are."""
+        return self.shape.outer * self.shape.chunks * self.parts
+
+    @property
+    def part(self) -> AffineExpr:
+        """The number of a block among those of its chunk, from where the scan starts: a chunk's parts are neighbours."""
+        return self.threads.unit % self.parts
 
     @property
     def width(self) -> int:
@@ -271,19 +317,49 @@ class RowScanTiling(ScanTiling[RowScanSchedule]):
     def places(self) -> IndexingMap:
         """Return (thread, block)[tile, step] -> row and vector of it."""
         threads, vectors = self.threads, self.shape.chunk // self.schedule.vector
-        turn = (symbol(0) * threads.warps + threads.lane // self.width) * self.schedule.steps + symbol(1)
+        tile = self.part if self.parts > 1 else symbol(0)
+        turn = (tile * threads.warps + threads.lane // self.width) * self.schedule.steps + symbol(1)
         vector = turn * self.width + threads.lane % self.width
         inside = [(threads.unit, whole(self.units)), (vector, whole(vectors))]
         return threads.map((self.tiles, self.schedule.steps), [self._row, self.chunk * vectors + vector], inside)
 
     @property
     def _row(self) -> AffineExpr:
-        return self.threads.unit // self.shape.chunks
+        return self.threads.unit // self.parts // self.shape.chunks
 
     @property
     def chunk(self) -> AffineExpr:
         """A row's chunks are neighbours."""
-        return self.threads.unit % self.shape.chunks
+        return self.threads.unit // self.parts % self.shape.chunks
+
+    def own_message(self, words: int) -> IndexingMap:
+        """Return (thread, block) -> the first of the ``words`` of its block's message, for one thread of a block.
+
+        The message of an `anchor_message` is another.
+        """
+        return self._first_thread(self.threads.unit * words, [(self.part % ANCHORS, Interval(1, ANCHORS - 1))])
+
+    def anchor_message(self, words: int) -> IndexingMap:
+        """Return the same for the blocks whose message says what all up to them are combined to."""
+        return self._first_thread(self.threads.unit * words, [(self.part % ANCHORS, whole(1))])
+
+    def _first_thread(self, result: AffineExpr, constraints: Sequence[Constraint]) -> IndexingMap:
+        return self.threads.map((), [result], [(self.threads.thread, whole(1)), *constraints])
+
+    def messages(self, words: int) -> IndexingMap:
+        """Return (thread, block) -> where the message begins that a lane of a block's first warp takes.
+
+        They are those since the last anchor, in order; what all before are combined to is then in `last_lane`.
+        """
+        threads = self.threads
+        number = threads.unit - 1 - self.last_lane + threads.thread
+        is_there = (self.last_lane - threads.thread, whole(ANCHORS))
+        return threads.map((), [number * words], [(self.part, Interval(1, self.parts - 1)), is_there])
+
+    @property
+    def last_lane(self) -> AffineExpr:
+        """The lane that takes the last message."""
+        return (self.part + (ANCHORS - 1)) % ANCHORS
 
     def start_places(self) -> IndexingMap:
         """Return (thread, block) -> row and chunk before."""
@@ -314,6 +390,11 @@ class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
     def tiles(self) -> int:
         """As many as take all rows."""
         return -(-self.shape.chunk // (self.row_lanes * self.schedule.steps))
+
+    @property
+    def parts(self) -> int:
+        """One."""
+        return 1
 
     @property
     def stretches(self) -> int:

@@ -54,16 +54,34 @@ def _struct(spec: ArgumentSpec) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(spec.shape, spec.dtype.numpy)  # type: ignore[no-untyped-call]
 
 
-def _launch_call(target: str, kernel: CompiledKernel, results: Sequence[jax.ShapeDtypeStruct]) -> Callable[..., Any]:
-    """Return a call of a foreign function that takes a kernel's inputs and returns its outputs."""
+def _launch(
+    target: str,
+    kernel: CompiledKernel,
+    arrays: Sequence[Any],
+    results: Sequence[jax.ShapeDtypeStruct],
+    **options: Any,
+) -> list[Any]:
+    """Write a call of a foreign function that takes a kernel's inputs and returns its outputs, and then ``results``.
+
+    If the kernel's blocks exchange messages, XLA clears memory for them.
+    """
     aliases = {source: number for number, source in enumerate(kernel.aliases) if source >= 0}
-    call: Callable[..., Any] = jax.ffi.ffi_call(target, results, input_output_aliases=aliases)
-    return call
+    count, operands, types = len(kernel.aliases), list(arrays), list(results)
+    if kernel.scratch_words:
+        board = jax.numpy.zeros((2 * kernel.scratch_words,), np.uint32)
+        aliases[len(operands)] = count
+        operands.append(board)
+        types.insert(count, jax.ShapeDtypeStruct(board.shape, board.dtype))  # type: ignore[no-untyped-call]
+    written = list(jax.ffi.ffi_call(target, types, input_output_aliases=aliases)(*operands, **options))
+    return written[:count]
 
 
 def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
-    written: list[Any] = _launch_call(_PTX_CALL, kernel, list(map(_struct, outputs)))(
-        *arrays,
+    return _launch(
+        _PTX_CALL,
+        kernel,
+        arrays,
+        list(map(_struct, outputs)),
         name=kernel.name,
         kernel_type="ptx",
         kernel_data=kernel.ptx,
@@ -71,7 +89,6 @@ def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[Argu
         **{f"block_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.block, strict=True)},
         shared_mem_bytes=np.int32(kernel.shared_bytes),
     )
-    return written
 
 
 def _results_on_host(results: Sequence[ArgumentSpec]) -> list[jax.ShapeDtypeStruct]:
@@ -102,8 +119,7 @@ def _launcher_on_host(handler: Handler) -> Callable[..., Any]:
         if kernel not in texts:
             texts[kernel] = kernel_text(kernel)
             handler.load(texts[kernel])
-        *written, _ = _launch_call(TARGET, kernel, _results_on_host(outputs))(*arrays, kernel=texts[kernel])
-        return written
+        return _launch(TARGET, kernel, arrays, _results_on_host(outputs), kernel=texts[kernel])
 
     return launch_on_host
 
