@@ -292,6 +292,12 @@ DISCARDABLE: dict[str, Discardable] = {
             "Bytes of dynamic shared memory that a launch must ask for; a kernel without it asks for none.",
         ),
         Discardable(
+            attributes.RESIDENT,
+            _KERNEL,
+            _integer_problem,
+            "Blocks that a multiprocessor has room for at once: a thread gets no more registers than that leaves.",
+        ),
+        Discardable(
             attributes.INDEX_BITS,
             _FUNCTION,
             _index_bits_problem,

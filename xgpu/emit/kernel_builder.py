@@ -119,12 +119,13 @@ class KernelBuilder:
 
 @contextmanager
 def entry_function(
-    fusion: Fusion, emitter: Emitter, functions: Iterable[Emits], scratch: int = 0
+    fusion: Fusion, emitter: Emitter, functions: Iterable[Emits], scratch: int = 0, resident: int = 0
 ) -> Iterator[KernelBuilder]:
     """Write a kernel's entry function, with the body of the ``with`` statement, and then the functions that it calls.
 
     Its parameters are the inputs, then the outputs, which it returns. If its blocks need ``scratch`` words for
-    messages, these are one more input, in whose place there is one more output.
+    messages, these are one more input, in whose place there is one more output. A multiprocessor is to have room for
+    ``resident`` blocks, if that is given.
     """
     launch, board = emitter.launch_dimensions(), _board_types(scratch)
     inputs, outputs = [*fusion.parameter_types, *board], [*fusion.result_types, *board]
@@ -140,6 +141,8 @@ def entry_function(
     if board:
         described[attributes.SCRATCH] = attributes.int_attribute(scratch)
         aliases = (*aliases, len(inputs) - 1)
+    if resident:
+        described[attributes.RESIDENT] = attributes.int_attribute(resident)
     if fusion.aliases or board:
         described[attributes.ALIASES] = attributes.int_array(aliases)
     described[attributes.INPUTS] = attributes.int_attribute(len(inputs))

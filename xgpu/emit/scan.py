@@ -28,6 +28,10 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
 
+BUSY_THREADS = 1024
+"""Threads of a multiprocessor: while the blocks of some wait for others, or for memory, those of others work."""
+
+
 def at_least(expr: AffineExpr, least: int, position: Values, dims: Sequence[Interval]) -> ir.Value:
     """Return whether an expression of ``position``, which has these ranges, is ``least`` or more."""
     (value,) = apply_map(IndexingMap(tuple(dims), (), (expr,)), position)
@@ -55,9 +59,11 @@ class ScanEmitter(ABC):
 
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
-        words = words_of(self.scans.accumulator_types)
-        scratch = self.tiling.units * words if self.tiling.parts > 1 else 0
-        with entry_function(self.fusion, self, [self.scans], scratch) as kernel:
+        scratch = resident = 0
+        if self.tiling.parts > 1:
+            scratch = self.tiling.units * words_of(self.scans.accumulator_types)
+            resident = max(1, BUSY_THREADS // self.tiling.threads.threads)
+        with entry_function(self.fusion, self, [self.scans], scratch, resident) as kernel:
             self._emit_tiles(kernel, kernel.position)
 
     @abstractmethod
