@@ -1,6 +1,7 @@
 """Lowers `xgpu.publish` and `xgpu.await`, for lower-tensors: words that hold a piece of a message and a mark."""
 
 from collections.abc import Sequence
+from itertools import islice
 
 from xgpu import ir
 from xgpu.dialects.messages import PIECE_BITS
@@ -41,4 +42,4 @@ def read_message(board: ir.Value, index: ir.Value, types: Sequence[ir.Type]) -> 
     with ir.InsertionPoint(body):
         create_yield([])
     pieces = iter([b.truncate(word, PIECE_BITS) for word in loop.results])
-    return [from_pieces([next(pieces) for _ in range(count)], type_) for count, type_ in zip(counts, types, strict=True)]
+    return [from_pieces(list(islice(pieces, count)), type_) for count, type_ in zip(counts, types, strict=True)]

@@ -7,9 +7,11 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.dialects.messages import words_of
+from xgpu.dialects.threads import ShuffleOp
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.kernel_builder import (
+    Board,
     KernelBuilder,
     Rotation,
     Tensor,
@@ -17,16 +19,19 @@ from xgpu.emit.kernel_builder import (
     assign,
     entry_function,
     loop,
+    put,
+    shared_tiles,
+    sync_threads,
     values_of,
 )
 from xgpu.emit.reduction import nest
+from xgpu.emit.reduction_tiling import WARP, distances
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.scan_tiling import of_one_tile
 from xgpu.emit.scans import Part, Scans
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-
 
 BUSY_THREADS = 1024
 """Threads of a multiprocessor: while the blocks of some wait for others, or for memory, those of others work."""
@@ -61,7 +66,7 @@ class ScanEmitter(ABC):
         """Write the entry function, then the functions that it calls."""
         scratch = resident = 0
         if self.tiling.parts > 1:
-            scratch = self.tiling.units * words_of(self.scans.accumulator_types)
+            scratch = self.tiling.units * self.tiling.columns * words_of(self.scans.accumulator_types)
             resident = max(1, BUSY_THREADS // self.tiling.threads.threads)
         with entry_function(self.fusion, self, [self.scans], scratch, resident) as kernel:
             self._emit_tiles(kernel, kernel.position)
@@ -81,43 +86,77 @@ class ScanEmitter(ABC):
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan a thread's elements, by step and then by element of a vector, in the order of memory.
 
-        ``carry`` is what all tiles and chunks before are combined to, for each column. Returns the scans, and the carry
-        for the next tile if there are several.
+        ``carry`` is what all tiles before are combined to, for each column. Returns the scans, and the carry for the
+        next tile if there are several.
         """
 
-    @property
-    @abstractmethod
-    def columns(self) -> int:
-        """Scans that a thread takes part in."""
+    def emit_blocks(self, board: Board, position: Values, own: Sequence[ir.Value]) -> list[Part]:
+        """Exchange what the parts of a scan come to, which blocks have, ``own`` being a block's, column by column.
+
+        Returns what all blocks before are combined to, for each column of a thread. Which messages a block takes, and
+        in which order it combines them, does not depend on when they come; each waits for few, and few for it.
+        """
+        tiling, types = self.tiling, self.scans.accumulator_types
+        words, columns = words_of(types), tiling.warp_columns
+        with loop(tiling.own_message(words), position, [board]) as each:
+            board.publish(each.result_arguments[0], own)
+        taken = [Variable(value) for value in self.scans.emit_nothing() * columns]
+        with loop(tiling.messages(words), position, taken) as each:
+            assign(taken, board.wait_for(each.result_arguments[0], types * columns))
+        found: Values = []
+        for values in batched(values_of(taken), len(types)):
+            scanned = self.emit_exchange(position, tiling.threads.thread % WARP, values, WARP)
+            found += self.emit_shuffle(position, tiling.last_lane, scanned)
+        tiles, put_values = shared_tiles(tiling.columns, types), Rotation(found)
+        with loop(tiling.before_writing(), position, [*tiles, *put_values.variables]) as each:
+            put(put_values.take(len(types)), tiles, each.result_arguments)
+        sync_threads(tiles)
+        befores = []
+        is_later = self.at_least(position, tiling.part, 1)
+        for column in range(tiling.thread_columns):
+            address = apply_map(tiling.before_reading(), [*position, constant(ir.IndexType.get(), column)])
+            befores.append(Part(tuple(tile.extract(address) for tile in tiles), is_later))
+        with loop(tiling.anchor_message(words), position, [board]) as each:
+            pairs = zip(befores, batched(own, len(types)), strict=True)
+            joined = [self.scans.emit_join(before, Part(values)) for before, values in pairs]
+            board.publish(each.result_arguments[0], [value for part in joined if part for value in part.values])
+        return befores
+
+    def emit_exchange(
+        self, position: Values, lane: AffineExpr, own: tuple[ir.Value, ...], width: int
+    ) -> tuple[ir.Value, ...]:
+        """Return the scan of what lanes have, ``lane`` being a lane's number among ``width``."""
+        for distance in distances(1, width):
+            other = self.emit_shuffle(position, self.tiling.threads.thread + (WARP - distance), own)
+            joined = self.scans.emit_join(Part(tuple(other), self.at_least(position, lane, distance)), Part(own))
+            assert joined is not None
+            own = joined.values
+        return own
+
+    def emit_shuffle(self, position: Values, lane: AffineExpr, values: Sequence[ir.Value]) -> Values:
+        """Return what the lane of this number has."""
+        dims = self.tiling.threads.map((), [], []).dims
+        (number,) = apply_map(IndexingMap(dims, (), (lane,)), position[:2])
+        return ShuffleOp.build(number, list(values))
+
+    def at_least(self, position: Values, number: AffineExpr, least: int) -> ir.Value:
+        """Return whether a number that follows from thread and block is ``least`` or more."""
+        return at_least(number, least, position[:2], self.tiling.threads.map((), [], []).dims)
 
     def _emit_tiles(self, kernel: KernelBuilder, position: Values) -> None:
         """Emit the loop over the tiles."""
-        shared, tiles, start = self.emit_shared(), self.tiling.tiles, self._emit_start(kernel, position)
+        shared, tiles = self.emit_shared(), self.tiling.tiles
         if tiles == 1:
-            self._emit_tile(kernel, [*position, constant(ir.IndexType.get(), 0)], start, shared)
+            self._emit_tile(kernel, [*position, constant(ir.IndexType.get(), 0)], None, shared)
             return
         every = IndexingMap(self.tiling.places().dims, (Interval(0, tiles - 1),), ())
-        first = self.scans.emit_nothing() * self.columns if start is None else start.values
+        first = self.scans.emit_nothing() * self.tiling.thread_columns
         carried = [Variable(value) for value in first]
         with loop(every, position, [*kernel.outputs, *carried, *shared]) as each:
             (tile,) = each.symbol_arguments
             there = compare_integers("uge", tile, constant(ir.IndexType.get(), 1))
-            if start is not None and start.there is not None:
-                there = ir.arith.ori(there, start.there)
             carry = Part(tuple(values_of(carried)), there)
             assign(carried, self._emit_tile(kernel, [*position, tile], carry, shared))
-
-    def _emit_start(self, kernel: KernelBuilder, position: Values) -> Part | None:
-        """Return what a thread's chunk goes on from, for each column; the first chunk goes on from nothing."""
-        if not self.tiling.shape.goes_on:
-            return None
-        places, elements = self.tiling.start_places(), self.tiling.start_elements()
-        numbers = _clamped(apply_map(places, position), places, elements)
-        starts = Rotation(self.scans.emit_nothing() * self.columns)
-        with loop(elements, numbers, starts.variables) as each:
-            starts.turn(self.scans.emit_starts(kernel.inputs, each.result_arguments))
-        is_later = at_least(self.tiling.chunk, 1, position, places.dims)
-        return Part(tuple(starts.values), is_later)
 
     def _emit_tile(
         self, kernel: KernelBuilder, position: Values, carry: Part | None, shared: Sequence[Tensor]

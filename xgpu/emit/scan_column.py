@@ -34,11 +34,6 @@ class ColumnScanEmitter(ScanEmitter):
     NAME = "scan_column"
     tiling: ColumnScanTiling
 
-    @property
-    def columns(self) -> int:
-        """A thread takes part in the scans of a vector of columns."""
-        return self.schedule.vector
-
     def emit_shared(self) -> list[Tensor]:
         """A number for each column of each thread, if threads share columns."""
         if self.schedule.row_lanes == 1:
@@ -58,12 +53,16 @@ class ColumnScanEmitter(ScanEmitter):
         scanned = [[tuple(element) for element in elements[0]]]
         for step in elements[1:]:
             scanned.append([scans.emit_combine(*pair) for pair in zip(scanned[-1], step, strict=True)])
-        carries: list[Part | None] = [None] * self.columns
+        carries: list[Part | None] = [None] * self.tiling.thread_columns
         if carry is not None:
             carries = [Part(values, carry.there) for values in batched(carry.values, count)]
         starts, ends = carries, [scans.emit_join(*pair) for pair in zip(carries, map(Part, scanned[-1]), strict=True)]
         if shared:
             starts, ends = self._emit_row_lanes(position, carries, scanned[-1], shared)
+        if kernel.board is not None:
+            own = [value for part in ends if part is not None for value in part.values]
+            befores = self.emit_blocks(kernel.board, position[:2], own)
+            starts = [scans.emit_join(*pair) for pair in zip(befores, starts, strict=True)]
         joined = [
             [scans.emit_join(start, Part(value)) for start, value in zip(starts, step, strict=True)] for step in scanned
         ]

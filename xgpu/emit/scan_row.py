@@ -8,29 +8,13 @@ and the warps of a row what their stretches are through shared memory. (Source: 
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.dialects.messages import words_of
-from xgpu.dialects.threads import ShuffleOp
 from xgpu.emit.accumulators import exchange_warps
-from xgpu.emit.builders import Values, apply_map
-from xgpu.emit.kernel_builder import (
-    Board,
-    KernelBuilder,
-    Tensor,
-    Variable,
-    assign,
-    loop,
-    put,
-    shared_tiles,
-    sync_threads,
-    values_of,
-)
-from xgpu.emit.reduction_tiling import WARP, distances, whole
-from xgpu.emit.scalar.op import constant as emit_constant
-from xgpu.emit.scan import ScanEmitter, at_least
+from xgpu.emit.builders import Values
+from xgpu.emit.kernel_builder import KernelBuilder, Tensor, shared_tiles, sync_threads
+from xgpu.emit.reduction_tiling import WARP
+from xgpu.emit.scan import ScanEmitter
 from xgpu.emit.scan_tiling import RowScanTiling
 from xgpu.emit.scans import Part
-from xgpu.indexing.affine import AffineExpr, constant
-from xgpu.indexing.indexing_map import IndexingMap
 
 
 class RowScanEmitter(ScanEmitter):
@@ -39,17 +23,11 @@ class RowScanEmitter(ScanEmitter):
     NAME = "scan_row"
     tiling: RowScanTiling
 
-    @property
-    def columns(self) -> int:
-        """A thread takes part in the scan of one row."""
-        return 1
-
     def emit_shared(self) -> list[Tensor]:
-        """A number for each warp of the block, if a row takes several, and one for the blocks before, if there are."""
+        """A number for each warp of the block, if a row takes several."""
         if self.tiling.threads.warps == 1:
             return []
-        count = self.tiling.threads.threads // WARP + (self.tiling.parts > 1)
-        return shared_tiles(count, self.scans.accumulator_types)
+        return shared_tiles(self.tiling.threads.threads // WARP, self.scans.accumulator_types)
 
     def emit_scan(
         self,
@@ -73,7 +51,7 @@ class RowScanEmitter(ScanEmitter):
             before = [scans.emit_join(warps, part) for part in before]
             whole_ = Part(whole_values)
         if kernel.board is not None:
-            carry = scans.emit_join(carry, self._emit_blocks(kernel.board, position[:2], whole_.values, shared))
+            (carry,) = self.emit_blocks(kernel.board, position[:2], whole_.values)
         scanned = []
         for vector, (lane, _), part in zip(vectors, lanes, before, strict=True):
             start = scans.emit_join(scans.emit_join(carry, part), lane)
@@ -99,21 +77,10 @@ class RowScanEmitter(ScanEmitter):
         if width == 1:
             return None, own
         lane = threads.thread % width
-        scanned = self._emit_exchange(position, lane, own, width)
-        before = tuple(self._emit_shuffle(position, threads.thread + (WARP - 1), scanned))
+        scanned = self.emit_exchange(position, lane, own, width)
+        before = tuple(self.emit_shuffle(position, threads.thread + (WARP - 1), scanned))
         last = threads.thread // width * width + (width - 1)
-        return Part(before, self._at_least(position, lane, 1)), tuple(self._emit_shuffle(position, last, scanned))
-
-    def _emit_exchange(
-        self, position: Values, lane: AffineExpr, own: tuple[ir.Value, ...], width: int
-    ) -> tuple[ir.Value, ...]:
-        """Return the scan of what lanes have, ``lane`` being a lane's number among ``width``."""
-        for distance in distances(1, width):
-            other = self._emit_shuffle(position, self.tiling.threads.thread + (WARP - distance), own)
-            joined = self.scans.emit_join(Part(tuple(other), self._at_least(position, lane, distance)), Part(own))
-            assert joined is not None
-            own = joined.values
-        return own
+        return Part(before, self.at_least(position, lane, 1)), tuple(self.emit_shuffle(position, last, scanned))
 
     def _emit_warps(
         self, position: Values, own: tuple[ir.Value, ...], tiles: Sequence[Tensor]
@@ -127,49 +94,8 @@ class RowScanEmitter(ScanEmitter):
         if self.tiling.tiles > 1:
             # Before the next tile's are put there.
             sync_threads(tiles)
-        scanned = self._emit_exchange(position, threads.thread % threads.warps, taken, threads.warps)
+        scanned = self.emit_exchange(position, threads.thread % threads.warps, taken, threads.warps)
         warp = threads.lane // WARP
-        before = self._emit_shuffle(position, warp + (threads.warps - 1) % WARP, scanned)
-        last = self._emit_shuffle(position, threads.thread * 0 + (threads.warps - 1), scanned)
-        return Part(tuple(before), self._at_least(position, warp, 1)), tuple(last)
-
-    def _emit_blocks(
-        self, board: Board, position: Values, own: tuple[ir.Value, ...], tiles: Sequence[Tensor]
-    ) -> Part:
-        """Exchange what blocks have; return what those of the row before have together.
-
-        Each takes what those since the last anchor have, one lane each, and the anchor what all up to it have. So what
-        is combined with what is the same in each run, and few wait for others that wait.
-        """
-        tiling, types = self.tiling, self.scans.accumulator_types
-        words = words_of(types)
-        with loop(tiling.own_message(words), position, [board]) as each:
-            board.publish(each.result_arguments[0], own)
-        taken = [Variable(value) for value in self.scans.emit_nothing()]
-        with loop(tiling.messages(words), position, taken) as each:
-            assign(taken, board.wait_for(each.result_arguments[0], types))
-        scanned = self._emit_exchange(position, tiling.threads.thread % WARP, tuple(values_of(taken)), WARP)
-        before = Part(
-            tuple(self._emit_shuffle(position, tiling.last_lane, scanned)), self._at_least(position, tiling.part, 1)
-        )
-        with loop(tiling.anchor_message(words), position, [board]) as each:
-            joined = self.scans.emit_join(before, Part(own))
-            assert joined is not None
-            board.publish(each.result_arguments[0], joined.values)
-        if not tiles:
-            return before
-        last = tiling.threads.threads // WARP
-        # The first warp has it: what others took from lanes of theirs means nothing.
-        with loop(tiling.threads.map((), [constant(last)], [(tiling.threads.thread, whole(1))]), position, tiles) as each:
-            put(before.values, tiles, each.result_arguments)
-        sync_threads(tiles)
-        address = [emit_constant(ir.IndexType.get(), last)]
-        return Part(tuple(tile.extract(address) for tile in tiles), before.there)
-
-    def _emit_shuffle(self, position: Values, lane: AffineExpr, values: Sequence[ir.Value]) -> Values:
-        dims = self.tiling.threads.map((), [], []).dims
-        (number,) = apply_map(IndexingMap(dims, (), (lane,)), position[:2])
-        return ShuffleOp.build(number, list(values))
-
-    def _at_least(self, position: Values, number: AffineExpr, least: int) -> ir.Value:
-        return at_least(number, least, position[:2], self.tiling.threads.map((), [], []).dims)
+        before = self.emit_shuffle(position, warp + (threads.warps - 1) % WARP, scanned)
+        last = self.emit_shuffle(position, threads.thread * 0 + (threads.warps - 1), scanned)
+        return Part(tuple(before), self.at_least(position, warp, 1)), tuple(last)

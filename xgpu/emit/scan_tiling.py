@@ -17,6 +17,7 @@ from xgpu.emit.reduction_tiling import (
     Groups,
     best_lanes,
     groups_per_block,
+    power_of_two_above,
     power_of_two_below,
     threads_of,
     vector_length,
@@ -42,6 +43,8 @@ LEAST_BYTES = 64
 """The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
 ALONE = 1 << 15
 """Elements of a row that one block scans as fast as several that have to tell each other what is before."""
+LINE = 16
+"""Columns that a block scans as a rule, 64 bytes of f32."""
 ENOUGH_BLOCKS = 64
 """Blocks that share scans: with fewer elements each, their messages take longer than what they save."""
 ANCHORS = 32
@@ -84,19 +87,14 @@ class RowScanSchedule(Schedule):
     ) -> Self:
         """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each.
 
-        A vector is no longer than ``limit``, and rows and chunks consist of whole vectors. Tiles have blocks of their
-        own where rows alone would leave most of a device idle.
+        A vector is no longer than ``limit``, and rows consist of whole vectors.
         """
         held = held_elements(accumulators)
         vector = math.gcd(min(vector_length(widths), limit, held), shape.size)
-        vector = math.gcd(vector, shape.chunk) if shape.chunks > 1 else vector
-        vectors, rows, most = shape.chunk // vector, shape.outer * shape.chunks, held // vector
-        if shape.chunk * (1 - rows / target.sm_count) > ALONE:
-            largest = held_elements(accumulators, MOST_HELD_BYTES)
-            tiles = [(256, most), (512, most), (512, min(largest, MOST_HELD) // vector)]
-            enough = [tile for tile in tiles if rows * vectors >= math.prod(tile) * ENOUGH_BLOCKS]
-            lanes, steps = (enough or tiles)[-1 if enough else 0]
-            return cls(vector, lanes, 1, steps, spread=True)
+        vectors, rows, most = shape.size // vector, shape.outer, held // vector
+        if leaves_idle(shape, target):
+            threads, elements = shared_tile(math.prod(shape.shape), accumulators)
+            return cls(vector, threads, 1, max(1, elements // vector), spread=True)
         lanes = 1
         while lanes < target.max_threads_per_block and lanes * most < vectors:
             lanes *= 2
@@ -106,13 +104,11 @@ class RowScanSchedule(Schedule):
         return cls(vector, lanes, groups_per_block(lanes, rows, target), steps, spread=False)
 
     def problems(self, facts: Scans) -> Iterator[str]:
-        """Threads fit a block, rows and chunks are whole vectors, and a thread holds what it takes."""
-        shape = facts.shape
-        elements = math.gcd(shape.size, shape.chunk) if shape.chunks > 1 else shape.size
-        if elements % self.vector:
-            yield self.wrong("vector", f"a divisor of {elements} elements")
-        if self.spread and (self.lanes < WARP or self.groups > 1):
-            yield self.wrong("spread", f"rows of at least {WARP} lanes, one row a block")
+        """Threads fit a block, rows are whole vectors, and a thread holds what it takes."""
+        size = facts.shape.size
+        if size % self.vector:
+            yield self.wrong("vector", f"a divisor of {size} elements")
+        yield from spread_problems(self)
         yield from held_problems(self, self.vector * self.steps)
         yield from block_problems(self, self.lanes * self.groups, facts.fusion.device)
 
@@ -133,6 +129,7 @@ class ColumnScanSchedule(Schedule):
     row_lanes: int = power_of_two("Threads over the rows.", most=1024)
     groups: int = power_of_two("Stretches of columns of a block.", most=1024)
     steps: int = whole_number("Rows of a tile that a thread takes.", most=MOST_HELD)
+    spread: bool = flag("Whether each tile of a column has a block of its own; they tell each other what is before.")
 
     @classmethod
     def of(cls, facts: Scans) -> Self:
@@ -146,9 +143,14 @@ class ColumnScanSchedule(Schedule):
         """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each."""
         held = held_elements(accumulators)
         vector = math.gcd(min(vector_length(widths), limit, held), shape.inner)
-        around = shape.outer * shape.chunks
-        # Narrower vectors where there are too few threads otherwise: as long as lanes cover some sectors of the cache.
         bytes_ = max(1, min(widths, default=32) // 8)
+        if leaves_idle(shape, target):
+            threads, elements = shared_tile(math.prod(shape.shape), accumulators)
+            vectors = shape.inner // vector
+            lanes = min(WARP, power_of_two_above(vectors), max(1, LINE_BYTES // (bytes_ * vector)))
+            return cls(vector, lanes, threads // lanes, 1, max(1, elements // vector), spread=True)
+        around = shape.outer
+        # Narrower vectors where there are too few threads otherwise: as long as lanes cover some sectors of the cache.
         while vector > 1 and 2 * around * shape.inner // vector <= threads_of(target) and WARP * bytes_ >= LEAST_BYTES:
             vector //= 2
         vectors = shape.inner // vector
@@ -158,26 +160,27 @@ class ColumnScanSchedule(Schedule):
             while lanes > some and around * -(-vectors // lanes) < enough:
                 lanes //= 2
         units, row_lanes = around * -(-vectors // lanes), 1
-        most = max(1, min(held // vector, shape.chunk))
+        most = max(1, min(held // vector, shape.size))
         bytes_of_lane = vector * sum(accumulators)
         while (
-            row_lanes * most < shape.chunk
+            row_lanes * most < shape.size
             and 2 * lanes * row_lanes <= target.max_threads_per_block
             and 2 * units * lanes * row_lanes <= threads_of(target)
             and 2 * lanes * row_lanes * bytes_of_lane <= MOST_TILE_BYTES
         ):
             row_lanes *= 2
-        steps = min(most, -(-shape.chunk // row_lanes))
+        steps = min(most, -(-shape.size // row_lanes))
         group = lanes * row_lanes
         groups = groups_per_block(group, units, target)
         while groups > 1 and group * groups > WARP and group * groups * bytes_of_lane > MOST_TILE_BYTES:
             groups //= 2
-        return cls(vector, lanes, row_lanes, groups, steps)
+        return cls(vector, lanes, row_lanes, groups, steps, spread=False)
 
     def problems(self, facts: Scans) -> Iterator[str]:
         """Threads and their tile fit a block, columns are whole vectors, and a thread holds what it takes."""
         if facts.shape.inner % self.vector:
             yield self.wrong("vector", f"a divisor of {facts.shape.inner} columns")
+        yield from spread_problems(self)
         yield from held_problems(self, self.vector * self.steps)
         threads, device = self.lanes * self.row_lanes * self.groups, facts.fusion.device
         yield from block_problems(self, threads, device)
@@ -190,6 +193,26 @@ class ColumnScanSchedule(Schedule):
         return ColumnScanTiling(facts.shape, self)
 
 
+def leaves_idle(shape: ScanShape, target: Device) -> bool:
+    """Tell whether blocks that take whole scans are few, and take longer than several that share a scan."""
+    columns, blocks = min(shape.inner, LINE), shape.outer * -(-shape.inner // LINE)
+    return shape.size * columns * (1 - blocks / target.sm_count) > ALONE
+
+
+def shared_tile(elements: int, accumulators: Sequence[int]) -> tuple[int, int]:
+    """Return threads and elements of each that blocks have that share scans of so many elements in all."""
+    held, most = (min(MOST_HELD, held_elements(accumulators, bytes_)) for bytes_ in (HELD_BYTES, MOST_HELD_BYTES))
+    tiles = [(256, held), (512, held), (512, most)]
+    enough = [tile for tile in tiles if elements >= math.prod(tile) * ENOUGH_BLOCKS]
+    return enough[-1] if enough else tiles[0]
+
+
+def spread_problems(schedule: RowScanSchedule | ColumnScanSchedule) -> Iterator[str]:
+    """Yield that blocks which share scans would have several each."""
+    if schedule.spread and schedule.groups > 1:
+        yield schedule.wrong("groups", "1 where blocks share scans")
+
+
 def held_problems(schedule: Schedule, elements: int) -> Iterator[str]:
     """Yield that threads of a schedule would take more elements than they can hold."""
     if elements > MOST_HELD:
@@ -198,7 +221,12 @@ def held_problems(schedule: Schedule, elements: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
-    """Which thread takes what, in each of the tiles. Positions along the scan are counted from where it starts."""
+    """Which thread takes what, in each of the tiles. Positions along the scan are counted from where it starts.
+
+    A block that shares a scan with others leaves a *message* for them: what its own part of each of its columns is
+    combined to, or, if its number among them is a multiple of `ANCHORS`, what all up to it are combined to. What is
+    before a block follows from the messages since the last of these anchors.
+    """
 
     shape: ScanShape
     schedule: S
@@ -210,18 +238,23 @@ class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
 
     @property
     @abstractmethod
-    def tiles(self) -> int:
-        """How many tiles a block takes of a chunk, one after the other."""
+    def stretches(self) -> int:
+        """Stretches of columns along the inner dimensions; 1 for rows."""
 
     @property
     @abstractmethod
-    def parts(self) -> int:
-        """How many blocks share a chunk."""
+    def thread_columns(self) -> int:
+        """Scans that a thread takes part in."""
 
     @property
     @abstractmethod
-    def units(self) -> int:
-        """Scans, or stretches of columns that a group takes, one chunk of them."""
+    def columns(self) -> int:
+        """Scans that a group takes part in."""
+
+    @property
+    @abstractmethod
+    def scan_tiles(self) -> int:
+        """As many tiles as take all elements of a scan."""
 
     @abstractmethod
     def places(self) -> IndexingMap:
@@ -232,36 +265,99 @@ class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
         """Return (the numbers of a vector)[element] -> indices of the arrays."""
 
     @property
-    @abstractmethod
-    def chunk(self) -> AffineExpr:
-        """The number of a thread's chunk, from where the scan starts."""
-
-    @abstractmethod
-    def start_places(self) -> IndexingMap:
-        """Return (thread, block) -> which of the vectors that ``start_elements`` knows; any for the first chunk."""
-
-    @abstractmethod
-    def start_elements(self) -> IndexingMap:
-        """Return (the numbers of a vector)[column] -> indices of what chunks go on from."""
+    def tiles(self) -> int:
+        """How many tiles a block takes of a scan, one after the other."""
+        return 1 if self.schedule.spread else self.scan_tiles
 
     @property
-    def _chunk_before(self) -> AffineExpr:
-        """The number of the chunk before a thread's, of the last but one for the first."""
-        count = self.shape.chunks - 1
-        return (self.chunk + (count - 1)) % count
+    def parts(self) -> int:
+        """How many blocks share a scan."""
+        return self.scan_tiles if self.schedule.spread else 1
 
-    def _start_index(self, chunk: AffineExpr) -> AffineExpr:
-        """Return where along the dimension is what comes after a chunk of this number."""
-        return self.shape.chunks - 2 - chunk if self.shape.reverse else chunk
+    @property
+    def units(self) -> int:
+        """What there are groups for: each part of each scan, or of each stretch of columns."""
+        return self.shape.outer * self.parts * self.stretches
 
     @property
     def threads(self) -> Groups:
         """A group of threads for each unit."""
         return Groups(self.schedule.lanes * self.row_lanes, self.schedule.groups, self.units)
 
+    @property
+    def outer(self) -> AffineExpr:
+        """The number of a thread's scan, or column, along the outer dimensions: blocks that share it are neighbours."""
+        return self.threads.unit // self.stretches // self.parts
+
+    @property
+    def part(self) -> AffineExpr:
+        """The number of a thread's block among those that share its scan, in the order of the scan."""
+        return self.threads.unit // self.stretches % self.parts
+
+    @property
+    def tile(self) -> AffineExpr:
+        """The number of a tile, in the maps that have it as their first range variable."""
+        return self.part if self.parts > 1 else symbol(0)
+
     def covering(self) -> IndexingMap:
         """Return (thread, block)[tile, step, element of a vector] -> indices of the arrays."""
         return self.places().compose(self.elements()).simplify()
+
+    def own_message(self, words: int) -> IndexingMap:
+        """Return (thread, block) -> where a thread's columns begin in its block's message, ``words`` words for each.
+
+        There is no such thread in blocks whose message is an anchor's.
+        """
+        return self._message(words, Interval(1, ANCHORS - 1))
+
+    def anchor_message(self, words: int) -> IndexingMap:
+        """Return the same for the anchors alone."""
+        return self._message(words, whole(1))
+
+    def _message(self, words: int, numbers: Interval) -> IndexingMap:
+        threads, tellers = self.threads, self.columns // self.thread_columns
+        first = threads.unit * self.columns + threads.thread * self.thread_columns
+        return threads.map((), [first * words], [(threads.thread, whole(tellers)), (self.part % ANCHORS, numbers)])
+
+    def messages(self, words: int) -> IndexingMap:
+        """Return (thread, block) -> where a warp's columns begin in the message that a lane takes.
+
+        Lanes take the messages since the last anchor, in order, up to `last_lane`.
+        """
+        threads = self.threads
+        unit = threads.unit - (self.last_lane + 1 - threads.thread % WARP) * self.stretches
+        first = unit * self.columns + self._warp_column
+        is_there = (self.last_lane - threads.thread % WARP, whole(ANCHORS))
+        return threads.map((), [first * words], [(self.part, Interval(1, self.parts - 1)), is_there, self._has_column])
+
+    @property
+    def last_lane(self) -> AffineExpr:
+        """The lane that takes the message of the block before."""
+        return (self.part + (ANCHORS - 1)) % ANCHORS
+
+    @property
+    def warp_columns(self) -> int:
+        """Columns whose messages a warp takes, if there are any left for it."""
+        return max(1, self.columns // self.threads.warps)
+
+    @property
+    def _warp_column(self) -> AffineExpr:
+        return self.threads.thread // WARP * self.warp_columns
+
+    @property
+    def _has_column(self) -> Constraint:
+        return self._warp_column, whole(self.columns)
+
+    def before_writing(self) -> IndexingMap:
+        """Return (thread, block)[column of the warp] -> where in a tile is what is before, on the first lane."""
+        threads = self.threads
+        conditions = [(threads.thread % WARP, whole(1)), self._has_column]
+        return threads.map((self.warp_columns,), [self._warp_column + symbol(0)], conditions)
+
+    def before_reading(self) -> IndexingMap:
+        """Return (thread, block)[column of the thread] -> where in the tile is what is before it."""
+        threads, tellers = self.threads, self.columns // self.thread_columns
+        return threads.map((self.thread_columns,), [threads.thread % tellers * self.thread_columns + symbol(0)], [])
 
 
 def of_one_tile(map_: IndexingMap) -> IndexingMap:
@@ -285,29 +381,28 @@ class RowScanTiling(ScanTiling[RowScanSchedule]):
         return 1
 
     @property
-    def tiles(self) -> int:
-        """As many as take all vectors, unless these are spread over blocks."""
-        return 1 if self.schedule.spread else self._all_tiles
+    def stretches(self) -> int:
+        """One."""
+        return 1
 
     @property
-    def parts(self) -> int:
-        """As many as there are tiles, if these are spread over blocks."""
-        return self._all_tiles if self.schedule.spread else 1
+    def thread_columns(self) -> int:
+        """One."""
+        return 1
 
     @property
-    def _all_tiles(self) -> int:
-        vectors = self.shape.chunk // self.schedule.vector
-        return -(-vectors // (self.schedule.lanes * self.schedule.steps))
+    def columns(self) -> int:
+        """One."""
+        return 1
 
     @property
-    def units(self) -> int:
-        """Rows, in as many chunks and parts as there are."""
-        return self.shape.outer * self.shape.chunks * self.parts
+    def scan_tiles(self) -> int:
+        """As many as take all vectors."""
+        return -(-self._vectors // (self.schedule.lanes * self.schedule.steps))
 
     @property
-    def part(self) -> AffineExpr:
-        """The number of a block among those of its chunk, from where the scan starts: a chunk's parts are neighbours."""
-        return self.threads.unit % self.parts
+    def _vectors(self) -> int:
+        return self.shape.size // self.schedule.vector
 
     @property
     def width(self) -> int:
@@ -316,66 +411,17 @@ class RowScanTiling(ScanTiling[RowScanSchedule]):
 
     def places(self) -> IndexingMap:
         """Return (thread, block)[tile, step] -> row and vector of it."""
-        threads, vectors = self.threads, self.shape.chunk // self.schedule.vector
-        tile = self.part if self.parts > 1 else symbol(0)
-        turn = (tile * threads.warps + threads.lane // self.width) * self.schedule.steps + symbol(1)
-        vector = turn * self.width + threads.lane % self.width
-        inside = [(threads.unit, whole(self.units)), (vector, whole(vectors))]
-        return threads.map((self.tiles, self.schedule.steps), [self._row, self.chunk * vectors + vector], inside)
-
-    @property
-    def _row(self) -> AffineExpr:
-        return self.threads.unit // self.parts // self.shape.chunks
-
-    @property
-    def chunk(self) -> AffineExpr:
-        """A row's chunks are neighbours."""
-        return self.threads.unit // self.parts % self.shape.chunks
-
-    def own_message(self, words: int) -> IndexingMap:
-        """Return (thread, block) -> the first of the ``words`` of its block's message, for one thread of a block.
-
-        The message of an `anchor_message` is another.
-        """
-        return self._first_thread(self.threads.unit * words, [(self.part % ANCHORS, Interval(1, ANCHORS - 1))])
-
-    def anchor_message(self, words: int) -> IndexingMap:
-        """Return the same for the blocks whose message says what all up to them are combined to."""
-        return self._first_thread(self.threads.unit * words, [(self.part % ANCHORS, whole(1))])
-
-    def _first_thread(self, result: AffineExpr, constraints: Sequence[Constraint]) -> IndexingMap:
-        return self.threads.map((), [result], [(self.threads.thread, whole(1)), *constraints])
-
-    def messages(self, words: int) -> IndexingMap:
-        """Return (thread, block) -> where the message begins that a lane of a block's first warp takes.
-
-        They are those since the last anchor, in order; what all before are combined to is then in `last_lane`.
-        """
         threads = self.threads
-        number = threads.unit - 1 - self.last_lane + threads.thread
-        is_there = (self.last_lane - threads.thread, whole(ANCHORS))
-        return threads.map((), [number * words], [(self.part, Interval(1, self.parts - 1)), is_there])
-
-    @property
-    def last_lane(self) -> AffineExpr:
-        """The lane that takes the last message."""
-        return (self.part + (ANCHORS - 1)) % ANCHORS
-
-    def start_places(self) -> IndexingMap:
-        """Return (thread, block) -> row and chunk before."""
-        return self.threads.map((), [self._row, self._chunk_before], [])
-
-    def start_elements(self) -> IndexingMap:
-        """Return (row, chunk)[0] -> indices."""
-        indices = self.shape.indices(dim(0), self._start_index(dim(1)), constant(0))
-        return IndexingMap((whole(self.shape.outer), whole(self.shape.chunks - 1)), (whole(1),), indices)
+        turn = (self.tile * threads.warps + threads.lane // self.width) * self.schedule.steps + symbol(1)
+        vector = turn * self.width + threads.lane % self.width
+        inside = [(threads.unit, whole(self.units)), (vector, whole(self._vectors))]
+        return threads.map((self.tiles, self.schedule.steps), [self.outer, vector], inside)
 
     def elements(self) -> IndexingMap:
         """Return (row, vector)[element] -> indices; elements of a vector are always in the order of memory."""
-        vectors = self.shape.size // self.schedule.vector
-        number: AffineExpr = vectors - 1 - dim(1) if self.shape.reverse else dim(1)
+        number: AffineExpr = self._vectors - 1 - dim(1) if self.shape.reverse else dim(1)
         indices = self.shape.indices(dim(0), number * self.schedule.vector + symbol(0), constant(0))
-        return IndexingMap((whole(self.shape.outer), whole(vectors)), (whole(self.schedule.vector),), indices)
+        return IndexingMap((whole(self.shape.outer), whole(self._vectors)), (whole(self.schedule.vector),), indices)
 
 
 class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
@@ -387,56 +433,32 @@ class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
         return self.schedule.row_lanes
 
     @property
-    def tiles(self) -> int:
-        """As many as take all rows."""
-        return -(-self.shape.chunk // (self.row_lanes * self.schedule.steps))
-
-    @property
-    def parts(self) -> int:
-        """One."""
-        return 1
-
-    @property
     def stretches(self) -> int:
-        """Stretches of columns along the inner dimensions."""
-        return -(-self.shape.inner // (self.schedule.lanes * self.schedule.vector))
+        """As many as take all columns."""
+        return -(-self.shape.inner // self.columns)
 
     @property
-    def units(self) -> int:
-        """Stretches of columns, in as many chunks as there are."""
-        return self.shape.outer * self.shape.chunks * self.stretches
+    def thread_columns(self) -> int:
+        """A vector of them."""
+        return self.schedule.vector
+
+    @property
+    def columns(self) -> int:
+        """A vector for each lane."""
+        return self.schedule.lanes * self.schedule.vector
+
+    @property
+    def scan_tiles(self) -> int:
+        """As many as take all rows."""
+        return -(-self.shape.size // (self.row_lanes * self.schedule.steps))
 
     def places(self) -> IndexingMap:
         """Return (thread, block)[tile, step] -> outer number, position along the scan, vector of columns."""
-        threads, shape = self.threads, self.shape
-        position = (symbol(0) * self.row_lanes + threads.lane // self.schedule.lanes) * self.schedule.steps + symbol(1)
-        numbers = [self._outer, self.chunk * shape.chunk + position, self._columns]
-        inside = [(threads.unit, whole(self.units)), (position, whole(shape.chunk))]
+        threads, lanes = self.threads, self.schedule.lanes
+        position = (self.tile * self.row_lanes + threads.lane // lanes) * self.schedule.steps + symbol(1)
+        numbers = [self.outer, position, threads.unit % self.stretches * lanes + threads.lane % lanes]
+        inside = [(threads.unit, whole(self.units)), (position, whole(self.shape.size))]
         return threads.map((self.tiles, self.schedule.steps), numbers, inside)
-
-    @property
-    def _outer(self) -> AffineExpr:
-        return self.threads.unit // self.stretches // self.shape.chunks
-
-    @property
-    def _columns(self) -> AffineExpr:
-        return self.threads.unit % self.stretches * self.schedule.lanes + self.threads.lane % self.schedule.lanes
-
-    @property
-    def chunk(self) -> AffineExpr:
-        """The stretches of all columns are neighbours, then chunks are."""
-        return self.threads.unit // self.stretches % self.shape.chunks
-
-    def start_places(self) -> IndexingMap:
-        """Return (thread, block) -> outer number, chunk before, vector of columns."""
-        return self.threads.map((), [self._outer, self._chunk_before, self._columns], [])
-
-    def start_elements(self) -> IndexingMap:
-        """Return (outer number, chunk, vector of columns)[column] -> indices."""
-        shape = self.shape
-        indices = shape.indices(dim(0), self._start_index(dim(1)), dim(2) * self.schedule.vector + symbol(0))
-        dims = (whole(shape.outer), whole(shape.chunks - 1), whole(shape.inner // self.schedule.vector))
-        return IndexingMap(dims, (whole(self.schedule.vector),), indices)
 
     def elements(self) -> IndexingMap:
         """Return (outer number, position, vector of columns)[element] -> indices."""

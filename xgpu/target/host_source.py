@@ -38,8 +38,8 @@ class HostSource:
     """A kernel as LLVM IR.
 
     ``shared_end`` is where in a context its shared memory ends, 0 if it takes no context; its threads have frames
-    behind that if it ``is_coroutine``. Blocks that exchange messages run ``in_order``. ``waits`` names the places where threads wait for each other, in the order of
-    their numbers from 1; ``checks`` is None unless sanitized.
+    behind that if it ``is_coroutine``. Blocks that wait for others run ``in_order``. ``waits`` names the places where
+    threads wait for each other, in the order of their numbers from 1; ``checks`` is None unless sanitized.
     """
 
     name: str

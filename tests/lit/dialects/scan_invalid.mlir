@@ -5,7 +5,7 @@ func.func @types(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<4xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<4xf32>
   return
 }
 
@@ -16,7 +16,7 @@ func.func @dimension(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 1 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 1 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -27,7 +27,7 @@ func.func @chunk(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 0 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -38,7 +38,7 @@ func.func @reverse(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = 1 : i64, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = 1 : i64} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -49,7 +49,7 @@ func.func @starts(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x, %y) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 4 : i64} : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
   return
 }
 
@@ -60,7 +60,7 @@ func.func @arguments(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -71,7 +71,7 @@ func.func @returned(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a, %b : tensor<f32>, tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -82,7 +82,7 @@ func.func @shapes(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0:2 = "xgpu.scan"(%x, %y) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
     stablehlo.return %a, %b : tensor<f32>, tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)
   return
 }
 
@@ -93,6 +93,6 @@ func.func @nothing() {
   "xgpu.scan"() ({
   ^bb0():
     stablehlo.return
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : () -> ()
+  }) {dimension = 0 : i64, reverse = false} : () -> ()
   return
 }

@@ -19,7 +19,7 @@ func.func @main(%x: tensor<1000000xf32>) -> tensor<1000000xf32> {
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %c = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %c : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 1000000 : i64} : (tensor<1000000xf32>) -> tensor<1000000xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<1000000xf32>) -> tensor<1000000xf32>
   %1 = stablehlo.sine %0 : tensor<1000000xf32>
   return %1 : tensor<1000000xf32>
 }

@@ -25,11 +25,11 @@ func.func @main(%x: tensor<4096x4096xf32>, %y: tensor<2048x2048xf32>) -> (tensor
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %c = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %c : tensor<f32>
-  }) {dimension = 1 : i64, reverse = true, chunk = 4096 : i64} : (tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  }) {dimension = 1 : i64, reverse = true} : (tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
   %1 = "xgpu.scan"(%y) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %c = stablehlo.maximum %a, %b : tensor<f32>
     stablehlo.return %c : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 2048 : i64} : (tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
   return %0, %1 : tensor<4096x4096xf32>, tensor<2048x2048xf32>
 }
