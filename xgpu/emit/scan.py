@@ -96,38 +96,38 @@ class ScanEmitter(ABC):
         Returns what all blocks before are combined to, for each column of a thread. Which messages a block takes, and
         in which order it combines them, does not depend on when they come; each waits for few, and few for it.
         """
-        tiling, types = self.tiling, self.scans.accumulator_types
-        words, columns = words_of(types), tiling.warp_columns
-        with loop(tiling.own_message(words), position, [board]) as each:
+        messages, types = self.tiling.messages, self.scans.accumulator_types
+        words, columns = words_of(types), messages.warp_columns
+        with loop(messages.own(words), position, [board]) as each:
             board.publish(each.result_arguments[0], own)
         taken = [Variable(value) for value in self.scans.emit_nothing() * columns]
-        with loop(tiling.messages(words), position, taken) as each:
+        with loop(messages.taken(words), position, taken) as each:
             assign(taken, board.wait_for(each.result_arguments[0], types * columns))
         found: Values = []
         for values in batched(values_of(taken), len(types)):
-            scanned = self.emit_exchange(position, tiling.threads.thread % WARP, values, WARP)
-            found += self.emit_shuffle(position, tiling.last_lane, scanned)
-        tiles, put_values = shared_tiles(tiling.columns, types), Rotation(found)
-        with loop(tiling.before_writing(), position, [*tiles, *put_values.variables]) as each:
+            scanned = self.emit_exchange(position, messages.threads.thread % WARP, values, WARP)
+            found += self.emit_shuffle(position, messages.last_lane, scanned)
+        tiles, put_values = shared_tiles(messages.columns, types), Rotation(found)
+        with loop(messages.before_writing(), position, [*tiles, *put_values.variables]) as each:
             put(put_values.take(len(types)), tiles, each.result_arguments)
         sync_threads(tiles)
         befores = []
-        is_later = self.at_least(position, tiling.part, 1)
-        for column in range(tiling.thread_columns):
-            address = apply_map(tiling.before_reading(), [*position, constant(ir.IndexType.get(), column)])
+        is_later = self.at_least(position, messages.part, 1)
+        for column in range(messages.thread_columns):
+            address = apply_map(messages.before_reading(), [*position, constant(ir.IndexType.get(), column)])
             befores.append(Part(tuple(tile.extract(address) for tile in tiles), is_later))
-        with loop(tiling.anchor_message(words), position, [board]) as each:
+        with loop(messages.of_anchor(words), position, [board]) as each:
             pairs = zip(befores, batched(own, len(types)), strict=True)
             joined = [self.scans.emit_join(before, Part(values)) for before, values in pairs]
             board.publish(each.result_arguments[0], [value for part in joined if part for value in part.values])
         return befores
 
     def emit_exchange(
-        self, position: Values, lane: AffineExpr, own: tuple[ir.Value, ...], width: int
+        self, position: Values, lane: AffineExpr, own: tuple[ir.Value, ...], width: int, apart: int = 1
     ) -> tuple[ir.Value, ...]:
-        """Return the scan of what lanes have, ``lane`` being a lane's number among ``width``."""
+        """Return the scan of what lanes have that are so far ``apart``, ``lane`` being a lane's number of ``width``."""
         for distance in distances(1, width):
-            other = self.emit_shuffle(position, self.tiling.threads.thread + (WARP - distance), own)
+            other = self.emit_shuffle(position, self.tiling.threads.thread + (WARP - distance * apart), own)
             joined = self.scans.emit_join(Part(tuple(other), self.at_least(position, lane, distance)), Part(own))
             assert joined is not None
             own = joined.values

@@ -23,13 +23,12 @@ from xgpu.emit.reduction_tiling import (
     vector_length,
     whole,
 )
+from xgpu.emit.scan_messages import Messages
 from xgpu.emit.scans import Scans
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.fusion.scan_shape import ScanShape
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
-from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.interval import Interval
 
 HELD_BYTES = 64
 """What a thread holds of what is scanned: 16 elements of 32 bits."""
@@ -47,11 +46,6 @@ LINE = 16
 """Columns that a block scans as a rule, 64 bytes of f32."""
 ENOUGH_BLOCKS = 64
 """Blocks that share scans: with fewer elements each, their messages take longer than what they save."""
-ANCHORS = 32
-"""Every so many blocks of a scan, one tells the others what all up to it are combined to, not its own elements alone.
-
-Lanes of a warp each take one of the messages since the last.
-"""
 MOST_TILE_BYTES = 32 * KIB
 """Shared memory of a block."""
 REGISTER = 4
@@ -184,7 +178,8 @@ class ColumnScanSchedule(Schedule):
         yield from held_problems(self, self.vector * self.steps)
         threads, device = self.lanes * self.row_lanes * self.groups, facts.fusion.device
         yield from block_problems(self, threads, device)
-        shared = threads * self.vector * sum(facts.accumulator_bytes) if self.row_lanes > 1 else 0
+        tiling = self.tiling(facts)
+        shared = tiling.tile_size * sum(facts.accumulator_bytes) if tiling.column_warps > 1 else 0
         if shared > device.shared_bytes_optin:
             yield self.wrong("vector", f"tiles of at most {device.shared_bytes_optin} bytes, not {shared}")
 
@@ -221,12 +216,7 @@ def held_problems(schedule: Schedule, elements: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
-    """Which thread takes what, in each of the tiles. Positions along the scan are counted from where it starts.
-
-    A block that shares a scan with others leaves a *message* for them: what its own part of each of its columns is
-    combined to, or, if its number among them is a multiple of `ANCHORS`, what all up to it are combined to. What is
-    before a block follows from the messages since the last of these anchors.
-    """
+    """Which thread takes what, in each of the tiles. Positions along the scan are counted from where it starts."""
 
     shape: ScanShape
     schedule: S
@@ -290,74 +280,18 @@ class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
         return self.threads.unit // self.stretches // self.parts
 
     @property
-    def part(self) -> AffineExpr:
-        """The number of a thread's block among those that share its scan, in the order of the scan."""
-        return self.threads.unit // self.stretches % self.parts
-
-    @property
     def tile(self) -> AffineExpr:
         """The number of a tile, in the maps that have it as their first range variable."""
-        return self.part if self.parts > 1 else symbol(0)
+        return self.messages.part if self.parts > 1 else symbol(0)
 
     def covering(self) -> IndexingMap:
         """Return (thread, block)[tile, step, element of a vector] -> indices of the arrays."""
         return self.places().compose(self.elements()).simplify()
 
-    def own_message(self, words: int) -> IndexingMap:
-        """Return (thread, block) -> where a thread's columns begin in its block's message, ``words`` words for each.
-
-        There is no such thread in blocks whose message is an anchor's.
-        """
-        return self._message(words, Interval(1, ANCHORS - 1))
-
-    def anchor_message(self, words: int) -> IndexingMap:
-        """Return the same for the anchors alone."""
-        return self._message(words, whole(1))
-
-    def _message(self, words: int, numbers: Interval) -> IndexingMap:
-        threads, tellers = self.threads, self.columns // self.thread_columns
-        first = threads.unit * self.columns + threads.thread * self.thread_columns
-        return threads.map((), [first * words], [(threads.thread, whole(tellers)), (self.part % ANCHORS, numbers)])
-
-    def messages(self, words: int) -> IndexingMap:
-        """Return (thread, block) -> where a warp's columns begin in the message that a lane takes.
-
-        Lanes take the messages since the last anchor, in order, up to `last_lane`.
-        """
-        threads = self.threads
-        unit = threads.unit - (self.last_lane + 1 - threads.thread % WARP) * self.stretches
-        first = unit * self.columns + self._warp_column
-        is_there = (self.last_lane - threads.thread % WARP, whole(ANCHORS))
-        return threads.map((), [first * words], [(self.part, Interval(1, self.parts - 1)), is_there, self._has_column])
-
     @property
-    def last_lane(self) -> AffineExpr:
-        """The lane that takes the message of the block before."""
-        return (self.part + (ANCHORS - 1)) % ANCHORS
-
-    @property
-    def warp_columns(self) -> int:
-        """Columns whose messages a warp takes, if there are any left for it."""
-        return max(1, self.columns // self.threads.warps)
-
-    @property
-    def _warp_column(self) -> AffineExpr:
-        return self.threads.thread // WARP * self.warp_columns
-
-    @property
-    def _has_column(self) -> Constraint:
-        return self._warp_column, whole(self.columns)
-
-    def before_writing(self) -> IndexingMap:
-        """Return (thread, block)[column of the warp] -> where in a tile is what is before, on the first lane."""
-        threads = self.threads
-        conditions = [(threads.thread % WARP, whole(1)), self._has_column]
-        return threads.map((self.warp_columns,), [self._warp_column + symbol(0)], conditions)
-
-    def before_reading(self) -> IndexingMap:
-        """Return (thread, block)[column of the thread] -> where in the tile is what is before it."""
-        threads, tellers = self.threads, self.columns // self.thread_columns
-        return threads.map((self.thread_columns,), [threads.thread % tellers * self.thread_columns + symbol(0)], [])
+    def messages(self) -> Messages:
+        """The messages of blocks that share scans."""
+        return Messages(self.threads, self.parts, self.stretches, self.columns, self.thread_columns)
 
 
 def of_one_tile(map_: IndexingMap) -> IndexingMap:
@@ -469,18 +403,45 @@ class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
         return IndexingMap(dims, (whole(self.schedule.vector),), indices)
 
     @property
+    def warp_row_lanes(self) -> int:
+        """Row lanes of a warp that share columns."""
+        return min(self.row_lanes, WARP // self.schedule.lanes)
+
+    @property
+    def warp_row_lane(self) -> AffineExpr:
+        """The number of a thread's row lane among those of its warp that share its columns."""
+        return self.threads.thread // self.schedule.lanes % self.warp_row_lanes
+
+    @property
+    def last_row_lane(self) -> AffineExpr:
+        """The thread of a warp that is the last of those row lanes, in a thread's columns."""
+        lanes, together = self.schedule.lanes, self.schedule.lanes * self.warp_row_lanes
+        return self.threads.thread // together * together + (together - lanes) + self.threads.thread % lanes
+
+    @property
+    def column_warps(self) -> int:
+        """Warps that share columns."""
+        return self.row_lanes // self.warp_row_lanes
+
+    @property
+    def column_warp(self) -> AffineExpr:
+        """The number of a thread's warp among those."""
+        return self.threads.lane // (self.schedule.lanes * self.warp_row_lanes)
+
+    @property
     def tile_size(self) -> int:
-        """Elements of the tile in which row lanes put what they have of each column, of one accumulator."""
-        return self.threads.threads * self.schedule.vector
+        """Elements of the tile in which warps put what they have of each column, of one accumulator."""
+        return self.threads.threads // self.warp_row_lanes * self.schedule.vector
 
     def tile_writing(self) -> IndexingMap:
-        """Return (thread, block)[column] -> where in the tile a thread's is: lanes are neighbours."""
-        address = symbol(0) * self.threads.threads + self.threads.thread
-        return self.threads.map((self.schedule.vector,), [address], [])
+        """Return (thread, block)[column] -> where in the tile its warp's are: lanes are neighbours."""
+        thread, lanes = self.threads.thread, self.schedule.lanes
+        address = symbol(0) * (self.tile_size // self.schedule.vector) + thread // WARP * lanes + thread % lanes
+        return self.threads.map((self.schedule.vector,), [address], [(self.warp_row_lane, whole(1))])
 
     def tile_reading(self) -> IndexingMap:
-        """Return (thread, block)[row lane, column] -> where in the tile that of a row lane of its column is."""
-        threads = self.threads
-        row_lane = threads.number * self.row_lanes + symbol(0)
-        address = symbol(1) * threads.threads + row_lane * self.schedule.lanes + threads.lane % self.schedule.lanes
-        return threads.map((self.row_lanes, self.schedule.vector), [address], [])
+        """Return (thread, block)[warp, column] -> where in the tile that of a warp of its columns is."""
+        threads, lanes = self.threads, self.schedule.lanes
+        warp = threads.number * self.column_warps + symbol(0)
+        address = symbol(1) * (self.tile_size // self.schedule.vector) + warp * lanes + threads.thread % lanes
+        return threads.map((self.column_warps, self.schedule.vector), [address], [])
