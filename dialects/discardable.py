@@ -1,7 +1,7 @@
 """The discardable ``xgpu.*`` attributes: the values of each, the operations on which it may stand, and its meaning.
 
 `DISCARDABLE` is the one table of them; the verifier and docs/dialect.md are made from it. What relates an attribute to
-the operations around it, such as heroes to their emitter, is checked by whoever knows these: `xgpu.emit.families`.
+the operations around it, such as heroes to their emitter, is checked by whoever knows these: `xgpu.emit.family_table`.
 """
 
 import math

@@ -10,8 +10,8 @@ from xgpu.dialects.attributes import ELEMENT_TYPE
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, PredicatedExtractOp, PredicatedInsertOp
 from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import YieldOp
-from xgpu.passes.base import Pass, walk
-from xgpu.passes.refusals import refuse, refuse_type
+from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.support.refusals import refuse, refuse_type
 
 _Parts = tuple[ir.Value, ir.Value]
 

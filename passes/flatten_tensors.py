@@ -12,8 +12,8 @@ from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.base import Pass, walk
-from xgpu.passes.index_ops import create_apply, create_index
+from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.support.index_ops import create_apply, create_index
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import OPS, PureCallOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.base import Pass, function_name, functions
-from xgpu.passes.regions import body_of, move_body, replace_op
+from xgpu.passes.framework.base import Pass, function_name, functions
+from xgpu.passes.support.regions import body_of, move_body, replace_op
 
 _CALL = PureCallOp.OPERATION_NAME
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from xgpu import ir
 from xgpu.dialects.attributes import LEVEL
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
-from xgpu.passes.base import Pass, walk
-from xgpu.passes.ranges import constant_of
-from xgpu.passes.regions import body_of, count_ops, move_body, replace_op, unroll_of
-from xgpu.passes.remarks import remark
-from xgpu.passes.scf_ops import create_integer
+from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.remarks import remark
+from xgpu.passes.support.ranges import constant_of
+from xgpu.passes.support.regions import body_of, count_ops, move_body, replace_op, unroll_of
+from xgpu.passes.support.scf_ops import create_integer
 from xgpu.reasons import Reason
 
 _VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}

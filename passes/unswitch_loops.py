@@ -5,10 +5,10 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.xgpu import InDomainOp
-from xgpu.passes.base import Pass, walk
-from xgpu.passes.regions import body_of, count_ops, move_body, replace_op, unroll_of, waits_for_threads
-from xgpu.passes.remarks import is_heard, remark
-from xgpu.passes.scf_ops import create_if, create_yield
+from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.remarks import is_heard, remark
+from xgpu.passes.support.regions import body_of, count_ops, move_body, replace_op, unroll_of, waits_for_threads
+from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.reasons import Reason
 
 

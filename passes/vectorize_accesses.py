@@ -11,12 +11,12 @@ from xgpu.dialects.threads import AtomicAddOp, AtomicRmwOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, Mod, constant, dim, weighted_sum
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.passes.atomic_updates import FLOAT_ADD, find_update
-from xgpu.passes.base import Pass, walk
-from xgpu.passes.index_ops import create_apply, create_index, has_uses
-from xgpu.passes.ranges import constant_of, defining_op
-from xgpu.passes.regions import unroll_of
-from xgpu.passes.remarks import array_name, is_heard, remark
+from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.remarks import array_name, is_heard, remark
+from xgpu.passes.support.atomic_updates import FLOAT_ADD, find_update
+from xgpu.passes.support.index_ops import create_apply, create_index, has_uses
+from xgpu.passes.support.ranges import constant_of, defining_op
+from xgpu.passes.support.regions import unroll_of
 from xgpu.reasons import Reason
 
 _MAX_TRIPS = 16

@@ -14,7 +14,7 @@ from jax import lax
 import xgpu
 from xgpu.errors import XgpuError
 from xgpu.runtime.jax_backend import gpu_device
-from xgpu.tools import timing
+from xgpu.tools import kernel_timing
 from xgpu.tools.benchmark_operations import measure_operations, operations, parse_bytes, parse_types
 
 
@@ -316,10 +316,10 @@ def _products(dtype: Any) -> list[Benchmark]:
     ]
 
 
-def compare_speed(benchmark: Benchmark, repeats: int) -> timing.Speeds:
+def compare_speed(benchmark: Benchmark, repeats: int) -> kernel_timing.Speeds:
     """Return the speeds of xgpu and XLA, measured alternately."""
     ours, theirs = jax.jit(xgpu.jit(benchmark.function, options=benchmark.options)), jax.jit(benchmark.function)
-    return timing.compare(ours, theirs, benchmark.arguments(), repeats)
+    return kernel_timing.compare(ours, theirs, benchmark.arguments(), repeats)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -345,13 +345,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     if arguments.all_ops:
         chosen = [each for dtype in types for each in operations(dtype) if _is_chosen(each.title, arguments.words)]
-        measure = partial(timing.compare, repeats=arguments.repeats or 5)
+        measure = partial(kernel_timing.compare, repeats=arguments.repeats or 5)
         report = measure_operations(
             chosen, size, arguments.seconds, measure, partial(print, file=sys.stderr, flush=True)
         )
         print(report.text())
         return 0
-    print(timing.HEAD)
+    print(kernel_timing.HEAD)
     for benchmark in _benchmarks():
         if _is_chosen(benchmark.name, arguments.words):
             print(compare_speed(benchmark, arguments.repeats or 9).line(benchmark.name), flush=True)

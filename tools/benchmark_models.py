@@ -17,7 +17,7 @@ from jax.profiler import ProfileData
 import xgpu
 from xgpu.errors import XgpuError
 from xgpu.runtime.jax_backend import gpu_device
-from xgpu.tools import timing
+from xgpu.tools import kernel_timing
 
 _TYPES = {"f32": jnp.float32, "bf16": jnp.bfloat16}
 _PROFILED_CALLS = 3
@@ -49,7 +49,7 @@ def kernel_times(function: Callable[..., Any], arguments: Sequence[Any]) -> Coun
     with tempfile.TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
             for _ in range(_PROFILED_CALLS):
-                timing.wait(function(*arguments))
+                kernel_timing.wait(function(*arguments))
         for path in Path(folder).rglob("*.xplane.pb"):
             for plane in ProfileData.from_file(str(path)).planes:
                 if not plane.name.startswith("/device:GPU"):
@@ -70,7 +70,7 @@ def _profile(name: str, which: str, times: Counter[str], count: int) -> str:
 
 def _first_call(function: Callable[..., Any], arguments: Sequence[Any]) -> float:
     start = time.perf_counter()
-    timing.wait(function(*arguments))
+    kernel_timing.wait(function(*arguments))
     return time.perf_counter() - start
 
 
@@ -109,7 +109,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         count += 1
         ours, theirs = xgpu.jit(function), jax.jit(function)
         first = [_first_call(each, given) for each in (ours, theirs)]
-        speeds = timing.compare(ours, theirs, given, arguments.repeats)
+        speeds = kernel_timing.compare(ours, theirs, given, arguments.repeats)
         print(
             f"{name:20}{speeds.ours * 1e3:10.3f}{speeds.theirs * 1e3:10.3f}{speeds.ratio:8.3f}"
             f"{first[0]:10.1f}{first[1]:10.1f}",

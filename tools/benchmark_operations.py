@@ -14,10 +14,10 @@ from jax import lax
 import xgpu
 from xgpu.dtypes import dtype_named
 from xgpu.errors import InvalidInput, XgpuError
-from xgpu.tools import timing
-from xgpu.tools.programs import complex_numbers, elementwise
+from xgpu.tools import kernel_timing
+from xgpu.tools.kernel_timing import Speeds
 from xgpu.tools.programs.base import INTEGERS
-from xgpu.tools.timing import Speeds
+from xgpu.tools.programs.scalars import complex_numbers, elementwise
 
 TYPES = ("f32", "bf16", "f16", "f64", *INTEGERS, *complex_numbers.COMPLEX)
 """The types that operations can be measured in."""
@@ -116,7 +116,7 @@ class _Arrays:
         if key not in self._made:
             if any(each[1][0] != kind[0] for each in self._made):
                 self._made.clear()
-            self._made[key] = timing.wait(_draw(dtype, *kind, jax.random.key(position)))
+            self._made[key] = kernel_timing.wait(_draw(dtype, *kind, jax.random.key(position)))
         return self._made[key]
 
 
@@ -143,7 +143,7 @@ class Report:
         ordered = sorted(self.measured.items(), key=lambda item: -item[1].ratio)
         slow = sum(speeds.ratio < 0.97 for _, speeds in ordered)
         lines = [f"skipped: {title}: {reason}" for title, reason in self.skipped.items()]
-        lines += [timing.HEAD, *(speeds.line(title) for title, speeds in ordered[:-WORST])]
+        lines += [kernel_timing.HEAD, *(speeds.line(title) for title, speeds in ordered[:-WORST])]
         lines += [
             f"the slowest {min(WORST, len(ordered))}:",
             *(speeds.line(title) for title, speeds in ordered[-WORST:]),

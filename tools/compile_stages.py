@@ -19,8 +19,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from xgpu.compiler import emit_program, plan_program
 from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.driver.compiler import emit_program, plan_program
 from xgpu.errors import XgpuError
 from xgpu.frontend.load import load_source, read_text
 from xgpu.options import Options

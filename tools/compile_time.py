@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import xgpu
-from xgpu.api import Compiled
+from xgpu.interface.api import Compiled
 
 LEVELS = ("lowered", "llvm", "ptx")
 """Levels at which lines are counted: before functions are expanded, after that, and after LLVM."""

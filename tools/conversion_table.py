@@ -15,8 +15,8 @@ import xgpu
 from xgpu.dtypes import DType
 from xgpu.runtime.compare import difference
 from xgpu.tools.programs.base import Array
-from xgpu.tools.programs.conversions import REAL_TYPES, XLA_DIFFERENCES, all_values, convert_exactly
-from xgpu.tools.programs.types import conversions
+from xgpu.tools.programs.scalars.conversions import REAL_TYPES, XLA_DIFFERENCES, all_values, convert_exactly
+from xgpu.tools.programs.scalars.types import conversions
 
 PLACE = Path(__file__).resolve().parent.parent / "docs" / "conversions.md"
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import xgpu
 from xgpu.errors import ToolError, XgpuError
-from xgpu.pipeline import LEVELS
+from xgpu.levels.pipeline import LEVELS
 from xgpu.runtime.compare import compare
 from xgpu.runtime.jax_backend import gpu_device
 

@@ -14,17 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xgpu import compile as compile_program
-from xgpu import ir, pipeline
-from xgpu.api import compile_to
+from xgpu import ir
 from xgpu.cli.main import main as xgpu_main
+from xgpu.cli.opt.main import main as xgpu_opt_main
 from xgpu.cli.process import exit_code
 from xgpu.device import DEFAULT_DEVICE, DEVICES, device
+from xgpu.interface.api import compile_to
+from xgpu.levels import pipeline
 from xgpu.options import Options
 from xgpu.target_machine import HOST, NVVM
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.fuzzing.mutate import mutate
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
-from xgpu.tools.xgpu_opt import main as xgpu_opt_main
 
 _SECONDS_PER_CASE = 120
 _MEMORY = 4 << 30

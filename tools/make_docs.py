@@ -12,17 +12,18 @@ from dataclasses import fields
 from pathlib import Path
 
 import xgpu
-from xgpu import ir, pipeline
+from xgpu import ir
+from xgpu.cli.opt.list_passes import pass_list
 from xgpu.dialects.base import documentation
 from xgpu.dialects.discardable import discardable_documentation
 from xgpu.dialects.xgpu import OPS
-from xgpu.emit.families import FAMILIES, Family
-from xgpu.levels import Pipeline
-from xgpu.passes import manager
-from xgpu.passes.base import Pass
-from xgpu.passes.registry import all_passes
+from xgpu.emit.family_table import FAMILIES, Family
+from xgpu.levels import pipeline
+from xgpu.levels.level_graph import Pipeline
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.registry import all_passes
 from xgpu.passes.set_level import SetLevel
-from xgpu.tools.list_passes import pass_list
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -98,8 +99,8 @@ def _schedule_section(family: Family) -> str:
 def _passes() -> str:
     parts = [
         f"# Passes\n\n{_MADE}\n",
-        "The pipelines as `xgpu/pipeline.py` holds them, each pass with the reason why it stands where it does. Words"
-        " in braces depend on the target and on the options.\n",
+        "The pipelines as `xgpu/levels/pipeline.py` holds them, each pass with the reason why it stands where it does."
+        " Words in braces depend on the target and on the options.\n",
         _level_table(),
         _stage("an imported module", "`stablehlo`", pipeline.NORMALIZE),
         *(_stage(f"`{e.source}`", f"`{e.target}`", e.passes) for e in pipeline.GRAPH.edges if e.passes),

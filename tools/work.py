@@ -1,8 +1,9 @@
 """The work of a plan beside the least that its program can be done with, and how much of it a plan may have.
 
-Both count instructions for elements as `xgpu.fusion.cost_model` estimates them, what an operation only moves for none.
-The *least work* computes every operation of the normalised program once for each element of its result; the work of a
-plan is what its kernels compute, as `xgpu.fusion.evaluations` finds it. A loop's body is taken to run once.
+Both count instructions for elements as `xgpu.fusion.costs.cost_model` estimates them, what an operation only moves for
+none. The *least work* computes every operation of the normalised program once for each element of its result; the work
+of a plan is what its kernels compute, as `xgpu.fusion.grouping.evaluations` finds it. A loop's body is taken to run
+once.
 """
 
 import math
@@ -10,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.captures import CONTROL_FLOW, planned_blocks
+from xgpu.analysis.heroes import HeroKind
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import EMITTER, HERO
-from xgpu.fusion.cost_model import byte_size, bytes_per_instruction, elements, instructions, launch_bytes
-from xgpu.fusion.evaluations import Evaluations
-from xgpu.fusion.groups import Group
-from xgpu.fusion.heroes import HeroKind
-from xgpu.fusion.left import VIEWS
-from xgpu.fusion.regions import CONTROL_FLOW, planned_blocks
+from xgpu.fusion.costs.cost_model import byte_size, bytes_per_instruction, elements, instructions, launch_bytes
+from xgpu.fusion.fallback import VIEWS
+from xgpu.fusion.grouping.evaluations import Evaluations
+from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import integers
-from xgpu.passes.base import function_name, functions, walk
+from xgpu.passes.framework.base import function_name, functions, walk
 
 MOST_REPEATED = 4
 """Multiple of the least work that a plan may do, besides what is worth its time."""

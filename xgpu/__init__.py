@@ -9,20 +9,20 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from xgpu.api import Compiled, compile
     from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported, XgpuError, XgpuWarning
-    from xgpu.jitting import jit
+    from xgpu.interface.api import Compiled, compile
+    from xgpu.interface.jitting import jit
     from xgpu.options import Options
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    **dict.fromkeys(("Compiled", "compile"), "xgpu.api"),
+    **dict.fromkeys(("Compiled", "compile"), "xgpu.interface.api"),
     **dict.fromkeys(
         ("CompilerError", "InvalidInput", "ToolError", "Unsupported", "XgpuError", "XgpuWarning"), "xgpu.errors"
     ),
     "Options": "xgpu.options",
-    "jit": "xgpu.jitting",
+    "jit": "xgpu.interface.jitting",
 }
 
 __all__ = [

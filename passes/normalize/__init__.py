@@ -1,1 +1,1 @@
-"""Rewrites of imported modules to the level `stablehlo`, one pass a file; what several share is in rooms of its own."""
+"""Rewrites of legal modules to level `stablehlo`, one pass a file; what several share is in rooms of its own."""

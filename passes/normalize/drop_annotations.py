@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.checks import operations_of
-from xgpu.passes.base import Pass, main_of
+from xgpu.passes.framework.base import Pass, main_of
 
 _DROPPED = frozenset(("mhlo.sharding", "mhlo.frontend_attributes", "xla_shape", "result_layout", "source_layout"))
 """What an import attaches to operations and nothing reads."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.passes.base import ModuleRewrite
+from xgpu.passes.framework.base import ModuleRewrite
 
 _WINDOW_ATTRIBUTES = (
     *("window_strides", "padding", "window_reversal"),

@@ -6,7 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.legalization import run_mlir_passes
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 
 @dataclass(frozen=True)

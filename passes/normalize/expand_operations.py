@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, replace, shape_of, splat
-from xgpu.passes.base import ModuleRewrite
+from xgpu.passes.framework.base import ModuleRewrite
 from xgpu.passes.normalize.expansions.batch_norm import (
     expand_batch_norm_grad,
     expand_batch_norm_inference,

@@ -7,7 +7,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.hlo.scan_op import binary_function, build_scan, combine_elements, is_elementwise, is_identity
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, inline_block, replace, shape_of
-from xgpu.passes.base import ModuleRewrite
+from xgpu.passes.framework.base import ModuleRewrite
 
 
 @dataclass(frozen=True)

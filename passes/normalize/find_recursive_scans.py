@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """What puts the halves together, each of which has zeros where the other has elements."""

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.errors import Unsupported
 from xgpu.hlo.source_location import source_of
 from xgpu.hlo.stablehlo_builder import replace
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 # Inlining can multiply a small program without bound; this is far above any program that a person compiles.
 MAX_OPERATIONS = 1_000_000

@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.hlo.checks import operations_of
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.stablehlo_builder import empty_constant
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 
 @dataclass(frozen=True)

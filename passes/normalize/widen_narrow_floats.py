@@ -8,7 +8,7 @@ from xgpu.hlo.checks import operations_of
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
-from xgpu.passes.base import Pass
+from xgpu.passes.framework.base import Pass
 
 _AS_IT_IS = frozenset(
     f"stablehlo.{name}"

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
+from xgpu.analysis.captures import maker
+from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.bitcasts import is_bitcast
-from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE
-from xgpu.fusion.left import PRODUCT, VIEWS, is_address_for, reason_to_leave
+from xgpu.fusion.fallback import PRODUCT, VIEWS, is_address_for, reason_to_leave
 from xgpu.fusion.product_orders import Operand, Order, Product, best_order
-from xgpu.fusion.regions import maker
 from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, tensor
 from xgpu.indexing.access import integers, shape_of
-from xgpu.passes.base import BlockRewrite, operations_of
+from xgpu.passes.framework.base import BlockRewrite, operations_of
 
 _TRANSPOSE = "stablehlo.transpose"
 _ALGORITHM = "algorithm"

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.in_place import SCATTER
-from xgpu.passes.base import OperationRewrite
+from xgpu.analysis.in_place import SCATTER
+from xgpu.passes.framework.base import OperationRewrite
 
 _FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")
 """Operations that are cheaper to recompute than to copy."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.combiners import has_own_types
-from xgpu.fusion.in_place import SCATTER, updated_operands, updates_of
+from xgpu.analysis.combiners import has_own_types
+from xgpu.analysis.in_place import SCATTER, updated_operands, updates_of
 from xgpu.hlo.stablehlo_builder import replace, shape_of
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import replace
 from xgpu.indexing.access import integer
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 _CONCATENATE = "stablehlo.concatenate"
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.left import BARRIER, reason_to_leave
+from xgpu.fusion.fallback import BARRIER, reason_to_leave
 from xgpu.hlo.stablehlo_builder import replace
-from xgpu.passes.base import BlockRewrite
+from xgpu.passes.framework.base import BlockRewrite
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast
+from xgpu.analysis.captures import is_constant, maker
+from xgpu.analysis.heroes import hero_kind
 from xgpu.dialects.attributes import LEFT
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.bitcasts import behind_bitcasts, is_bitcast
-from xgpu.fusion.heroes import hero_kind
-from xgpu.fusion.left import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
-from xgpu.fusion.regions import is_constant, maker
+from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import element_of, hlo
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.passes.base import BlockRewrite
+from xgpu.passes.framework.base import BlockRewrite
 
 _TYPES = ("f16", "bf16", "f32")
 """Types of operands and results for which libraries have epilogues."""

@@ -8,13 +8,13 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import RECURRENCE
-from xgpu.fusion.cost_model import BYTES_PER_INSTRUCTION, byte_size, elements, instructions, launch_bytes
-from xgpu.fusion.loop_counters import unchanging
-from xgpu.fusion.loop_products import with_sums
-from xgpu.fusion.recurrence_steps import step_of
-from xgpu.fusion.recurrences import Recurrence
+from xgpu.fusion.costs.cost_model import BYTES_PER_INSTRUCTION, byte_size, elements, instructions, launch_bytes
+from xgpu.fusion.loops.counters import unchanging
+from xgpu.fusion.loops.products import with_sums
+from xgpu.fusion.loops.recurrences import Recurrence
+from xgpu.fusion.loops.steps import step_of
 from xgpu.hlo.stablehlo_builder import replace, splat
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.combiners import combiners, has_own_types, is_unordered
+from xgpu.analysis.in_place import SCATTER, has_separate_places
 from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.combiners import combiners, has_own_types, is_unordered
-from xgpu.fusion.in_place import SCATTER, has_separate_places
 from xgpu.hlo.stablehlo_builder import element_of
 from xgpu.indexing.scatter_maps import scatter_maps
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.prepare.scatters.builder import split_complex, split_results
 from xgpu.passes.prepare.scatters.sums import MOST_WINDOWS, sum_in_any_order
 from xgpu.passes.prepare.scatters.winners import keep_last_updates

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.in_place import UPDATE_SLICE
-from xgpu.fusion.left import DYNAMIC_SLICE
-from xgpu.fusion.regions import is_constant
+from xgpu.analysis.captures import is_constant
+from xgpu.analysis.in_place import UPDATE_SLICE
+from xgpu.fusion.fallback import DYNAMIC_SLICE
 from xgpu.hlo.stablehlo_builder import replace, splat_like
 from xgpu.indexing.access import shape_of
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 
 @dataclass(frozen=True)

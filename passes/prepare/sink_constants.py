@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.regions import CONTROL_FLOW, maker
-from xgpu.passes.base import OperationRewrite
+from xgpu.analysis.captures import CONTROL_FLOW, maker
+from xgpu.passes.framework.base import OperationRewrite
 
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.iota")

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.regions import maker
+from xgpu.analysis.captures import maker
 from xgpu.hlo import stablehlo_builder
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 _CONCATENATE, _SLICE, _RESHAPE = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape"))
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.combiners import combined, combiners, has_own_types, is_binary
-from xgpu.fusion.in_place import LEAST_SHARE, SCATTER
-from xgpu.fusion.regions import maker
+from xgpu.analysis.captures import maker
+from xgpu.analysis.combiners import combined, combiners, has_own_types, is_binary
+from xgpu.analysis.in_place import LEAST_SHARE, SCATTER
 from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, reshape, shape_of, splat, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
-from xgpu.passes.base import OperationRewrite
+from xgpu.passes.framework.base import OperationRewrite
 
 _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
 

@@ -89,7 +89,7 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
     server.wait()
 
 
-_MODULES = {"xgpu": "xgpu.cli.main", "xgpu-opt": "xgpu.tools.xgpu_opt", "FileCheck": "filecheck"}
+_MODULES = {"xgpu": "xgpu.cli.main", "xgpu-opt": "xgpu.cli.opt.main", "FileCheck": "filecheck"}
 config.processes = [(_command(name), f"'{sys.executable}' -m {module}") for name, module in _MODULES.items()]
 """Substitutions by which each command is a process of its own."""
 if os.environ.get("XGPU_HYPOTHESIS") == "thorough":

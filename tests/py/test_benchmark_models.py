@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from xgpu.errors import Unsupported
-from xgpu.tools import benchmark_models, timing
+from xgpu.tools import benchmark_models, kernel_timing
 from xgpu.tools.benchmark_models import kernel_times, models
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,11 +34,11 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def with_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    def compare(ours: Any, theirs: Any, arguments: Sequence[Any], repeats: int) -> timing.Speeds:
-        return timing.Speeds(2e-3, 3e-3, 1.0)
+    def compare(ours: Any, theirs: Any, arguments: Sequence[Any], repeats: int) -> kernel_timing.Speeds:
+        return kernel_timing.Speeds(2e-3, 3e-3, 1.0)
 
     monkeypatch.setattr(benchmark_models, "gpu_device", lambda: SimpleNamespace(device_kind="a GPU"))
-    monkeypatch.setattr(timing, "compare", compare)
+    monkeypatch.setattr(kernel_timing, "compare", compare)
 
 
 def test_models_are_named_by_module_and_program(folder: Path) -> None:

@@ -17,8 +17,8 @@ from xgpu.tools.benchmark_operations import (
     parse_bytes,
     parse_types,
 )
-from xgpu.tools.programs import complex_numbers, elementwise
-from xgpu.tools.timing import Speeds, compare
+from xgpu.tools.kernel_timing import Speeds, compare
+from xgpu.tools.programs.scalars import complex_numbers, elementwise
 
 
 def speeds_of(ratio: float) -> Speeds:

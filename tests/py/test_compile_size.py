@@ -7,8 +7,8 @@ import pytest
 
 import xgpu
 from xgpu.runtime.host_executor import HostKernel
-from xgpu.target import host_linker
-from xgpu.target.llvm_module import optimize, parse_llvm_ir
+from xgpu.target.host import linker
+from xgpu.target.llvm.module import optimize, parse_llvm_ir
 from xgpu.tools.compile_time import Program, lines, programs
 
 # Lines of `lowered`, `llvm` and PTX, somewhat more than there were when this was written.
@@ -58,6 +58,6 @@ def test_twenty_operations_are_twenty() -> None:
 def test_the_host_computes_with_vectors() -> None:
     (kernel,) = xgpu.compile(lambda x, y: jax.nn.gelu(x + y), *["f32[4096,4096]"] * 2).kernels
     module = parse_llvm_ir(HostKernel(kernel.host_module()).llvm_ir)
-    optimize(module, host_linker.machine(), host_linker.OPT_LEVEL, vectorize=True)
+    optimize(module, linker.machine(), linker.OPT_LEVEL, vectorize=True)
     operations = re.findall(r"= f(?:add|mul|div).* (<\d+ x float>|float) %", str(module))
     assert operations.count("float") < len(operations) / 2

@@ -28,7 +28,7 @@ SUBSTITUTES = {
 
 MAIN_OF = {
     "xgpu": "xgpu.cli.main",
-    "xgpu-opt": "xgpu.tools.xgpu_opt",
+    "xgpu-opt": "xgpu.cli.opt.main",
     "python": None,
     "lit": "from lit.main import main; main()",
 }

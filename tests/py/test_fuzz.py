@@ -16,7 +16,7 @@ from tests.py import effort
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_named
 from xgpu.frontend import load_source
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.tools import fuzz, fuzz_inputs
 from xgpu.tools.fuzzing import check
 from xgpu.tools.fuzzing.check import Variant, failure_of

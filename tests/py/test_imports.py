@@ -13,7 +13,7 @@ _USE = "import xgpu; print(xgpu.jit(lambda x: x - 1)(jnp.arange(4.0)))"
     [
         "from xgpu import ir; import jax.numpy as jnp",
         "import jax.numpy as jnp; from xgpu import ir",
-        "import xgpu.pipeline, xgpu.passes.inline; import jax.numpy as jnp",
+        "import xgpu.levels.pipeline, xgpu.passes.inline; import jax.numpy as jnp",
     ],
 )
 def test_order_of_imports_does_not_matter(imports: str) -> None:

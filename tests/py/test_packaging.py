@@ -1,4 +1,4 @@
-"""The wheel holds every file of the package, and what is installed from it works from any folder."""
+"""The wheel holds every file of the package but the developers' tools, and what it installs works from any folder."""
 
 import os
 import shutil
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+DEVELOPERS = "xgpu.tools"
+"""The package that only editable installations have, and trees that are imported without being installed."""
 
 
 def project() -> dict[str, Any]:
@@ -33,15 +35,26 @@ def in_tree(suffixes: tuple[str, ...]) -> set[str]:
     }
 
 
+def in_wheel(suffixes: tuple[str, ...]) -> set[str]:
+    """Those of the files that users get."""
+    return {name for name in in_tree(suffixes) if not name.startswith(DEVELOPERS.replace(".", os.sep) + os.sep)}
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A wheel built from a copy of the tree: setuptools would leave its build folder in the tree itself."""
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree: setuptools would leave its build folder in the tree itself."""
     pytest.importorskip("setuptools", reason="setuptools builds the wheel; offline nothing can install it")
-    clone, out = tmp_path_factory.mktemp("clone"), tmp_path_factory.mktemp("wheel")
+    clone = tmp_path_factory.mktemp("clone")
     for folder in package_folders().values():
         shutil.copytree(ROOT / folder, clone / folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-    for name in ("pyproject.toml", project()["project"]["readme"]):
+    for name in ("pyproject.toml", "setup.py", project()["project"]["readme"]):
         shutil.copy(ROOT / name, clone / name)
+    return clone
+
+
+@pytest.fixture(scope="module")
+def wheel(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
     pip("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(out), str(clone))
     return next(out.glob("*.whl"))
 
@@ -73,15 +86,28 @@ def test_every_folder_with_python_files_is_a_declared_package() -> None:
     assert found == set(project()["tool"]["setuptools"]["packages"])
 
 
-def test_wheel_holds_the_tree(wheel: Path) -> None:
+def test_wheel_holds_what_users_need(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert names == in_tree((".py", ".typed"))
+    assert names == in_wheel((".py", ".typed"))
+    assert names < in_tree((".py", ".typed"))
+
+
+def test_an_editable_installation_has_the_tools(clone: Path, tmp_path: Path) -> None:
+    build = f"from setuptools import build_meta; build_meta.build_editable({str(tmp_path)!r})"
+    run(tmp_path, clone, sys.executable, "-c", build)
+    (editable,) = tmp_path.glob("*.whl")
+    zipfile.ZipFile(editable).extractall(tmp_path / "site")
+    start = f"import site, importlib.util; site.addsitedir({str(tmp_path / 'site')!r}); "
+    find = "print(importlib.util.find_spec('xgpu.tools.gpu_check').origin)"
+    # Without this Python's packages, of which an editable installation of xgpu may be one.
+    place = run(tmp_path, tmp_path, sys.executable, "-S", "-c", start + find)
+    assert place.strip() == str(clone / "tools" / "gpu_check.py")
 
 
 def test_every_module_of_the_wheel_imports(installed: Path, tmp_path: Path) -> None:
     modules = sorted(
         name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-        for name in in_tree((".py",))
+        for name in in_wheel((".py",))
         if not name.endswith("__main__.py")
     )
     code = "import importlib, sys\nfor name in sys.argv[1:]: print(importlib.import_module(name).__file__)"

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from xgpu.api import Compiled
 from xgpu.device import device
 from xgpu.errors import XgpuError
 from xgpu.frontend import load_source
+from xgpu.interface.api import Compiled
 from xgpu.options import Options
 from xgpu.runtime.compare import compare
 from xgpu.tools.fuzzing.generate import generate

@@ -4,8 +4,8 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from xgpu.emit.families import FAMILIES
-from xgpu.pipeline import MLIR_LEVELS
+from xgpu.emit.family_table import FAMILIES
+from xgpu.levels.pipeline import MLIR_LEVELS
 
 Mutation = Callable[[random.Random, str, Sequence[str]], str]
 """Changes a text; the last argument is the corpus, to take parts of other texts from."""

@@ -3,24 +3,21 @@
 from collections.abc import Iterator
 
 from xgpu.tools.programs import (
-    complex_numbers,
     concatenations,
     contractions,
-    elementwise,
     fused,
     indices,
     movement,
-    random_bits,
     recurrences,
     reductions,
     rows,
     scans,
     scatters,
     transposes,
-    types,
     windows,
 )
 from xgpu.tools.programs.base import TestProgram
+from xgpu.tools.programs.scalars import complex_numbers, elementwise, random_bits, types
 
 GROUPS = {
     "elementwise": elementwise,

@@ -11,7 +11,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from xgpu.runtime.cache import kernel_cache
+    from xgpu.driver.cache import kernel_cache
 
     kernels = kernel_cache()
     if kernels.folder is None:

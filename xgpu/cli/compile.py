@@ -13,10 +13,10 @@ from xgpu.cli.timing import summed, timing_table
 from xgpu.device import device
 from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
-from xgpu.pipeline import GRAPH, LEVELS
+from xgpu.levels.pipeline import GRAPH, LEVELS
 
 if TYPE_CHECKING:
-    from xgpu.api import Compiled
+    from xgpu.interface.api import Compiled
 
 _SUFFIXES = {"llvmir": ".ll", "ptx": ".ptx", "cubin": ".cubin", "sass": ".sass"}
 """Names of the files of levels; all others are MLIR text."""
@@ -40,7 +40,7 @@ def _run(arguments: argparse.Namespace) -> int:
     # What this command is for is to see the compiler work.
     os.environ["XGPU_CACHE"] = "off"
     # JAX takes a second to import; wrong usage is reported before that.
-    from xgpu.api import compile_to
+    from xgpu.interface.api import compile_to
 
     compiled = compile_to(_last_of_all(levels), arguments.source, arguments.arg, device(target), options_of(arguments))
     texts = {}
@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _write_folder(Path(arguments.output), texts, compiled)
     if arguments.timing:
-        from xgpu.explanation import summary
+        from xgpu.interface.explanation import summary
 
         report(f"{summary(compiled)}\n{timing_table(summed(compiled.timings))}")
     return DONE

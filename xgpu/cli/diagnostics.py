@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from xgpu import ir
 from xgpu.errors import KernelFault, SourceLocation, XgpuError, XgpuWarning
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.remarks import Remark
+from xgpu.passes.framework.remarks import Remark
 
 PARSED_NAME = "-"
 """The file name that MLIR's parser gives to text."""

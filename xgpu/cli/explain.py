@@ -22,8 +22,8 @@ def _run(arguments: argparse.Namespace) -> int:
     for spec in arguments.arg:
         as_usage(parse_spec, spec)
     doing(f"compiling {arguments.source}")
-    from xgpu.api import compile_to
-    from xgpu.explanation import explain, plan_reasons, remarks
+    from xgpu.interface.api import compile_to
+    from xgpu.interface.explanation import explain, plan_reasons, remarks
 
     options = options_of(arguments)
     program = compile_to(None, arguments.source, arguments.arg, device(target), options)

@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if argv is None:
             _keep_gpu_free(arguments)
         # Not before `supervise`: it loads MLIR.
-        from xgpu.passes.manager import announce_to
+        from xgpu.passes.framework.manager import announce_to
 
         announce_to(doing_step)
         code: int = arguments.command.run(arguments)

@@ -13,7 +13,7 @@ from xgpu.errors import InvalidInput
 from xgpu.runtime.compare import compare as compare_arrays
 
 if TYPE_CHECKING:
-    from xgpu.api import Compiled
+    from xgpu.interface.api import Compiled
 
 type Array = np.ndarray[Any, np.dtype[Any]]
 

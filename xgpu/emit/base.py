@@ -85,7 +85,7 @@ class Fusion:
 
 
 class Emitter(Protocol):
-    """Writes the kernel of a fusion, as its schedule says. One class a file; `families` names them all."""
+    """Writes the kernel of a fusion, as its schedule says. One class a file; `family_table` names them all."""
 
     NAME: str
 

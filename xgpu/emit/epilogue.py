@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.captures import maker
+from xgpu.analysis.heroes import Form, forms_of
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.kernel_builder import KernelBuilder
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.fusion.heroes import Form, forms_of
-from xgpu.fusion.regions import maker
 from xgpu.indexing.indexing_map import IndexingMap
 
 

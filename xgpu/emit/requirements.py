@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 
 from xgpu import ir
+from xgpu.analysis.concatenations import concatenation_of
+from xgpu.analysis.heroes import forms_of, is_packed
+from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, can_be_in_runs, in_place_kind, scatter_order
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.root_indices import read_at_root_indices
+from xgpu.analysis.scan_shape import ScanShape
+from xgpu.analysis.transposes import transpose_of
 from xgpu.dialects.attributes import ALIASES, HERO
 from xgpu.emit.base import Fusion
-from xgpu.fusion.concatenations import concatenation_of
-from xgpu.fusion.heroes import forms_of, is_packed
-from xgpu.fusion.in_place import SCATTER, UPDATE_SLICE, can_be_in_runs, in_place_kind, scatter_order
-from xgpu.fusion.reduction_regions import is_commutative
-from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.fusion.root_indices import read_at_root_indices
-from xgpu.fusion.scan_shape import ScanShape
-from xgpu.fusion.transposes import transpose_of
-from xgpu.hlo.accumulators import check_accumulators
+from xgpu.hlo.accumulator_types import check_accumulators
 from xgpu.hlo.scan_op import SCAN
 from xgpu.indexing.access import shape_of
 

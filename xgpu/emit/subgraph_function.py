@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Self
 
 from xgpu import ir
+from xgpu.analysis.placement import Scope
+from xgpu.analysis.subgraphs import Node, Partition, Subgraph, partition
 from xgpu.dialects.attributes import range_attributes
 from xgpu.dialects.xgpu import InDomainOp, LoopOp, PureCallOp, YieldOp
 from xgpu.emit.base import Fusion
@@ -32,8 +34,6 @@ from xgpu.indexing.access import Access
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.partition.placement import Scope
-from xgpu.partition.subgraphs import Node, Partition, Subgraph, partition
 
 
 class SubgraphFunctions:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xgpu import ir, pipeline
+from xgpu import ir
 from xgpu.dtypes import DType, dtype_of_element, format_spec
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.hlo.source_location import name_of
-from xgpu.passes import manager
-from xgpu.passes.base import main_of
+from xgpu.levels import pipeline
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import main_of
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.concatenations import Concatenation, concatenation_of, walk_of
+from xgpu.analysis.heroes import Form, follow
+from xgpu.analysis.in_place import IN_PLACE, updated_operands
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.root_indices import Stored, at_root_indices
+from xgpu.analysis.scan_shape import ScanShape
+from xgpu.analysis.transposes import Transpose, moves_rows, needs_tile, transpose_of
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.bitcasts import is_bitcast
-from xgpu.fusion.concatenations import Concatenation, concatenation_of, walk_of
-from xgpu.fusion.groups import Group
-from xgpu.fusion.heroes import Form, follow
-from xgpu.fusion.in_place import IN_PLACE, updated_operands
-from xgpu.fusion.input_slices import INPUT_SLICES
-from xgpu.fusion.recurrences import RECURRENCE_KIND
-from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.fusion.regions import captured, maker
-from xgpu.fusion.root_indices import Stored, at_root_indices
-from xgpu.fusion.rows import ROWS
-from xgpu.fusion.scan_shape import ScanShape
-from xgpu.fusion.transposes import Transpose, moves_rows, needs_tile, transpose_of
+from xgpu.fusion.grouping.groups import Group
+from xgpu.fusion.grouping.row_programs import ROWS
+from xgpu.fusion.grouping.slice_kernels import INPUT_SLICES
+from xgpu.fusion.loops.recurrences import RECURRENCE_KIND
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.reasons import Reason

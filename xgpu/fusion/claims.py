@@ -7,12 +7,12 @@ checked here, but for one: that a region is commutative cannot be.
 from collections.abc import Callable, Mapping
 
 from xgpu import ir
+from xgpu.analysis.captures import REDUCE, nested
 from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, RECURRENCE
 from xgpu.dialects.base import Problem
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.recurrence_steps import step_of
-from xgpu.fusion.recurrences import Recurrence
-from xgpu.fusion.regions import REDUCE, nested
+from xgpu.fusion.loops.recurrences import Recurrence
+from xgpu.fusion.loops.steps import step_of
 
 
 def claim_problems(module: ir.Module) -> list[Problem]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
+from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
+from xgpu.analysis.root_indices import read_at_root_indices
 from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
-from xgpu.fusion.groups import LOOP, Group, Grouping
-from xgpu.fusion.regions import captured, copy_operation, is_constant, maker
-from xgpu.fusion.root_indices import read_at_root_indices
+from xgpu.fusion.grouping.groups import LOOP, Group, Grouping
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
@@ -115,7 +115,11 @@ class FusionWriter:
         found = [self._state.get(root) for root in roots]
         stored = partial(self._grouping.stored_before, level=group.level)
         kept = read_at_root_indices(roots, [value for value in found if value is not None], stored)
-        return [value if value in kept and value not in found[:number] else None for number, value in enumerate(found)]
+        aliased: list[ir.Value | None] = []
+        for value in found:
+            aliased.append(value if value is not None and value in kept else None)
+            kept.discard(value)
+        return aliased
 
     def _needed(
         self, group: Group, roots: Sequence[ir.Value], aliased: set[ir.Value]

@@ -1,8 +1,8 @@
 """Decides which operations of a program become which kernel, and writes the ``fusions`` level.
 
-Which values kernels store is decided in `xgpu.fusion.groups`; each kernel computes what else it needs from arguments
-and from what was stored before. What is left to XLA stays in ``@main`` between the calls, and blocks of control flow
-are planned like ``@main`` itself. Results without elements need no kernel.
+Which values kernels store is decided in `xgpu.fusion.grouping.groups`; each kernel computes what else it needs from
+arguments and from what was stored before. What is left to XLA stays in ``@main`` between the calls, and blocks of
+control flow are planned like ``@main`` itself. Results without elements need no kernel.
 """
 
 import math
@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.captures import CONTROL_FLOW, captured, copy_operation
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
-from xgpu.fusion.decisions import Decision, Verdict, describe, emitted
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
-from xgpu.fusion.groups import Group
-from xgpu.fusion.input_slices import merge_slices
-from xgpu.fusion.regions import CONTROL_FLOW, captured, copy_operation
-from xgpu.fusion.rows import merge_rows
-from xgpu.fusion.shared_values import group_operations
-from xgpu.fusion.side_outputs import merge_side_outputs
+from xgpu.fusion.grouping.decisions import Decision, Verdict, describe, emitted
+from xgpu.fusion.grouping.groups import Group
+from xgpu.fusion.grouping.row_programs import merge_rows
+from xgpu.fusion.grouping.shared_values import group_operations
+from xgpu.fusion.grouping.side_outputs import merge_side_outputs
+from xgpu.fusion.grouping.slice_kernels import merge_slices
 from xgpu.hlo.stablehlo_builder import empty_constant
 
 MAIN = "main"

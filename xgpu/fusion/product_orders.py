@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product as combinations
 
-from xgpu.fusion.transposes import canonical, moves_rows
+from xgpu.analysis.transposes import canonical, moves_rows
 
 type Labels = tuple[int, ...]
 

@@ -5,7 +5,7 @@ from math import prod
 from xgpu import ir
 from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
 from xgpu.errors import Unsupported
-from xgpu.hlo.accumulators import check_accumulators
+from xgpu.hlo.accumulator_types import check_accumulators
 from xgpu.hlo.chlo import KEPT_FUNCTIONS, TOP_K
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.source_location import name_of, source_of, unsupported

@@ -14,10 +14,10 @@ import numpy as np
 from xgpu import ir
 from xgpu.errors import InvalidInput, KernelFault
 from xgpu.runtime.host_faults import CheckTables, divergence
-from xgpu.target.host import HostCode, compile_host
-from xgpu.target.host_context import ALIGNMENT, SHARED, UNWRITTEN_BYTE, Header
-from xgpu.target.host_driver import Dim3
-from xgpu.target.host_source import PIECES_PER_WORKER, BufferParameter
+from xgpu.target.host.block_driver import Dim3
+from xgpu.target.host.context import ALIGNMENT, SHARED, UNWRITTEN_BYTE, Header
+from xgpu.target.host.kernel_source import PIECES_PER_WORKER, BufferParameter
+from xgpu.target.host.machine_code import HostCode, compile_host
 
 type Array = np.ndarray[Any, Any]
 

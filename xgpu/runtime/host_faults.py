@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from xgpu.errors import CompilerError, Fault, InvalidInput
-from xgpu.target.host import HostCode
-from xgpu.target.host_checks import (
+from xgpu.target.host.access_checks import (
     ATOMIC,
     FAULTS,
     MISALIGNED,
@@ -24,10 +23,11 @@ from xgpu.target.host_checks import (
     Memory,
     Tables,
 )
-from xgpu.target.host_context import SCRATCH_BYTES, Header
-from xgpu.target.host_driver import Dim3
-from xgpu.target.host_labels import Place
-from xgpu.target.host_sanitizer import Access, Checks, MemoryObject
+from xgpu.target.host.block_driver import Dim3
+from xgpu.target.host.context import SCRATCH_BYTES, Header
+from xgpu.target.host.labels import Place
+from xgpu.target.host.machine_code import HostCode
+from xgpu.target.host.sanitizer import Access, Checks, MemoryObject
 
 type Array = np.ndarray[Any, Any]
 

@@ -10,10 +10,10 @@ from jax._src import compiler
 from jax._src.lib import xla_client  # type: ignore[attr-defined]
 
 from xgpu import ir
+from xgpu.analysis.initial_values import with_initial_values_once
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import ToolError
 from xgpu.frontend.xla_form import xla_form
-from xgpu.fusion.initial_values import with_initial_values_once
 from xgpu.runtime.host_libraries import load_host_libraries
 
 _NAME = "sym_name"

@@ -17,13 +17,13 @@ from jax._src.export import _export
 from xgpu.errors import InvalidInput, KernelFault, XgpuError
 from xgpu.runtime.host_faults import divergence
 from xgpu.runtime.program import CompiledKernel
-from xgpu.target.host import HostCode, host_source, load_source
-from xgpu.target.host_context import Header
-from xgpu.target.host_linker import link_glue
-from xgpu.target.host_source import from_text, to_text
-from xgpu.target.xla_ffi import FfiHeader
-from xgpu.target.xla_handler import handler_ir
-from xgpu.target.xla_writer import (
+from xgpu.target.host.context import Header
+from xgpu.target.host.kernel_source import from_text, to_text
+from xgpu.target.host.linker import link_glue
+from xgpu.target.host.machine_code import HostCode, host_source, load_source
+from xgpu.target.xla.ffi import FfiHeader
+from xgpu.target.xla.handler import handler_ir
+from xgpu.target.xla.writer import (
     DIVERGED,
     EXECUTE,
     FAIL,

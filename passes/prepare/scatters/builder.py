@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
-from xgpu.fusion.combiners import promises
+from xgpu.analysis.combiners import promises
 from xgpu.hlo.stablehlo_builder import Value, element_of, fill_region, hlo, shape_of, tensor
 
 Body = Callable[[list[Value]], Sequence[Value]]

@@ -20,7 +20,7 @@ from pathlib import Path
 from filecheck.main import main as filecheck_main
 
 from xgpu.cli.main import main as xgpu_main
-from xgpu.tools.xgpu_opt import main as xgpu_opt_main
+from xgpu.cli.opt.main import main as xgpu_opt_main
 
 
 def _filecheck(arguments: Sequence[str]) -> int:

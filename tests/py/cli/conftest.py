@@ -32,7 +32,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture
 def opt(run: Command) -> Command:
-    from xgpu.tools.xgpu_opt import main
+    from xgpu.cli.opt.main import main
 
     return lambda *arguments, **keywords: run(main, *arguments, **keywords)
 

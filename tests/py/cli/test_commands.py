@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xgpu.target.cubin import find_ptxas
+from xgpu.target.nvptx.cubin import find_ptxas
 
 PROGRAMS = """\
 import jax
@@ -86,7 +86,7 @@ def test_machine_code_of_several_kernels_takes_a_file_each(
 ) -> None:
     kernels = [SimpleNamespace(name=name, text=lambda level, name=name: name.encode().hex()) for name in ("a", "b")]
     compiled = SimpleNamespace(kernels=kernels, ir=lambda level: "")
-    monkeypatch.setattr("xgpu.api.compile_to", lambda *arguments, **options: compiled)
+    monkeypatch.setattr("xgpu.interface.api.compile_to", lambda *arguments, **options: compiled)
     assert xgpu("compile", f"{programs}:scale", "--emit", "cubin", "-o", "k.cubin") == (0, "", "")
     assert (Path("k.a.cubin").read_bytes(), Path("k.b.cubin").read_bytes()) == (b"a", b"b")
 
@@ -106,7 +106,7 @@ def test_every_level_is_accepted_back(xgpu: Callable[..., Any], opt: Callable[..
 
 
 def test_a_compilation_goes_on_from_text(xgpu: Callable[..., Any], opt: Callable[..., Any], programs: str) -> None:
-    from xgpu.pipeline import OPTIMIZE
+    from xgpu.levels.pipeline import OPTIMIZE
 
     emitted = xgpu("compile", f"{programs}:scale", "--emit", "emitted").out
     optimized = xgpu("compile", f"{programs}:scale", "--emit", "optimized").out
@@ -144,7 +144,7 @@ def test_run_takes_hlo_text(xgpu: Callable[..., Any], programs: str) -> None:
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
     """The inputs of the runs of the test, which take place as usual."""
-    from xgpu.api import Compiled
+    from xgpu.interface.api import Compiled
 
     runs: list[list[Any]] = []
     run = Compiled.run
@@ -208,7 +208,7 @@ def test_run_reads_bf16_from_files_by_naming_it(
 def test_check_fails_on_a_wrong_output(
     xgpu: Callable[..., Any], programs: str, monkeypatch: pytest.MonkeyPatch, check: bool
 ) -> None:
-    from xgpu.api import Compiled
+    from xgpu.interface.api import Compiled
 
     def wrong(self: Compiled, *arrays: Any) -> list[Any]:
         return [arrays[0] * 2 + arrays[1] + 1, arrays[0] > arrays[1]]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-OPT = [sys.executable, "-m", "xgpu.tools.xgpu_opt"]
+OPT = [sys.executable, "-m", "xgpu.cli.opt.main"]
 XGPU = [sys.executable, "-m", "xgpu.cli.main"]
 
 
@@ -71,7 +71,7 @@ def test_a_crash_in_a_pass_can_be_repeated(tmp_path: Path) -> None:
     code = """
 import os
 from xgpu.passes.set_level import SetLevel
-from xgpu.tools.xgpu_opt import main
+from xgpu.cli.opt.main import main
 SetLevel.apply = lambda self, module: os.abort()
 raise SystemExit(main())
 """
@@ -141,7 +141,7 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 
 
 def test_xgpu_opt_starts_without_jax() -> None:
-    code = "import sys, xgpu.tools.opt_session; sys.exit('jax' in sys.modules)"
+    code = "import sys, xgpu.cli.opt.session; sys.exit('jax' in sys.modules)"
     assert execute([sys.executable, "-c", code])[0] == 0
 
 

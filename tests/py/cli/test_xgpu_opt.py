@@ -184,7 +184,7 @@ def test_an_internal_error_is_one_line_and_its_traceback_can_be_had(
     def fail(self: object) -> int:
         raise KeyError("lost")
 
-    monkeypatch.setattr("xgpu.tools.opt_session.Session.run", fail)
+    monkeypatch.setattr("xgpu.cli.opt.session.Session.run", fail)
     outcome = opt()
     assert outcome.code == 1
     assert outcome.err == "xgpu-opt: internal error: KeyError: 'lost'\nXGPU_TRACEBACK=1 shows where\n"
@@ -215,7 +215,7 @@ def test_a_failure_in_a_pass_shows_where(opt: Callable[..., Any], monkeypatch: p
 @pytest.mark.parametrize(("class_name", "name"), [("SetLevel", "set-levl"), ("SetLevels", "set-level")])
 def test_a_misnamed_pass(opt: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, class_name: str, name: str) -> None:
     from xgpu.passes import set_level
-    from xgpu.passes.base import Pass
+    from xgpu.passes.framework.base import Pass
 
     monkeypatch.delattr(set_level, "SetLevel")
     written = type(class_name, (Pass,), {"NAME": name, "__module__": set_level.__name__})
@@ -255,7 +255,7 @@ def test_only_whole_separator_lines_separate(opt: Callable[..., Any]) -> None:
 
 
 def test_list_passes_names_every_pass_with_its_options(opt: Callable[..., Any]) -> None:
-    from xgpu.passes.registry import all_passes
+    from xgpu.passes.framework.registry import all_passes
 
     outcome = opt("--list-passes")
     assert (outcome.code, outcome.err) == (0, "")

@@ -3,7 +3,7 @@
 import xgpu
 from xgpu import ir
 from xgpu.device import device
-from xgpu.emit import families
+from xgpu.emit import family_table
 from xgpu.emit.base import Emitter
 from xgpu.options import Options
 
@@ -18,7 +18,7 @@ def emitter_of(compiled: xgpu.Compiled, number: int = 0) -> Emitter:
         if ir.StringAttr(op.operation.attributes["sym_name"]).value == kernel.name
     )
     _KEPT.append(module)
-    return families.emitter_of(function, device("sm_90a"), Options())
+    return family_table.emitter_of(function, device("sm_90a"), Options())
 
 
 _KEPT: list[ir.Module] = []

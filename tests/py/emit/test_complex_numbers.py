@@ -1,4 +1,4 @@
-"""Complex numbers beyond tools/programs/complex_numbers.py: accuracy of each part, refusals, restarts."""
+"""Complex numbers beyond tools/programs/scalars/complex_numbers.py: accuracy of each part, refusals, restarts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 import xgpu
-from xgpu.pipeline import MLIR_LEVELS
+from xgpu.levels.pipeline import MLIR_LEVELS
 
 Array = np.ndarray[Any, Any]
 

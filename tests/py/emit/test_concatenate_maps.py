@@ -9,8 +9,8 @@ from jax import lax
 
 import xgpu
 from xgpu.dtypes import dtype_named
-from xgpu.emit.concatenate import ConcatenateEmitter
-from xgpu.emit.concatenate_tiled import TiledConcatenateEmitter
+from xgpu.emit.families.concatenate import ConcatenateEmitter
+from xgpu.emit.families.concatenate_tiled import TiledConcatenateEmitter
 from xgpu.indexing.affine import dim
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap

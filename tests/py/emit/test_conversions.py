@@ -14,7 +14,7 @@ from jax import lax
 from xgpu.dtypes import DType, dtype_named
 from xgpu.runtime.compare import difference
 from xgpu.tools import conversion_table
-from xgpu.tools.programs.conversions import REAL_TYPES, all_values, convert_exactly, other_xla_results
+from xgpu.tools.programs.scalars.conversions import REAL_TYPES, all_values, convert_exactly, other_xla_results
 
 
 def convert_to_all(x: Any, targets: list[DType]) -> list[Any]:

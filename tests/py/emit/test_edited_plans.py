@@ -8,7 +8,7 @@ import pytest
 import xgpu
 from xgpu import ir
 from xgpu.dialects.attributes import HERO
-from xgpu.emit.families import FAMILIES
+from xgpu.emit.family_table import FAMILIES
 
 from .emitters import emitter_of
 from .plans import PROGRAMS, plan_of

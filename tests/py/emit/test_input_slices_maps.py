@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import xgpu
-from xgpu.emit.input_slices import InputSlicesEmitter
+from xgpu.emit.families.input_slices import InputSlicesEmitter
 from xgpu.indexing.access import shape_of
 
 from .emitters import emitter_of

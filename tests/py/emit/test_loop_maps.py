@@ -7,7 +7,7 @@ import pytest
 from xgpu import ir
 from xgpu.device import device
 from xgpu.emit.base import Fusion
-from xgpu.emit.loop import Loop, LoopEmitter, LoopSchedule
+from xgpu.emit.families.loop import Loop, LoopEmitter, LoopSchedule
 from xgpu.options import Options
 
 SHAPES = [

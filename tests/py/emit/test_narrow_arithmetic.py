@@ -11,7 +11,7 @@ from jax import lax
 import xgpu
 from xgpu.dtypes import DTYPES, DType
 from xgpu.runtime.compare import compare, difference
-from xgpu.tools.programs.conversions import all_values
+from xgpu.tools.programs.scalars.conversions import all_values
 
 NARROW = [dtype for dtype in DTYPES if dtype.is_float and dtype.bits <= 8]
 OPTIONS = {"xla_allow_excess_precision": False}

@@ -8,7 +8,7 @@ import pytest
 import xgpu
 from tests.py import effort
 from tests.py.emit.joined import joined
-from xgpu.target.cubin import assemble, find_ptxas
+from xgpu.target.nvptx.cubin import assemble, find_ptxas
 from xgpu.tools.gpu_check import check
 from xgpu.tools.programs import GROUPS, all_programs
 from xgpu.tools.programs.base import TestProgram

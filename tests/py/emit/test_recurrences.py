@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 
 import xgpu
-from xgpu.emit.recurrence import RecurrenceEmitter
+from xgpu.emit.families.recurrence import RecurrenceEmitter
 from xgpu.errors import InvalidInput
 from xgpu.options import Options
 from xgpu.tools.programs import recurrences

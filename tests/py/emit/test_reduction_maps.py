@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import xgpu
+from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import Device, device
-from xgpu.emit.reduce_column import ColumnReductionEmitter, ColumnSchedule, ColumnTiling
-from xgpu.emit.reduce_row import RowSchedule, RowTiling
+from xgpu.emit.families.reductions.reduce_column import ColumnReductionEmitter, ColumnSchedule, ColumnTiling
+from xgpu.emit.families.reductions.reduce_row import RowSchedule, RowTiling
+from xgpu.emit.families.reductions.rows import RowsSchedule, held_elements
 from xgpu.emit.reduction_tiling import WARP
-from xgpu.emit.rows import RowsSchedule, held_elements
-from xgpu.fusion.reduction_shape import ReductionShape
 from xgpu.indexing.affine import AffineExpr, dim, linearize
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap

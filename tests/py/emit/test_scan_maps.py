@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from xgpu.analysis.scan_shape import ScanShape
 from xgpu.device import Device, device
-from xgpu.emit.reduction_tiling import WARP
-from xgpu.emit.scan_tiling import (
+from xgpu.emit.families.scans.scan_tiling import (
     ColumnScanSchedule,
     ColumnScanTiling,
     RowScanSchedule,
     RowScanTiling,
     held_elements,
 )
-from xgpu.fusion.scan_shape import ScanShape
+from xgpu.emit.reduction_tiling import WARP
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

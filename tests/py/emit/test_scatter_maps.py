@@ -7,8 +7,8 @@ import pytest
 
 import xgpu
 from xgpu.emit.base import Emitter
-from xgpu.emit.scatter import ScatterEmitter
-from xgpu.emit.scatter_sorted import SortedScatterEmitter
+from xgpu.emit.families.scatter import ScatterEmitter
+from xgpu.emit.families.scatter_sorted import SortedScatterEmitter
 
 from .emitters import emitter_of
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu.emit.transpose import TransposeEmitter, TransposeSchedule
-from xgpu.emit.transpose_tile import Place, TransposeTile
-from xgpu.fusion.transposes import canonical
+from xgpu.analysis.transposes import canonical
+from xgpu.emit.families.transpose import TransposeEmitter, TransposeSchedule
+from xgpu.emit.families.transpose_tile import Place, TransposeTile
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from xgpu.target.cubin import assemble, find_ptxas
+from xgpu.target.nvptx.cubin import assemble, find_ptxas
 
 type Kernel = tuple[str, str]
 """A name for messages, and PTX."""

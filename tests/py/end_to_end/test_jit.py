@@ -12,7 +12,7 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 import xgpu
-from xgpu import jit_lowering
+from xgpu.interface import jit_lowering
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import xgpu
-from xgpu import jit_lowering, jit_stages
+from xgpu.interface import jit_lowering, jit_stages
 
 BOTH: tuple[Callable[..., Any], ...] = (jax.jit, xgpu.jit)
 

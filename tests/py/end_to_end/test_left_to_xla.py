@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu.compiler import plan_program
+from xgpu.driver.compiler import plan_program
 from xgpu.frontend import from_jax
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 import xgpu
-from xgpu.compiler import Kernel
-from xgpu.passes.base import walk
+from xgpu.driver.compiler import Kernel
+from xgpu.passes.framework.base import walk
 from xgpu.tools.programs.fused import pad_slice_chain
 
 LEVELS = ("emitted", "optimized", "lowered", "llvm")

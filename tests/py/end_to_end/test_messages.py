@@ -8,7 +8,7 @@ from jax import lax
 
 import xgpu
 from xgpu.cli.main import main
-from xgpu.explanation import explain
+from xgpu.interface.explanation import explain
 
 PROGRAM = """\
 import jax

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu import jit_lowering
-from xgpu.explanation import explain
+from xgpu.interface import jit_lowering
+from xgpu.interface.explanation import explain
 from xgpu.runtime.jax_backend import lower_program
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "models"

@@ -4,8 +4,8 @@ import pytest
 
 import xgpu
 from tests.py import effort
-from xgpu.emit.families import FAMILIES
-from xgpu.pipeline import MLIR_LEVELS
+from xgpu.emit.family_table import FAMILIES
+from xgpu.levels.pipeline import MLIR_LEVELS
 from xgpu.tools.programs import all_programs
 from xgpu.tools.programs.base import TestProgram
 

@@ -10,8 +10,8 @@ from hypothesis import given, strategies
 import xgpu
 from xgpu import ir
 from xgpu.errors import Unsupported
-from xgpu.passes import manager
-from xgpu.passes.normalize.resolve_meshes import ResolveMeshes
+from xgpu.passes.framework import manager
+from xgpu.passes.legalize.resolve_meshes import ResolveMeshes
 
 CALL = """
 func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{

@@ -3,7 +3,7 @@
 import pytest
 
 from xgpu import ir
-from xgpu.passes import manager
+from xgpu.passes.framework import manager
 from xgpu.passes.normalize.widen_narrow_floats import WidenNarrowFloats
 
 

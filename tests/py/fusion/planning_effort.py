@@ -2,7 +2,7 @@
 
 import sys
 
-from xgpu.compiler import plan_program
+from xgpu.driver.compiler import plan_program
 from xgpu.frontend.signature import Source
 
 

@@ -13,7 +13,7 @@ from jax import lax
 
 import xgpu
 from tests.py.fusion.planning_effort import calls_to_plan
-from xgpu.compiler import plan_program
+from xgpu.driver.compiler import plan_program
 from xgpu.frontend.load import load_source
 from xgpu.runtime.compare import compare
 from xgpu.tools.fuzzing.generate import generate

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from xgpu.compiler import plan_program
+from xgpu.driver.compiler import plan_program
 from xgpu.errors import XgpuError
 from xgpu.frontend import load_source
-from xgpu.fusion.decisions import Verdict
+from xgpu.fusion.grouping.decisions import Verdict
 from xgpu.fusion.planner import Plan, make_plan
 from xgpu.tools.programs import all_programs
 

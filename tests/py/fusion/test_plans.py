@@ -13,8 +13,8 @@ import pytest
 from jax import lax
 
 from xgpu import ir
-from xgpu.compiler import plan_program
 from xgpu.dialects import attributes
+from xgpu.driver.compiler import plan_program
 from xgpu.frontend import from_jax
 
 

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 import xgpu
-from xgpu.explanation import explain
+from xgpu.interface.explanation import explain
 from xgpu.runtime.compare import compare
 
 PRODUCT = ("{0}[256,512]", "{0}[512,384]")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xgpu import ir
-from xgpu.fusion import left
+from xgpu.fusion import fallback
 from xgpu.passes.prepare.choose_product_layouts import ChooseProductLayouts
 
 CONTEXT = ir.make_context()
@@ -18,7 +18,7 @@ CONTEXT = ir.make_context()
 @pytest.fixture(autouse=True, scope="module")
 def _no_product_is_small() -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(left, "_FEW_PRODUCTS", 0)
+        patch.setattr(fallback, "_FEW_PRODUCTS", 0)
         yield
 
 

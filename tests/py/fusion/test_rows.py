@@ -10,8 +10,8 @@ import pytest
 from jax import lax
 
 import xgpu
-from xgpu.fusion.groups import MOST_ROOTS
-from xgpu.fusion.rows import LONGEST_ROW
+from xgpu.fusion.grouping.groups import MOST_ROOTS
+from xgpu.fusion.grouping.row_programs import LONGEST_ROW
 
 X, Z = "f32[64,40]", "f32[256,256]"
 Case = tuple[Callable[..., Any], tuple[str, ...], list[tuple[str, int]]]

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import xgpu
+from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import device
-from xgpu.fusion.reduction_shape import ReductionShape
-from xgpu.passes.prepare.split_reductions import ALIGNMENT, cut
+from xgpu.passes.prepare.reductions.split_reductions import ALIGNMENT, cut
 
 
 @settings(max_examples=300, deadline=None)

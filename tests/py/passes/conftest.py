@@ -14,11 +14,11 @@ import pytest
 from xgpu import ir
 from xgpu.device import device
 from xgpu.dtypes import dtype_of_numpy
-from xgpu.passes.manager import run
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework.manager import run
+from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
-from xgpu.target.llvm_ir import NVPTX_TRIPLE, export_llvm_ir
-from xgpu.target.ptx import compile_to_ptx
+from xgpu.target.llvm.export import NVPTX_TRIPLE, export_llvm_ir
+from xgpu.target.nvptx.ptx import compile_to_ptx
 
 type Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xgpu.passes.math_builder import LAYOUTS, MathBuilder
+from xgpu.passes.math.builder import LAYOUTS, MathBuilder
 from xgpu.target_machine import NVVM
 
 type Array = np.ndarray[Any, Any]

@@ -7,16 +7,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xgpu import ir, pipeline
+from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import Unsupported
-from xgpu.passes.manager import run
+from xgpu.levels import pipeline
+from xgpu.passes.framework.manager import run
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
 from xgpu.runtime.packing import packed, unpacked
-from xgpu.target.cubin import assemble, find_ptxas
-from xgpu.target.llvm_ir import export_llvm_ir
-from xgpu.target.ptx import compile_to_ptx
+from xgpu.target.llvm.export import export_llvm_ir
+from xgpu.target.nvptx.cubin import assemble, find_ptxas
+from xgpu.target.nvptx.ptx import compile_to_ptx
 from xgpu.target_machine import HOST
 
 type Array = np.ndarray[Any, Any]

@@ -10,10 +10,10 @@ import pytest
 from xgpu import ir
 from xgpu.dialects.verify import problems
 from xgpu.errors import InvalidInput
-from xgpu.passes import manager
-from xgpu.passes.base import BlockRewrite
-from xgpu.passes.registry import all_passes, parse_pipeline
-from xgpu.pipeline import PREPARE
+from xgpu.levels.pipeline import PREPARE
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import BlockRewrite
+from xgpu.passes.framework.registry import all_passes, parse_pipeline
 
 LIT = Path(__file__).resolve().parents[2] / "lit" / "passes"
 REWRITES = [cls.NAME for cls in all_passes() if issubclass(cls, BlockRewrite)]

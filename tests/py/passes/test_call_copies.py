@@ -3,8 +3,8 @@
 import pytest
 
 from xgpu import ir
-from xgpu.passes.manager import run
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework.manager import run
+from xgpu.passes.framework.registry import parse_pipeline
 
 
 def program(operations: int, calls: int) -> str:

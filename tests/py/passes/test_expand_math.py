@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from xgpu import ir, pipeline
+from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
-from xgpu.passes.expand_math import EXPANSIONS
-from xgpu.passes.manager import run
-from xgpu.passes.registry import parse_pipeline
+from xgpu.levels import pipeline
+from xgpu.passes.framework.manager import run
+from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.passes.lower.expand_math import EXPANSIONS
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
-from xgpu.target.cubin import assemble, find_ptxas
-from xgpu.target.llvm_ir import export_llvm_ir
-from xgpu.target.ptx import compile_to_ptx
+from xgpu.target.llvm.export import export_llvm_ir
+from xgpu.target.nvptx.cubin import assemble, find_ptxas
+from xgpu.target.nvptx.ptx import compile_to_ptx
 from xgpu.target_machine import HOST, NVVM, TargetMachine
 from xgpu.tools.accuracy import exact
 from xgpu.tools.accuracy.formats import FORMATS, errors

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xgpu.passes import math_short
-from xgpu.passes.expand_math import EXPANSIONS, HELPERS
+from xgpu.passes.lower.expand_math import EXPANSIONS, HELPERS
+from xgpu.passes.math import short
 from xgpu.tools.accuracy.formats import FORMATS, errors
 from xgpu.tools.accuracy.functions import FUNCTIONS
 from xgpu.tools.accuracy.samples import angles_near_quarter_turns, arguments
@@ -53,7 +53,7 @@ def test_most_functions_are_measured() -> None:
 
 def short_quotient(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return math_short.quotient(GpuArithmetic(x.size, 16, {}), x, y)
+        return short.quotient(GpuArithmetic(x.size, 16, {}), x, y)
 
 
 def float_of(sign: np.ndarray, exponent: np.ndarray, fraction: np.ndarray) -> np.ndarray:

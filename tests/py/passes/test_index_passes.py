@@ -12,9 +12,9 @@ from xgpu.dialects.attributes import INDEX_BITS, int_of, map_attribute
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.manager import run
-from xgpu.passes.ranges import constant_of
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework.manager import run
+from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.passes.support.ranges import constant_of
 
 POINTS = 25
 

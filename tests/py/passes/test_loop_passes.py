@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from xgpu import ir
 from xgpu.dialects.attributes import map_of
 from xgpu.indexing import AffineExpr, IndexingMap, Interval, dim, symbol
-from xgpu.passes import manager
-from xgpu.passes.base import functions, walk
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import functions, walk
+from xgpu.passes.framework.registry import parse_pipeline
 
 THREADS = 8
 

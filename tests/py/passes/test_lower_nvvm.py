@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xgpu.target.cubin import assemble, find_ptxas
+from xgpu.target.nvptx.cubin import assemble, find_ptxas
 
 TYPES = {
     "f16": np.float16,

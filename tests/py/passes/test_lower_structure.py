@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from xgpu import ir
-from xgpu.passes.manager import run
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework.manager import run
+from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
 
 type Array = np.ndarray[Any, Any]

@@ -7,8 +7,8 @@ import pytest
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.passes import manager
-from xgpu.passes.base import Pass
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import Pass
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import pytest
 
 from xgpu import dialects, emit, indexing, ir, passes, target
 from xgpu.errors import Unsupported
-from xgpu.passes.llvm_call import call_intrinsic
-from xgpu.passes.manager import run
-from xgpu.passes.registry import parse_pipeline
+from xgpu.passes.framework.manager import run
+from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.passes.llvm.call import call_intrinsic
 from xgpu.target_machine import FAST_INSTRUCTIONS, HOST, MACHINES, NVVM, WARP_SIZE, TargetMachine
 
 

@@ -6,10 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from xgpu import ir, pipeline
+from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dtypes import dtype_of_numpy
-from xgpu.passes.manager import run
+from xgpu.levels import pipeline
+from xgpu.passes.framework.manager import run
 from xgpu.runtime.host_executor import HostKernel, aligned_empty
 from xgpu.runtime.packing import packed, unpacked
 from xgpu.target_machine import HOST

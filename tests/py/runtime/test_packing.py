@@ -8,7 +8,7 @@ import pytest
 
 from xgpu.dtypes import DTYPES, DType
 from xgpu.runtime.packing import packed, packed_empty, unpacked
-from xgpu.tools.programs.conversions import all_values
+from xgpu.tools.programs.scalars.conversions import all_values
 
 PACKED = [dtype for dtype in DTYPES if dtype.is_packed]
 SHAPES = [(), (0,), (1,), (2,), (3,), (7,), (8,), (3, 5), (2, 3, 7)]

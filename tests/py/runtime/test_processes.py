@@ -43,15 +43,15 @@ def test_first_calls_from_several_threads() -> None:
 
 
 FIRST_LINKERS = """
-from xgpu.target import host_linker
-make, made = host_linker._Linker.__init__, []
+from xgpu.target.host import linker
+make, made = linker._Linker.__init__, []
 def slow(self):
     made.append(self)
     time.sleep(0.2)
     make(self)
-host_linker._Linker.__init__ = slow
+linker._Linker.__init__ = slow
 ir = "define i32 @f() {\\n  ret i32 7\\n}"
-threads = [threading.Thread(target=host_linker.link, args=(ir, ["f"])) for _ in range(4)]
+threads = [threading.Thread(target=linker.link, args=(ir, ["f"])) for _ in range(4)]
 [thread.start() for thread in threads]
 [thread.join() for thread in threads]
 print(len(made))

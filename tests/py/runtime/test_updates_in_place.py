@@ -1,5 +1,7 @@
 """Updates in place called from JAX: the operand's memory is the result's if it may be, and a copy of it if not."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -35,6 +37,20 @@ def test_an_array_that_a_loop_carries() -> None:
     x, y, i = arrays()
     result = jax.jit(lambda x: jax.lax.fori_loop(0, 5, lambda step, c: add_rows(c, y, i + step), x))(x)
     assert float(result.sum()) == 240 + 5 * 54
+
+
+def test_a_kernel_with_a_result_before_the_state_that_it_updates() -> None:
+    def step(state: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.cos(state) * row, jnp.sin(state).T @ jnp.sin(state)
+
+    def run(x: jax.Array, rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.scan(step, x, rows)
+
+    arguments = jnp.linspace(0, 1, 240).reshape(40, 6), jnp.linspace(0, 2, 18).reshape(3, 6)
+    text = xgpu.compile(run, *arguments).ir("fusions")
+    assert re.search(r"xgpu.aliases = array<i64: -1, \d+>", text)
+    for found, expected in zip(xgpu.jit(run)(*arguments), jax.jit(run)(*arguments), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=2e-6)
 
 
 def test_xla_is_told_which_operand_the_result_takes_over() -> None:

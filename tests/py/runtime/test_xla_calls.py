@@ -15,8 +15,8 @@ import xgpu
 from tests.py.runtime.host_kernels import BARRIER, compare, constants, kernel, reverse
 from xgpu import ir
 from xgpu.runtime import jax_backend, xla_calls
-from xgpu.target.host import host_source
-from xgpu.target.host_source import to_text
+from xgpu.target.host.kernel_source import to_text
+from xgpu.target.host.machine_code import host_source
 
 LARGE = 1 << 19
 """Elements of an array that is worth several cores."""

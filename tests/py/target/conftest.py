@@ -12,8 +12,8 @@ import pytest
 
 from xgpu import ir
 from xgpu.runtime.host_executor import HostKernel
-from xgpu.target.llvm_ir import export_llvm_ir
-from xgpu.target.llvm_module import parse_llvm_ir
+from xgpu.target.llvm.export import export_llvm_ir
+from xgpu.target.llvm.module import parse_llvm_ir
 
 LLVM_TYPES = {
     "float16": "f16",

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from xgpu.errors import ToolError
-from xgpu.target import cubin
-from xgpu.target.cubin import assemble, disassemble, find_ptxas
-from xgpu.target.ptx import compile_to_ptx
+from xgpu.target.nvptx import cubin
+from xgpu.target.nvptx.cubin import assemble, disassemble, find_ptxas
+from xgpu.target.nvptx.ptx import compile_to_ptx
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
 

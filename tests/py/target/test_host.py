@@ -4,10 +4,10 @@ import pytest
 
 from xgpu import ir
 from xgpu.errors import CompilerError, InvalidInput
-from xgpu.target.host import compile_host
-from xgpu.target.host_context import SHARED, place_tiles
-from xgpu.target.host_driver import DRIVER_IR, Launch, coroutine_driver, entry_point, loop_driver
-from xgpu.target.llvm_module import parse_llvm_ir
+from xgpu.target.host.block_driver import DRIVER_IR, Launch, coroutine_driver, entry_point, loop_driver
+from xgpu.target.host.context import SHARED, place_tiles
+from xgpu.target.host.machine_code import compile_host
+from xgpu.target.llvm.module import parse_llvm_ir
 
 INDICES = "%tx: i32, %ty: i32, %tz: i32, %bx: i32, %by: i32, %bz: i32"
 ONE_THREAD = ", xgpu.grid = array<i64: 1, 1, 1>, xgpu.block = array<i64: 1, 1, 1>"

@@ -3,9 +3,9 @@
 import pytest
 
 from xgpu import ir
-from xgpu.target import host_linker
-from xgpu.target.host import HostCode, compile_host
-from xgpu.target.llvm_module import optimize, parse_llvm_ir
+from xgpu.target.host import linker
+from xgpu.target.host.machine_code import HostCode, compile_host
+from xgpu.target.llvm.module import optimize, parse_llvm_ir
 
 INDICES = "%tx: i32, %ty: i32, %tz: i32, %bx: i32, %by: i32, %bz: i32"
 
@@ -53,7 +53,7 @@ def test_code_grows_with_the_number_of_shuffles_only(context: ir.Context) -> Non
     sizes = []
     for steps in (40, 80):
         module = parse_llvm_ir(butterflies(1, steps).llvm_ir)
-        optimize(module, host_linker.machine(), host_linker.OPT_LEVEL)
+        optimize(module, linker.machine(), linker.OPT_LEVEL)
         sizes.append(sum(1 for function in module.functions for block in function.blocks for _ in block.instructions))
     assert sizes[1] < 2.2 * sizes[0]
 

@@ -10,9 +10,9 @@ import pytest
 from tests.py.runtime.host_kernels import reverse
 from xgpu import ir
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.target.host import host_source, load_source
-from xgpu.target.host_labels import Place
-from xgpu.target.host_source import HostSource, from_text, to_text
+from xgpu.target.host.kernel_source import HostSource, from_text, to_text
+from xgpu.target.host.labels import Place
+from xgpu.target.host.machine_code import host_source, load_source
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.target.llvm_ir import export_llvm_ir
+from xgpu.target.llvm.export import export_llvm_ir
 
 
 def refusal(text: str, triple: str = "nvptx64-nvidia-cuda") -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from xgpu import ir
-from xgpu.target.llvm_ir import export_llvm_ir
+from xgpu.target.llvm.export import export_llvm_ir
 
 KERNEL = """llvm.func @k(%a: !llvm.ptr<1> {llvm.noalias, llvm.readonly, llvm.align = 16 : i64,
                           llvm.dereferenceable = 64 : i64, llvm.noundef, xgpu.note = "x"},

@@ -7,8 +7,8 @@ import pytest
 
 from xgpu.device import DEVICES
 from xgpu.errors import CompilerError, InvalidInput
-from xgpu.target.cubin import assemble, find_ptxas
-from xgpu.target.ptx import compile_to_ptx, optimize_llvm_ir
+from xgpu.target.nvptx.cubin import assemble, find_ptxas
+from xgpu.target.nvptx.ptx import compile_to_ptx, optimize_llvm_ir
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
 

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from xgpu.errors import ToolError
-from xgpu.target.xla_ffi import FfiHeader
+from xgpu.target.xla.ffi import FfiHeader
 
 
 @pytest.fixture(scope="module")

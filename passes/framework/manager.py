@@ -1,0 +1,151 @@
+"""Runs pipelines: passes of ours and MLIR's in one list, verified, timed and printed after every pass."""
+
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dialects.base import Problem
+from xgpu.dialects.verify import problems
+from xgpu.errors import CompilerError, XgpuError
+from xgpu.hlo.contents import Contents
+from xgpu.hlo.source_location import source_of
+from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.remarks import Listener, listening
+
+
+@dataclass(frozen=True)
+class MlirPass:
+    """A pass, or a nested pipeline, of MLIR's own, as its pass manager spells it: ``cse``, ``func.func(cse)``."""
+
+    text: str
+
+    def apply(self, module: ir.Module) -> None:
+        """Run it on ``module``."""
+        _mlir_pipeline(self.text).run(module.operation)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Step = Pass | MlirPass
+"""One step of a pipeline."""
+
+
+def _mlir_pipeline(text: str) -> ir.PassManager:
+    manager = ir.PassManager.parse(f"builtin.module({text})")
+    manager.enable_verifier(False)
+    return manager
+
+
+def is_mlir_pass(text: str) -> bool:
+    """Tell whether MLIR knows ``text`` as a pass or pipeline. A context is current."""
+    try:
+        _mlir_pipeline(text)
+    except (ValueError, ir.MLIRError):
+        return False
+    return True
+
+
+@dataclass
+class Instrumentation:
+    """Hooks around each pass. ``times`` collects (pass, seconds) in running order.
+
+    ``verify`` says when the module is verified: after each pass, after the last one, or never. ``source`` is the file
+    that the module was read from, if any, as the command line of xgpu-opt names it. ``remark`` takes what passes say
+    that they did not do.
+    """
+
+    before: Callable[[Step, ir.Module], None] = lambda step, module: None
+    after: Callable[[Step, ir.Module], None] = lambda step, module: None
+    verify: Literal["each", "last", "never"] = "each"
+    source: str | None = None
+    remark: Listener | None = None
+    times: list[tuple[str, float]] = field(default_factory=list)
+
+
+_announce: Callable[[str | None], None] | None = None
+"""Takes note of the pass that is about to run, for the message if native code ends the process; of None after it."""
+
+
+def announce_to(note: Callable[[str | None], None]) -> None:
+    """Call ``note`` from now on with each pass that runs and how to repeat it, and with None after the last."""
+    global _announce
+    _announce = note
+
+
+def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentation | None = None) -> None:
+    """Run ``steps`` on ``module`` in order, verifying after each unless the instrumentation says otherwise.
+
+    Raises `CompilerError` naming the pass, the operation and how to repeat the failure if a pass fails or makes IR
+    that does not verify; errors about the input (`InvalidInput`) pass through.
+    """
+    instrumentation = instrumentation or Instrumentation()
+    with module.context, ir.Location.unknown():
+        given = module.operation.attributes
+        level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "stablehlo"
+        contents = Contents(module)
+        for position, step in enumerate(steps):
+            instrumentation.before(step, module)
+            if _announce is not None:
+                _announce(f"running pass '{step}'\n{_repeat(steps[: position + 1], instrumentation.source, level)}")
+            start, blamed = time.perf_counter(), f"pass '{step}'"
+            try:
+                if instrumentation.verify == "each" and isinstance(step, Pass):
+                    step.check(module)
+                if isinstance(step, MlirPass) or step.has_work(contents):
+                    with listening(instrumentation.remark):
+                        step.apply(module)
+                    contents = Contents(module)
+                is_last = position + 1 == len(steps)
+                if instrumentation.verify == "last" and position:
+                    blamed = f"one of the passes up to '{step}'"
+                if instrumentation.verify == "each" or (instrumentation.verify == "last" and is_last):
+                    verify(module)
+            except XgpuError:
+                raise
+            except Exception as error:
+                raise _failure(error, blamed, steps[: position + 1], instrumentation.source, level) from error
+            instrumentation.times.append((str(step), time.perf_counter() - start))
+            instrumentation.after(step, module)
+        if _announce is not None:
+            _announce(None)
+
+
+class InvalidIR(Exception):
+    """A module that does not verify. Its text names the operation, what was expected and what was found, and where."""
+
+    def __init__(self, problem: Problem):
+        super().__init__(f"{problem.message}\n  in: {problem.op}")
+        self.location = source_of(problem.op)
+
+
+def verify(module: ir.Module) -> None:
+    """Raise `InvalidIR` (ours) or `ir.MLIRError` (MLIR's) if ``module`` does not verify."""
+    module.operation.verify()
+    if found := problems(module):
+        raise InvalidIR(found[0])
+
+
+def _failure(error: Exception, blamed: str, steps: Sequence[Step], source: str | None, level: str) -> CompilerError:
+    """Describe the failure of what is ``blamed``; ``steps`` began with the text in ``source``, or with ``level``."""
+    reported = isinstance(error, ir.MLIRError | InvalidIR)
+    reason = str(error) if reported else f"{type(error).__name__}: {error}{_place(error)}"
+    location = error.location if isinstance(error, InvalidIR) else None
+    return CompilerError(f"{blamed} failed: {reason}\n{_repeat(steps, source, level)}", location)
+
+
+def _repeat(steps: Sequence[Step], source: str | None, level: str) -> str:
+    """Return how to run ``steps`` again on the text in ``source``, or on ``level``."""
+    pipeline = ",".join(str(step) for step in steps)
+    made = f"xgpu compile SOURCE --emit {level} | xgpu-opt --split-input-file"
+    return f"to repeat: {made if source is None else f'xgpu-opt {source}'} -p '{pipeline}'"
+
+
+def _place(error: Exception) -> str:
+    """Return where in Python ``error`` was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""

@@ -1,0 +1,1 @@
+"""Builders of the LLVM dialect, by what they lower."""

@@ -1,0 +1,1 @@
+"""The passes from level `optimized` to `llvm`, one a file."""

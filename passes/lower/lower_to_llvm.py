@@ -1,0 +1,259 @@
+"""The pass lower-to-llvm."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.dialects.attributes import BLOCK, COLD, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
+from xgpu.dialects.xgpu import FUNCTIONS
+from xgpu.passes.framework.base import Pass, function_name, functions, walk
+from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
+from xgpu.passes.llvm.scalars import SCALAR_LOWERINGS
+from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
+from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
+from xgpu.passes.support.refusals import refuse
+from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
+
+_DIMENSIONS = {"x": 0, "y": 1, "z": 2}
+_LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
+# Operations that copies of a function may have all together; beyond it, they cost more time to compile than calls do
+# to run.
+_MOST_COPIED = 1000
+# Thread x, y, z, block x, y, z: a kernel's parameters after its buffers where the machine has no registers for them.
+_LAUNCH_PARAMETERS = 6
+
+
+@dataclass(frozen=True)
+class LowerToLlvm(Pass):
+    """Replace arith, math, cf, func, vector and gpu operations by those of the LLVM and NVVM dialects.
+
+    Needs lower-scf and lower-tensors to have run. ``index`` becomes the integer type of ``xgpu.index_bits``. On the
+    GPU, thread and block numbers are special registers. For the host they are six more i32 parameters of the kernel
+    (thread x, y, z, block x, y, z), every pointer is in address space 0, and barriers and shuffles are calls of
+    ``@xgpu_host_barrier``, ``@xgpu_host_shuffle_xor`` and ``@xgpu_host_shuffle_idx``.
+
+    ```mlir
+    func.func @k(%p: !llvm.ptr<1>) attributes {xgpu.kernel, xgpu.index_bits = 32 : i64} {
+      %t = gpu.thread_id x upper_bound 128
+      %u = arith.addi %t, %t overflow<nsw> : index
+      ...
+    // becomes
+    llvm.func @k(%p: !llvm.ptr<1>) attributes {xgpu.kernel, xgpu.index_bits = 32 : i64} {
+      %t = nvvm.read.ptx.sreg.tid.x range <i32, 0, 128> : i32
+      %u = llvm.add %t, %t {xgpu.flags = "nsw"} : i32
+      ...
+    ```
+    """
+
+    NAME: ClassVar[str] = "lower-to-llvm"
+    target: TargetName = DEFAULT_TARGET
+    """The machine to lower for."""
+
+    def apply(self, module: ir.Module) -> None:
+        calls = Counter(callee_of(op) for op in walk(module.operation, "func.call"))
+        cold = frozenset(function_name(f) for f in functions(module) if COLD in f.operation.attributes)
+        machine = self.target.machine()
+        for op in module.body.operations:
+            if op.operation.name == "llvm.mlir.global" and not machine.has_address_spaces:
+                op.operation.attributes["addr_space"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
+        for function in functions(module):
+            _FunctionLowering(machine, function, calls[function_name(function)], cold).run()
+        declare_functions(module, machine)
+
+
+def callee_of(call: ir.Operation) -> str:
+    """Return the name of the function that ``func.call`` calls."""
+    return ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+
+
+class _FunctionLowering:
+    def __init__(self, machine: TargetMachine, function: ir.func.FuncOp, calls: int, cold: frozenset[str]):
+        attributes = function.operation.attributes
+        bits = int_of(attributes[INDEX_BITS]) if INDEX_BITS in attributes else 64
+        self._function = function.operation
+        self._is_kernel = KERNEL in attributes
+        self._calls = calls
+        self._cold = cold
+        self._size = 0
+        self._calls_others = False
+        self._builder = LlvmBuilder(machine, bits)
+        self._entry = self._function.regions[0].blocks[0]
+        self._launch_arguments: list[ir.Value] = []
+        self._lowerings: dict[str, Lowering] = {
+            **SCALAR_LOWERINGS,
+            **VECTOR_LOWERINGS,
+            **THREAD_LOWERINGS,
+            "cf.br": self._branch,
+            "cf.cond_br": self._branch,
+            "cf.switch": self._branch,
+            "func.return": self._return,
+            "func.call": self._call,
+            "gpu.thread_id": self._launch_index,
+            "gpu.block_id": self._launch_index,
+            "gpu.block_dim": self._launch_size,
+            "gpu.grid_dim": self._launch_size,
+            "llvm.addrspacecast": self._address_space_cast,
+        }
+
+    def run(self) -> None:
+        operations = [op for op in walk(self._function) if op != self._function]
+        self._size = len(operations)
+        # Copies of what has calls itself can double with every level of calls; cold functions are not copied.
+        callees = (callee_of(op) for op in operations if op.name == "func.call")
+        self._calls_others = any(callee not in self._cold for callee in callees)
+        self._convert_types(operations)
+        if self._is_kernel and not self._builder.machine.registers:
+            i32 = self._builder.i32
+            arguments = [self._entry.add_argument(i32, self._function.location) for _ in range(_LAUNCH_PARAMETERS)]
+            self._launch_arguments = list(arguments)
+        for op in operations:
+            name = op.name
+            lowering = self._lowerings.get(name)
+            if lowering is not None:
+                self._replace(op, lowering)
+            elif not name.startswith(("llvm.", "nvvm.")):
+                refuse(LowerToLlvm.NAME, op, f"has no lowering; expected {_advice(name)}")
+        self._make_function()
+
+    def _convert_types(self, operations: list[ir.Operation]) -> None:
+        """Give every value its type at the llvm level; operations that do not fit it any more are replaced next."""
+        convert = self._builder.type
+        for block in self._function.regions[0].blocks:
+            for argument in block.arguments:
+                argument.set_type(convert(argument.type))
+        for op in operations:
+            for result in op.results:
+                type_ = result.type
+                new = convert(type_)
+                if new is not type_:
+                    result.set_type(new)
+
+    def _replace(self, op: ir.Operation, lowering: Lowering) -> None:
+        with ir.InsertionPoint(op), op.location:
+            values = lowering(self._builder, op)
+        for old, new in zip(op.results, values, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+    def _branch(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
+        """Branches have the same operands and attributes in both dialects."""
+        ir.Operation.create(
+            op.name.replace("cf.", "llvm."),
+            operands=list(op.operands),
+            attributes=dict(op.attributes.items()),
+            successors=list(op.successors),
+        )
+        return []
+
+    def _return(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
+        """Several results are returned as one struct."""
+        values = list(op.operands)
+        if len(values) > 1:
+            type_ = _result_type([value.type for value in values])
+            struct = b.op("mlir.poison", [], type_)
+            for position, value in enumerate(values):
+                where = {"position": ir.DenseI64ArrayAttr.get([position])}
+                struct = b.op("insertvalue", [struct, value], type_, where)
+            values = [struct]
+        ir.Operation.create("llvm.return", operands=values)
+        return []
+
+    def _call(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
+        types = [value.type for value in op.results]
+        call = ir.Operation.create(
+            "llvm.call",
+            results=[_result_type(types)] if types else [],
+            operands=list(op.operands),
+            attributes={
+                "callee": op.attributes["callee"],
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(op.operands), 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        )
+        if len(types) < 2:
+            return list(call.results)
+        return [
+            b.op("extractvalue", [call.results[0]], type_, {"position": ir.DenseI64ArrayAttr.get([position])})
+            for position, type_ in enumerate(types)
+        ]
+
+    def _launch_dimension(self, op: ir.Operation) -> tuple[str, int, int | None]:
+        """Return the dimension's letter and number, and the launch size in it as far as it is known."""
+        letter = str(op.attributes["dimension"]).removeprefix("#gpu<dim ").removeprefix("#gpu.dim<").removesuffix(">")
+        attribute = self._function.attributes.get(_LAUNCH_SIZES[op.name])
+        number = _DIMENSIONS[letter]
+        return letter, number, None if attribute is None else int_array_of(attribute)[number]
+
+    def _launch_index(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
+        letter, number, size = self._launch_dimension(op)
+        if "upper_bound" in op.attributes:
+            size = int_of(op.attributes["upper_bound"])
+        if size == 1:
+            return [b.constant(0, b.index)]
+        if b.machine.registers:
+            attributes: dict[str, ir.Attribute] = {}
+            if size is not None:
+                attributes["range"] = ir.Attribute.parse(f"#llvm.constant_range<i32, 0, {size}>")
+            name = f"{b.machine.registers[op.name]}.{letter}"
+            value: ir.Value = ir.Operation.create(name, results=[b.i32], attributes=attributes).results[0]
+        elif self._is_kernel:
+            value = self._launch_arguments[number + (3 if op.name == "gpu.block_id" else 0)]
+        else:
+            refuse(
+                LowerToLlvm.NAME, op, f"expected to be in a kernel: no other function knows it on the {b.machine.name}"
+            )
+        return [value if b.index == b.i32 else b.op("zext", [value], b.index, {"nonNeg": ir.UnitAttr.get()})]
+
+    def _launch_size(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
+        letter, _, size = self._launch_dimension(op)
+        if size is None:
+            where = f"attribute '{_LAUNCH_SIZES[op.name]}'"
+            refuse(LowerToLlvm.NAME, op, f"dimension {letter} needs {where} on its function")
+        return [b.constant(size, b.index)]
+
+    def _address_space_cast(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
+        source, type_ = op.operands[0], op.results[0].type
+        return [source if source.type == type_ else b.op("addrspacecast", [source], type_)]
+
+    def _make_function(self) -> None:
+        """Move the body into an llvm.func: internal unless a kernel, and never inlined if seldom run or too large."""
+        old = self._function
+        convert = self._builder.type
+        results = [
+            convert(type_) for type_ in ir.FunctionType(ir.TypeAttr(old.attributes["function_type"]).value).results
+        ]
+        inputs = [argument.type for argument in self._entry.arguments]
+        type_ = ir.llvm.FunctionType.get(_result_type(results), inputs)
+        attributes = {name: value for name, value in old.attributes.items() if name.startswith("xgpu.")}
+        attributes["sym_name"] = old.attributes["sym_name"]
+        attributes["function_type"] = ir.TypeAttr.get(type_)
+        given = list(ir.ArrayAttr(old.attributes["arg_attrs"])) if "arg_attrs" in old.attributes else []
+        if given:
+            missing = len(inputs) - len(given)
+            attributes["arg_attrs"] = ir.ArrayAttr.get([*given, *[ir.DictAttr.get({})] * missing])
+        if not self._is_kernel:
+            attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+            too_much = self._calls_others or self._calls * self._size > _MOST_COPIED
+            if COLD in old.attributes or (self._calls > 1 and too_much):
+                attributes["no_inline"] = ir.UnitAttr.get()
+        new = ir.Operation.create(
+            "llvm.func", attributes=attributes, regions=1, loc=old.location, ip=ir.InsertionPoint(old)
+        )
+        for block in list(old.regions[0].blocks):
+            block.append_to(new.regions[0])
+        old.erase()
+
+
+def _result_type(types: Sequence[ir.Type]) -> ir.Type:
+    if not types:
+        return ir.Type.parse("!llvm.void")
+    return types[0] if len(types) == 1 else ir.llvm.StructType.get_literal(list(types))
+
+
+def _advice(name: str) -> str:
+    """Say which pass should have removed an operation."""
+    passes = {"scf": "lower-scf", "tensor": "lower-tensors", "xgpu": "lower-indexing", "math": "expand-math"}
+    earlier = "expand-math" if name in FUNCTIONS else passes.get(name.partition(".")[0])
+    return f"{earlier} to have run before" if earlier else "arith, cf, func, gpu index, math and vector operations"

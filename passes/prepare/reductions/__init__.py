@@ -1,0 +1,1 @@
+"""Rewrites of reductions, windows and scans before the planner, one pass a file."""

@@ -1,0 +1,291 @@
+"""The pass `split-reductions`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.heroes import is_reduction
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.dialects.attributes import FIRST_EXTREME
+from xgpu.fusion.costs.cost_model import MOST_VISITED, instructions
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
+from xgpu.indexing.hlo_maps import access_kind
+from xgpu.passes.framework.base import BlockRewrite, operations_of
+
+ALONE = 1 << 16
+"""Elements that one block reduces in the time that it takes to start another kernel.
+
+A block has some 64 KiB in flight and so reads 70 to 80 GB/s; another kernel costs about 3 microseconds. As many blocks
+as half of the multiprocessors read all that an H200's memory gives.
+"""
+SMALLEST_PART = 1 << 13
+"""Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
+BLOCKS_PER_MULTIPROCESSOR = 4
+"""Blocks that keep a multiprocessor busy until others end."""
+LINE = 64
+"""Columns that a block usually reads, 256 bytes of f32 or 128 of bf16."""
+FOLDED = 128
+"""Columns that a row should have for every lane of a warp to read 16 bytes of it."""
+ALIGNMENT = 16
+"""Alignment of a part's start in elements: no wider access is made."""
+LARGE = 1 << 20
+"""Elements that take longer to read in small pieces than another kernel takes to start."""
+READ = 16
+"""Instructions for an element that a block executes while it is read."""
+NARROW_ROW = 32
+"""Elements up to which a row, reduced together with dimensions further out, is too short for coalesced accesses."""
+
+
+@dataclass(frozen=True)
+class SplitReductions(BlockRewrite):
+    """Splits reductions in two where one kernel would leave most of a device idle, or would read in small pieces.
+
+    The first reduces parts of the elements of each result, the second combines the parts. So results do not depend on
+    timing, as they would if blocks updated them in the order in which they end. Needs: start-from-identity, as each
+    part starts from the initial value, and order-reductions.
+
+    ```mlir
+    %sum = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<1048576xf32>, tensor<f32>) -> tensor<f32>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.reshape %x : (tensor<1048576xf32>) -> tensor<128x8192x1xf32>
+    %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<128x8192x1xf32>, tensor<f32>) -> tensor<128x1xf32>
+    %2 = stablehlo.reshape %1 : (tensor<128x1xf32>) -> tensor<128xf32>
+    %sum = stablehlo.reduce(%2 init: %zero) applies stablehlo.add across dimensions = [0]
+        : (tensor<128xf32>, tensor<f32>) -> tensor<f32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "split-reductions"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((REDUCE,))
+    target: str = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
+
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Split the reductions of ``block`` that need it, and again what that leaves."""
+        pending, views, gpu = operations_of(block, self.OPERATIONS)[::-1], _Views(), device(self.target)
+        while pending:
+            op = pending.pop()
+            if is_reduction(op):
+                parts = _parts_of(op, gpu)
+                if parts is not None:
+                    with op.location, ir.InsertionPoint(op):
+                        # In program order, so that views come before their other users.
+                        pending += _split(op, parts, views)[::-1]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The split of ``size`` elements along a reduced dimension by the first of two reductions.
+
+    As ``outer`` parts of ``middle`` times ``inner`` elements: it reduces the middle ones, and keeps the others. What is
+    left over at the end joins its results.
+    """
+
+    size: int
+    outer: int
+    middle: int
+    inner: int = 1
+
+    @property
+    def rest(self) -> int:
+        """Elements after the last part."""
+        return self.size - self.outer * self.middle * self.inner
+
+    @property
+    def kept(self) -> int:
+        """Elements that there are after the first reduction, for those of the parts."""
+        return self.outer * self.inner
+
+
+def _parts_of(op: ir.Operation, target: Device) -> Mapping[int, Part] | None:
+    """Return how to split a reduction, by dimension, or None if it is to stay as it is."""
+    shape = ReductionShape.of(op)
+    commutes = is_commutative(op)
+    if shape.is_rows and len(shape.reduced) > 1:
+        if not commutes:
+            return _minor_first(shape)
+        is_narrow = shape.reduced[-1] <= NARROW_ROW and shape.per_result > NARROW_ROW * shape.reduced[-1]
+        if is_narrow and shape.elements > LARGE:
+            return _minor_last(shape)
+    return _for_all_multiprocessors(shape, commutes, target, _weight(op))
+
+
+def _minor_first(shape: ReductionShape) -> Mapping[int, Part]:
+    """Reduce the minor-most extent, then the others, which keeps the order of elements that are not neighbours."""
+    last = shape.extents[-1].dimensions
+    return {i: _whole(shape.shape[i], i in last) for i in shape.dimensions}
+
+
+def _minor_last(shape: ReductionShape) -> Mapping[int, Part]:
+    """Reduce all but the minor-most extent, whose elements are then columns."""
+    last = shape.extents[-1].dimensions
+    return {i: _whole(shape.shape[i], i not in last) for i in shape.dimensions}
+
+
+def _whole(size: int, is_reduced: bool) -> Part:
+    """A dimension that the first reduction reduces or keeps as a whole."""
+    return Part(size, 1, size) if is_reduced else Part(size, size, 1)
+
+
+def _weight(op: ir.Operation) -> float:
+    """Return how many times longer than to read it a thread takes for an element of what ``op`` reduces, at least 1.
+
+    What the element is computed from is followed as long as it is at the same indices.
+    """
+    pending = list(op.operands)[: len(op.results)]
+    seen, taken = set(pending), 0
+    while pending and len(seen) < MOST_VISITED:
+        value = pending.pop()
+        if isinstance(value.owner, ir.Block) or value.owner.operation.name not in OPERATIONS:
+            continue
+        made = value.owner.operation
+        if access_kind(made) == "elementwise":
+            taken += instructions(made)
+            operands = set(made.operands) - seen
+            seen |= operands
+            pending += operands
+    return max(1.0, taken / READ)
+
+
+def _for_all_multiprocessors(
+    shape: ReductionShape, commutes: bool, target: Device, weight: float
+) -> Mapping[int, Part] | None:
+    """Split so that there are enough blocks, if there are too few; ``weight`` is how long an element takes."""
+    columns = 1 if shape.is_rows else shape.kept[-1]
+    blocks = shape.results // columns * -(-columns // LINE)
+    alone = shape.per_result * min(columns, LINE) * (1 - 2 * blocks / target.sm_count)
+    if alone * weight <= ALONE:
+        return None
+    folded = 1
+    if commutes and not shape.is_rows and columns < LINE:
+        folded = 1 << (FOLDED // columns - 1).bit_length()
+        blocks = shape.results // columns * -(-columns * folded // LINE)
+    wanted = -(-BLOCKS_PER_MULTIPROCESSOR * target.sm_count // blocks)
+    count = min(wanted, int(shape.elements * weight) // (blocks * SMALLEST_PART))
+    return cut(shape, count, folded) if count * folded > 1 else None
+
+
+def cut(shape: ReductionShape, count: int, folded: int) -> Mapping[int, Part]:
+    """Choose about ``count`` parts along the first reduced dimensions, and fold the last one into the columns."""
+    sizes = {i: shape.shape[i] for i in shape.dimensions}
+    several = [i for i, size in sizes.items() if size > 1]
+    inner = dict.fromkeys(sizes, 1)
+    if len(several) > 1:
+        # Two dimensions with something left over would make too many pieces.
+        folded = math.gcd(folded, sizes[several[-1]])
+    inner[several[-1]] = min(folded, 1 << (sizes[several[-1]].bit_length() - 1))
+    parts, left = {}, float(max(1, count))
+    for i, size in sizes.items():
+        length = size // inner[i]
+        if left < 1.5 or length < 2:
+            parts[i] = Part(size, 1, length, inner[i])
+        elif length <= 2 * left and i != several[-1]:
+            parts[i], left = Part(size, size, 1), left / size
+        else:
+            is_minor = i == len(shape.shape) - 1
+            parts[i] = _factor(size, min(round(left), length), inner[i], ALIGNMENT if is_minor else 1)
+            left = 1.0
+    return parts
+
+
+def _factor(size: int, count: int, inner: int, alignment: int) -> Part:
+    """Divide ``size`` elements in about ``count`` parts of a multiple of ``inner`` elements, if possible all of them.
+
+    Parts begin at multiples of ``alignment``, unless they would be no longer than that.
+    """
+    unit = inner * alignment if size >= count * inner * alignment else inner
+    exact = [n for n in range(-(-count // 2), 2 * count + 1) if size % (n * unit) == 0]
+    if exact:
+        best = min(exact, key=lambda n: abs(math.log(n / count)))
+        return Part(size, best, size // (best * inner), inner)
+    return Part(size, count, size // (count * unit) * unit // inner, inner)
+
+
+class _Views:
+    """Reshapes and slices of values, each made once: reductions of the same value then read the same one."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[Value, tuple[int, ...]], Value] = {}
+
+    def reshape(self, value: Value, shape: Sequence[int]) -> Value:
+        """Return the elements of ``value`` under another shape."""
+        key = (value, tuple(shape))
+        if key not in self._made:
+            self._made[key] = reshape(value, shape)
+        return self._made[key]
+
+    def slice(self, value: Value, dimension: int, start: int, end: int) -> Value:
+        """Return a stretch of ``value`` along a dimension."""
+        key = (value, (dimension, start, end))
+        if key not in self._made:
+            shape = shape_of(value)
+            starts, ends = [0] * len(shape), list(shape)
+            starts[dimension], ends[dimension] = start, end
+            self._made[key] = hlo.slice(value, starts, ends, [1] * len(shape))
+        return self._made[key]
+
+
+def _split(op: ir.Operation, parts: Mapping[int, Part], views: _Views) -> list[ir.Operation]:
+    """Rewrite a reduction to combine the results of reductions of the parts; return all of them, in program order."""
+    operands = list(op.operands)[: len(op.results)]
+    made, reduced = _reduce_parts(op, [_without_rest(value, parts, views) for value in operands], parts, views)
+    for dimension, part in parts.items():
+        if part.rest:
+            rests = [views.slice(value, dimension, part.size - part.rest, part.size) for value in operands]
+            others, rests = _reduce_parts(op, rests, {**parts, dimension: Part(part.rest, part.rest, 1)}, views)
+            made += others
+            reduced = [hlo.concatenate(pair, dimension) for pair in zip(reduced, rests, strict=True)]
+    for number, value in enumerate(reduced):
+        op.operands[number] = value
+    if FIRST_EXTREME in op.attributes and any(part.inner > 1 for part in parts.values()):
+        # Of the neighbours that were kept apart, a later one may have found an earlier position.
+        del op.attributes[FIRST_EXTREME]
+    return [*made, op]
+
+
+def _reduce_parts(
+    op: ir.Operation, operands: Sequence[Value], parts: Mapping[int, Part], views: _Views
+) -> tuple[list[ir.Operation], list[Value]]:
+    """Reduce the middle of the parts, which leave no rest; return the reductions, and what there is of each operand.
+
+    A reduced dimension is there with as many elements as the parts keep.
+    """
+    split: list[int] = []
+    kept: list[int] = []
+    dimensions: list[int] = []
+    for i, size in enumerate(shape_of(operands[0])):
+        part = parts.get(i)
+        kept.append(size if part is None else part.kept)
+        if part is None:
+            split.append(size)
+            continue
+        split += [part.outer, part.middle, part.inner]
+        dimensions.append(len(split) - 2)
+    if all(split[i] == 1 for i in dimensions):
+        return [], list(operands)
+    reshaped = [views.reshape(value, split) for value in operands]
+    first = op.clone()
+    for number, value in enumerate(reshaped):
+        first.operands[number] = value
+    first.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(dimensions)
+    shape = [size for i, size in enumerate(split) if i not in dimensions]
+    for result in first.results:
+        result.set_type(tensor(shape, element_of(result)))
+    return [first], [reshape(result, kept) for result in first.results]
+
+
+def _without_rest(value: Value, parts: Mapping[int, Part], views: _Views) -> Value:
+    for dimension, part in parts.items():
+        if part.rest:
+            value = views.slice(value, dimension, 0, part.size - part.rest)
+    return value

@@ -1,0 +1,40 @@
+"""The pass `start-from-identity`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.heroes import is_reduction
+from xgpu.analysis.initial_values import start_from_identity
+from xgpu.passes.framework.base import OperationRewrite
+
+
+@dataclass(frozen=True)
+class StartFromIdentity(OperationRewrite):
+    """Starts sums from zero, and adds the initial value at the end; products start from one, and so on.
+
+    Every thread can then start from the identity. Regions of several operations are taken to start from their identity
+    already, which StableHLO asks for, so their initial values may count more than once. Needs: nothing.
+
+    ```mlir
+    %sum = stablehlo.reduce(%x init: %start) applies stablehlo.add across dimensions = [1]
+        : (tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>
+    ```
+    becomes
+    ```mlir
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [1]
+        : (tensor<8x64xf32>, tensor<f32>) -> tensor<8xf32>
+    %1 = stablehlo.broadcast_in_dim %start, dims = [] : (tensor<f32>) -> tensor<8xf32>
+    %sum = stablehlo.add %1, %0 : tensor<8xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "start-from-identity"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((REDUCE,))
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Rewrite one reduction, if threads share its elements."""
+        if is_reduction(op):
+            start_from_identity(op)

@@ -1,0 +1,1 @@
+"""Builders and analyses that several passes share."""

@@ -1,0 +1,62 @@
+"""Layout of a kernel's tiles in shared memory."""
+
+import math
+
+from xgpu import ir
+from xgpu.dialects.attributes import SHARED_BYTES, int_attribute
+from xgpu.passes.llvm.memory import SHARED_SPACE, address_of, element_pointer, i64_attribute
+from xgpu.passes.support import arith_builder as b
+from xgpu.passes.support.memory_layout import memory_type
+from xgpu.passes.support.tensor_buffers import Buffer
+
+MAX_STATIC_BYTES = 48 * 1024
+"""Shared memory of a block without opt-in on every device; a launch that needs more must give its dynamic size."""
+_ALIGNMENT = 16
+
+
+class SharedTiles:
+    """Makes globals in shared memory of the tiles of one kernel.
+
+    An element of a tile takes whole bytes, also one that others share a byte with in a tensor: so each is written on
+    its own. Each tile is a global, unless together they take more than a kernel has statically: then all are parts of
+    one that the launch gives its size, which becomes the kernel's attribute ``xgpu.shared_bytes``.
+    """
+
+    def __init__(self, kernel: ir.Operation, tiles: list[Buffer]):
+        self._kernel = kernel
+        self._name = ir.StringAttr(kernel.attributes["sym_name"]).value
+        self._numbers = {tile: number for number, tile in enumerate(tiles)}
+        self._offsets: dict[Buffer, int] = {}
+        total = 0
+        for tile in tiles:
+            self._offsets[tile] = total
+            size = math.prod(tile.type.shape) * memory_type(tile.type.element_type, kernel).width // 8  # type: ignore[attr-defined]
+            total += -(-size // _ALIGNMENT) * _ALIGNMENT
+        self._is_dynamic = total > MAX_STATIC_BYTES
+        if self._is_dynamic:
+            kernel.attributes[SHARED_BYTES] = int_attribute(total)
+            self._define(f"{self._name}__shared", b.integer_type(8), 0, "external")
+
+    def address(self, tile: Buffer) -> ir.Value:
+        """Return the address of ``tile``, made at the insertion point; for each tile once."""
+        if self._is_dynamic:
+            shared = address_of(f"{self._name}__shared", SHARED_SPACE)
+            return element_pointer(shared, b.integer_type(8), self._offsets[tile])
+        name = f"{self._name}__tile_{self._numbers[tile]}"
+        self._define(name, memory_type(tile.type.element_type, self._kernel), math.prod(tile.type.shape), "internal")
+        return address_of(name, SHARED_SPACE)
+
+    def _define(self, name: str, element: ir.Type, count: int, linkage: str) -> None:
+        ir.Operation.create(
+            "llvm.mlir.global",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{count} x {element}>")),
+                "linkage": ir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
+                "addr_space": ir.IntegerAttr.get(ir.IntegerType.get_signless(32), SHARED_SPACE),
+                "alignment": i64_attribute(_ALIGNMENT),
+            },
+            regions=1,
+            loc=self._kernel.location,
+            ip=ir.InsertionPoint(self._kernel),
+        )

@@ -1,0 +1,250 @@
+"""Kernels of large programs are compiled in several processes: the same kernels, the same errors, no process left."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xgpu
+from xgpu.driver import parallel
+from xgpu.driver.compiler import Kernel
+from xgpu.driver.parallel import compile_kernels
+from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
+
+COUNT = 20
+
+
+def _function(x):
+    """Sorts keep its kernels apart, constants keep them different."""
+    for number in range(COUNT):
+        x = jnp.sort(jnp.sin(x + number))
+    return x
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    return lambda number: monkeypatch.setenv("XGPU_JOBS", str(number))
+
+
+def _compiled():
+    return xgpu.compile(_function, "f32[64]")
+
+
+def test_kernels_are_the_same(jobs, monkeypatch):
+    jobs(1)
+    expected = [(kernel.name, kernel.ptx, kernel.shared_bytes, kernel.grid) for kernel in _compiled().kernels]
+    jobs(2)
+    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+    program = _compiled()
+    assert [(kernel.name, kernel.ptx, kernel.shared_bytes, kernel.grid) for kernel in program.kernels] == expected
+    assert len(expected) == COUNT
+    inputs = program.random_inputs(1)
+    # Twenty sines in a row, each within an ULP or two of XLA's.
+    np.testing.assert_allclose(program.run(*inputs)[0], program.reference(*inputs)[0], rtol=1e-5)
+    assert {"simplify-indexing", "LLVM to PTX"} <= {name for name, _ in program.timings}
+
+
+def test_kernels_that_are_kept_are_not_compiled_again(jobs, monkeypatch, tmp_path):
+    monkeypatch.setenv("XGPU_CACHE", "on")
+    monkeypatch.setenv("XGPU_CACHE_DIR", str(tmp_path))
+    jobs(2)
+    expected = [kernel.ptx for kernel in _compiled().kernels]
+    monkeypatch.setattr(parallel, "_Worker", lambda: pytest.fail("a process was started"))
+    assert [kernel.ptx for kernel in _compiled().kernels] == expected
+
+
+def test_small_programs_start_no_process(jobs, monkeypatch):
+    jobs(64)
+    monkeypatch.setattr(parallel, "_Worker", lambda: pytest.fail("a process was started"))
+    assert ".entry" in xgpu.compile(lambda x: jnp.sort(x + 1) + 2, "f32[64]").kernels[1].ptx
+
+
+def test_jit_on_the_host(jobs):
+    jobs(2)
+    x = np.linspace(-1, 1, 64, dtype=np.float32)
+    np.testing.assert_allclose(xgpu.jit(_function)(x), jax.jit(_function)(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unsupported("stablehlo.foo: no", SourceLocation("x.py", 3, 4)),
+        InvalidInput("no"),
+        CompilerError("a pass failed"),
+        CompilerError("a pass failed", SourceLocation("x.mlir", 3, 4)),
+        ValueError("bad"),
+    ],
+)
+def test_errors_come_back(error):
+    from xgpu.driver.compile_worker import _described
+
+    again = parallel._error(_described(error))
+    assert type(again) is (CompilerError if isinstance(error, ValueError) else type(error))
+    assert str(again) == ("ValueError: bad" if isinstance(error, ValueError) else str(error))
+
+
+def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
+    jobs(1)
+    kernels = xgpu.compile(_function, "f32[64]").kernels
+    fresh = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels]
+    request = parallel._request
+
+    def broken(kernel, level):
+        return request(kernel, level) if kernel.name not in ("function_fusion_5", "function_fusion_11") else b"{}\n"
+
+    jobs(2)
+    monkeypatch.setattr(parallel, "_request", broken)
+    with pytest.raises(CompilerError, match="KeyError: 'emitted'"):
+        compile_kernels(fresh, "ptx")
+    done = [kernel.built is not None for kernel in fresh]
+    assert done == [kernel.name not in ("function_fusion_5", "function_fusion_11") for kernel in fresh]
+
+
+def _ending_by(monkeypatch, number, times):
+    """Have a signal sent to the process that the first request goes to, before it goes there, ``times`` times."""
+    sent = []
+
+    class Worker(parallel._Worker):
+        def _send(self, request):
+            if len(sent) < times:
+                sent.append(number)
+                self._process.send_signal(number)
+            super()._send(request)
+
+    monkeypatch.setattr(parallel, "_Worker", Worker)
+    return sent
+
+
+def test_a_process_that_is_killed_is_replaced(jobs, monkeypatch):
+    jobs(2)
+    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+    sent = _ending_by(monkeypatch, signal.SIGKILL, 1)
+    assert all(".entry" in kernel.ptx for kernel in _compiled().kernels)
+    assert len(sent) == 1
+
+
+def test_a_process_that_is_stopped_is_replaced(jobs, monkeypatch):
+    jobs(2)
+    monkeypatch.setattr(parallel, "_WATCH_SECONDS", 0.2)
+    monkeypatch.setattr(parallel, "_STALLED_SECONDS", 5.0)
+    sent = _ending_by(monkeypatch, signal.SIGSTOP, 1)
+    assert all(".entry" in kernel.ptx for kernel in _compiled().kernels)
+    assert len(sent) == 1
+
+
+def test_a_kernel_that_ends_every_process_is_an_error(jobs, monkeypatch):
+    jobs(2)
+    _ending_by(monkeypatch, signal.SIGKILL, 100)
+    with pytest.raises(CompilerError, match=r"kernel function_fusion_\d+: the process .* ended, 2 times: signal 9"):
+        _compiled()
+
+
+@pytest.mark.parametrize("given", ["many", "0", "-2"])
+def test_jobs_must_be_a_number(jobs, given):
+    jobs(given)
+    with pytest.raises(InvalidInput, match=f"XGPU_JOBS={given}: expected a number of processes"):
+        _compiled()
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_progress(jobs, monkeypatch, is_terminal):
+    jobs(2)
+    monkeypatch.setattr(parallel, "_SILENT_SECONDS", 0.0)
+    stderr = _Terminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    _compiled()
+    text = stderr.getvalue()
+    assert (f"\rxgpu: compiled {COUNT - 1} of {COUNT} kernels" in text) == is_terminal
+    assert text.endswith("\r") == is_terminal
+
+
+def _children(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in found.splitlines()]
+    below, pending = [], [pid]
+    while pending:
+        parent = pending.pop()
+        children = [child for child, above in pairs if above == parent]
+        below += children
+        pending += children
+    return below
+
+
+def _is_running(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_an_interrupt_leaves_no_process_behind(tmp_path):
+    layers = "\n".join(f"        x = jnp.sort(jnp.sin(x + {number}) * jnp.arange(64.0))" for number in range(200))
+    path = tmp_path / "many.py"
+    path.write_text(f"import jax.numpy as jnp\n\ndef f(x):\n    if True:\n{layers}\n    return x\n")
+    command = [sys.executable, "-m", "xgpu.cli.main", "compile", f"{path}:f", "--arg", "f32[64]"]
+    process = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"XGPU_JOBS": "2"},
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while len(children := _children(process.pid)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(children) == 3, "the command, and two processes that compile"
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"")
+    deadline = time.monotonic() + 10
+    while any(map(_is_running, children)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(_is_running, children))
+
+
+def test_kernels_of_a_later_level_are_compiled_here(jobs):
+    jobs(1)
+    text = "\n// -----\n".join([_compiled().kernels[0].text("lowered")] * 20)
+    jobs(2)
+    assert ".entry" in xgpu.compile(text).kernels[19].ptx
+
+
+@pytest.mark.parametrize("executable", ["/nonexistent/python", "/bin/false", "/bin/echo", "", None])
+def test_where_no_process_can_be_started_this_one_compiles(jobs, monkeypatch, executable):
+    jobs(2)
+    monkeypatch.setattr(sys, "executable", executable)
+    assert ".entry" in _compiled().kernels[3].ptx
+
+
+def test_programs_without_stderr(jobs, monkeypatch):
+    jobs(2)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert len(_compiled().kernels) == COUNT
+
+
+def test_an_error_while_processes_start_leaves_none(jobs, monkeypatch):
+    jobs(2)
+    started = []
+
+    class Worker(parallel._Worker):
+        def __init__(self):
+            if started:
+                raise KeyboardInterrupt
+            super().__init__()
+            started.append(self)
+
+    monkeypatch.setattr(parallel, "_Worker", Worker)
+    with pytest.raises(KeyboardInterrupt):
+        _compiled()
+    assert started[0]._process.returncode is not None

@@ -1,0 +1,83 @@
+"""The graph of levels: paths through it, also where two ways lead to a level, and kernels that are taken along them."""
+
+import pytest
+
+import xgpu
+from xgpu import ir
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.driver.compiler import TEXTS, Kernel
+from xgpu.errors import InvalidInput
+from xgpu.levels import pipeline
+from xgpu.levels.level_graph import Edge, Level, LevelGraph
+from xgpu.options import Options
+
+GRAPH = pipeline.GRAPH
+BRANCHED = LevelGraph(
+    (*GRAPH.levels, Level("tiles", of="kernel")),
+    (*GRAPH.edges, Edge("fusions", "tiles", stage="an emitter of tiles"), Edge("tiles", "lowered", pipeline.LOWER)),
+)
+"""Kernels that are written as tiles do without threads' indices: they join the others when these are lowered."""
+
+
+def levels_of(path: tuple[Edge, ...] | None) -> list[str] | None:
+    return None if path is None else [edge.target for edge in path]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "expected"),
+    [
+        ({"emitted"}, "lowered", ["optimized", "lowered"]),
+        ({"emitted", "optimized"}, "lowered", ["lowered"]),
+        ({"emitted", "lowered"}, "lowered", []),
+        ({"tiles"}, "llvm", ["lowered", "llvm"]),
+        ({"tiles"}, "optimized", None),
+        ({"tiles"}, "emitted", None),
+        ({"fusions"}, "lowered", ["tiles", "lowered"]),
+        ({"stablehlo"}, "tiles", ["prepared", "fusions", "tiles"]),
+        ({"llvm"}, "sass", ["llvmir", "ptx", "cubin", "sass"]),
+        ({"llvm"}, "lowered", None),
+    ],
+)
+def test_paths(given: set[str], wanted: str, expected: list[str] | None) -> None:
+    assert levels_of(BRANCHED.path(given, wanted)) == expected
+
+
+def test_every_level_follows_from_the_program() -> None:
+    assert levels_of(GRAPH.path({"stablehlo"}, "sass")) == list(GRAPH.names[1:])
+    assert all(GRAPH.leads("stablehlo", name) for name in GRAPH.names)
+    assert not GRAPH.leads("ptx", "llvmir")
+
+
+@pytest.mark.parametrize(
+    ("edge", "message"),
+    [
+        (Edge("a", "c", stage="it"), "levels: a, b"),
+        (Edge("c", "a", stage="it"), "levels: a, b"),
+        (Edge("a", "b"), "expected passes or else a stage"),
+        (Edge("a", "b", (("cse", "why"),), "it"), "expected passes or else a stage"),
+    ],
+)
+def test_edges_that_lead_nowhere(edge: Edge, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LevelGraph((Level("a", of="program"), Level("b", of="program")), (edge,))
+
+
+def test_levels_have_names_of_their_own() -> None:
+    with pytest.raises(ValueError, match="one name: a, a"):
+        LevelGraph((Level("a", of="program"), Level("a", of="kernel")), ())
+
+
+def test_levels_of_text_are_those_with_functions() -> None:
+    assert tuple(TEXTS) == tuple(level.name for level in GRAPH.levels if not level.is_mlir)
+
+
+def test_a_kernel_of_another_branch_joins(monkeypatch: pytest.MonkeyPatch) -> None:
+    (kernel,) = xgpu.compile(lambda x: x * 2.0, "f32[1000]").kernels
+    optimized = str(kernel.module("optimized"))
+    monkeypatch.setattr(pipeline, "GRAPH", BRANCHED)
+    tiles = ir.Module.parse(optimized, ir.make_context())
+    joined = Kernel(kernel.name, device(DEFAULT_DEVICE), Options(), [], {"tiles": tiles})
+    assert joined.text("llvm") == kernel.text("llvm")
+    assert list(joined.modules) == ["tiles", "lowered", "llvm"]
+    with pytest.raises(InvalidInput, match="given at level 'tiles': level 'optimized' does not follow"):
+        joined.module("optimized")

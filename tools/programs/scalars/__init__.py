@@ -1,0 +1,1 @@
+"""Programs of functions of single elements, in all types."""

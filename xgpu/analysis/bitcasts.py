@@ -1,0 +1,38 @@
+"""Bitcasts: operations that change an array's shape and move no element in memory."""
+
+import math
+
+from xgpu import ir
+from xgpu.analysis.captures import maker
+from xgpu.analysis.transposes import transpose_of
+from xgpu.indexing.access import integers, shape_of
+
+
+def is_bitcast(op: ir.Operation) -> bool:
+    """Whether XLA implements ``op`` as a view of its operand's memory if it falls back to XLA."""
+    if op.name == "stablehlo.reshape":
+        return True
+    if op.name == "stablehlo.transpose":
+        return transpose_of(op) is None
+    if op.name != "stablehlo.broadcast_in_dim":
+        return False
+    dimensions = integers(op, "broadcast_dimensions")
+    is_same_size = math.prod(shape_of(op.operands[0])) == math.prod(shape_of(op.results[0]))
+    return is_same_size and dimensions == sorted(dimensions)
+
+
+def bitcasts_behind(value: ir.Value) -> list[ir.Operation]:
+    """Return the chain of single-block bitcasts that defines ``value``, in program order."""
+    found: list[ir.Operation] = []
+    while not isinstance(value.owner, ir.Block) and is_bitcast(maker(value)):
+        if found and maker(value).parent != found[0].parent:
+            break
+        found.append(maker(value))
+        value = maker(value).operands[0]
+    return found[::-1]
+
+
+def behind_bitcasts(value: ir.Value) -> ir.Value:
+    """Return the array of which ``value`` is a chain of bitcasts within a block; ``value`` itself if it is none."""
+    found = bitcasts_behind(value)
+    return found[0].operands[0] if found else value

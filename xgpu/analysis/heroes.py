@@ -1,0 +1,129 @@
+"""Heroes: the operations that kernels are built around, and the epilogues that may follow them.
+
+A *hero* is an operation that needs an iteration space of its own, such as a reduction. Its *epilogue* are the
+operations that follow it and depend, in each element, on one element of the hero alone; the *form* of a value of the
+epilogue says which one.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.scan_shape import ScanShape
+from xgpu.dtypes import dtype_of_element
+from xgpu.hlo.scan_op import SCAN
+from xgpu.indexing.access import identity_map, integers, shape_of
+from xgpu.indexing.affine import delinearize, dim, linearize
+from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.indexing_map import IndexingMap
+
+SMALL_REDUCTION = 8
+"""Elements up to which a reduction is recomputed by each consumer, as an elementwise operation is."""
+
+
+@dataclass(frozen=True)
+class HeroKind:
+    """Equivalence class of heroes that can share a kernel: a name, and a key."""
+
+    name: str
+    key: Hashable
+
+
+def hero_kind(op: ir.Operation) -> HeroKind | None:
+    """Return the kind of hero that ``op`` is; None for an operation that its consumers recompute."""
+    if any(not math.prod(shape_of(value)) for value in op.results):
+        return None
+    if op.name == "stablehlo.reduce":
+        shape = ReductionShape.of(op)
+        if shape.per_result <= SMALL_REDUCTION:
+            return None
+        if any(is_packed(value) for value in op.results):
+            # Results that share a byte are for one thread.
+            return HeroKind("loop", shape.result_shape)
+        return HeroKind("reduce", shape)
+    if op.name == SCAN:
+        return HeroKind("scan", ScanShape.of(op))
+    if op.name in ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce_window"):
+        return HeroKind("loop", shape_of(op.results[0]))
+    return None
+
+
+def is_reduction(op: ir.Operation) -> bool:
+    """Whether ``op`` is a hero of the kernels that share the elements of a reduction among threads."""
+    kind = hero_kind(op)
+    return kind is not None and kind.name == "reduce"
+
+
+def is_packed(value: ir.Value) -> bool:
+    """Whether several elements of an array share a byte."""
+    return dtype_of_element(ir.RankedTensorType(value.type).element_type).is_packed
+
+
+@dataclass(frozen=True)
+class Form:
+    """The one-to-one map between the indices of a hero's result and of a value of its epilogue.
+
+    ``forward`` goes from the hero's to the value's, ``backward`` from the value's to the hero's.
+    """
+
+    forward: IndexingMap
+    backward: IndexingMap
+
+    @classmethod
+    def of_hero(cls, hero: ir.Value) -> "Form":
+        """Return the form of a hero's own result: the identity."""
+        same = identity_map(shape_of(hero))
+        return cls(same, same)
+
+
+def follow(op: ir.Operation, forms: Sequence[Form | None]) -> Form | None:
+    """Return the form of the result of ``op`` if it can be part of an epilogue, else None.
+
+    ``forms`` holds, for each operand, its form, or None for an operand that does not depend on the hero.
+    """
+    present = [form for form in forms if form is not None]
+    if not present or any(form != present[0] for form in present) or len(op.results) != 1:
+        return None
+    kind = access_kind(op)
+    if kind == "elementwise":
+        same = identity_map(shape_of(op.results[0]))
+        reads = accesses(op)
+        return present[0] if all(forms[a.operand] is None or a.map == same for a in reads) else None
+    step = _rearrangement(op) if kind == "indexing" and len(op.operands) == 1 else None
+    if step is None:
+        return None
+    (read,) = accesses(op)
+    backward = read.map.compose(present[0].backward).simplify()
+    return Form(present[0].forward.compose(step).simplify(), backward)
+
+
+def _rearrangement(op: ir.Operation) -> IndexingMap | None:
+    """Return the map from operand to result indices of an operation that permutes elements, else None."""
+    source, target = shape_of(op.operands[0]), shape_of(op.results[0])
+    indices = [dim(i) for i in range(len(source))]
+    if op.name == "stablehlo.transpose":
+        results = [indices[i] for i in integers(op, "permutation")]
+    elif op.name == "stablehlo.reshape" or (
+        op.name == "stablehlo.broadcast_in_dim"
+        and math.prod(source) == math.prod(target)
+        and integers(op, "broadcast_dimensions") == sorted(integers(op, "broadcast_dimensions"))
+    ):
+        results = list(delinearize(linearize(indices, source), target))
+    else:
+        return None
+    return IndexingMap(identity_map(source).dims, (), tuple(results)).simplify()
+
+
+def forms_of(block: ir.Block, heroes: Sequence[ir.Operation]) -> dict[ir.Value, Form]:
+    """Return the forms of the results of ``heroes`` and of their epilogues in a fusion's body."""
+    forms: dict[ir.Value, Form] = {value: Form.of_hero(value) for hero in heroes for value in hero.results}
+    for op in block.operations:
+        operation = op.operation
+        if operation in heroes or not any(operand in forms for operand in operation.operands):
+            continue
+        form = follow(operation, [forms.get(operand) for operand in operation.operands])
+        if form is not None:
+            forms[operation.results[0]] = form
+    return forms

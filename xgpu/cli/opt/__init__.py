@@ -1,0 +1,1 @@
+"""The command `xgpu-opt`: runs passes one by one."""

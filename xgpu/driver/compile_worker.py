@@ -1,0 +1,56 @@
+"""A process that compiles kernels for another one: `xgpu.driver.parallel` starts it and talks to it by lines of JSON.
+
+A request has a kernel of level ``emitted`` as bytecode, the answer its level ``lowered``, and PTX if that was asked
+for, or the error. Before the first request it says that it is ready. It ends when its input does.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import sys
+from dataclasses import asdict
+from typing import Any
+
+from xgpu import ir
+from xgpu.device import device
+from xgpu.driver.compiler import Kernel
+from xgpu.errors import XgpuError
+from xgpu.options import Options
+
+
+def _build(request: dict[str, Any]) -> dict[str, Any]:
+    module = ir.Module.parse(base64.b64decode(request["emitted"]), ir.make_context())
+    options = Options(**request["options"])
+    kernel = Kernel(request["name"], device(request["device"]), options, [], {"emitted": module})
+    kernel.check()
+    compiled = asdict(kernel.compiled) if request["level"] == "ptx" else None
+    lowered = base64.b64encode(kernel.bytecode("lowered")).decode()
+    return {"lowered": lowered, "compiled": compiled, "times": kernel.times}
+
+
+def _described(error: Exception) -> dict[str, Any]:
+    """Return the parts needed to raise an error again."""
+    if isinstance(error, XgpuError):
+        location = asdict(error.location) if error.location else None
+        return {"type": type(error).__name__, "message": error.message, "location": location}
+    return {"type": "CompilerError", "message": f"{type(error).__name__}: {error}", "location": None}
+
+
+def main() -> None:
+    """Answer requests until there are no more."""
+    # What libraries print, in Python or not, is not an answer.
+    answers = os.fdopen(os.dup(1), "w")
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)
+    print(json.dumps({"ready": True}), file=answers, flush=True)
+    for line in sys.stdin.buffer:
+        try:
+            answer = _build(json.loads(line))
+        except Exception as error:
+            answer = {"error": _described(error)}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

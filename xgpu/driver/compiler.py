@@ -1,0 +1,379 @@
+"""From a normalised program to kernels at every level: the stages run in order, each level kept as it was."""
+
+import io
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.dialects import attributes
+from xgpu.driver.cache import CachedKernel, kernel_cache, key_of
+from xgpu.dtypes import dtype_of_element
+from xgpu.emit.family_table import emit_kernel, schedule_kernels
+from xgpu.errors import InvalidInput, Unsupported
+from xgpu.frontend.signature import ArgumentSpec
+from xgpu.fusion.fallback import BARRIER
+from xgpu.fusion.planner import plan
+from xgpu.hlo.source_location import source_of
+from xgpu.levels import pipeline
+from xgpu.levels.level_graph import Edge
+from xgpu.options import Options
+from xgpu.passes.count_operations import CountOperations
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.base import function_name, functions, walk
+from xgpu.passes.framework.remarks import Remark
+from xgpu.target.host.labels import label_operations
+from xgpu.target.llvm.export import export_llvm_ir
+from xgpu.target.nvptx import cubin
+from xgpu.target.nvptx.ptx import compile_to_ptx
+from xgpu.target_machine import HOST
+
+Times = list[tuple[str, float]]
+"""Stage or pass and its seconds, in running order."""
+
+
+@contextmanager
+def timed(times: Times, name: str) -> Iterator[None]:
+    """Add the time that the body takes to ``times``."""
+    start = time.perf_counter()
+    yield
+    times.append((name, time.perf_counter() - start))
+
+
+@dataclass(frozen=True)
+class Built:
+    """What another process made of a kernel: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
+
+    lowered: bytes
+    compiled: CachedKernel | None
+    times: Times
+
+
+@dataclass(eq=False)
+class Kernel:
+    """One kernel at all its levels. Later levels are made when they are first asked for."""
+
+    name: str
+    device: Device
+    options: Options
+    times: Times = field(repr=False)
+    modules: dict[str, ir.Module] = field(repr=False)
+    built: Built | None = field(default=None, repr=False)
+
+    @cached_property
+    def _entry(self) -> ir.Operation:
+        (*_, module) = self.modules.values()
+        return _entry_of(module)
+
+    @property
+    def emitter(self) -> str:
+        """Name of the emitter that wrote the kernel."""
+        return ir.StringAttr(self._entry.attributes[attributes.EMITTER]).value
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Blocks of the launch, as (x, y, z)."""
+        return attributes.int_array_of(self._entry.attributes[attributes.GRID])
+
+    @property
+    def block(self) -> tuple[int, ...]:
+        """Threads of a block, as (x, y, z)."""
+        return attributes.int_array_of(self._entry.attributes[attributes.BLOCK])
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory that a launch asks for, in bytes."""
+        return self.compiled.shared_bytes
+
+    @property
+    def aliases(self) -> tuple[int, ...]:
+        """For each output, which of the inputs it is an update in place of, counted from 0; -1 for none."""
+        if attributes.ALIASES not in self._entry.attributes:
+            parameters = len(self._entry.regions[0].blocks[0].arguments)
+            return (-1,) * (parameters - attributes.int_of(self._entry.attributes[attributes.INPUTS]))
+        aliases = attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
+        return aliases[:-1] if self.scratch_words else aliases
+
+    @property
+    def scratch_words(self) -> int:
+        """Words for messages of its blocks, which a launch gives it besides its inputs and outputs; 0 for none."""
+        return attributes.scratch_of(self._entry)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether nothing is left to find out about the kernel: it was compiled before, or comes from a later level."""
+        return "llvm" in self.modules or (self._key is not None and kernel_cache().get(self._key) is not None)
+
+    def check(self) -> None:
+        """Run the passes that every target shares, so that what they refuse is known before the kernel is used."""
+        if not self.is_known:
+            self.module("lowered")
+
+    def bytecode(self, level: str) -> bytes:
+        """Return the kernel's module at an MLIR level for another process."""
+        stream = io.BytesIO()
+        self.module(level).operation.write_bytecode(stream)
+        return stream.getvalue()
+
+    def accept(self, built: Built) -> None:
+        """Take over what another process made of the kernel."""
+        self.built = built
+        self.times += built.times
+        if built.compiled is not None:
+            self.compiled = built.compiled
+            self._keep(built.compiled)
+
+    def module(self, level: str) -> ir.Module:
+        """Return the kernel's module at an MLIR level, running the passes that lead to it if need be."""
+        if level not in self.modules and level == "lowered" and self.built is not None:
+            self.modules[level] = ir.Module.parse(self.built.lowered, self.modules["emitted"].context)
+        path = pipeline.GRAPH.path(self.modules, level)
+        if path is None:
+            given = next(iter(self.modules))
+            raise InvalidInput(
+                f"kernel {self.name} was given at level '{given}': level '{level}' does not follow from it"
+            )
+        for edge in path:
+            self.modules[edge.target] = self._advance(edge)
+        return self.modules[level]
+
+    def remarks(self) -> tuple[Remark, ...]:
+        """Return what the passes up to ``optimized`` did not do, and why, once each; runs them for that.
+
+        A kernel that was given at a later level than ``emitted`` has none.
+        """
+        if "emitted" not in self.modules:
+            return ()
+        copy, found = _clone(self.modules["emitted"]), list[Remark]()
+        with copy.context, ir.Location.unknown():
+            manager.run(copy, pipeline.optimize(), manager.Instrumentation(remark=found.append))
+        return tuple(dict.fromkeys(found))
+
+    def _advance(self, edge: Edge) -> ir.Module:
+        module = self.modules[edge.source]
+        with module.context, ir.Location.unknown():
+            steps = pipeline.steps(edge.passes, self.device, self.options)
+        advanced = self._run(module, steps)
+        if edge.target == "lowered":
+            self._check_shared_memory(advanced)
+        return advanced
+
+    def _check_shared_memory(self, lowered: ir.Module) -> None:
+        needed = _shared_bytes_of(lowered)
+        most = self.device.shared_bytes_optin
+        if needed > most:
+            raise Unsupported(
+                f"kernel {self.name} needs {needed} bytes of shared memory for a block, {self.device.name} has {most}"
+            )
+
+    def _run(self, module: ir.Module, steps: Sequence[manager.Step]) -> ir.Module:
+        copy = _clone(module)
+        instrumentation = manager.Instrumentation()
+        manager.run(copy, steps, instrumentation)
+        self.times += instrumentation.times
+        return copy
+
+    def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
+        """Return the kernel in the LLVM dialect for this machine's processor, from the same ``lowered`` level.
+
+        ``label`` puts the text of operations at that level into their locations, for messages. With ``count`` the
+        kernel has one more array, an i64, to which it adds how many of them it executes; see `count-operations`.
+        """
+        lowered = self.module("lowered")
+        if label:
+            lowered = _clone(lowered)
+            label_operations(lowered)
+        with lowered.context, ir.Location.unknown():
+            steps = [*([CountOperations()] if count else []), *pipeline.to_llvm(HOST, self.device)]
+        return self._run(lowered, steps)
+
+    @cached_property
+    def llvmir(self) -> str:
+        """LLVM IR text, before LLVM's own passes."""
+        module = self.module("llvm")
+        with timed(self.times, "export LLVM IR"), module.context, ir.Location.unknown():
+            return export_llvm_ir(module)
+
+    @cached_property
+    def _key(self) -> str | None:
+        """What the kernel is kept by: equal kernels have one key, whatever they are called. None if it was edited."""
+        if "emitted" not in self.modules:
+            return None
+        text = _with_name(str(self.modules["emitted"]), self.name, _ANY_NAME)
+        return key_of(text, self.device.name, repr(self.options))
+
+    @cached_property
+    def compiled(self) -> CachedKernel:
+        """PTX for the kernel's device, and the dynamic shared memory of a launch."""
+        found = kernel_cache().get(self._key) if self._key is not None else None
+        if found is not None:
+            return replace(found, ptx=_with_name(found.ptx, _ANY_NAME, self.name))
+        text = self.llvmir
+        with timed(self.times, "LLVM to PTX"):
+            ptx = compile_to_ptx(text, self.device.name, self.options.opt_level)
+        made = CachedKernel(ptx, _shared_bytes_of(self.module("llvm")))
+        self._keep(made)
+        return made
+
+    def _keep(self, made: CachedKernel) -> None:
+        if self._key is not None:
+            kernel_cache().put(self._key, replace(made, ptx=_with_name(made.ptx, self.name, _ANY_NAME)))
+
+    @property
+    def ptx(self) -> str:
+        """PTX text for the kernel's device."""
+        return self.compiled.ptx
+
+    @cached_property
+    def assembled(self) -> cubin.AssembledKernel:
+        """The machine code and what ptxas said of it; raises `ToolError` without ptxas."""
+        text = self.ptx
+        with timed(self.times, "ptxas"):
+            return cubin.assemble(text, self.device.name)
+
+    def text(self, level: str) -> str:
+        """Return the kernel at ``level`` as text; a cubin is given as hexadecimal."""
+        return str(self.module(level)) if pipeline.GRAPH.level(level).is_mlir else TEXTS[level](self)
+
+
+TEXTS: dict[str, Callable[[Kernel], str]] = {
+    "llvmir": lambda kernel: kernel.llvmir,
+    "ptx": lambda kernel: kernel.ptx,
+    "cubin": lambda kernel: kernel.assembled.cubin.hex(),
+    "sass": lambda kernel: cubin.disassemble(kernel.assembled.cubin),
+}
+"""The text of a kernel at the levels that are not MLIR, each made from the one before."""
+
+
+_ANY_NAME = "xgpu_kernel"
+"""What a kernel is called where it is kept: no fusion has this name."""
+
+
+def _with_name(text: str, old: str, new: str) -> str:
+    """Return the text of a kernel called ``old`` with the name ``new``, which the names of its parts start with."""
+    return re.sub(rf"(?<![A-Za-z0-9_]){re.escape(old)}(?![0-9])", new, text)
+
+
+def _shared_bytes_of(module: ir.Module) -> int:
+    given = _entry_of(module).attributes
+    return attributes.int_of(given[attributes.SHARED_BYTES]) if attributes.SHARED_BYTES in given else 0
+
+
+def _entry_of(module: ir.Module) -> ir.Operation:
+    return next(op.operation for op in module.body.operations if attributes.KERNEL in op.operation.attributes)
+
+
+def _clone(module: ir.Module) -> ir.Module:
+    with module.context:
+        copy = ir.Module.create(module.operation.location)
+        for name, value in module.operation.attributes.items():
+            copy.operation.attributes[name] = value
+        for op in module.body.operations:
+            copy.body.append(op.operation.clone())
+    return copy
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One run of a kernel: the numbers of the program's values that it reads, and of those that it writes."""
+
+    kernel: Kernel
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Kernels, their launches in order, and the values that these hand on.
+
+    Values are numbered: first the program's arguments, then what the launches write, in order. ``results`` are the
+    numbers of the program's results, None for one without elements. If parts of the program are left to XLA, ``main``
+    is the module of level ``fusions`` that calls the kernels by name, and values are numbered for each launch alone.
+    """
+
+    kernels: tuple[Kernel, ...]
+    launches: tuple[Launch, ...]
+    values: tuple[ArgumentSpec, ...]
+    results: tuple[int | None, ...]
+    main: ir.Module | None = None
+
+
+def plan_program(
+    module: ir.Module, target: Device | None = None, options: Options | None = None, times: Times | None = None
+) -> dict[str, ir.Module]:
+    """Return a program of level ``stablehlo`` at the levels ``prepared`` and ``fusions``; it stays as it is itself."""
+    target, times = target or device(DEFAULT_DEVICE), [] if times is None else times
+    prepared = _clone(module)
+    # Many small passes: to verify after each would take half as long as they do. xgpu-opt does it.
+    instrumentation = manager.Instrumentation(verify="last", times=times)
+    with module.context:
+        steps = pipeline.prepare(target, options or Options())
+    manager.run(prepared, steps, instrumentation)
+    with timed(times, "plan"):
+        planned = plan(prepared, target)
+    return {"prepared": prepared, "fusions": planned}
+
+
+def emit_program(planned: ir.Module, device: Device, options: Options, times: Times) -> Program:
+    """Return what ``@main`` of a module of level ``fusions`` does, its kernels at level ``emitted``.
+
+    Fusions that have no schedule yet are given one: with it the level is complete.
+    """
+    with timed(times, "schedule"):
+        schedule_kernels(planned, device, options)
+    named = {function_name(f): f.operation for f in functions(planned)}
+    if "main" not in named:
+        raise InvalidInput("a module of level 'fusions' has a function @main that calls the fusions")
+    main = named["main"].regions[0].blocks[0]
+    numbers: dict[ir.Value | None, int] = {argument: number for number, argument in enumerate(main.arguments)}
+    specs = [_value_spec(value, number) for number, value in enumerate(main.arguments)]
+    is_whole = all(_is_of_kernels(op.operation) for op in main.operations)
+    kernels: dict[str, Kernel] = {}
+    launches = []
+    for op in walk(named["main"]):
+        if op.name == BARRIER and is_whole:
+            # What comes out is what went in: only kernels must not cross it.
+            pairs = zip(op.results, op.operands, strict=True)
+            numbers |= {result: numbers[operand] for result, operand in pairs if operand in numbers}
+        if op.name != "func.call":
+            continue
+        name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        if name not in named:
+            raise InvalidInput(f"there is no fusion @{name} to call", source_of(op))
+        if is_whole and any(operand not in numbers for operand in op.operands):
+            raise InvalidInput(f"the call of @{name} takes a value that no call of @main makes", source_of(op))
+        for value in (*op.operands, *op.results):
+            if value not in numbers:
+                numbers[value] = len(specs)
+                specs.append(_value_spec(value, len(specs)))
+        inputs, outputs = ((tuple(numbers[value] for value in values)) for values in (op.operands, op.results))
+        if name not in kernels:
+            with timed(times, "emit"):
+                emitted = _emit_fusion(name, named[name], device, options)
+            kernels[name] = Kernel(name, device, options, times, {"emitted": emitted})
+        launches.append(Launch(kernels[name], inputs, outputs))
+    results = tuple(numbers.get(value) for value in list(main.operations)[-1].operation.operands)
+    return Program(tuple(kernels.values()), tuple(launches), tuple(specs), results, None if is_whole else planned)
+
+
+def _is_of_kernels(op: ir.Operation) -> bool:
+    """Whether an operation of ``@main`` calls a kernel, or needs none: a barrier, or what makes no elements."""
+    if op.name in ("func.call", "func.return", BARRIER):
+        return True
+    return len(op.results) > 0 and not any(math.prod(ir.RankedTensorType(result.type).shape) for result in op.results)
+
+
+def _emit_fusion(name: str, function: ir.Operation, device: Device, options: Options) -> ir.Module:
+    if attributes.EMITTER not in function.attributes:
+        raise InvalidInput(f"the fusion @{name} lacks the attribute {attributes.EMITTER}", source_of(function))
+    return emit_kernel(function, device, options)
+
+
+def _value_spec(value: ir.Value, number: int) -> ArgumentSpec:
+    type_ = ir.RankedTensorType(value.type)
+    return ArgumentSpec(f"value{number}", tuple(type_.shape), dtype_of_element(type_.element_type))

@@ -1,0 +1,289 @@
+"""Compiles the kernels of large programs in several processes, as many as there are cores.
+
+The passes are Python, which runs on one core for a process. A process starts in the time of a few kernels, so small
+programs are compiled in this one. ``XGPU_JOBS`` says how many processes there may be; 1 for this one alone.
+
+A process that ends, or that was stopped, is replaced once for a kernel, since what ended it may have been the machine
+(memory, an operator); the second time it is an error, and not tried in this process, which would end too. Where no
+process gets as far as to say that it is ready, kernels are compiled in this one.
+"""
+
+import base64
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import xgpu
+from xgpu import errors
+from xgpu.driver.cache import CachedKernel
+from xgpu.driver.compiler import Built, Kernel
+from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
+
+_KERNELS_PER_PROCESS = 8
+"""A process takes 0.9 s of a core to start, as long as it compiles about as many kernels."""
+_MOST_PROCESSES = 32
+_SILENT_SECONDS = 2.0
+_ATTEMPTS = 2
+_WATCH_SECONDS = 1.0
+_STALLED_SECONDS = 30.0
+"""A process with work that used no processor time for so long was stopped, or waits in vain."""
+
+type _Pending = queue.SimpleQueue[tuple[int, str, bytes]]
+"""Kernels to compile: position, name and request."""
+type _Answer = dict[str, Any] | XgpuError
+type _Done = queue.SimpleQueue[tuple[int, _Answer] | None]
+"""Positions of kernels and their compiled forms; None from each thread that has ended."""
+type Progress = Callable[[int], None]
+"""Is told how many kernels are compiled."""
+
+
+def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
+    """Compile ``kernels`` to ``level``, ``lowered`` or ``ptx``, or few of them as far as errors in them can be found.
+
+    Raises what compiling one of them raises, of the first in the order of the program. If it is interrupted, kernels
+    that are done stay compiled, and nothing keeps running.
+    """
+    missing = [kernel for kernel in kernels if not kernel.is_known]
+    # Kernels that were given at a later level have less to go.
+    whole = [kernel for kernel in missing if "emitted" in kernel.modules]
+    processes = min(_jobs(), len(whole) // _KERNELS_PER_PROCESS)
+    if processes > 1:
+        with _progress(len(whole)) as progress:
+            _compile(whole, level, processes, progress)
+    for kernel in missing:
+        if kernel.built is None:
+            kernel.check()
+
+
+def _jobs() -> int:
+    if not sys.executable:
+        return 1
+    try:
+        jobs = int(os.environ.get("XGPU_JOBS") or len(os.sched_getaffinity(0)))
+    except ValueError:
+        jobs = 0
+    if jobs > 0:
+        return min(_MOST_PROCESSES, jobs)
+    raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes")
+
+
+def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> None:
+    """Compile the kernels in processes, each with a thread that talks to it, and accept them in any order."""
+    pending: _Pending = queue.SimpleQueue()
+    done: _Done = queue.SimpleQueue()
+    for number, kernel in enumerate(kernels):
+        pending.put((number, kernel.name, _request(kernel, level)))
+    workers: list[_Worker] = []
+    failed: dict[int, XgpuError] = {}
+    try:
+        _start(workers, processes, pending, done)
+        for count, (number, answer) in enumerate(_answers(workers, len(kernels), done)):
+            progress(count)
+            if isinstance(answer, XgpuError):
+                failed[number] = answer
+            else:
+                kernels[number].accept(_built(answer))
+    finally:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                pending.get_nowait()
+        for worker in workers:
+            worker.end()
+    if failed:
+        raise failed[min(failed)]
+
+
+def _start(workers: "list[_Worker]", processes: int, pending: "_Pending", done: "_Done") -> None:
+    """Start as many of the processes as the machine lets."""
+    with contextlib.suppress(OSError):
+        for _ in range(processes):
+            workers.append(_Worker())
+    for worker in workers:
+        threading.Thread(target=worker.serve, args=(pending, done), daemon=True).start()
+
+
+def _answers(workers: "Sequence[_Worker]", count: int, done: "_Done") -> "Iterator[tuple[int, _Answer]]":
+    """Yield the answers for ``count`` kernels, fewer if no process is left, and keep an eye on the processes."""
+    serving = len(workers)
+    while count and serving:
+        try:
+            answer = done.get(timeout=_WATCH_SECONDS)
+        except queue.Empty:
+            for worker in workers:
+                worker.watch()
+            continue
+        if answer is None:
+            serving -= 1
+            continue
+        count -= 1
+        yield answer
+
+
+class _Worker:
+    """A process that compiles kernels, one after the other, and another one in its place if it ends.
+
+    A thread of this process calls `serve`; `watch` and `end` are called by another one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_over = False
+        self._process = self._started()
+        self._is_ready = False
+        self._seen = (0.0, time.monotonic())
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        paths = [str(Path(xgpu.__file__).parents[1]), *sys.path]
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "xgpu.driver.compile_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths)), "XGPU_CACHE": "off"},
+            # An interrupt from the terminal is for this process, which then ends the others.
+            start_new_session=True,
+        )
+
+    def serve(self, pending: "_Pending", done: "_Done") -> None:
+        """Compile pending kernels in the process, until none is left, or no process can be started."""
+        try:
+            while True:
+                number, name, request = pending.get_nowait()
+                answer = self._answer(name, request)
+                if answer is None:
+                    pending.put((number, name, request))
+                    return
+                done.put((number, answer))
+        except queue.Empty:
+            return
+        finally:
+            done.put(None)
+
+    def _answer(self, name: str, request: bytes) -> "_Answer | None":
+        """Return the process's answer to a request, None if no process takes it."""
+        reason = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                if not self._is_ready and "ready" not in self._receive():
+                    return None
+                self._is_ready = True
+            except (OSError, ValueError):
+                return None
+            try:
+                self._send(request)
+                answer = self._receive()
+                return _error(answer["error"]) if "error" in answer else answer
+            except OSError:
+                code = self._process.wait()
+                reason = f"exit code {code}" if code >= 0 else f"signal {-code}"
+            except ValueError as error:
+                reason = f"its answer is none: {error}"
+            if not self._restart():
+                break
+        return CompilerError(f"kernel {name}: the process that compiled it ended, {_ATTEMPTS} times: {reason}")
+
+    def _send(self, request: bytes) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(request)
+        self._process.stdin.flush()
+
+    def _receive(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise OSError("the process ended")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _restart(self) -> bool:
+        """Start another process in the place of this one, unless all is over."""
+        with self._lock, contextlib.suppress(OSError):
+            self._close()
+            if not self._is_over:
+                self._process = self._started()
+                self._is_ready = False
+                return True
+        return False
+
+    def watch(self) -> None:
+        """End the process if it makes no progress: the thread that waits for it then hears that it ended."""
+        with self._lock:
+            used, now = _processor_seconds(self._process.pid), time.monotonic()
+            if used is None or used != self._seen[0]:
+                self._seen = (used or 0.0, now)
+            elif now - self._seen[1] > _STALLED_SECONDS:
+                self._process.kill()
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        with self._lock:
+            self._is_over = True
+            self._close()
+
+    def _close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                assert pipe is not None
+                pipe.close()
+
+
+def _processor_seconds(process: int) -> float | None:
+    """Return the time of a core that a process took; None where that cannot be read."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
+
+
+def _request(kernel: Kernel, level: str) -> bytes:
+    request = {
+        "name": kernel.name,
+        "emitted": base64.b64encode(kernel.bytecode("emitted")).decode(),
+        "device": kernel.device.name,
+        "options": asdict(kernel.options),
+        "level": level,
+    }
+    return json.dumps(request).encode() + b"\n"
+
+
+def _built(answer: dict[str, Any]) -> Built:
+    compiled = CachedKernel(**answer["compiled"]) if answer["compiled"] else None
+    return Built(base64.b64decode(answer["lowered"]), compiled, [(name, seconds) for name, seconds in answer["times"]])
+
+
+def _error(described: dict[str, Any]) -> XgpuError:
+    """Return the error that a process described."""
+    kind = getattr(errors, described["type"], CompilerError)
+    location = described["location"]
+    error: XgpuError = kind(described["message"], SourceLocation(**location) if location else None)
+    return error
+
+
+@contextlib.contextmanager
+def _progress(total: int) -> Iterator[Progress]:
+    """Say on a terminal how far it is, if it takes long."""
+    start = time.monotonic()
+    shown = False
+
+    def progress(count: int) -> None:
+        nonlocal shown
+        if sys.stderr is not None and sys.stderr.isatty() and time.monotonic() - start > _SILENT_SECONDS:
+            print(f"\rxgpu: compiled {count} of {total} kernels", end="", file=sys.stderr, flush=True)
+            shown = True
+
+    try:
+        yield progress
+    finally:
+        if shown:
+            print(f"\r{' ' * len(f'xgpu: compiled {total} of {total} kernels')}\r", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""The families of kernels: schedule and emitter of each in one file."""

@@ -1,0 +1,136 @@
+"""The concatenate emitter: threads walk the operands, one after the other, and write each where it belongs.
+
+Heroes are concatenations of one layout. Thread after thread takes consecutive elements of an operand, as many as one
+access holds, so that reads coalesce whatever the operand's size; what lies together in the result is written together.
+How wide an access is depends on where the operand's pieces lie in the result; with narrower accesses a thread makes
+more of them, a block's threads apart, so that a block moves the same number of bytes of every operand: 2 KiB with 128
+threads, 16 bytes a thread. The grid is that of the largest operand; of smaller ones only the first blocks have a part.
+The values of the operands at an element are computed by a prologue for each, the results by one epilogue. (Source of
+the iteration space: XLA's concatenate emitter, which takes the largest operand's shape for all of them.)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+from xgpu import ir
+from xgpu.analysis.concatenations import DIRECT, Concatenation, concatenation_of
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.families.loop import block_field, elements_per_byte, elements_per_thread, run_field
+from xgpu.emit.kernel_builder import entry_function, loop
+from xgpu.emit.schedule import Schedule
+from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.indexing.affine import delinearize, dim, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+
+@dataclass(frozen=True)
+class Concatenations:
+    """A fusion around concatenations of one layout."""
+
+    fusion: Fusion
+
+    @property
+    def heroes(self) -> list[ir.Operation]:
+        """The concatenations."""
+        return self.fusion.heroes
+
+    @cached_property
+    def concatenation(self) -> Concatenation:
+        """Their layout."""
+        return concatenation_of(self.heroes[0])
+
+    @property
+    def largest(self) -> int:
+        """The elements of the largest operand."""
+        return max(piece.elements for piece in self.concatenation.pieces)
+
+
+@dataclass(frozen=True)
+class ConcatenateSchedule(Schedule):
+    """How threads share the operands of concatenations: each takes ``vector`` elements of every operand."""
+
+    threads: int = block_field()
+    vector: int = run_field("Elements that a thread takes of each operand, in one access or several narrower ones.")
+
+    @classmethod
+    def of(cls, facts: Concatenations) -> Self:
+        """As the loop emitter has them, for an array of the largest operand's size."""
+        return cls(facts.fusion.options.threads_per_block, elements_per_thread(facts.fusion, facts.largest))
+
+    def problems(self, facts: Concatenations) -> Iterator[str]:
+        """A thread writes whole bytes of the results."""
+        least = elements_per_byte(facts.fusion)
+        layout = facts.concatenation
+        if self.vector < least or min(layout.run(piece, self.vector) for piece in layout.pieces) < least:
+            yield self.wrong("vector", f"{least} or more, and operands that do not share bytes of the result")
+
+
+class ConcatenateEmitter:
+    """Emits a fusion around concatenations."""
+
+    NAME = DIRECT
+
+    def __init__(self, facts: Concatenations, schedule: ConcatenateSchedule):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.heroes, self.concatenation = facts.heroes, facts.concatenation
+        self.pieces = self.concatenation.pieces
+        self.largest = facts.largest
+
+    def run(self, number: int) -> int:
+        """Return how many consecutive elements of a piece a thread reads and writes at once."""
+        return self.concatenation.run(self.pieces[number], self.schedule.vector)
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """As many blocks along x as cover the largest operand once."""
+        return LaunchDimensions.covering(self.largest, self.schedule.threads, self.schedule.vector)
+
+    def thread_to_operand(self, number: int) -> IndexingMap:
+        """Return (thread, block)[access, element] -> indices of the operand that piece ``number`` comes from."""
+        launch, run, piece = self.launch_dimensions(), self.run(number), self.pieces[number]
+        accesses = self.schedule.vector // run
+        position = ((dim(1) * accesses + symbol(0)) * launch.block[0] + dim(0)) * run + symbol(1)
+        return IndexingMap(
+            launch.ranges,
+            (Interval(0, accesses - 1), Interval(0, run - 1)),
+            delinearize(position, piece.shape),
+            ((position, Interval(0, piece.elements - 1)),),
+        ).simplify()
+
+    def thread_to_hero(self, number: int) -> IndexingMap:
+        """Return (thread, block)[access, element] -> indices of the concatenation where piece ``number`` is written."""
+        operand, axis = self.thread_to_operand(number), self.concatenation.axis
+        results = list(operand.results)
+        results[axis] = results[axis] + self.pieces[number].offset
+        return replace(operand, results=tuple(results))
+
+    def thread_to_output(self, output: int, piece: int = 0) -> IndexingMap:
+        """Return (thread, block)[access, element] -> indices of an output that follow from piece ``piece``."""
+        return self._epilogues.output_map(output, self.thread_to_hero(piece))
+
+    @cached_property
+    def _epilogues(self) -> Epilogues:
+        return Epilogues(self.fusion, [hero.results[0] for hero in self.heroes])
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions of prologues and epilogue."""
+        prologues = [operand_functions(self.fusion, self.heroes, piece.operand) for piece in self.pieces]
+        axis = self.concatenation.axis
+        with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:
+            for number, prologue in enumerate(prologues):
+                operand, along = self.thread_to_operand(number), self.thread_to_hero(number).results[axis]
+                both = replace(operand, results=(*operand.results, along))
+                with loop(both, kernel.position, kernel.outputs) as each:
+                    *indices, index_along = each.result_arguments
+                    scalars = prologue.emit_call([*kernel.inputs, *indices])
+                    indices[axis] = index_along
+                    self._epilogues.emit_stores(kernel, indices, scalars)
+
+
+def operand_functions(fusion: Fusion, heroes: Sequence[ir.Operation], operand: int) -> SubgraphFunctions:
+    """Return the functions that compute an element of operand number ``operand`` of every hero."""
+    return SubgraphFunctions.of(fusion, f"operand_{operand}", [hero.operands[operand] for hero in heroes])

@@ -1,0 +1,203 @@
+"""The loop emitter: each thread computes a few consecutive elements of the results, which all have one shape.
+
+Consecutive threads take consecutive runs of elements, so accesses coalesce, and a run is as long as one vector access
+allows. A bounds check appears only where the number of elements does not fill the last block. (Source of the launch
+numbers: XLA's loop emitter; the run length is wider here, see ``elements_per_thread``.)
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+from xgpu import ir
+from xgpu.analysis.subgraphs import partition
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.kernel_builder import entry_function, loop, put
+from xgpu.emit.reduction_tiling import power_of_two_below
+from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.indexing.access import Shape
+from xgpu.indexing.affine import delinearize, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+ROWS = 2
+"""Rows of which a thread takes the same columns, where it takes more than one."""
+MOST_ELEMENTS = 64
+"""Consecutive elements that a thread takes at most: a vector access of the narrowest."""
+
+
+def elements_per_thread(fusion: Fusion, elements: int) -> int:
+    """Return how many consecutive elements a thread computes: a power of two.
+
+    As many as one vector store of the widest result holds, so that neighbouring threads' stores leave no gaps, but no
+    more than two vector loads of the widest parameter of that size; 1 if the result is smaller than the device's
+    threads, which then all have work. An option may bound it further. In any case as many as fill the bytes of results
+    whose elements share them: a byte is written by one thread.
+    """
+    threads = fusion.device.sm_count * fusion.device.max_threads_per_sm
+    least = elements_per_byte(fusion)
+    if elements < threads:
+        return least
+    access = fusion.device.max_vector_bytes
+    stored = max(_bytes_per_element(type_) for type_ in fusion.result_types)
+    whole = [type_ for type_ in fusion.parameter_types if math.prod(ir.RankedTensorType(type_).shape) >= elements]
+    loaded = max((_bytes_per_element(type_) for type_ in whole), default=stored)
+    count = min(access // stored, 2 * access // loaded)
+    return max(least, power_of_two_below(min(count, fusion.options.max_elements_per_thread or count)))
+
+
+def elements_per_byte(fusion: Fusion) -> int:
+    """Return how many elements of a result share a byte at most, 1 where none do: one thread writes all of them."""
+    return max(8 // min(8, element_dtype(type_).storage_bits) for type_ in fusion.result_types)
+
+
+def runs_over(shape: Shape, launch: LaunchDimensions, run: int) -> IndexingMap:
+    """Return (thread, block)[element of a run] -> indices of an array: thread after thread takes ``run`` elements."""
+    position = launch.thread * run + symbol(0)
+    return IndexingMap(
+        launch.ranges,
+        (Interval(0, run - 1),),
+        delinearize(position, shape),
+        ((position, Interval(0, math.prod(shape) - 1)),),
+    )
+
+
+def rows_per_thread(fusion: Fusion, shape: Shape, run: int) -> int:
+    """Return in how many rows, one below the other, a thread takes the same columns.
+
+    Two where it reads more of arrays that are the same in every row, such as scales, than of all others: it then reads
+    them once for both.
+    """
+    elements = math.prod(shape)
+    if run == 1 or len(shape) < 2 or shape[-1] % run or elements // shape[-1] % ROWS:
+        return 1
+    sizes = [math.prod(ir.RankedTensorType(type_).shape) for type_ in fusion.parameter_types]
+    pairs = list(zip(fusion.parameter_types, sizes, strict=True))
+    whole = [type_ for type_, size in pairs if size >= elements]
+    columns = [t for t, size in pairs if size < elements and _columns_of(t) == shape[-1]]
+    moved = sum(map(_bytes_per_element, (*whole, *fusion.result_types)))
+    return ROWS if sum(map(_bytes_per_element, columns)) > 2 * moved else 1
+
+
+def _columns_of(type_: ir.Type) -> int:
+    sizes = list(ir.RankedTensorType(type_).shape)
+    return sizes[-1] if sizes else 1
+
+
+def rows_over(shape: Shape, launch: LaunchDimensions, run: int, rows: int) -> IndexingMap:
+    """Return (thread, block)[row, element of a run] -> indices: thread after thread takes ``run`` columns of ``rows``.
+
+    Rows are of ``shape[-1]`` elements, a multiple of ``run``, and a multiple of ``rows`` in number.
+    """
+    runs, position = shape[-1] // run, launch.thread
+    row = position // runs * rows + symbol(0)
+    return IndexingMap(
+        launch.ranges,
+        (Interval(0, rows - 1), Interval(0, run - 1)),
+        (*delinearize(row, shape[:-1]), position % runs * run + symbol(1)),
+        ((position, Interval(0, math.prod(shape) // (rows * run) - 1)),),
+    )
+
+
+def _bytes_per_element(type_: ir.Type) -> int:
+    return max(1, element_dtype(type_).storage_bits // 8)
+
+
+def block_field() -> Any:
+    """Return the field of a block's threads, which share nothing."""
+    return whole_number("Threads of a block.", most=1024)
+
+
+def run_field(doc: str) -> Any:
+    """Return the field of how many consecutive elements a thread takes."""
+    return power_of_two(doc, most=MOST_ELEMENTS)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A fusion whose results are all functions of the same indices, those of an array of ``shape``."""
+
+    fusion: Fusion
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of all results."""
+        return tuple(ir.RankedTensorType(self.fusion.result_types[0]).shape)
+
+    @property
+    def elements(self) -> int:
+        """How many elements a result has."""
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class LoopSchedule(Schedule):
+    """How the threads of a loop share its elements: each takes ``vector`` columns of ``rows`` rows."""
+
+    threads: int = block_field()
+    vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")
+    rows: int = whole_number("Rows, one below the other, of which a thread takes the same columns.", most=16)
+
+    @classmethod
+    def of(cls, facts: Loop) -> Self:
+        """As many elements as an access holds, and two rows where columns are read again for each."""
+        vector = elements_per_thread(facts.fusion, facts.elements)
+        rows = rows_per_thread(facts.fusion, facts.shape, vector)
+        return cls(facts.fusion.options.threads_per_block, vector, rows)
+
+    def problems(self, facts: Loop) -> Iterator[str]:
+        """A thread writes whole bytes, and rows and columns that it takes together are there."""
+        yield from whole_bytes(self, facts.fusion)
+        if self.rows > 1:
+            columns = facts.shape[-1] if facts.shape else 1
+            if columns % self.vector or facts.elements // columns % self.rows:
+                each = f"1, unless they divide {facts.elements // columns} rows, and vector {columns} columns"
+                yield self.wrong("rows", each)
+
+
+def whole_bytes(schedule: Schedule, fusion: Fusion) -> Iterator[str]:
+    """Yield that a thread would write a part of a byte, of results that are given ``vector`` elements at a time."""
+    least = elements_per_byte(fusion)
+    if schedule.values["vector"] < least:
+        yield schedule.wrong("vector", f"{least} or more, as so many elements share a byte")
+
+
+class LoopEmitter:
+    """Emits a fusion whose results are all functions of the same indices."""
+
+    NAME = "loop"
+
+    def __init__(self, facts: Loop, schedule: LoopSchedule):
+        self.fusion = facts.fusion
+        self.schedule = schedule
+        self.shape = facts.shape
+        self.elements = facts.elements
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """As many blocks along x as cover the result once."""
+        each = self.schedule.vector * self.schedule.rows
+        return LaunchDimensions.covering(self.elements, self.schedule.threads, each)
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[element of the run] -> indices, or [row, element of the run], the same for all."""
+        vector, rows = self.schedule.vector, self.schedule.rows
+        if rows > 1:
+            return rows_over(self.shape, self.launch_dimensions(), vector, rows).simplify()
+        return runs_over(self.shape, self.launch_dimensions(), vector).simplify()
+
+    def emit(self) -> None:
+        """Write the entry function, then the subgraph functions."""
+        functions = SubgraphFunctions(self.fusion.name, partition(self.fusion.body), list(self.fusion.body.arguments))
+        with (
+            entry_function(self.fusion, self, [functions]) as kernel,
+            loop(self.thread_to_output(0), kernel.position, kernel.outputs) as each,
+        ):
+            inputs, indices = list(kernel.inputs), each.result_arguments
+            for output, alias in zip(kernel.outputs, self.fusion.aliases, strict=False):
+                if alias >= 0:
+                    # A thread reads no element of what is overwritten but those that it writes, and these before.
+                    inputs[alias] = output.value
+            put(functions.emit_call([*inputs, *indices]), kernel.outputs, indices)

@@ -1,0 +1,1 @@
+"""The families of reductions, and what they share."""

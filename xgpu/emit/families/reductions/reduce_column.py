@@ -1,0 +1,331 @@
+"""The column reduction emitter: lanes over neighbouring columns, each taking a few of them, and over the rows.
+
+A thread keeps an accumulator for each of its columns and walks down the rows with a stride. What threads have of the
+same columns is then combined by shuffles within a warp, and through shared memory between warps. Where columns are few,
+lanes of one warp read several rows, which are neighbours in memory if the lanes cover a row. (Source: XLA's column and
+small column reduction emitters, which have 32 lanes over the columns and transpose what they have in shared memory.)
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import batched
+from typing import Self
+
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.device import KIB, Device
+from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.builders import Values
+from xgpu.emit.families.reductions.reduce_row import MOST_TOGETHER, block_problems
+from xgpu.emit.families.reductions.reduction import Reductions, nest
+from xgpu.emit.kernel_builder import (
+    KernelBuilder,
+    Rotation,
+    Tensor,
+    Variable,
+    assign,
+    entry_function,
+    loop,
+    put,
+    shared_tiles,
+    sync_threads,
+    values_of,
+)
+from xgpu.emit.reduction_tiling import (
+    MOST_ELEMENTS,
+    WARP,
+    Groups,
+    alignment,
+    best_lanes,
+    distances,
+    groups_per_block,
+    power_of_two_below,
+    steps_unrolled,
+    threads_of,
+    vector_length,
+    whole,
+)
+from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
+from xgpu.indexing.bank_conflicts import BANKS, bank_conflicts
+from xgpu.indexing.constraints import Constraint
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+
+LINE_BYTES = 128
+"""Neighbouring bytes that lanes of a warp read of a row, if it has them: a line of the cache."""
+LEAST_BYTES = 64
+"""The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
+MOST_ACCUMULATORS = 32
+"""Accumulators of a thread, for all columns and heroes."""
+OTHER_REGISTERS = 40
+"""Registers of a thread for what it reads at once, and where."""
+MOST_TILE_BYTES = 32 * KIB
+"""Shared memory of a block."""
+
+
+@dataclass(frozen=True)
+class ColumnSchedule(Schedule):
+    """How threads share columns: ``lanes`` over them, ``vector`` of them each, and ``row_lanes`` over the rows.
+
+    ``unroll`` steps down the rows come together. A block has ``groups`` of threads, one for each stretch of columns.
+    """
+
+    vector: int = power_of_two("Neighbouring columns of a thread.", most=MOST_ELEMENTS)
+    lanes: int = power_of_two("Threads over the columns.", most=WARP)
+    row_lanes: int = power_of_two("Threads over the rows.", most=1024)
+    groups: int = power_of_two("Stretches of columns of a block.", most=1024)
+    unroll: int = whole_number("Steps down the rows that come together.", most=MOST_TOGETHER)
+
+    @classmethod
+    def of(cls, facts: Reductions) -> Self:
+        """See `chosen`."""
+        return cls.chosen(
+            facts.shape,
+            facts.widths,
+            facts.accumulator_bytes,
+            facts.starts,
+            facts.fusion.device,
+            facts.longest_vector,
+            facts.held_bytes,
+        )
+
+    @classmethod
+    def chosen(
+        cls,
+        shape: ReductionShape,
+        widths: Sequence[int],
+        accumulators: Sequence[int],
+        starts: Sequence[AffineExpr],
+        target: Device,
+        limit: int,
+        held: int = 0,
+    ) -> Self:
+        """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each.
+
+        ``starts`` are where stretches of columns start in memory, ``limit`` bounds the vector, and ``held`` is how many
+        bytes a thread holds for each of its columns beside the accumulators, from the first row to the last.
+        """
+        columns, rows = shape.kept[-1], shape.per_result
+        vector = min(vector_length(widths), limit, power_of_two_below(MOST_ACCUMULATORS // len(accumulators)))
+        vector = math.gcd(min(vector, alignment(starts)), columns)
+        vectors, around = columns // vector, shape.results // columns
+        bytes_ = max(1, vector * min(widths, default=32) // 8)
+        line, least = (min(WARP, max(1, size // bytes_)) for size in (LINE_BYTES, LEAST_BYTES))
+        lanes = best_lanes(vectors, least)
+        for enough, some in ((2 * target.sm_count, line), (target.sm_count, least)):
+            while lanes > some and around * -(-vectors // lanes) < enough:
+                lanes //= 2
+        units, row_lanes = around * -(-vectors // lanes), 1
+        tile = lanes * vector * sum(accumulators)
+        registers = OTHER_REGISTERS + vector * (sum(accumulators) + held) // 4
+        most_threads = min(target.max_threads_per_block, target.registers_per_sm // registers)
+        while (
+            2 * row_lanes <= rows
+            and 2 * lanes * row_lanes <= most_threads
+            and 2 * units * lanes * row_lanes <= threads_of(target)
+            and 2 * lanes * row_lanes // WARP * tile <= MOST_TILE_BYTES
+        ):
+            row_lanes *= 2
+        unroll = steps_unrolled(-(-rows // row_lanes), max(1, sum(widths) * vector // 8))
+        groups = groups_per_block(lanes * row_lanes, units, target)
+        while groups > 1 and lanes * row_lanes > WARP and lanes * row_lanes // WARP * groups * tile > MOST_TILE_BYTES:
+            groups //= 2
+        return cls(vector, lanes, row_lanes, groups, unroll)
+
+    def problems(self, facts: Reductions) -> Iterator[str]:
+        """Threads and their tile fit a block, and columns are whole vectors."""
+        columns, device = facts.shape.kept[-1], facts.fusion.device
+        if columns % self.vector:
+            yield self.wrong("vector", f"a divisor of the {columns} columns")
+        yield from block_problems(self, self.lanes * self.row_lanes * self.groups, device)
+        tiling = self.tiling(facts)
+        shared = tiling.tile_size * sum(facts.accumulator_bytes) if tiling.threads.warps > 1 else 0
+        if shared > device.shared_bytes_optin:
+            yield self.wrong("vector", f"tiles of at most {device.shared_bytes_optin} bytes, not {shared}")
+
+    def tiling(self, facts: Reductions) -> "ColumnTiling":
+        """Return which thread reads what."""
+        return ColumnTiling(facts.shape, self, not facts.is_commutative, max(facts.accumulator_bytes))
+
+
+@dataclass(frozen=True)
+class ColumnTiling:
+    """Which thread reads what of columns.
+
+    If ``in_order``, a thread's rows are neighbours, so that combining what the threads have in their order is combining
+    the elements in theirs. ``widest`` is the bytes of the widest accumulator.
+    """
+
+    shape: ReductionShape
+    schedule: ColumnSchedule
+    in_order: bool
+    widest: int
+
+    @property
+    def stretches(self) -> int:
+        """Stretches of columns along the minor-most dimension."""
+        return -(-self.shape.kept[-1] // (self.schedule.lanes * self.schedule.vector))
+
+    @property
+    def threads(self) -> Groups:
+        """A group of threads for each stretch of columns."""
+        units = math.prod(self.shape.kept[:-1]) * self.stretches
+        return Groups(self.schedule.lanes * self.schedule.row_lanes, self.schedule.groups, units)
+
+    def reading(self) -> IndexingMap:
+        """Return (thread, block)[steps, unrolled, column] -> indices of the operands."""
+        rows = self.shape.per_result
+        chunks = -(-rows // (self.schedule.row_lanes * self.schedule.unroll))
+        step, row_lane = symbol(0) * self.schedule.unroll + symbol(1), self.threads.lane // self.schedule.lanes
+        row = (
+            row_lane * (chunks * self.schedule.unroll) + step
+            if self.in_order
+            else step * self.schedule.row_lanes + row_lane
+        )
+        around, vector, inside = self._vector()
+        kept = (*delinearize(around, self.shape.kept[:-1]), vector * self.schedule.vector + symbol(2))
+        indices = self.shape.indices(kept, delinearize(row, self.shape.reduced))
+        return self.threads.map(
+            (chunks, self.schedule.unroll, self.schedule.vector), indices, [*inside, (row, whole(rows))]
+        )
+
+    def writing(self) -> IndexingMap:
+        """Return (thread, block)[column] -> indices of the results, on the first lane of each vector of columns.
+
+        For groups of no more than a warp; others go by ``finishing``.
+        """
+        around, vector, inside = self._vector()
+        result = around * self.shape.kept[-1] + vector * self.schedule.vector + symbol(0)
+        first = (self.threads.lane // self.schedule.lanes, whole(1))
+        return self.threads.map((self.schedule.vector,), delinearize(result, self.shape.result_shape), [*inside, first])
+
+    @property
+    def tile_row(self) -> int:
+        """The distance in the tile between a thread's columns, so that no two lanes meet in a bank.
+
+        Lanes write what they have of every ``vector``-th column, and read neighbouring columns, at distances of this.
+        """
+        return _conflict_free_row(self.schedule.lanes, self.schedule.vector, self.widest)
+
+    @property
+    def tile_size(self) -> int:
+        """Elements of the tile."""
+        return self.threads.threads // WARP * self.schedule.vector * self.tile_row
+
+    def tile_writing(self) -> IndexingMap:
+        """Return (thread, block)[column] -> where it goes in the tile, on those lanes that have what their warp has."""
+        thread = self.threads.thread
+        address = (thread // WARP * self.schedule.vector + symbol(0)) * self.tile_row + thread % self.schedule.lanes
+        return self.threads.map((self.schedule.vector,), [address], [(thread % WARP, whole(self.schedule.lanes))])
+
+    def finishing(self) -> IndexingMap:
+        """Return (thread, block)[turn] -> indices of the results, and where in the tile what the first warp has is."""
+        threads, columns, width = self.threads, self.shape.kept[-1], self.schedule.lanes * self.schedule.vector
+        turns = -(-width // threads.size)
+        column = threads.lane + symbol(0) * threads.size
+        unit = threads.unit
+        at = unit % self.stretches * width + column
+        result = delinearize(unit // self.stretches * columns + at, self.shape.result_shape)
+        first_warp = threads.number * (threads.warps * self.schedule.vector)
+        address = (first_warp + column % self.schedule.vector) * self.tile_row + column // self.schedule.vector
+        inside = [(unit, whole(threads.units)), (column, whole(width)), (at, whole(columns))]
+        return threads.map((turns,), [*result, address], inside)
+
+    def gathering(self) -> IndexingMap:
+        """Return (where in the tile the first warp's is)[warp] -> where that of each other warp is."""
+        warps = Interval(1, self.threads.warps - 1)
+        return IndexingMap(
+            (whole(self.tile_size),), (warps,), (dim(0) + symbol(0) * (self.schedule.vector * self.tile_row),)
+        )
+
+    def _vector(self) -> tuple[AffineExpr, AffineExpr, list[Constraint]]:
+        """Return where a thread is along the kept dimensions further out, which of a row's vectors it is at, and where.
+
+        The last is what holds where there is such a vector.
+        """
+        unit = self.threads.unit
+        vector = unit % self.stretches * self.schedule.lanes + self.threads.lane % self.schedule.lanes
+        inside = [(unit, whole(self.threads.units)), (vector, whole(self.shape.kept[-1] // self.schedule.vector))]
+        return unit // self.stretches, vector, inside
+
+
+@cache
+def _conflict_free_row(lanes: int, vector: int, size: int) -> int:
+    """Return the least distance between vectors of elements of ``size`` bytes that lanes read without a conflict."""
+    columns = lanes * vector
+    warps = whole(-(-columns // WARP))
+    column = symbol(0) * WARP + dim(0)
+    for row in range(lanes, lanes + BANKS + 1):
+        address = column % vector * row + column // vector
+        if not bank_conflicts(IndexingMap((whole(min(WARP, columns)),), (warps,), (address,)), size):
+            return row
+    return lanes
+
+
+class ColumnReductionEmitter:
+    """Emits a fusion around reductions whose minor-most dimension is kept."""
+
+    NAME = "reduce_column"
+
+    def __init__(self, facts: Reductions, schedule: ColumnSchedule):
+        self.fusion = facts.fusion
+        self.reductions = facts
+        self.tiling = schedule.tiling(facts)
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """A group of threads for each stretch of columns."""
+        return self.tiling.threads.launch
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[steps] -> indices."""
+        if output in self.reductions.side_outputs:
+            return self.tiling.reading().simplify()
+        map_ = self.tiling.writing()
+        if self.tiling.threads.warps > 1:
+            finishing = self.tiling.finishing()
+            map_ = replace(finishing, results=finishing.results[:-1])
+        return self.reductions.epilogues.output_map(output, map_)
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions that it calls."""
+        reductions, size = self.reductions, self.tiling.threads.size
+        count, lanes = len(reductions.results), self.tiling.schedule.lanes
+        with entry_function(self.fusion, self, [reductions, reductions.epilogues]) as kernel:
+            position = kernel.position
+            accumulators = self._emit_reads(kernel)
+            exchanged = distances(lanes, min(size, WARP))
+            columns = [reductions.emit_shuffles(list(column), exchanged) for column in batched(accumulators, count)]
+            ended = Rotation(value for column in columns for value in column)
+            outputs = [kernel.outputs[i] for i in reductions.epilogue_outputs]
+            if self.tiling.threads.warps > 1:
+                self._emit_exchange(kernel, ended, outputs)
+            else:
+                with loop(self.tiling.writing(), position, [*outputs, *ended.variables]) as each:
+                    reductions.epilogues.emit_stores(kernel, each.result_arguments, ended.take(count))
+
+    def _emit_reads(self, kernel: KernelBuilder) -> Values:
+        """Read the columns and store the side outputs; return the thread's accumulators of each column."""
+        start = self.reductions.emit_start(kernel.inputs)
+        accumulators = Rotation(start * self.tiling.schedule.vector)
+        sides = [kernel.outputs[i] for i in self.reductions.side_outputs]
+        changed = [*sides, *accumulators.variables]
+        with nest(self.tiling.reading(), (2, 1), kernel.position, changed) as indices:
+            accumulators.turn(self.reductions.emit_step(kernel, indices, accumulators.first(len(start))))
+        return accumulators.values
+
+    def _emit_exchange(self, kernel: KernelBuilder, ended: Rotation, outputs: Sequence[Tensor]) -> None:
+        """Combine what the warps of a column have, and store the results."""
+        reductions = self.reductions
+        tiles = shared_tiles(self.tiling.tile_size, reductions.accumulator_types)
+        with loop(self.tiling.tile_writing(), kernel.position, [*tiles, *ended.variables]) as each:
+            put(ended.take(len(tiles)), tiles, each.result_arguments)
+        sync_threads(tiles)
+        with loop(self.tiling.finishing(), kernel.position, outputs) as each:
+            *indices, address = each.result_arguments
+            totals = [Variable(tile.extract([address])) for tile in tiles]
+            with loop(self.tiling.gathering(), [address], totals) as others:
+                values = [tile.extract(others.result_arguments) for tile in tiles]
+                assign(totals, reductions.emit_combine(values_of(totals), values))
+            reductions.epilogues.emit_stores(kernel, indices, values_of(totals))

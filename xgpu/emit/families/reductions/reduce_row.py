@@ -1,0 +1,289 @@
+"""The row reduction emitter: lanes along a row, which is contiguous, each reading several elements a step.
+
+A short row takes a part of a warp, and lanes exchange what they have by shuffles; a longer one takes several warps,
+which then exchange what they have through shared memory. Reduced dimensions further out are a loop around it, or more
+threads. (Source: XLA's row reduction emitter, which has whole warps for each row unless the row is very short.)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from xgpu import ir
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.device import Device
+from xgpu.emit.accumulators import exchange_warps
+from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.builders import Values
+from xgpu.emit.families.reductions.reduction import Reductions, nest
+from xgpu.emit.kernel_builder import KernelBuilder, Variable, assign, entry_function, loop, shared_tiles, values_of
+from xgpu.emit.reduction_tiling import (
+    MOST_ELEMENTS,
+    WARP,
+    Groups,
+    alignment,
+    best_lanes,
+    distances,
+    groups_per_block,
+    power_of_two_above,
+    power_of_two_below,
+    steps_unrolled,
+    threads_of,
+    vector_length,
+    whole,
+)
+from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
+from xgpu.indexing.affine import AffineExpr, delinearize, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+
+BYTES_PER_THREAD = 256
+"""What a thread reads of a row at most if more threads can share the row: blocks are then short, and end together."""
+LONG_BYTES = 2048
+"""The length of a row from which aligned vectors are worth the checks at its ends."""
+EVEN = 0.85
+"""The share of lanes with work at which a row counts as evenly divided."""
+MOST_TOGETHER = 64
+"""Steps that come together at most: code grows with them."""
+LARGEST_SHARED_GROUP = 512
+"""Threads that share a row for that reason; for want of rows as many as a block can have."""
+
+
+@dataclass(frozen=True)
+class RowSchedule(Schedule):
+    """How threads share rows: ``lanes`` along the row, ``outer_lanes`` over the reduced dimensions further out.
+
+    Each step reads ``vector`` elements; ``unroll`` and ``outer_unroll`` steps come together. A block has ``groups`` of
+    threads, one for each row.
+    """
+
+    vector: int = power_of_two("Consecutive elements that a thread reads in a step.", most=MOST_ELEMENTS)
+    lanes: int = power_of_two("Threads along a row.", most=1024)
+    outer_lanes: int = power_of_two("Threads over the reduced dimensions further out.", most=1024)
+    groups: int = power_of_two("Rows of a block.", most=1024)
+    unroll: int = whole_number("Steps along a row that come together.", most=MOST_TOGETHER)
+    outer_unroll: int = whole_number("Steps further out that come together.", most=MOST_TOGETHER)
+    aligned: bool = flag("Whether vectors are counted from multiples in memory, not from where a row starts.")
+
+    @classmethod
+    def of(cls, facts: Reductions) -> Self:
+        """See `chosen`."""
+        return cls.chosen(
+            facts.shape,
+            facts.widths,
+            facts.starts,
+            facts.fusion.device,
+            facts.longest_vector,
+            not facts.is_commutative,
+        )
+
+    @classmethod
+    def chosen(
+        cls,
+        shape: ReductionShape,
+        widths: Sequence[int],
+        starts: Sequence[AffineExpr],
+        target: Device,
+        limit: int,
+        in_order: bool,
+    ) -> Self:
+        """Choose the numbers for arrays whose elements have ``widths`` bits.
+
+        ``starts`` are where rows start in memory, given by the indices of the extents; ``limit`` bounds the vector.
+        """
+        minor, rows = shape.reduced[-1], shape.results
+        outer = shape.per_result // minor
+        vector = min(vector_length(widths), limit, power_of_two_below(minor))
+        aligned = False
+        if alignment(starts) < vector:
+            if len(starts) == 1 and not in_order and minor * max(widths, default=0) >= 8 * LONG_BYTES:
+                aligned = True
+            else:
+                vector = alignment(starts)
+        step = max(1, sum(widths) * vector // 8)
+        vectors = -(-(minor + (vector - 1 if aligned else 0)) // vector)
+        lanes, outer_lanes = (1, 1) if in_order and outer > 1 else _lanes(rows, outer, vectors, step, target)
+        steps, outer_steps = -(-vectors // lanes), -(-outer // outer_lanes)
+        unroll = steps_unrolled(steps, step)
+        outer_unroll = steps_unrolled(outer_steps, step * steps) if unroll == steps else 1
+        groups = groups_per_block(lanes * outer_lanes, rows, target)
+        return cls(vector, lanes, outer_lanes, groups, unroll, outer_unroll, aligned)
+
+    def problems(self, facts: Reductions) -> Iterator[str]:
+        """Threads fit a block and have elements, and those that are to stay in their order do."""
+        if self.outer_lanes > 1 and len(facts.shape.reduced) == 1:
+            yield self.wrong("outer_lanes", "1, as no dimension further out is reduced")
+        yield from block_problems(self, self.lanes * self.outer_lanes * self.groups, facts.fusion.device)
+        if self.aligned and (len(facts.starts) != 1 or not facts.is_commutative):
+            yield self.wrong("aligned", "false, unless all arrays are alike and elements are combined in any order")
+        if not facts.is_commutative and self.lanes * self.outer_lanes > 1 and len(facts.shape.reduced) > 1:
+            yield self.wrong("lanes", "1, and outer_lanes = 1, as elements of several dimensions stay in order")
+
+    def tiling(self, facts: Reductions) -> "RowTiling":
+        """Return which thread reads what."""
+        start = facts.starts[0] if self.aligned else None
+        return RowTiling(facts.shape, self, start, not facts.is_commutative)
+
+
+def block_problems(schedule: Schedule, threads: int, device: Device) -> Iterator[str]:
+    """Yield that a block of a schedule has more ``threads`` than there can be, or a part of a warp."""
+    if threads > device.max_threads_per_block or threads % WARP:
+        most = device.max_threads_per_block
+        yield schedule.wrong("groups", f"a block of whole warps of {WARP} and at most {most} threads, not {threads}")
+
+
+@dataclass(frozen=True)
+class RowTiling:
+    """Which thread reads what of rows.
+
+    Vectors are counted from where the row starts in memory, or, if ``start`` says where that is, from the last multiple
+    of the vector before: then rows that are not aligned are read by aligned vectors all the same, but for those at
+    their ends. If ``in_order``, a thread's elements are neighbours, so that combining what the threads have in their
+    order is combining the elements in theirs.
+    """
+
+    shape: ReductionShape
+    schedule: RowSchedule
+    start: AffineExpr | None
+    in_order: bool
+
+    @property
+    def threads(self) -> Groups:
+        """A group of threads for each row."""
+        return Groups(self.schedule.lanes * self.schedule.outer_lanes, self.schedule.groups, self.shape.results)
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """How the range variables of ``reading`` are loops: those over the outer dimensions, those along the row."""
+        return (3,) if self._outer == 1 else (2, 3)
+
+    @property
+    def _outer(self) -> int:
+        return self.shape.per_result // self.shape.reduced[-1]
+
+    def reading(self) -> IndexingMap:
+        """Return (thread, block)[steps, unrolled, element] -> indices of the operands.
+
+        If there are reduced dimensions further out, two more range variables come first, [outer steps, unrolled].
+        """
+        threads, minor = self.threads, self.shape.reduced[-1]
+        # A row that starts inside a vector may end inside one more.
+        reach = minor + (self.schedule.vector - 1 if self.start else 0)
+        chunks = -(-reach // (self.schedule.vector * self.schedule.lanes * self.schedule.unroll))
+        sizes = [chunks, self.schedule.unroll, self.schedule.vector]
+        around: list[AffineExpr] = []
+        inside = [(threads.unit, whole(self.shape.results))]
+        lane = threads.lane
+        if self._outer > 1:
+            sizes = [
+                -(-self._outer // (self.schedule.outer_lanes * self.schedule.outer_unroll)),
+                self.schedule.outer_unroll,
+                *sizes,
+            ]
+            outer = (symbol(0) * self.schedule.outer_unroll + symbol(1)) * self.schedule.outer_lanes
+            if self.schedule.outer_lanes > 1:
+                outer, lane = outer + lane // self.schedule.lanes, lane % self.schedule.lanes
+            around = list(delinearize(outer, self.shape.reduced[:-1]))
+            inside.append((outer, whole(self._outer)))
+        chunk, unrolled, element = (symbol(len(sizes) - 3 + i) for i in range(3))
+        step = chunk * self.schedule.unroll + unrolled
+        turn = lane * (chunks * self.schedule.unroll) + step if self.in_order else step * self.schedule.lanes + lane
+        position = turn * self.schedule.vector + element
+        if self.start is not None:
+            start = self._start(delinearize(threads.unit, self.shape.kept), around)
+            position = position + start // self.schedule.vector * self.schedule.vector - start
+        indices = self.shape.indices(delinearize(threads.unit, self.shape.kept), [*around, position])
+        return threads.map(sizes, indices, [*inside, (position, whole(minor))])
+
+    def _start(self, kept: Sequence[AffineExpr], outer: Sequence[AffineExpr]) -> AffineExpr:
+        """Return where a row starts in memory, given the indices of the kept and of the outer reduced extents."""
+        assert self.start is not None
+        indices = {False: iter(kept), True: iter(outer)}
+        return self.start.substitute([next(indices[extent.reduced]) for extent in self.shape.extents[:-1]])
+
+    def writing(self) -> IndexingMap:
+        """Return (thread, block) -> indices of the heroes' results, on the first thread of each row."""
+        unit = self.threads.unit
+        indices = delinearize(unit, self.shape.result_shape)
+        return self.threads.map((), indices, [(unit, whole(self.shape.results)), (self.threads.lane, whole(1))])
+
+
+def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tuple[int, int]:
+    """Return the threads along a row of ``vectors``, of ``step`` bytes each, and over the ``outer`` dimensions."""
+    lanes, outer_lanes = lanes_of_a_warp(rows, vectors, step, target), 1
+
+    def is_useful() -> bool:
+        group = lanes * outer_lanes
+        read = -(-vectors // lanes) * -(-outer // outer_lanes) * step
+        few = 2 * rows * group <= threads_of(target) and 2 * group <= target.max_threads_per_block
+        return few or (read > BYTES_PER_THREAD and 2 * group <= LARGEST_SHARED_GROUP)
+
+    # Neighbours in memory first, as long as few lanes are without work, then rows of other indices further out.
+    while vectors / (-(-vectors // (2 * lanes)) * 2 * lanes) >= EVEN and is_useful():
+        lanes *= 2
+    while 2 * outer_lanes <= outer and is_useful():
+        outer_lanes *= 2
+    while 2 * lanes <= power_of_two_above(vectors) and is_useful():
+        lanes *= 2
+    return lanes, outer_lanes
+
+
+def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
+    """Return the lanes that share a row of ``vectors`` of ``step`` bytes: with two for each lane if rows are many.
+
+    Threads that make a single access have too little in flight, for all that there are.
+    """
+    lanes, longest = best_lanes(vectors), target.max_vector_bytes
+    is_single = lanes == vectors > 1 and longest <= step < 2 * longest
+    return lanes // 2 if is_single and rows * lanes // 2 >= threads_of(target) else lanes
+
+
+class RowReductionEmitter:
+    """Emits a fusion around reductions whose minor-most dimension is reduced."""
+
+    NAME = "reduce_row"
+
+    def __init__(self, facts: Reductions, schedule: Any):
+        self.fusion = facts.fusion
+        self.reductions = facts
+        self.stages = [facts]
+        self.tiling: RowTiling = schedule.tiling(facts)
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """A group of threads for each row."""
+        return self.tiling.threads.launch
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[steps] -> indices."""
+        if output in self.reductions.side_outputs:
+            return self.tiling.reading().compose(self.reductions.element_map(output)).simplify()
+        return self.reductions.epilogues.output_map(output, self.tiling.writing())
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions that it calls."""
+        reductions, threads = self.reductions, self.tiling.threads
+        with entry_function(self.fusion, self, [*self.stages, reductions.epilogues]) as kernel:
+            position = kernel.position
+            ended: dict[ir.Value, ir.Value] = {}
+            for stage in self.stages:
+                accumulators = self._emit_reads(kernel, stage, list(ended.values()))
+                accumulators = stage.emit_shuffles(accumulators, distances(1, min(threads.size, WARP)))
+                if threads.warps > 1 and accumulators:
+                    tiles = shared_tiles(threads.threads // WARP, stage.accumulator_types)
+                    values = list(exchange_warps(threads, position, accumulators, tiles))
+                    accumulators = stage.emit_shuffles(values, distances(1, threads.warps))
+                ended |= zip(stage.results, accumulators, strict=True)
+            if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
+                with loop(self.tiling.writing(), position, outputs) as each:
+                    values = [ended[value] for value in reductions.results]
+                    reductions.epilogues.emit_stores(kernel, each.result_arguments, values)
+
+    def _emit_reads(self, kernel: KernelBuilder, stage: Reductions, given: Values) -> Values:
+        """Read the rows and store the side outputs of a stage; return the thread's accumulators.
+
+        ``given`` are the scalars that earlier stages end as.
+        """
+        accumulators = [Variable(value) for value in stage.emit_start(kernel.inputs)]
+        sides = [kernel.outputs[i] for i in stage.side_outputs]
+        with nest(self.tiling.reading(), self.tiling.depths, kernel.position, [*accumulators, *sides]) as indices:
+            assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
+        return values_of(accumulators)

@@ -1,0 +1,310 @@
+"""What a kernel of reductions computes, whatever its threads do: its functions, and how accumulators go on.
+
+The heroes are reductions of one shape over the same dimensions. The prologue computes what they read, and results of
+the operands' shape; the epilogue makes of what they end as the other results. Where reductions need what others of the
+kernel end as, they are of a later *stage*, whose prologue is given that.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.analysis.heroes import forms_of
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
+from xgpu.dialects.threads import ShuffleReduceOp
+from xgpu.emit.accumulators import Accumulators
+from xgpu.emit.base import Fusion
+from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.epilogue import Epilogues
+from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put
+from xgpu.emit.scalar.combiner import emit_combiner
+from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
+from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.fusion.costs.memory_reads import arrays_read
+from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
+from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
+from xgpu.indexing.hlo_maps import reshape_map
+from xgpu.indexing.indexing_map import IndexingMap
+
+
+@dataclass(frozen=True)
+class _Prologue:
+    """Functions that compute, at an element, ``read``, which heroes read, and the side outputs ``numbers``.
+
+    ``map`` leads from the indices of an operand's element to those of the functions' arrays, None if they are the same.
+    """
+
+    read: tuple[ir.Value, ...]
+    numbers: tuple[int, ...]
+    map: IndexingMap | None
+    functions: SubgraphFunctions
+
+
+class Reductions(Accumulators):
+    """The heroes of a fusion, what they read and what is made of them."""
+
+    def __init__(self, fusion: Fusion):
+        super().__init__(fusion)
+        self.shape = ReductionShape.of(self.heroes[0])
+        self.given: list[ir.Value] = []
+        followers = forms_of(fusion.body, self.heroes)
+        numbers = range(len(fusion.results))
+        self.side_outputs = [i for i in numbers if fusion.results[i] not in followers]
+        self.epilogue_outputs = [i for i in numbers if fusion.results[i] in followers]
+        self._suffix = ""
+
+    @classmethod
+    def stages_of(cls, fusion: Fusion) -> "list[Reductions]":
+        """Return the stages of a fusion, each of the heroes that need only what those before it end as.
+
+        A stage stores the results of the operands' size that need no later one; after the last reductions there is one
+        without heroes for all others. ``given`` are the results of the stages before, of an element's row.
+        """
+        whole = cls(fusion)
+        depths = _depths(fusion)
+        found = []
+        given: list[ir.Value] = []
+        for number in range(max(depths.values()) + 1):
+            stage = copy(whole)
+            stage.heroes = [hero for hero in whole.heroes if depths[hero.results[0]] == number + 1]
+            stage.side_outputs = [i for i in whole.side_outputs if depths.get(fusion.results[i], 0) == number]
+            stage.given = list(given)
+            stage._suffix = f"_{number}" if number else ""
+            given += stage.results
+            found += [stage] if stage.heroes or stage.side_outputs else []
+        return found
+
+    @cached_property
+    def epilogues(self) -> Epilogues:
+        """The functions of the results that follow the heroes."""
+        return Epilogues(self.fusion, self.results, self.epilogue_outputs)
+
+    @property
+    def is_commutative(self) -> bool:
+        """Whether elements may be combined in any order."""
+        return all(is_commutative(hero) for hero in self.heroes)
+
+    @property
+    def widths(self) -> list[int]:
+        """The bits of an element of each array that has as many as the operands: parameters and side outputs."""
+        parameters = [t for t in self.fusion.parameter_types if math.prod(_shape(t)) >= self.shape.elements]
+        outputs = [self.fusion.result_types[i] for i in self.side_outputs]
+        return [element_dtype(type_).storage_bits for type_ in (*parameters, *outputs)]
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes of an element of all parameters with one for each column, which are the same in every row."""
+        columns, shape = self.shape.kept[-1] if self.shape.kept else 1, self.shape
+        parameters = [t for t in self.fusion.parameter_types if columns <= math.prod(_shape(t)) < shape.elements]
+        return sum(-(-element_dtype(type_).storage_bits // 8) for type_ in parameters)
+
+    @cached_property
+    def starts(self) -> list[AffineExpr]:
+        """Where stretches along the minor-most extent start in the arrays of the operands' size: those that are there.
+
+        Given by dimensions that are the indices of the extents. At least one is given, the operands' own.
+        """
+        sizes = [extent.size for extent in self.shape.extents]
+        places = [dim(i) for i in range(len(sizes))]
+        pairs = list(zip(places, self.shape.extents, strict=True))
+        kept, reduced = ([place for place, extent in pairs if extent.reduced == which] for which in (False, True))
+        extents = IndexingMap(ranges(tuple(sizes)), (), self.shape.indices(kept, reduced))
+        found = [_start(extents, array, map_) for value in self._read for array, map_ in arrays_read(value)]
+        starts = [start for start in found if start is not None]
+        own = linearize(places, sizes) - places[-1]
+        return list(dict.fromkeys([*starts, *([own] if self.side_outputs or not starts else [])]))
+
+    @cached_property
+    def _read(self) -> list[ir.Value]:
+        """What the heroes read, each value once."""
+        return list(dict.fromkeys(value for hero in self.heroes for value in _inputs(hero)))
+
+    def element_map(self, output: int) -> IndexingMap:
+        """Return the map from the indices of an operand's element to those of the element of a side output."""
+        shape = shape_of(self.fusion.results[output])
+        return identity_map(shape) if shape == self.shape.shape else reshape_map(self.shape.shape, shape)
+
+    @cached_property
+    def _prologues(self) -> "list[_Prologue]":
+        """The functions of what the heroes read and of the side outputs, one for each shape."""
+        whole = self.shape.shape
+        by_shape: dict[Shape, list[int]] = {whole: []} if self._read else {}
+        for number in self.side_outputs:
+            by_shape.setdefault(shape_of(self.fusion.results[number]), []).append(number)
+        found = []
+        for count, (shape, numbers) in enumerate(by_shape.items()):
+            read = self._read if shape == whole else []
+            roots = [*read, *(self.fusion.results[i] for i in numbers)]
+            name = "prologue" if shape == whole else f"reshaped_{count}"
+            functions = self._functions(name, roots, dict.fromkeys(self.given, self.shape.row_map_of(shape)))
+            map_ = None if shape == whole else reshape_map(whole, shape)
+            found.append(_Prologue(tuple(read), tuple(numbers), map_, functions))
+        return found
+
+    @cached_property
+    def _initial(self) -> SubgraphFunctions:
+        return self._functions("initial", [value for hero in self.heroes for value in _initial_values(hero)])
+
+    def _functions(
+        self, what: str, roots: Sequence[ir.Value], given: Mapping[ir.Value, IndexingMap] | None = None
+    ) -> SubgraphFunctions:
+        return SubgraphFunctions.of(self.fusion, f"{what}{self._suffix}", roots, given)
+
+    def emit(self) -> None:
+        """Write the functions that the entry function calls to reduce."""
+        for functions in ([self._initial] if self.heroes else []) + [each.functions for each in self._prologues]:
+            functions.emit()
+        self.emit_combiners()
+
+    def emit_start(self, inputs: Values) -> Values:
+        """Return the accumulators' initial values."""
+        return self._initial.emit_call(inputs) if self.heroes else []
+
+    def emit_step(
+        self, kernel: KernelBuilder, indices: Values, accumulators: Values, given: Sequence[ir.Value] = ()
+    ) -> Values:
+        """Take in the element at ``indices``: return the accumulators, and store to the side outputs.
+
+        ``given`` are the scalars that earlier stages end as.
+        """
+        elements: dict[ir.Value, ir.Value] = {}
+        for each in self._prologues:
+            where = indices if each.map is None else apply_map(each.map, indices)
+            scalars = each.functions.emit_call([*kernel.inputs, *where, *given])
+            elements |= zip(each.read, scalars, strict=False)
+            put(scalars[len(each.read) :], [kernel.outputs[number] for number in each.numbers], where)
+        combined: Values = []
+        for hero in self.heroes:
+            left = accumulators[len(combined) : len(combined) + len(hero.results)]
+            with hero.location:
+                combined += _take_in(hero, left, [elements[value] for value in _inputs(hero)])
+        return combined
+
+    def emit_combine(self, left: Values, right: Values) -> Values:
+        """Combine accumulators, those of the elements before on the left."""
+        combined: Values = []
+        for hero in self.heroes:
+            part = slice(len(combined), len(combined) + len(hero.results))
+            with hero.location:
+                combined += emit_combiner(_region(hero), [*left[part], *right[part]])
+        return combined
+
+    def emit_shuffles(self, accumulators: Values, distances: Iterable[int]) -> Values:
+        """Combine accumulators over lanes; where distances are the powers of two in turn, in the order of lanes."""
+        for distance in distances:
+            combined: Values = []
+            for number, hero in enumerate(self.heroes):
+                values = accumulators[len(combined) : len(combined) + len(hero.results)]
+                combined += ShuffleReduceOp.build(self.combiner(number), distance, values, hero.location)
+            accumulators = combined
+        return accumulators
+
+
+@contextmanager
+def nest(
+    map_: IndexingMap, depths: Sequence[int], dims: Values, changed: Sequence[Variable]
+) -> Iterator[list[ir.Value]]:
+    """Write loops over the range variables of ``map_``, one inside the other; the map's results are given to the body.
+
+    ``depths`` is how many of the variables each loop has, ``changed`` what the body assigns to. A constraint is one of
+    the outermost loop that knows all of its variables, so that each loop is peeled by its own.
+    """
+    if len(depths) == 1:
+        with loop(map_, dims, changed) as each:
+            # Rows may end inside a vector, and each does: its elements are not to be waited for one by one.
+            each.operation.attributes[MANY_RESTS] = ir.UnitAttr.get()
+            yield each.result_arguments
+        return
+    outer, inner = split_map(map_, depths[0])
+    with (
+        loop(outer, dims, changed) as around,
+        nest(inner, depths[1:], [*dims, *around.symbol_arguments], changed) as indices,
+    ):
+        yield indices
+
+
+def split_map(map_: IndexingMap, depth: int) -> tuple[IndexingMap, IndexingMap]:
+    """Split a map in one over its first ``depth`` range variables, without results, and one that has them given."""
+    rank = len(map_.dims)
+    given = {i: dim(rank + i) if i < depth else symbol(i - depth) for i in range(len(map_.symbols))}
+    early = [all(i < depth for i in expr.variables()[1]) for expr, _ in map_.constraints]
+    outer = IndexingMap(
+        map_.dims,
+        map_.symbols[:depth],
+        (),
+        tuple(constraint for constraint, is_early in zip(map_.constraints, early, strict=True) if is_early),
+    )
+    inner = IndexingMap(
+        map_.dims + map_.symbols[:depth],
+        map_.symbols[depth:],
+        tuple(expr.substitute(None, given) for expr in map_.results),
+        tuple(
+            (expr.substitute(None, given), interval)
+            for (expr, interval), is_early in zip(map_.constraints, early, strict=True)
+            if not is_early
+        ),
+    )
+    return outer, inner
+
+
+def _start(extents: IndexingMap, array: ir.Value, map_: IndexingMap) -> AffineExpr | None:
+    """Return where a stretch along the last of ``extents`` starts in ``array``, which is read by ``map_``.
+
+    None if the array has fewer elements than there are, or its neighbours are not those of the extent.
+    """
+    if math.prod(shape_of(array)) < extents.box_size() or map_.constraints:
+        return None
+    read = extents.compose(map_)
+    (position,) = replace(read, results=(linearize(read.results, shape_of(array)),)).simplify().results
+    start = position - dim(len(extents.dims) - 1)
+    return None if len(extents.dims) - 1 in start.variables()[0] else start
+
+
+def _depths(fusion: Fusion) -> dict[ir.Value, int]:
+    """Return how many heroes lie one after the other on the way to each value of a fusion's body."""
+    depths: dict[ir.Value, int] = {}
+    for op in fusion.body.operations:
+        operation = op.operation
+        depth = max((depths.get(operand, 0) for operand in operation.operands), default=0)
+        depths |= dict.fromkeys(operation.results, depth + (HERO in operation.attributes))
+    return depths
+
+
+def _shape(type_: ir.Type) -> list[int]:
+    return list(ir.RankedTensorType(type_).shape)
+
+
+def _inputs(hero: ir.Operation) -> list[ir.Value]:
+    return list(hero.operands)[: len(hero.results)]
+
+
+def _initial_values(hero: ir.Operation) -> list[ir.Value]:
+    return list(hero.operands)[len(hero.results) :]
+
+
+def _region(hero: ir.Operation) -> ir.Block:
+    block: ir.Block = hero.regions[0].blocks[0]
+    return block
+
+
+def _take_in(hero: ir.Operation, accumulators: Values, elements: Values) -> Values:
+    """Combine a thread's accumulators with the next element; a thread takes elements in their order."""
+    if FIRST_EXTREME not in hero.attributes:
+        return emit_combiner(_region(hero), [*accumulators, *elements])
+    is_max = ir.StringAttr(hero.attributes[FIRST_EXTREME]).value == "GT"
+    (kept, position), (element, its_position) = accumulators, elements
+    dtype = element_dtype(hero.operands[0].type)
+    if dtype.is_float:
+        # True for a NaN, which is to be kept itself.
+        replaces = compare_floats("ugt" if is_max else "ult", element, kept)
+        replaces = ir.arith.andi(replaces, compare_floats("ord", kept, kept))
+    else:
+        sign = "u" if dtype.is_unsigned else "s"
+        replaces = compare_integers(f"{sign}{'gt' if is_max else 'lt'}", element, kept)
+    return [ir.arith.select(replaces, element, kept), ir.arith.select(replaces, its_position, position)]

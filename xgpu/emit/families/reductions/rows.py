@@ -1,0 +1,98 @@
+"""The row emitter: several reductions of the same rows one after the other, and what is made of them, in one kernel.
+
+A group of threads has a row, and holds what it reads of it: each stage walks the same elements, those that come after a
+reduction with its result, which every thread of the row has. So softmax and norms read their operand once. (Source:
+XLA's fusion of softmax, which it has Triton compile.)
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.device import Device
+from xgpu.emit.base import Fusion
+from xgpu.emit.families.reductions.reduce_row import (
+    MOST_TOGETHER,
+    RowReductionEmitter,
+    RowSchedule,
+    RowTiling,
+    block_problems,
+    lanes_of_a_warp,
+)
+from xgpu.emit.families.reductions.reduction import Reductions
+from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block, threads_of
+from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.indexing.affine import AffineExpr
+
+HELD_BYTES = 64
+"""What a thread holds of an array of the rows' size: 32 elements of 16 bits, 16 of 32 bits."""
+
+
+def held_elements(widths: Sequence[int]) -> int:
+    """Return how many elements of a row a thread holds, given the widths of the arrays of that size."""
+    return HELD_BYTES * 8 // max(widths, default=32)
+
+
+class RowStages(Reductions):
+    """The heroes of a fusion that need each other's results, in ``stages``."""
+
+    def __init__(self, fusion: Fusion):
+        super().__init__(fusion)
+        self.stages = Reductions.stages_of(fusion)
+
+
+@dataclass(frozen=True)
+class RowsSchedule(Schedule):
+    """How threads share rows that they hold: ``lanes`` along the row, which read ``vector`` elements in a step.
+
+    ``unroll`` steps come together: all of them where threads are to hold what they read from one stage to the next.
+    """
+
+    vector: int = power_of_two("Consecutive elements that a thread reads in a step.", most=MOST_ELEMENTS)
+    lanes: int = power_of_two("Threads along a row.", most=1024)
+    groups: int = power_of_two("Rows of a block.", most=1024)
+    unroll: int = whole_number("Steps along a row that come together.", most=MOST_TOGETHER)
+
+    @classmethod
+    def of(cls, facts: RowStages) -> Self:
+        """See `chosen`."""
+        starts = [start for stage in facts.stages for start in stage.starts]
+        return cls.chosen(facts.shape, facts.widths, starts, facts.fusion.device, facts.longest_vector)
+
+    @classmethod
+    def chosen(
+        cls, shape: ReductionShape, widths: Sequence[int], starts: Sequence[AffineExpr], target: Device, limit: int
+    ) -> Self:
+        """Choose the numbers for threads that hold what they read of a row, if it is short enough for that."""
+        plain = RowSchedule.chosen(shape, widths, starts, target, limit, in_order=False)
+        minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths)
+        vector = alignment(starts) if plain.aligned else plain.vector
+        vectors = -(-minor // vector)
+        lanes = lanes_of_a_warp(rows, vectors, sum(widths) * vector // 8, target)
+        while 2 * lanes <= target.max_threads_per_block and (
+            minor > lanes * held or (2 * lanes <= vectors and 2 * rows * lanes <= threads_of(target))
+        ):
+            lanes *= 2
+        steps = -(-vectors // lanes)
+        unroll = steps if minor <= lanes * held else plain.unroll
+        return cls(vector, lanes, groups_per_block(lanes, rows, target), unroll)
+
+    def problems(self, facts: RowStages) -> Iterator[str]:
+        """Threads fit a block."""
+        yield from block_problems(self, self.lanes * self.groups, facts.fusion.device)
+
+    def tiling(self, facts: Reductions) -> RowTiling:
+        """Return which thread reads what."""
+        numbers = RowSchedule(self.vector, self.lanes, 1, self.groups, self.unroll, 1, aligned=False)
+        return RowTiling(facts.shape, numbers, None, in_order=False)
+
+
+class RowsEmitter(RowReductionEmitter):
+    """Emits a fusion around reductions of rows that need each other's results."""
+
+    NAME = "rows"
+
+    def __init__(self, facts: RowStages, schedule: RowsSchedule):
+        super().__init__(facts, schedule)
+        self.stages = facts.stages

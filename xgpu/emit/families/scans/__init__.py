@@ -1,0 +1,1 @@
+"""The families of scans, and what they share."""

@@ -1,0 +1,1 @@
+"""What values cost to recompute, and what kernels read and write."""

@@ -1,0 +1,96 @@
+"""Operations that fall back to XLA, and the reasons."""
+
+import math
+
+from xgpu import ir
+from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.analysis.heroes import hero_kind
+from xgpu.analysis.in_place import in_place_kind
+from xgpu.dialects.attributes import LEFT, RECURRENCE
+from xgpu.dtypes import dtype_of_element
+from xgpu.errors import Unsupported
+from xgpu.hlo.operations import OPERATIONS, without_code
+from xgpu.hlo.source_location import unsupported
+from xgpu.indexing.access import integers, shape_of
+from xgpu.indexing.hlo_maps import accesses, explanation
+
+VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
+"""Operations that XLA folds into their consumers, such as a matrix product."""
+
+_CONVOLUTION = "stablehlo.convolution"
+FOLDED = {_CONVOLUTION: VIEWS | {"stablehlo.reverse", "stablehlo.pad"}}
+"""Operations that XLA folds into a consumer that falls back to it, beyond `VIEWS`, by the consumer's name.
+
+A convolution whose kernel is reversed is the gradient by the images, for which cuDNN has kernels of its own.
+"""
+DYNAMIC_SLICE = "stablehlo.dynamic_slice"
+_SLICE = "stablehlo.slice"
+PRODUCT = "stablehlo.dot_general"
+_ALIGNMENT = 128
+"""Alignment in bytes that XLA's GPU compiler requires of each buffer."""
+BARRIER = "stablehlo.optimization_barrier"
+CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
+"""Sums of products: each element of an operand is part of many results."""
+_FEW_PRODUCTS = 1 << 20
+"""Multiplications up to which a library call costs more than plain loops."""
+_SHORT_SUM = 128
+"""Products of a sum up to which that holds: a thread waits some 600 cycles for the operands of every eight."""
+
+
+def nothing_to_compile(planned: ir.Module) -> Unsupported:
+    """Return the error for a program of level ``fusions`` without kernels: why its first operation needs XLA."""
+    for op in nested(planned.operation):
+        is_work = op.name.startswith("stablehlo.") and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
+        if is_work and (reason := reason_to_leave(op)) is not None:
+            return unsupported(op, reason)
+    return Unsupported("the program computes nothing that kernels make: it counts or hands on what it is given")
+
+
+def reason_to_leave(op: ir.Operation) -> str | None:
+    """Return why ``op`` falls back to XLA; None if kernels compute it."""
+    if isinstance(planned := op.attributes.get(LEFT), ir.StringAttr):
+        return planned.value
+    if RECURRENCE in op.attributes:
+        return None
+    if op.name in CONTROL_FLOW:
+        return "control flow; the blocks it runs are compiled"
+    if op.name == BARRIER:
+        return "a barrier: what is computed again after it must not be taken from before it"
+    if op.name in CONTRACTIONS and not _is_small(op):
+        return "matrix multiplication, for which XLA has libraries"
+    is_known = op.name in OPERATIONS
+    if not is_known and in_place_kind(op) is None and hero_kind(op) is None:
+        return f"operation not supported{explanation(op)}"
+    is_computed = len(op.regions) or (is_known and OPERATIONS[op.name].kind == "elementwise")
+    return without_code(op) if is_computed else None
+
+
+def is_address_for(op: ir.Operation, reader: str) -> bool:
+    """Whether XLA passes an address for ``op``, a slice of an array in memory, to its consumer called ``reader``.
+
+    It does for matrix products, of a slice that is contiguous and begins where buffers may.
+    """
+    if reader != PRODUCT or op.name not in (DYNAMIC_SLICE, _SLICE):
+        return False
+    part, whole = shape_of(op.results[0]), shape_of(op.operands[0])
+    if not part or not math.prod(part):
+        return False
+    cut = max((i for i, (size, all_) in enumerate(zip(part, whole, strict=True)) if size != all_), default=0)
+    is_strided = op.name == _SLICE and part[cut] > 1 and integers(op, "strides")[cut] > 1
+    bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
+    step = math.prod(part[cut + 1 :]) * bits
+    return math.prod(part[:cut]) == 1 and not is_strided and step % (8 * _ALIGNMENT) == 0
+
+
+def is_cast_for(op: ir.Operation, reader: str) -> bool:
+    """Whether XLA converts an array in memory while it changes its layout for an operation called ``reader``.
+
+    It does for convolutions, whose operands cuDNN wants in layouts of its own.
+    """
+    return reader == _CONVOLUTION and op.name == "stablehlo.convert"
+
+
+def _is_small(op: ir.Operation) -> bool:
+    """Whether a contraction has so few multiplications, in all and for each result, that kernels compute it."""
+    each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
+    return each <= _SHORT_SUM and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS

@@ -1,0 +1,1 @@
+"""Which values are stored and which kernel computes them, with the reasons."""

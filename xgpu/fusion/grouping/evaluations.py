@@ -1,0 +1,166 @@
+"""Counts how often the kernels of a plan compute each value of a block.
+
+Operations are placed as emission will place them (`xgpu.analysis.placement`): consumers that read a value at the same
+indices share one computation, all others recompute it. Going backwards through the block, each read passes its count on
+to what it reads.
+"""
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.placement import Placement, Reads, Scope
+from xgpu.fusion.costs.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
+from xgpu.fusion.grouping.groups import LOOP, Group
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.access import Shape, integers, shape_of
+
+_RUN = 8
+"""Neighbouring elements of a result for which a thread computes a common value once."""
+
+
+class Evaluations:
+    """Counts evaluations of a block's operations in reverse order, in which `want` and `compute` are called."""
+
+    def __init__(self, operations: Sequence[ir.Operation]):
+        self._operations = operations
+        self._numbers = {op: number for number, op in enumerate(operations)}
+        self._reads: dict[ir.Operation, Reads] = {}
+        self._repeats: dict[ir.Operation, list[_Repeat]] = {}
+        self._wanted: dict[ir.Value, dict[Group, set[Scope]]] = {}
+        self._placements: dict[Group, Placement] = {}
+        self._roots: dict[tuple[Group, Shape], Scope] = {}
+        self._counts: dict[Scope, float] = {}
+        self._scopes: dict[tuple[ir.Operation, Group], Scope] = {}
+
+    def start(self) -> None:
+        """Forget all kernels; what is known of operations is kept."""
+        for table in (self._wanted, self._placements, self._roots, self._counts, self._scopes):
+            table.clear()
+
+    def want(self, value: ir.Value, group: Group) -> None:
+        """Record that the kernel of ``group`` computes all elements of ``value``."""
+        self._want(value, group, self._root(group, shape_of(value)))
+
+    def of(self, value: ir.Value) -> dict[Group, float]:
+        """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
+        return {group: self._place(maker(value), group) for group in self._wanted.get(value, {})}
+
+    def compute(self, op: ir.Operation, groups: Iterable[Group]) -> None:
+        """Pass the counts of ``op`` on to its operands, for the kernels of ``groups``, whose results it computes."""
+        for group in groups:
+            if _is_read_as_a_whole(op, group):
+                for operand in (*op.operands, *captured(op)):
+                    self.want(operand, group)
+                continue
+            times = self._place(op, group)
+            scope, reads = self._scopes[op, group], self._reads_of(op)
+            for position, child in self._placements[group].children(reads, scope):
+                if child not in self._counts:
+                    self._counts[child] = self._repeats[op][position].times(times)
+                self._want(op.operands[reads.accesses[position].operand], group, child)
+            for value in captured(op):
+                self._want(value, group, scope)
+
+    def _place(self, op: ir.Operation, group: Group) -> float:
+        """Place ``op`` in the kernel of ``group``, after all its consumers; return how often it is computed there."""
+        if (op, group) not in self._scopes:
+            wanted = set[Scope]().union(*(self._wanted.get(value, {}).get(group, ()) for value in op.results))
+            scope = self._scopes[op, group] = self._placements[group].place(op, wanted)
+            self._counts.setdefault(scope, sum(self._counts[each] for each in wanted))
+        return self._counts[self._scopes[op, group]]
+
+    def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
+        """Return how many more instructions it takes to compute an element of ``value`` than to load it.
+
+        Stored inputs are loaded from caches. The count stops at ``most`` instructions; for very many operations it is
+        infinite.
+        """
+        placement, size = Placement(), math.prod(shape_of(value))
+        root = placement.root(shape_of(value))
+        counts: dict[Scope, float] = {root: size}
+        wanted = {maker(value): {root}}
+        pending = [-self._numbers[maker(value)]]
+        read = set[tuple[ir.Value, Scope]]()
+        total = -float(LOAD * size)
+        for _ in range(MOST_VISITED):
+            if not pending or total > most * size:
+                return total / size
+            op = self._operations[-heapq.heappop(pending)]
+            scopes, reads = wanted[op], self._reads_of(op)
+            scope = placement.place(op, scopes)
+            times = counts.setdefault(scope, sum(counts[each] for each in scopes))
+            total += times * instructions(op)
+            for position, child in placement.children(reads, scope):
+                operand = op.operands[reads.accesses[position].operand]
+                if child not in counts:
+                    counts[child] = self._repeats[op][position].times(times)
+                if is_immediate(operand):
+                    continue
+                if is_stored(operand) or maker(operand).name not in OPERATIONS:
+                    # What has no indexing maps is a hero, stored by a kernel whichever other values are.
+                    total += LOAD * counts[child] * ((operand, child) not in read)
+                    read.add((operand, child))
+                    continue
+                if maker(operand) not in wanted:
+                    heapq.heappush(pending, -self._numbers[maker(operand)])
+                wanted.setdefault(maker(operand), set()).add(child)
+        return math.inf
+
+    def _want(self, value: ir.Value, group: Group, scope: Scope) -> None:
+        self._wanted.setdefault(value, {}).setdefault(group, set()).add(scope)
+
+    def _root(self, group: Group, shape: Shape) -> Scope:
+        placement = self._placements.setdefault(group, Placement())
+        if (group, shape) not in self._roots:
+            scope = self._roots[group, shape] = placement.root(shape)
+            self._counts[scope] = math.prod(shape)
+        return self._roots[group, shape]
+
+    def _reads_of(self, op: ir.Operation) -> Reads:
+        if op not in self._reads:
+            reads = self._reads[op] = Reads.of(self._numbers[op], op)
+            self._repeats[op] = [_Repeat.of(reads, position) for position in range(len(reads.accesses))]
+        return self._reads[op]
+
+
+def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
+    """Whether a kernel computes all that ``op`` reads exactly once, however its threads share it, as for heroes."""
+    return op.name not in OPERATIONS or (group.kind.name != LOOP and op in group.heroes)
+
+
+@dataclass(frozen=True)
+class _Repeat:
+    """How often a read happens: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
+
+    factor: float
+    least: int
+
+    @classmethod
+    def of(cls, reads: Reads, position: int) -> "_Repeat":
+        """Return the count of an access.
+
+        Where an access happens at some indices only, these are taken to be as frequent as all others.
+        """
+        map_ = reads.maps[position]
+        factor = float(math.prod(interval.size for interval in map_.symbols))
+        for expression, interval in map_.constraints:
+            possible = expression.interval(map_.dims, map_.symbols)
+            factor *= possible.intersect(interval).size / max(1, possible.size)
+        if reads.op.name != "stablehlo.broadcast_in_dim":
+            return cls(factor, 0)
+        return cls(factor / min(_RUN, _neighbours_alike(reads.op)), math.prod(shape_of(reads.op.operands[0])))
+
+    def times(self, computed: float) -> float:
+        """Return how often the read happens if its operation is computed so often."""
+        return max(self.factor * computed, self.least)
+
+
+def _neighbours_alike(op: ir.Operation) -> int:
+    """Return how many neighbours in the result of a ``broadcast_in_dim`` repeat one element of its operand."""
+    shape, dimensions = shape_of(op.results[0]), integers(op, "broadcast_dimensions")
+    varying = [i for i, size in zip(dimensions, shape_of(op.operands[0]), strict=True) if size > 1]
+    return math.prod(shape[max(varying, default=-1) + 1 :])

@@ -1,0 +1,412 @@
+"""Merges row programs: reductions of the same rows that depend on each other, and their consumers, in one kernel.
+
+Softmax reduces its rows twice and walks them once more; the threads that have a row can hold it all along. A program
+starts as the kernel of a reduction of rows, and takes in consumers: more reductions of the same shape, and loops over
+the same elements, if each element needs the reductions of its own row only. A loop's arrays may be of another shape, as
+after a group norm, which reshapes what it normalised. A program may run later than its first reduction could, to wait
+for other inputs of its loops, such as the scales that a network computes beside the norm.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.analysis.bitcasts import behind_bitcasts
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.heroes import Form, HeroKind, follow, is_packed
+from xgpu.analysis.in_place import IN_PLACE, updated_operands
+from xgpu.analysis.reduction_regions import is_commutative
+from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.root_indices import moves_elements
+from xgpu.fusion.grouping.decisions import Decision, Verdict, apart, merged
+from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping
+from xgpu.indexing.access import identity_map, shape_of
+from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.reasons import Reason
+
+ROWS = "rows"
+"""The emitter of row programs, and the kind of their groups."""
+LONGEST_ROW = 1 << 14
+"""Elements of a row that the threads of a block can hold: 16 for each of 1024."""
+
+_OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")
+_NOT_READ = Reason("only the kernel that makes it reads it")
+_IN_ORDER = Reason("the order of the elements counts in its reduction")
+
+
+def merge_rows(
+    groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]
+) -> tuple[list[Group], list[Decision]]:
+    """Return ``groups`` with row programs merged, and the decisions; ``results`` are those of the block."""
+    by_level = sorted(groups, key=lambda each: each.level)
+    refusals = {group: _refusal_to_start(group) for group in by_level if group.kind.name == "reduce" and group.roots}
+    starts = [group for group, refusal in refusals.items() if refusal is None]
+    found = _Rows(groups, grouping, results, starts)
+    for group, refusal in refusals.items():
+        if refusal is not None:
+            found.refuse_readers(group, refusal)
+    for group in starts:
+        found.grow(group)
+    # Second round: reductions that no program took in end no other, so programs may be delayed for their results.
+    found.starts.clear()
+    for group in starts:
+        found.grow(group)
+    return found.groups(), [*found.decisions.values(), *found.dropped]
+
+
+@dataclass
+class _Program:
+    """A growing row program: its first group, all its members, that one included, and the level to run at."""
+
+    first: Group
+    members: list[Group]
+    level: int
+
+    @cached_property
+    def shape(self) -> ReductionShape:
+        return ReductionShape.of(self.first.heroes[0])
+
+    @property
+    def heroes(self) -> list[ir.Operation]:
+        return [hero for member in self.members for hero in member.heroes]
+
+    @property
+    def roots(self) -> list[ir.Value]:
+        return [root for member in self.members for root in member.roots]
+
+
+class _Rows:
+    """The consumers of each group of a block, and the row programs made of groups."""
+
+    def __init__(
+        self, groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value], starts: Sequence[Group]
+    ):
+        self.starts = {root: group for group in starts for root in group.roots}
+        self._groups = list(groups)
+        self._grouping = grouping
+        self._needed = set(results) | {value for _, op in grouping.left for value in (*op.operands, *captured(op))}
+        self._heroes = {hero for group in groups for hero in group.heroes}
+        self._readers: dict[ir.Value, list[Group]] = {}
+        self._left_readers: dict[ir.Value, int] = {}
+        for level, op in reversed(grouping.left):
+            self._left_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
+        self._updates: dict[ir.Value, list[int]] = {}
+        for group in groups:
+            for value in self._read(group):
+                self._readers.setdefault(value, []).append(group)
+            for hero in group.heroes if group.kind.name in IN_PLACE else ():
+                for value in updated_operands(hero):
+                    self._updates.setdefault(behind_bitcasts(value), []).append(group.level)
+        self._merged: dict[Group, _Program] = {}
+        self.decisions: dict[tuple[Group, Group], Decision] = {}
+        self.dropped: list[Decision] = []
+
+    def refuse_readers(self, group: Group, refusal: Reason) -> None:
+        """Record that the reduction ``group`` starts no row program, for the kernels that read it."""
+        for reader in self._readers_of(group):
+            self._decide(reader, group, refusal)
+
+    def _decide(self, group: Group, first: Group, refusal: Reason | None) -> None:
+        """Record whether ``group`` becomes part of the program that ``first`` starts; the last such decision counts."""
+        value, other = group.roots[0], first.roots[0]
+        decision = merged(value, other, _OWN_ROWS) if refusal is None else apart(value, other, refusal)
+        self.decisions[group, first] = decision
+
+    def groups(self) -> list[Group]:
+        """Return the groups as merged so far, without roots that no other group reads any more."""
+        if not self._merged:
+            return self._groups
+        found = []
+        for group in self._groups:
+            program = self._merged.get(group)
+            if program is None or program.first == group:
+                found.append(group if program is None else _merged(program))
+        needed, kept = set(self._needed), []
+        for group in sorted(found, key=lambda each: -each.level):
+            if roots := [root for root in group.roots if root in needed]:
+                self.dropped += [
+                    Decision(Verdict.DROPPED, root, _NOT_READ) for root in group.roots if root not in needed
+                ]
+                # What is updated in place has a root for each array, needed or not.
+                is_whole = len(roots) == len(group.roots) or group.kind.name not in (ROWS, "reduce", "loop")
+                kept.append(group if is_whole else replace(group, roots=roots))
+                needed |= self._read(kept[-1])
+        return sorted(kept, key=lambda each: each.level)
+
+    def grow(self, first: Group) -> None:
+        """Grow a program from ``first`` by all consumers that fit, if any does; it may have one already."""
+        program = self._merged.get(first) or _Program(first, [first], first.level)
+        if program.first != first:
+            return
+        size, seen = len(program.members), set(program.members)
+        pending = [reader for member in program.members for reader in self._readers_of(member)]
+        while pending:
+            group = min(pending, key=lambda each: each.level)
+            pending.remove(group)
+            if group in seen:
+                continue
+            seen.add(group)
+            if group in self._merged:
+                continue
+            level = self._level_with(group, program)
+            self._decide(group, first, level if isinstance(level, Reason) else None)
+            if not isinstance(level, Reason):
+                program.level = level
+                program.members.append(group)
+                pending += self._readers_of(group)
+        if len(program.members) > size:
+            self._merged |= dict.fromkeys(program.members, program)
+            self._grouping.move(program.roots, program.level)
+            for value in self._read(_merged(program)):
+                self._readers.setdefault(value, []).append(first)
+
+    def _level_with(self, group: Group, program: _Program) -> int | Reason:
+        """Return the level at which ``program`` can run with ``group`` as a part, or why it cannot."""
+        if refusal := _misfit(group, program):
+            return refusal
+        refusal = self._cannot_follow(group, program)
+        if refusal is None:
+            return program.level
+        read = self._read(group).difference(program.roots)
+        level = max((self._grouping.level(value) for value in read), default=0)
+        if level <= program.level:
+            return refusal
+        if self._belongs_elsewhere(read, program):
+            return Reason("it may end another row program, which would walk its rows once more without it")
+        if not self._can_wait(program, level, group):
+            return Reason("it reads what is made too late for others that read the reductions")
+        return self._cannot_follow(group, replace(program, level=level)) or level
+
+    def _belongs_elsewhere(self, read: Iterable[ir.Value], program: _Program) -> bool:
+        """Whether a reader of ``read`` may end another row program, which would walk its rows once more without it."""
+        others = (self.starts[value] for value in read if value in self.starts)
+        return any(
+            ReductionShape.of(other.heroes[0]).elements == program.shape.elements
+            for other in others
+            if other not in self._merged
+        )
+
+    def _can_wait(self, program: _Program, level: int, follower: Group) -> bool:
+        """Whether ``program`` can be delayed to ``level``, a higher one.
+
+        All other consumers of its results must come later, and no array that it reads may be updated before.
+        """
+        inside = {follower, *program.members}
+        others = (each for member in program.members for each in self._readers_of(member) if each not in inside)
+        if any(self._merged.get(reader, reader).level <= level for reader in others):
+            return False
+        if any(self._left_readers.get(root, level + 1) <= level for root in program.roots):
+            return False
+        read = set[ir.Value]().union(*map(self._read, program.members)).difference(program.roots)
+        updates = (each for value in read for each in self._updates.get(behind_bitcasts(value), ()))
+        return not any(program.level <= each < level for each in updates)
+
+    def _readers_of(self, group: Group) -> list[Group]:
+        return [reader for root in group.roots for reader in self._readers.get(root, ())]
+
+    def _read(self, group: Group) -> set[ir.Value]:
+        """Return the stored values that the kernel of a group reads."""
+        pending, seen = list(group.roots), set(group.roots)
+        found = set()
+        while pending:
+            value = pending.pop()
+            if self._grouping.stored_before(value, group.level):
+                found.add(value)
+                continue
+            op = maker(value)
+            operands = {*op.operands, *captured(op)} - seen
+            seen |= operands
+            pending += operands
+        return found
+
+    def _cannot_follow(self, group: Group, program: _Program) -> Reason | None:
+        """Return why ``group``, which fits into ``program``, cannot join it at the program's level; None if it can."""
+        whole, single = _computed_by(group, program)
+        trial = replace(program, members=[*program.members, group])
+        forms = _forms(trial)
+        trace = _Trace(self._grouping, program, self._heroes, trial)
+        followers = [root for root in group.roots if root in group.forms]
+        if not all(root in forms for root in followers):
+            return Reason("what follows its reduction is not at one element of each reduction")
+        if not trace.reads_own_rows(whole):
+            return Reason("an element needs reductions of other rows, or what is not there before the reduction")
+        if not trace.reads_nothing(single):
+            return Reason("its initial values depend on the reduction")
+        beside = _Trace(self._grouping, trial, self._heroes, trial)
+        if not beside.reads_nothing(_read_beside(followers, forms)):
+            return Reason("what it computes for each row reads more that depends on the reductions")
+        return None
+
+
+class _Trace:
+    """Per-element dependences of a row program, assuming ``trial``'s new group were merged into it."""
+
+    def __init__(self, grouping: Grouping, program: _Program, heroes: set[ir.Operation], trial: _Program):
+        """Of the block's ``heroes``, only those in ``trial``, the program with the group, are computed in it."""
+        self._grouping = grouping
+        self._level = program.level
+        self._shape = program.shape
+        self._made = {value for hero in program.heroes for value in hero.results}
+        self._roots = set(program.roots)
+        self._heroes = heroes
+        self._own = set(trial.heroes)
+        self._dependent: dict[ir.Value, bool] = {}
+
+    def reads_nothing(self, values: Sequence[ir.Value]) -> bool:
+        """Whether ``values`` can be computed before the program, independently of it."""
+        return self._can_compute(values) and not any(self._dependent[value] for value in values)
+
+    def reads_own_rows(self, values: Sequence[ir.Value]) -> bool:
+        """Whether elements of ``values`` depend on the program's reductions at their own row only, each at one index.
+
+        Values have the program's shape or another of as many elements in the same order.
+        """
+        if not self._can_compute(values):
+            return False
+        shapes = {shape_of(value) for value in values}
+        return all(self._reads_rows([value for value in values if shape_of(value) == shape]) for shape in shapes)
+
+    def _reads_rows(self, values: Sequence[ir.Value]) -> bool:
+        """`reads_own_rows` for values of one shape, all of which can be computed."""
+        shape = shape_of(values[0])
+        row_map = self._shape.row_map_of(shape)
+        pending: list[tuple[ir.Value, IndexingMap | None]] = [(value, identity_map(shape)) for value in values]
+        at: dict[ir.Value, IndexingMap | None] = {}
+        while pending:
+            value, map_ = pending.pop()
+            if not self._dependent[value]:
+                continue
+            if value in at:
+                if map_ is None or at[value] != map_:
+                    return False
+                continue
+            at[value] = map_
+            if value in self._made:
+                if map_ != row_map:
+                    return False
+                continue
+            pending += _operands_at(maker(value), map_)
+        return True
+
+    def _can_compute(self, values: Sequence[ir.Value]) -> bool:
+        """Whether ``values`` depend only on the program's inputs and reductions; records which depend on reductions."""
+        pending = list(values)
+        while pending:
+            value = pending[-1]
+            if value in self._dependent:
+                pending.pop()
+                continue
+            if self._is_leaf(value):
+                self._dependent[value] = value in self._made
+                continue
+            op = maker(value)
+            is_left = self._grouping.is_left(op) and self._grouping.is_stored(value)
+            if is_left or moves_elements(op) or (op in self._heroes and op not in self._own):
+                return False
+            operands = [*op.operands, *captured(op)]
+            unknown = [operand for operand in operands if operand not in self._dependent]
+            if unknown:
+                pending += unknown
+                continue
+            self._dependent[value] = any(self._dependent[operand] for operand in operands)
+        return True
+
+    def _is_leaf(self, value: ir.Value) -> bool:
+        if value in self._made:
+            return True
+        return value not in self._roots and self._grouping.stored_before(value, self._level)
+
+
+def _operands_at(op: ir.Operation, map_: IndexingMap | None) -> list[tuple[ir.Value, IndexingMap | None]]:
+    """Return the operands of ``op``, computed at the indices of ``map_``, each with the map at which it is read.
+
+    The map is None where it is not known, or not the same on every path.
+    """
+    if map_ is None or access_kind(op) not in ("elementwise", "indexing"):
+        return [(operand, None) for operand in (*op.operands, *captured(op))]
+    found: list[tuple[ir.Value, IndexingMap | None]] = []
+    same = identity_map(shape_of(op.results[0]))
+    for access in accesses(op):
+        operand = op.operands[access.operand]
+        if access.runtime:
+            found.append((operand, None))
+        else:
+            found.append((operand, map_ if access.map == same else map_.compose(access.map).simplify()))
+    return found
+
+
+def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) -> list[ir.Value]:
+    """Return the operands of an epilogue that are not part of it."""
+    pending, seen = list(followers), set(followers)
+    found = dict[ir.Value, None]()
+    while pending:
+        op = maker(pending.pop())
+        if op.name == "stablehlo.reduce":
+            continue
+        for operand in op.operands:
+            if operand not in forms:
+                found[operand] = None
+            elif operand not in seen:
+                seen.add(operand)
+                pending.append(operand)
+    return list(found)
+
+
+def _misfit(group: Group, program: _Program) -> Reason | None:
+    """Return why the kinds or sizes of ``group`` rule it out as part of ``program``; None if they do not."""
+    if len(program.heroes) + len(group.heroes) > MOST_ROOTS or len(program.roots) + len(group.roots) > MOST_ROOTS:
+        return TOO_MANY_ROOTS
+    if group.kind.name == "reduce":
+        if group.kind != program.first.kind:
+            return Reason("it reduces other rows")
+        if not all(map(is_commutative, group.heroes)):
+            return _IN_ORDER
+    elif group.kind.name != "loop" or group.heroes:
+        return Reason("it is no loop and no reduction, but of the kind '{}'", (group.kind.name,))
+    whole, _ = _computed_by(group, program)
+    if any(math.prod(shape_of(value)) != program.shape.elements for value in whole):
+        return Reason("it computes other numbers of elements than the rows of the reduction have")
+    return PACKED if any(map(is_packed, whole)) else None
+
+
+def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[ir.Value]]:
+    """Return the values that ``group`` computes for each element of the program's rows, and its other inputs."""
+    if not group.heroes:
+        return list(group.roots), []
+    read = [value for hero in group.heroes for value in hero.operands]
+    whole = [value for value in read if shape_of(value) == program.shape.shape]
+    single = [value for value in read if shape_of(value) != program.shape.shape]
+    return whole + [root for root in group.roots if root not in group.forms], single
+
+
+def _refusal_to_start(group: Group) -> Reason | None:
+    """Return why the reduction ``group`` starts no row program; None if it may."""
+    shape = ReductionShape.of(group.heroes[0])
+    if not shape.is_rows or len(shape.reduced) != 1:
+        return Reason("the reduction is not one of rows")
+    if shape.per_result > LONGEST_ROW:
+        return Reason("rows of {:,} elements: the threads of a block hold {:,}", (shape.per_result, LONGEST_ROW))
+    if not all(map(is_commutative, group.heroes)):
+        return _IN_ORDER
+    return PACKED if any(map(is_packed, group.roots)) else None
+
+
+def _merged(program: _Program) -> Group:
+    kind = HeroKind(ROWS, program.shape)
+    return Group(kind, program.level, program.heroes, program.roots, _forms(program))
+
+
+def _forms(program: _Program) -> dict[ir.Value, Form]:
+    """Return the forms of the values in all epilogues of a program."""
+    forms: dict[ir.Value, Form] = {}
+    for member in program.members:
+        for value in member.forms:
+            op = maker(value)
+            if op in member.heroes:
+                forms[value] = Form.of_hero(value)
+            elif (form := follow(op, [forms.get(operand) for operand in op.operands])) is not None:
+                forms[value] = form
+    return forms

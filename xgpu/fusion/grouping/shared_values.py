@@ -1,0 +1,258 @@
+"""Decides whether values that kernels share are materialized or recomputed.
+
+Grouping stores what must be stored; all other values are recomputed by each consumer, and once for each index at which
+it reads them. That cost is compared with the cost to store the value, in one of two ways:
+
+- Where kernels of several levels need a value, the first of them may store it for the others. No level changes:
+  kernels of a higher level read it, those of the same level still recompute it.
+- Where one kernel computes it many times over, all wait for another kernel that stores it, and levels are recomputed.
+
+So the work of a plan is bounded: an operation is recomputed only if that takes less time than memory takes for the
+value, or than one more launch. Chains of which each step reads the one before at several indices would otherwise take
+time exponential in their length.
+"""
+
+import math
+from collections.abc import Mapping, Sequence, Set
+
+from xgpu import ir
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.heroes import HeroKind
+from xgpu.device import Device
+from xgpu.fusion.costs.cost_model import MOST_VISITED, Costs, byte_size, bytes_per_instruction, elements, launch_bytes
+from xgpu.fusion.fallback import VIEWS
+from xgpu.fusion.grouping import decisions
+from xgpu.fusion.grouping.decisions import Decision, Verdict
+from xgpu.fusion.grouping.evaluations import Evaluations
+from xgpu.fusion.grouping.groups import LOOP, MOST_OPERATIONS, Group, Grouping
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.hlo_maps import access_kind
+from xgpu.reasons import Reason
+
+type _Choice = dict[ir.Value, int]
+"""Values to store, each with the level of the kernel that does."""
+
+_ROUNDS = 3
+"""Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
+_READ_BY_THREAD = 16
+"""Elements that a thread of a reduction reads, about."""
+_MOST_MOVES = 24
+"""Values after which the search for an element's origin ends."""
+_MOST_INSTRUCTIONS = 20 * MOST_VISITED
+"""Instructions that exceed every estimate, as a value's slice is followed no further than `MOST_VISITED`."""
+_MANY = "computed {} times for each element otherwise: to store it pays from {} instructions on, it takes more"
+_FEW = "computed {} times for each element: to store it would pay from {} instructions on, it takes fewer"
+_CHEAP = "computed {} times for each element, which takes less time than to store it, whatever it is computed from"
+_COSTS = (
+    "later kernels, {}, compute it in the time of {:,.0f} bytes of traffic; to store and read it takes that of {:,.0f}"
+)
+"""Texts of reasons."""
+_GROUPINGS = 8
+"""Limit of rebuilding the groups: values that kernels wait for change levels, which may make more values wait."""
+
+
+def group_operations(
+    operations: Sequence[ir.Operation], results: Sequence[ir.Value], target: Device, leave_scalars: bool
+) -> tuple[Grouping, Sequence[Decision]]:
+    """Return the groups of a block, with all values stored that are cheaper to store on ``target``, and the decisions.
+
+    ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
+    ``leave_scalars`` is passed on to `Grouping`.
+    """
+    costs, evaluations = Costs(), Evaluations(operations)
+    reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
+    awaited: dict[ir.Value, Reason] = {}
+    for _ in range(_GROUPINGS):
+        grouping = Grouping(operations, results, leave_scalars, awaited)
+        choice, more, why = _choose(reads, grouping, costs, evaluations, target)
+        if not more:
+            break
+        awaited |= {value: why[value].reason for value in more}
+    for value, level in reversed(choice.items()):
+        grouping.store_at(value, level, why[value].reason)
+    recomputed = [each for each in reversed(why.values()) if each.verdict == Verdict.RECOMPUTED]
+    return grouping, [*decisions.stored(grouping.why_stored), *recomputed]
+
+
+def _choose(
+    reads: Mapping[ir.Operation, Sequence[ir.Value]],
+    grouping: Grouping,
+    costs: Costs,
+    evaluations: Evaluations,
+    target: Device,
+) -> tuple[_Choice, Set[ir.Value], dict[ir.Value, Decision]]:
+    """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions."""
+    given = (operand for operands in reads.values() for operand in operands if grouping.is_given(operand))
+    stored_at = dict.fromkeys(given, -1) | grouping.stored_at()
+    choice: _Choice = {}
+    awaited: Set[ir.Value] = set()
+    for _ in range(_ROUNDS):
+        before = choice, awaited
+        known = stored_at | choice | dict.fromkeys(awaited, -1)
+        this = _Round(grouping, costs, evaluations, target, known)
+        choice, awaited = this.choose(reads)
+        if (choice, awaited) == before:
+            break
+    return choice, awaited, this.decisions
+
+
+class _Round:
+    """One backward pass over the program, in which all consumers of a value are known when it is reached.
+
+    Its producers are not decided on yet: they are taken to be as in the round before. ``stored_at`` has the level of
+    the kernel that stores each value in memory.
+    """
+
+    def __init__(
+        self,
+        grouping: Grouping,
+        costs: Costs,
+        evaluations: Evaluations,
+        target: Device,
+        stored_at: Mapping[ir.Value, int],
+    ):
+        self._grouping = grouping
+        self._costs = costs
+        self._evaluations = evaluations
+        self._target = target
+        self._launch = launch_bytes(target)
+        self._stored_at = stored_at
+        self._choice: _Choice = {}
+        self._awaited = set[ir.Value]()
+        self._most: dict[ir.Value, float] = {}
+        self.decisions: dict[ir.Value, Decision] = {}
+
+    def choose(self, reads: Mapping[ir.Operation, Sequence[ir.Value]]) -> tuple[_Choice, Set[ir.Value]]:
+        """Return the values to store, last ones first, and those to wait for; ``reads`` has all operations in order."""
+        grouping, evaluations = self._grouping, self._evaluations
+        evaluations.start()
+        for group in grouping.groups:
+            for root in group.roots:
+                evaluations.want(root, group)
+        for op in reversed(list(reads)):
+            is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.is_left(op)
+            computing: dict[Group, None] = {}
+            for value in op.results:
+                needed: Mapping[Group, float] = evaluations.of(value)
+                if needed and is_candidate and elements(value) and not grouping.is_stored(value):
+                    needed = self._consider(value, needed)
+                stored = self._choice.get(value)
+                for group in needed:
+                    if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
+                        computing[group] = None
+            evaluations.compute(op, computing)
+            most = min((self._most[value] for value in op.results if value in self._most), default=math.inf)
+            for operand in reads[op]:
+                self._most[operand] = min(most, self._most.get(operand, math.inf))
+        return self._choice, self._awaited
+
+    def _consider(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
+        """Decide on ``value``, which each kernel of ``needed`` computes so many times, and store it if that is cheaper.
+
+        Returns the kernels that compute it after the decision.
+        """
+        is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
+        if is_repeated and self._decide(self._waiting_for(value, needed)):
+            self._awaited.add(value)
+            own = self._grouping.made_with_hero(value)
+            own = own or Group(HeroKind(LOOP, shape_of(value)), self._grouping.level(value), roots=[value])
+            self._evaluations.want(value, own)
+            return {own: elements(value)}
+        return needed if self._grouping.made_with_hero(value) else self._consider_later(value, needed)
+
+    def _decide(self, decision: Decision) -> bool:
+        """Record a decision, the last one on its value counts, and tell whether it is to store."""
+        self.decisions[decision.value] = decision
+        return decision.verdict == Verdict.STORED
+
+    def _waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> Decision:
+        """Decide whether kernels that recompute ``value`` for each element wait for another kernel that stores it."""
+        computed = round(sum(needed.values()) / elements(value), 1)
+        size, saved = elements(value), 0.0
+        for group, times in needed.items():
+            once, width = min(times, size), _width(group)
+            saved += times * bytes_per_instruction(width, self._target)
+            saved -= once * bytes_per_instruction(size, self._target)
+        read = sum(byte_size(value, round(min(times, size))) for times in needed.values())
+        if saved * _MOST_INSTRUCTIONS <= (spent := byte_size(value) + read + self._launch):
+            return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
+        most = spent / saved
+        parts = computed, math.ceil(most)
+        few = Reason(_FEW, parts)
+        if most >= self._most.get(value, math.inf):
+            # What a value is computed from takes no more instructions than the value, which did not take so many.
+            return Decision(Verdict.RECOMPUTED, value, few)
+        level = self._grouping.level(value) + 1
+
+        def is_stored(each: ir.Value) -> bool:
+            return self._stored_at.get(each, level) < level
+
+        if self._evaluations.instructions_again(value, is_stored, most) > most:
+            return Decision(Verdict.STORED, value, Reason(_MANY, parts))
+        self._most[value] = most
+        return Decision(Verdict.RECOMPUTED, value, few)
+
+    def _consider_later(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
+        """Let the first kernel that computes ``value`` store it for those of higher levels, if that is cheaper."""
+        first = level = min(group.level for group in needed)
+        is_extra = not any(_can_store(group, value) for group in needed if group.level == first)
+        if is_extra:
+            level = self._grouping.level(value)
+        later = [times for group, times in needed.items() if group.level > level]
+        if not later or (is_extra and len(later) == 1 and later[0] <= elements(value)):
+            # A kernel of its own would read and compute as much as the one that needs the value.
+            if len(needed) > 1:
+                reason = Reason("{} kernels compute it, of which none comes before another", (len(needed),))
+                self._decide(Decision(Verdict.RECOMPUTED, value, reason))
+            return needed
+        # However large the computation is, it is enough to know that it is too large to be written again.
+        most = MOST_OPERATIONS if len(later) > is_extra else MOST_VISITED
+        cost = self._costs.of(value, self._stored_at, level + 1, most)
+        size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value))
+        again = sum(cost.bytes + cost.instruction_bytes(times) for times in later)
+        extra = self._launch + once if is_extra else 0
+        is_long = cost.operations >= MOST_OPERATIONS and len(later) > is_extra
+        is_worth = is_long or again - len(later) * size > size + extra
+        reason = Reason(_COSTS, (len(later), again, (len(later) + 1) * size + extra))
+        if is_long:
+            reason = Reason("{} kernels would have to compute it again, in {} operations or more", (len(later), most))
+        if self._decide(Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, value, reason)):
+            self._choice[value] = level
+            if is_extra:
+                own = Group(HeroKind(LOOP, shape_of(value)), level, roots=[value])
+                self._evaluations.want(value, own)
+                return {**needed, own: elements(value)}
+        return needed
+
+
+def _is_short_move(value: ir.Value) -> bool:
+    """Whether ``value`` only moves elements of other values, soon found, which are then the ones to store.
+
+    So does a padded array, and a rolled one.
+    """
+    pending, seen = [value], {value}
+    while pending and len(seen) <= _MOST_MOVES:
+        each = pending.pop()
+        if isinstance(each.owner, ir.Block) or maker(each).name not in OPERATIONS:
+            continue
+        if access_kind(maker(each)) in ("indexing", "piecewise"):
+            operands = set(maker(each).operands) - seen
+            seen |= operands
+            pending += operands
+        elif each == value:
+            return False
+    return len(seen) <= _MOST_MOVES
+
+
+def _width(group: Group) -> int:
+    """Return about how many threads the kernel of ``group`` has."""
+    read = (operand for hero in group.heroes for operand in hero.operands)
+    return max(*map(elements, group.roots), *(elements(operand) // _READ_BY_THREAD for operand in read), 1)
+
+
+def _can_store(group: Group, value: ir.Value) -> bool:
+    """Whether the kernel of ``group`` computes ``value`` at its own indices, so that it can store it."""
+    if group.kind.name == "reduce":
+        return shape_of(group.heroes[0].operands[0]) == shape_of(value)
+    return group.kind == HeroKind(LOOP, shape_of(value))

@@ -1,0 +1,83 @@
+"""Arrays stored while they are reduced: the kernel of a reduction stores its operands, or values of the same inputs.
+
+A loop of its own would read its inputs a second time.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from xgpu import ir
+from xgpu.analysis.heroes import is_packed
+from xgpu.analysis.root_indices import Stored, at_root_indices, moves_elements
+from xgpu.fusion.fallback import VIEWS
+from xgpu.fusion.grouping.decisions import Decision, apart, merged
+from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group
+from xgpu.indexing.access import identity_map, shape_of
+from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.reasons import Reason
+
+_SAME_READS = Reason("the reduction reads the same elements at the same indices")
+
+
+def merge_side_outputs(
+    groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]
+) -> tuple[list[Group], list[Decision]]:
+    """Return ``groups`` with loops merged into reductions of arrays of the same shape, where both read one array.
+
+    ``stored_before`` tells whether a value is stored, or given, before kernels of a level run.
+    """
+    found: dict[tuple[int, tuple[int, ...]], list[Group]] = {}
+    for group in groups:
+        if group.kind.name == "reduce":
+            found.setdefault((group.level, shape_of(group.heroes[0].operands[0])), []).append(group)
+    new = {group: group for group in groups}
+    decisions = []
+    for group in groups:
+        if group.kind.name != "loop" or group.heroes:
+            continue
+        stored = _before(group.level, stored_before)
+        for reduction in found.get((group.level, shape_of(group.roots[0])), ()):
+            pair = group.roots[0], reduction.heroes[0].results[0]
+            roots = [*new[reduction].roots, *group.roots]
+            too_many = len(roots) > MOST_ROOTS
+            refusal = TOO_MANY_ROOTS if too_many else _refusal(group.roots, reduction, stored)
+            if refusal is not None:
+                decisions.append(apart(*pair, refusal))
+                continue
+            new[reduction] = replace(new[reduction], roots=roots)
+            del new[group]
+            decisions.append(merged(*pair, _SAME_READS))
+            break
+    return list(new.values()), decisions
+
+
+def _before(level: int, stored_before: Callable[[ir.Value, int], bool]) -> Stored:
+    return lambda value: stored_before(value, level)
+
+
+def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored) -> Reason | None:
+    """Return why the kernel of ``reduction`` does not store ``roots`` too; None if it does, as it reads their inputs.
+
+    Shared inputs are arrays that both read at the same indices, or elements that both gather from the same places.
+    """
+    if any(is_packed(root) for root in roots):
+        return PACKED
+    ops = list(at_root_indices(roots, stored))
+    if any(map(moves_elements, ops)):
+        return Reason("the loop moves elements to other indices than the reduction reads")
+    read = [value for hero in reduction.heroes for value in list(hero.operands)[: len(hero.results)]]
+    others = list(at_root_indices(read, stored))
+    if any(access_kind(op) in ("indexing", "piecewise") and op.name not in VIEWS for op in {*ops} & {*others}):
+        return None
+    shared = _inputs(roots, ops, stored) & _inputs(read, others, stored)
+    return None if shared else Reason("they read no array at the same indices")
+
+
+def _inputs(roots: Sequence[ir.Value], ops: Sequence[ir.Operation], stored: Stored) -> set[ir.Value]:
+    """Return the arrays in memory that are read at the roots' own indices, by ``ops`` or as roots."""
+    values = set(roots)
+    for op in ops:
+        if access_kind(op) == "elementwise":
+            same = identity_map(shape_of(op.results[0]))
+            values |= {op.operands[access.operand] for access in accesses(op) if access.map == same}
+    return {value for value in values if isinstance(value.owner, ir.Block) or stored(value)}

@@ -1,0 +1,188 @@
+"""Facts about a loop that are known before it runs: its trip count, and the values of its counters."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xgpu import ir
+from xgpu.analysis.captures import is_constant, maker
+from xgpu.dtypes import DType, dtype_of_element
+from xgpu.indexing.access import shape_of
+
+Numbers = np.ndarray[Any, Any]
+
+_MOST_TRIPS = 1 << 24
+"""Iterations up to which the values of integers are evaluated in each of them."""
+_SWAPPED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
+_BINARY: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
+    "stablehlo.add": np.add,
+    "stablehlo.subtract": np.subtract,
+    "stablehlo.multiply": np.multiply,
+    "stablehlo.maximum": np.maximum,
+    "stablehlo.minimum": np.minimum,
+}
+_COMPARISONS: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+    "EQ": np.equal,
+    "NE": np.not_equal,
+}
+
+
+@dataclass(frozen=True)
+class Counter:
+    """An integer scalar of a loop's state: ``start`` in the first iteration, plus ``step`` in each that follows."""
+
+    dtype: DType
+    start: int
+    step: int
+
+    def numbers(self, trips: int) -> Numbers:
+        """Return its values in so many iterations, in its own type, in which it wraps around."""
+        steps = np.arange(trips, dtype=np.int64).astype(self.dtype.numpy)
+        start, step = (np.array(number, np.int64).astype(self.dtype.numpy) for number in (self.start, self.step))
+        with np.errstate(over="ignore"):
+            numbers: Numbers = start + step * steps
+        return numbers
+
+    def wrapped(self, number: int) -> int:
+        """Return ``number`` wrapped to the counter's type."""
+        lowest = -(1 << (self.dtype.bits - 1)) if self.dtype.is_signed else 0
+        return (number - lowest) % (1 << self.dtype.bits) + lowest
+
+
+def constant_integer(value: ir.Value) -> int | None:
+    """Return a scalar that is a constant integer, None if ``value`` is something else."""
+    if shape_of(value) or not is_constant(value) or not _dtype(value).is_integer:
+        return None
+    return int(ir.DenseIntElementsAttr(maker(value).attributes["value"])[0])
+
+
+def counters_of(loop: ir.Operation) -> dict[int, Counter]:
+    """Return the counters of a loop, by their number in its state: start and step are constants."""
+    (body,) = loop.regions[1].blocks
+    *_, end = body.operations
+    found: dict[int, Counter] = {}
+    for number, (argument, result) in enumerate(zip(body.arguments, end.operation.operands, strict=True)):
+        if shape_of(argument) or not _dtype(argument).is_integer or _dtype(argument).is_packed:
+            continue
+        start, step = constant_integer(loop.operands[number]), _step(result, argument, loop)
+        if start is not None and step is not None:
+            found[number] = Counter(_dtype(argument), start, step)
+    return found
+
+
+def _step(result: ir.Value, argument: ir.Value, loop: ir.Operation) -> int | None:
+    """Return the constant by which ``result`` exceeds ``argument``, None if it is not known."""
+    if isinstance(result.owner, ir.Block) or maker(result).name not in ("stablehlo.add", "stablehlo.subtract"):
+        return None
+    left, right = maker(result).operands
+    if maker(result).name == "stablehlo.add" and right == argument:
+        left, right = right, left
+    step = constant_integer(unchanging(right, loop)) if left == argument else None
+    return -step if step is not None and maker(result).name == "stablehlo.subtract" else step
+
+
+def unchanging(value: ir.Value, loop: ir.Operation) -> ir.Value:
+    """Return the value from outside ``loop`` that a value inside equals in all iterations, else the value itself."""
+    if not isinstance(value.owner, ir.Block) or value.owner.owner.operation != loop:
+        return value
+    number = ir.BlockArgument(value).arg_number
+    (body,) = loop.regions[1].blocks
+    *_, end = body.operations
+    return loop.operands[number] if end.operation.operands[number] == body.arguments[number] else value
+
+
+def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | None:
+    """Return how often the body of ``loop`` runs, None if that is not known at compile time."""
+    (block,) = loop.regions[0].blocks
+    *_, end = block.operations
+    (condition,) = end.operation.operands
+    if isinstance(condition.owner, ir.Block) or maker(condition).name != "stablehlo.compare":
+        return None
+    direction = _direction(maker(condition))
+    left, right = maker(condition).operands
+    if constant_integer(unchanging(left, loop)) is not None:
+        left, right, direction = right, left, _SWAPPED.get(direction, "")
+    bound = constant_integer(unchanging(right, loop))
+    if bound is None or not isinstance(left.owner, ir.Block) or left.owner != block:
+        return None
+    counter = counters.get(ir.BlockArgument(left).arg_number)
+    return None if counter is None else _trips(counter, direction, bound)
+
+
+def _trips(counter: Counter, direction: str, bound: int) -> int | None:
+    """Return in how many iterations a comparison with ``bound`` holds for a counter before the first in which it fails.
+
+    None if the counter wraps around before that.
+    """
+    start, step = counter.start, counter.step
+    if direction in ("GT", "GE"):
+        start, step, bound = -start, -step, -bound
+    if direction in ("LE", "GE"):
+        bound += 1
+    if direction == "NE":
+        trips = (bound - start) // step if step and (bound - start) % step == 0 else -1
+    elif direction in _SWAPPED:
+        trips = 0 if start >= bound else -((start - bound) // step) if step > 0 else -1
+    else:
+        return None
+    last = counter.start + trips * counter.step
+    return trips if trips >= 0 and counter.wrapped(last) == last else None
+
+
+def _direction(comparison: ir.Operation) -> str:
+    return str(comparison.attributes["comparison_direction"]).partition(" ")[2].rstrip(">")
+
+
+def numbers_of(value: ir.Value, counters: Mapping[int, Counter], loop: ir.Operation, trips: int) -> Numbers | None:
+    """Return the values of an integer scalar of the body of ``loop`` in all iterations, None if they are not known."""
+    if trips > _MOST_TRIPS:
+        return None
+    (body,) = loop.regions[1].blocks
+    found: dict[ir.Value, Numbers] = {
+        body.arguments[number]: counter.numbers(trips) for number, counter in counters.items()
+    }
+    pending = [value]
+    while pending:
+        each = pending[-1]
+        if each in found:
+            pending.pop()
+        elif (number := constant_integer(unchanging(each, loop))) is not None:
+            found[each] = np.full(trips, number, _dtype(each).numpy)
+        elif isinstance(each.owner, ir.Block) or shape_of(each):
+            return None
+        elif unknown := [operand for operand in maker(each).operands if operand not in found]:
+            pending += unknown
+        else:
+            numbers = _evaluate(maker(each), [found[operand] for operand in maker(each).operands])
+            if numbers is None:
+                return None
+            found[each] = numbers
+    return found[value]
+
+
+def _evaluate(op: ir.Operation, operands: list[Numbers]) -> Numbers | None:
+    """Return the result of an operation on integer scalars in each iteration, None for other operations."""
+    with np.errstate(over="ignore"):
+        if op.name in _BINARY and _dtype(op.results[0]).is_integer:
+            return _BINARY[op.name](*operands)
+        if op.name == "stablehlo.negate" and _dtype(op.results[0]).is_integer:
+            return np.negative(operands[0])
+        if op.name == "stablehlo.convert" and all(_dtype(v).is_integer for v in (op.operands[0], op.results[0])):
+            return operands[0].astype(_dtype(op.results[0]).numpy)
+        if op.name == "stablehlo.compare":
+            return _COMPARISONS[_direction(op)](*operands)
+        if op.name == "stablehlo.select":
+            return np.where(*operands)
+        if op.name == "stablehlo.reshape":
+            return operands[0]
+    return None
+
+
+def _dtype(value: ir.Value) -> DType:
+    return dtype_of_element(ir.RankedTensorType(value.type).element_type)

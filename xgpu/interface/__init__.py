@@ -1,0 +1,1 @@
+"""The Python interface: `xgpu.compile`, `xgpu.jit`, and what explains a compiled program."""

@@ -1,0 +1,297 @@
+"""The Python interface: `compile` a program for its arrays' shapes, or `jit` a function as with ``jax.jit``."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax import jit as jax_jit
+
+from xgpu import ir
+from xgpu.device import Device, device
+from xgpu.dialects import attributes
+from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, plan_program, timed
+from xgpu.driver.parallel import compile_kernels
+from xgpu.driver.restart import check_given, restart, text_of_later_level
+from xgpu.dtypes import dtype_of_numpy
+from xgpu.errors import InvalidInput, ToolError, Unsupported
+from xgpu.frontend import load_source
+from xgpu.frontend.load import spec_of
+from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
+from xgpu.fusion.fallback import nothing_to_compile
+from xgpu.hlo.shards import crosses_devices
+from xgpu.hlo.source_location import unsupported
+from xgpu.levels import pipeline
+from xgpu.options import Options
+from xgpu.runtime.host_program import HostProgram
+from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
+from xgpu.runtime.jax_backend import call_program, gpu_device
+from xgpu.runtime.reference import Reference
+
+DEFAULT_TARGET = "sm_90a"
+_Module = ir.Module  # `Compiled.ir` hides the name inside the class.
+
+
+class Compiled:
+    """A program compiled for one target and one shape and type per argument. Calling it runs it on JAX arrays.
+
+    `compile` and `jit` make it. ``timings`` holds seconds by stage and pass in running order, and grows as later levels
+    are asked for.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        modules: Mapping[str, ir.Module],
+        program: Program,
+        times: Times,
+        level: str | None = "ptx",
+    ):
+        self.source = source
+        self.modules = modules
+        self.kernels: tuple[Kernel, ...] = program.kernels
+        self.launches: tuple[Launch, ...] = program.launches
+        self.values = program.values
+        self.result_values = program.results
+        self.main = program.main
+        self.timings = times
+        self._make_on_cpu: Callable[[], Compiled] | None = None
+        if level is not None:
+            compile_kernels(self.kernels, level)
+
+    @classmethod
+    def from_source(
+        cls, source: Source, target: Device, options: Options, times: Times, level: str | None = "ptx"
+    ) -> "Compiled":
+        """Compile a program of level ``stablehlo``. Many kernels are compiled to ``level``, see `compile_kernels`."""
+        modules = plan_program(source.module, target, options, times)
+        compiled = cls(source, modules, emit_program(modules["fusions"], target, options, times), times, level)
+        if (on_cpu := source.on_cpu) is not None:
+            compiled._make_on_cpu = lambda: cls.from_source(on_cpu(), target, options, times, None)
+        return compiled
+
+    @property
+    def planned(self) -> ir.Module | None:
+        """The program at level ``fusions``; None if it was given at a later level."""
+        return self.modules.get("fusions")
+
+    @property
+    def on_cpu(self) -> "Compiled":
+        """The program that runs on the processor: this one, unless it calls code that only a GPU has."""
+        return self._made_on_cpu or self
+
+    @cached_property
+    def _made_on_cpu(self) -> "Compiled | None":
+        return None if self._make_on_cpu is None else self._make_on_cpu()
+
+    @property
+    def arguments(self) -> tuple[ArgumentSpec, ...]:
+        """Name, type and shape of each argument; a tree of arguments is flattened."""
+        return self.source.arguments
+
+    @property
+    def results(self) -> tuple[ArgumentSpec, ...]:
+        """Name, type and shape of each result; a tree of results is flattened."""
+        return self.source.results
+
+    def ir(self, level: str) -> str:
+        """Return the program's text at ``level``; kernels are separated by ``// -----`` lines.
+
+        Raises `InvalidInput` for an unknown level, `Unsupported` if all of the program is left to XLA and the level is
+        one of kernels, `ToolError` if a level needs a tool that is not installed.
+        """
+        if level not in pipeline.LEVELS:
+            raise InvalidInput(f"unknown level '{level}'; the levels are {', '.join(pipeline.LEVELS)}")
+        if level == "stablehlo":
+            return str(self._program())
+        if level in self.modules:
+            return str(self.modules[level])
+        if pipeline.GRAPH.level(level).of == "program":
+            raise InvalidInput(f"the program was given at a later level than '{level}'")
+        if self.planned is not None and self.main is not None and not self.kernels:
+            raise nothing_to_compile(self.planned)
+        return "\n// -----\n".join(kernel.text(level) for kernel in self.kernels)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run on arrays given as to the original function, on the device that JAX uses; returns what it returns."""
+        leaves, tree = jax.tree.flatten((args, kwargs))
+        if self.source.in_tree is not None and tree != self.source.in_tree:
+            raise InvalidInput(f"expected arguments of the structure {self.source.in_tree}, got {tree}")
+        self._check_is_for_one_device()
+        check_arguments(self.source, [_spec_of(leaf) for leaf in leaves])
+        return self._unflatten(call_program(self, leaves))
+
+    def _unflatten(self, results: Sequence[Any]) -> Any:
+        if self.source.out_tree is not None:
+            return jax.tree.unflatten(self.source.out_tree, list(results))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, *arrays: Any, on: str = "host", sanitize: bool = False) -> list[np.ndarray[Any, Any]]:
+        """Run on one array per argument, on ``"host"`` or ``"gpu"``, and return one array per result.
+
+        ``sanitize``, on the host only, checks every access that a kernel makes: `KernelFault` names what went out of
+        bounds, raced with another thread, read shared memory that nobody wrote, or did not reach a barrier.
+        """
+        values = self._checked(arrays)
+        if sanitize and on != "host":
+            raise InvalidInput("kernels are checked on the host only")
+        if sanitize and self.main is not None:
+            raise InvalidInput("a program of which parts are left to XLA cannot be checked")
+        if sanitize:
+            return self._sanitized_program(values)
+        if on == "host":
+            return self.run_on_host(values)
+        if on != "gpu":
+            raise InvalidInput(f"a program runs on 'host' or on 'gpu', not on '{on}'")
+        return self._run_on_device(values, gpu_device())
+
+    def count(self, *arrays: Any) -> list[int]:
+        """Run on one array per argument on the host, and return how many operations each launch executes.
+
+        Counted are operations on elements and loads at level ``lowered``; a function such as the exponential is one.
+        """
+        values = self._checked(arrays)
+        if self.main is not None:
+            raise InvalidInput("operations of a program of which parts are left to XLA cannot be counted")
+        return HostProgram(self, count=True).count(values)
+
+    def _check_ranks(self) -> None:
+        for spec in (*self.arguments, *self.results):
+            if len(spec.shape) > MOST_DIMENSIONS:
+                given = f"{spec.name} has {len(spec.shape)}"
+                raise Unsupported(
+                    f"arrays of at most {MOST_DIMENSIONS} dimensions can be run, as NumPy has them: {given}"
+                )
+
+    def _check_is_for_one_device(self) -> None:
+        if (call := crosses_devices(self.source.module)) is not None:
+            raise unsupported(call, "a program that splits arrays over several devices can be compiled, but not run")
+
+    def _checked(self, arrays: Sequence[Any]) -> list[np.ndarray[Any, Any]]:
+        self._check_ranks()
+        self._check_is_for_one_device()
+        # Of any strides and byte order, as NumPy has them; kernels, and XLA, take rows one after the other.
+        given = [np.asarray(array) for array in arrays]
+        values = [np.asarray(array, array.dtype.newbyteorder("="), order="C") for array in given]
+        check_arguments(self.source, [_spec_of(value) for value in values])
+        return values
+
+    @cached_property
+    def _host_program(self) -> HostProgram:
+        return HostProgram(self)
+
+    @cached_property
+    def _sanitized_program(self) -> HostProgram:
+        return HostProgram(self, sanitize=True)
+
+    def run_on_host(self, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
+        """Run on NumPy arrays of the arguments' shapes and types: kernels on the host executor, the rest by XLA."""
+        if self.main is None:
+            return self._host_program(arrays)
+        return self._run_on_device(arrays, jax.devices("cpu")[0])
+
+    def _run_on_device(self, arrays: Sequence[np.ndarray[Any, Any]], target: Any) -> list[np.ndarray[Any, Any]]:
+        with jax.enable_x64(True):
+            on_device = [jax.device_put(array, target) for array in arrays]
+            try:
+                results = jax_jit(lambda *tracers: call_program(self, tracers))(*on_device)
+                return [np.asarray(result) for result in results]
+            except jax.errors.JaxRuntimeError as error:
+                if "\nKeyboardInterrupt" in str(error):
+                    # Of a callback of ours; XLA knows errors of its own only.
+                    raise KeyboardInterrupt from None
+                # For example, text may call a library that only runs on a GPU.
+                reason = str(error).partition("\n")[0]
+                raise ToolError(f"XLA cannot run the program on {target.platform}: {reason}") from error
+
+    def _program(self) -> _Module:
+        if not self.has_program:
+            raise InvalidInput("the program was given at a later level than 'stablehlo'")
+        return self.source.module
+
+    @property
+    def has_program(self) -> bool:
+        """Whether the program was given at level ``stablehlo``, and not as text of a later one."""
+        return attributes.LEVEL not in self.source.module.operation.attributes
+
+    @property
+    def has_reference(self) -> bool:
+        """Whether XLA can run the program: of level ``stablehlo``, or a plan, whose fusions are functions of it."""
+        return self.has_program or self.planned is not None
+
+    @cached_property
+    def _reference(self) -> Reference:
+        if not self.has_reference:
+            raise InvalidInput("the program was given at a later level than 'fusions', the last one that XLA can run")
+        return Reference(self.on_cpu.source.module)
+
+    def reference(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
+        """Run on one array per argument with XLA on the CPU, and return one array per result."""
+        values = self._checked(arrays)
+        return self._reference(values)
+
+    def random_inputs(self, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+        """Return random arrays for the arguments, the same for the same seed; see `runtime.inputs`."""
+        self._check_ranks()
+        extents = [size for spec in (*self.arguments, *self.results) for size in spec.shape]
+        return random_inputs(self.arguments, extents, seed)
+
+
+def _spec_of(value: Any) -> tuple[Any, tuple[int, ...]]:
+    array = value if hasattr(value, "dtype") else np.asarray(value)
+    return dtype_of_numpy(array.dtype), tuple(array.shape)
+
+
+def compile(
+    source: Callable[..., Any] | str | Path,
+    *args_or_specs: Any,
+    target: str = DEFAULT_TARGET,
+    options: Options | None = None,
+) -> Compiled:
+    """Compile a program for the GPU ``target``. Kernels of large programs are compiled on all cores.
+
+    ``source`` is a JAX function, a path (``file.py:function``, ``file.hlo``, ``file.mlir``), or HLO or StableHLO text;
+    MLIR text may be of any level up to ``llvm``, and compilation goes on from there. A function's arguments are arrays,
+    ``jax.ShapeDtypeStruct`` or specifications such as ``"f32[128,1024]"``; text has its own. Raises `InvalidInput` for
+    what is wrong in the input, `Unsupported` for what xgpu cannot compile.
+    """
+    return compile_to("ptx", source, args_or_specs, device(target), options or Options())
+
+
+def compile_to(
+    level: str | None,
+    source: Callable[..., Any] | str | Path,
+    args_or_specs: Sequence[Any],
+    target: Device,
+    options: Options,
+) -> Compiled:
+    """Compile a program as `compile` does, but its kernels to ``level`` only: ``lowered``, ``ptx`` or not yet."""
+    times: Times = []
+    later = text_of_later_level(source)
+    if later is not None:
+        restarted = restart(*later, target, options, times)
+        if args_or_specs:
+            check_arguments(restarted[0], [spec_of(argument) for argument in args_or_specs])
+        return Compiled(*restarted, times, level)
+    with timed(times, "frontend"):
+        program = load_source(source, args_or_specs)
+        if isinstance(source, str | Path):
+            check_given(program.module)
+    return Compiled.from_source(program, target, options, times, level)
+
+
+@functools.cache
+def default_device() -> Device:
+    """Return the device that kernels are compiled for: JAX's GPU if it has one, else the default target."""
+    if jax.default_backend() != "gpu":
+        return device(DEFAULT_TARGET)
+    capability = jax.devices("gpu")[0].compute_capability.replace(".", "")
+    for name in (f"sm_{capability}a", f"sm_{capability}"):
+        try:
+            return device(name)
+        except InvalidInput:
+            continue
+    raise InvalidInput(f"GPUs of compute capability {capability} are not supported")

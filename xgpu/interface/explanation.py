@@ -1,0 +1,174 @@
+"""Explains a compiled program: its kernels, their traffic and resources, and what falls back to XLA and why."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.device import Device
+from xgpu.dialects import attributes
+from xgpu.driver.compiler import Kernel, Launch
+from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.fusion.costs.cost_model import LAUNCH_SECONDS
+from xgpu.fusion.costs.traffic import moved_bytes
+from xgpu.fusion.fallback import VIEWS, reason_to_leave
+from xgpu.fusion.grouping.decisions import Verdict
+from xgpu.fusion.planner import make_plan
+from xgpu.hlo.source_location import source_of
+from xgpu.interface.api import Compiled
+
+_NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
+_AROUND = ("func.func", *CONTROL_FLOW)
+
+
+@dataclass(frozen=True)
+class KernelReport:
+    """A kernel that the program launches ``launches`` times, in loops for each iteration.
+
+    ``bytes`` is what a launch reads and writes, at most, ``seconds`` how long that takes at full bandwidth. Of an array
+    that is updated in place the updates count, and of one that is sliced or gathered from what is read of it.
+    ``schedule`` holds the numbers by which its threads share the work, as `Options.schedules` takes them.
+    """
+
+    name: str
+    emitter: str
+    operation: str
+    source: SourceLocation | None
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    launches: int
+    bytes: int
+    seconds: float
+    schedule: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class LeftReport:
+    """An operation that is left to XLA."""
+
+    operation: str
+    type: str
+    source: SourceLocation | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts of a program in the order of its text; ``str`` gives a table."""
+
+    kernels: tuple[KernelReport, ...]
+    left: tuple[LeftReport, ...]
+
+    def __str__(self) -> str:
+        rows = [("kernel", "emitter", "grid x block", "bytes", "time/us", "schedule", "makes")]
+        rows += [
+            (
+                kernel.name,
+                kernel.emitter,
+                f"{math.prod(kernel.grid)} x {math.prod(kernel.block)}{_times(kernel.launches)}",
+                f"{kernel.bytes:,}",
+                f"{kernel.seconds * 1e6:.1f}",
+                ", ".join(f"{name} = {str(value).lower()}" for name, value in kernel.schedule.items()),
+                f"{kernel.operation}{_at(kernel.source)}",
+            )
+            for kernel in self.kernels
+        ]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
+        if self.left:
+            lines += ["", "left to XLA:"]
+            lines += [f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}" for each in self.left]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def explain(program: Compiled) -> Explanation:
+    """Return what ``program`` consists of. Raises `InvalidInput` if it was given at a later level than ``fusions``."""
+    if program.planned is None:
+        raise InvalidInput("the program was given at a later level than 'fusions', which says what it is made of")
+    fusions = _functions(program.planned)
+    launches: dict[Kernel, list[Launch]] = {}
+    for launch in program.launches:
+        launches.setdefault(launch.kernel, []).append(launch)
+    kernels = tuple(_kernel(each, fusions[kernel.name]) for kernel, each in launches.items())
+    left = tuple(
+        LeftReport(op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason)
+        for op in nested(fusions["main"])
+        if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := _reason(op)) is not None
+    )
+    return Explanation(kernels, left)
+
+
+def remarks(program: Compiled) -> str:
+    """Return what the passes did not do to each kernel of ``program``, and why, a line for each; empty if nothing."""
+    lines = [f"  {kernel.name}: {remark}" for kernel in program.kernels for remark in kernel.remarks()]
+    return "\n".join(["remarks:", *lines]) if lines else ""
+
+
+def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -> str:
+    """Return what the planner decides on ``program``, and why, a line for each decision.
+
+    ``only_stored``: why kernels store the values that they do. Raises `InvalidInput` for a program given with its plan.
+    """
+    if "prepared" not in program.modules:
+        raise InvalidInput("the program was given with its plan, of which the text does not say why it is so")
+    plan = make_plan(program.modules["prepared"], target)
+    lines = plan.why({Verdict.STORED} if only_stored else set(Verdict))
+    return "\n".join(["stored:" if only_stored else "plan:", *(f"  {line}" for line in lines)])
+
+
+def _functions(module: ir.Module) -> dict[str, ir.Operation]:
+    return {ir.StringAttr(op.operation.attributes["sym_name"]).value: op.operation for op in module.body.operations}
+
+
+def summary(program: Compiled) -> str:
+    """Return how many kernels of how many operations a program has, and how many operations are left to XLA."""
+    launches = f"launched {len(program.launches)} times"
+    if program.planned is None:
+        return f"{len(program.kernels)} kernels, {launches}"
+    functions = _functions(program.planned)
+    left = _operations(functions.pop("main"))
+    fused = sum(map(_operations, functions.values()))
+    return f"{len(program.kernels)} kernels of {fused} operations, {launches}; {left} operations left to XLA"
+
+
+def _operations(op: ir.Operation) -> int:
+    """Return how many operations of StableHLO, but for constants, there are inside ``op``."""
+    names = [inner.name for inner in nested(op)]
+    return sum(name.startswith("stablehlo.") and name not in _NO_OPERATION for name in names)
+
+
+def _reason(op: ir.Operation) -> str | None:
+    """Return why ``op`` falls back to XLA; None for a part of another operation, such as the comparison of a sort."""
+    is_part = op.name == "stablehlo.return" or (op.parent is not None and op.parent.name not in _AROUND)
+    return None if is_part else reason_to_leave(op)
+
+
+def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
+    kernel = launches[0].kernel
+    body = fusion.regions[0].blocks[0]
+    moved = moved_bytes(body, kernel.aliases)
+    seconds = max(LAUNCH_SECONDS, moved / kernel.device.memory_bandwidth)
+    *operations, end = (op.operation for op in body.operations)
+    root = next((op for op in reversed(operations) if any(each in end.operands for each in op.results)), end)
+    named = root.name.removeprefix("stablehlo.")
+    return KernelReport(
+        kernel.name,
+        kernel.emitter,
+        named,
+        source_of(root),
+        kernel.grid,
+        kernel.block,
+        len(launches),
+        moved,
+        seconds,
+        attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
+    )
+
+
+def _times(launches: int) -> str:
+    return f", {launches} times" if launches > 1 else ""
+
+
+def _at(source: SourceLocation | None) -> str:
+    return "" if source is None else f" ({source.file}:{source.line})"

@@ -1,0 +1,161 @@
+"""The lowering of a function of ``xgpu.jit`` inside a JAX program: to calls of xgpu's kernels.
+
+Such a function is a ``jax.jit`` whose name is a `MarkedName`, which every transformation of JAX keeps. Where JAX lowers
+it, the body of the function that this makes is replaced. What xgpu cannot compile stays as it is, XLA's.
+"""
+
+import io
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+from jax._src import pjit
+from jax._src.sharding_impls import SPMDAxisContext
+from jax.interpreters import mlir
+
+from xgpu import ir
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.errors import CompilerError, XgpuError
+from xgpu.frontend.jax_lowering import lowering_parameters
+from xgpu.frontend.signature import make_source
+from xgpu.fusion.fallback import nothing_to_compile
+from xgpu.interface.api import Compiled, default_device
+from xgpu.options import Options
+from xgpu.runtime.jax_backend import lower_program
+
+_CALLER = "caller"
+_REPLACED = "xgpu.planned"
+"""Marks a function of JAX's module that has been looked at: it may be called from several places."""
+
+
+class MarkedName(str):
+    """The name of a function that xgpu compiles, with the options for that; for all else it is that string."""
+
+    options: Options
+
+    def __new__(cls, name: str, options: Options) -> "MarkedName":
+        """Return ``name`` with ``options``."""
+        marked = super().__new__(cls, name)
+        marked.options = options
+        return marked
+
+
+class _Thread(threading.local):
+    by_jax = False
+
+
+_thread = _Thread()
+_jit_p: Any = pjit.jit_p
+_lower_jit: Callable[..., Any] = pjit._pjit_lowering
+
+
+@contextmanager
+def lowered_by_jax() -> Iterator[None]:
+    """Context in which this thread lowers functions of ``xgpu.jit`` as JAX does."""
+    before, _thread.by_jax = _thread.by_jax, True
+    try:
+        yield
+    finally:
+        _thread.by_jax = before
+
+
+def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:
+    """Lower a ``jax.jit`` inside another program, and if it is one of ours replace the function that was made."""
+    if not isinstance(name, MarkedName) or _thread.by_jax:
+        return _lower_jit(ctx, *arguments, name=name, **parameters)
+    # The kernels' function is called, whether or not JAX would have put the operations in its place.
+    parameters = {**parameters, "inline": jax.Inline.AUTO}
+    # What is marked inside is compiled as a part of this.
+    with lowered_by_jax():
+        results = _lower_jit(ctx, *arguments, name=str(name), **parameters)
+        platform = _platform(ctx.module_context)
+        if platform is not None and not ctx.dim_var_values and not len(ctx.tokens_in):
+            function = _last_callee(ctx.module_context.symbol_table)
+            if _REPLACED not in function.attributes:
+                function.attributes[_REPLACED] = ir.UnitAttr.get()
+                _replace(ctx, function, _lower_alone(ctx, arguments, str(name), parameters), name, platform)
+    return results
+
+
+mlir.register_lowering(_jit_p, _lower, cacheable=False)
+
+
+def _last_callee(symbols: Any) -> Any:
+    """Return the function that was called last at JAX's current insertion point."""
+    operations = ir.InsertionPoint.current.block.operations
+    call = next(op.operation for op in reversed(list(operations)) if op.operation.name == "func.call")
+    return symbols[ir.FlatSymbolRefAttr(call.attributes["callee"]).value].operation
+
+
+def _lower_alone(ctx: Any, arguments: Sequence[Any], name: str, parameters: Mapping[str, Any]) -> bytes:
+    """Return the function as a module of its own, lowered as xgpu has it: some functions stay one operation."""
+    module = ir.Module.create(ir.Location.unknown())
+    alone = ctx.module_context.replace(
+        module=module,
+        ip=ir.InsertionPoint(module.body),
+        symbol_table=ir.SymbolTable(module.operation),
+        cached_primitive_lowerings={},
+        lowering_cache={},
+        lowering_parameters=lowering_parameters(),
+    )
+    with ir.InsertionPoint(module.body), ir.Location.unknown():
+        caller = ir.func.FuncOp(_CALLER, ([], []))
+        # JAX writes a call where it stands now, and what it wants to be done with the results.
+        with ir.InsertionPoint(caller.add_entry_block()):
+            _lower_jit(ctx.replace(module_context=alone), *arguments, name=name, **parameters)
+            function = _last_callee(alone.symbol_table)
+    caller.operation.erase()
+    function.attributes["sym_name"] = ir.StringAttr.get("main")
+    function.attributes["sym_visibility"] = ir.StringAttr.get("public")
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()
+
+
+def _platform(context: Any) -> str | None:
+    """Return what a module is lowered for: ``"cuda"`` or ``"cpu"``, None if xgpu has no part in it.
+
+    A program that XLA is to partition over several devices has global shapes, which no kernel will see; so has the
+    body of a ``shard_map`` over some of a mesh's axes alone.
+    """
+    (platform, *others) = context.platforms
+    axes = context.axis_context
+    if isinstance(axes, SPMDAxisContext) and axes.manual_axes != frozenset(axes.mesh.axis_names):
+        return None
+    if others or platform not in ("cuda", "cpu") or getattr(axes, "num_devices", 1) not in (1, None):
+        return None
+    return str(platform)
+
+
+def _replace(ctx: Any, function: Any, own: bytes, name: MarkedName, platform: str) -> None:
+    """Replace the body of ``function`` by kernels for the program ``own``, if it can be compiled."""
+    try:
+        program = _compile(own, str(name), name.options, platform)
+    except CompilerError as error:
+        warnings.warn(f"xgpu leaves {name} to XLA after an internal error: {error}", stacklevel=2)
+        return
+    except XgpuError:
+        return
+    block = function.regions[0].blocks[0]
+    old = list(block.operations)
+    # Types are those of the program, which may have been traced in another mode than this thread is in now. What is
+    # traced here is no function of the user's.
+    modes = jax.enable_x64(True), jax.explain_cache_misses(False), jax.log_compiles(False)
+    with ir.InsertionPoint.at_block_begin(block), function.location, modes[0], modes[1], modes[2]:
+        values = lower_program(ctx, program, list(block.arguments), platform)
+        ir.Operation.create("func.return", operands=values)
+    for op in reversed(old):
+        op.operation.erase()
+
+
+def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Compiled:
+    module = ir.Module.parse(bytecode, ir.make_context())
+    source = make_source(module, name)
+    target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
+    program = Compiled.from_source(source, target, options, [], "ptx" if platform == "cuda" else "lowered")
+    if program.main is not None and not program.kernels:
+        raise nothing_to_compile(program.main)
+    return program

@@ -1,0 +1,119 @@
+"""``xgpu.jit``: as ``jax.jit``, but the program is compiled by xgpu.
+
+The result is what ``jax.jit`` returns, of the same class, so that JAX traces, transforms, caches and calls it as any
+other. It differs in the function's name alone, a `MarkedName`, by which `jit_lowering` and `jit_stages` know what to
+compile.
+"""
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax._src import source_info_util, traceback_util
+from jax._src.api_util import check_callable, fun_signature, infer_argnums_and_argnames
+from jax._src.util import fun_name
+
+from xgpu.frontend import from_jax
+from xgpu.interface import jit_stages
+from xgpu.interface.api import Compiled, default_device
+from xgpu.interface.explanation import Explanation, explain
+from xgpu.interface.jit_lowering import MarkedName
+from xgpu.options import Options
+
+# JAX hides these files where it shows its users' own lines.
+for _module in (__file__, jit_stages.__file__):
+    traceback_util.register_exclusion(_module)
+    source_info_util.register_exclusion(_module)
+
+_jax_jit: Callable[..., Any] = jax.jit
+"""``jax.jit``, whatever that name stands for later: it may be replaced by the function below."""
+
+
+class _NotGiven:
+    pass
+
+
+_NOT_GIVEN = _NotGiven()
+
+
+def jit(
+    function: Callable[..., Any] | _NotGiven = _NOT_GIVEN, /, *, options: Options | None = None, **jit_options: Any
+) -> Callable[..., Any]:
+    """Return ``function`` compiled by xgpu, to be used like the result of ``jax.jit``, which takes ``jit_options``.
+
+    Its kernels run inside XLA's executable, on a CUDA device and on a CPU. What xgpu cannot compile is left to XLA. The
+    result can be called, traced, transformed (``jax.grad``, ``jax.vmap``, ...) and lowered, and has a
+    method ``explain``, which takes the function's arguments and returns an `Explanation`. Without a function, the
+    result is a decorator.
+    """
+    if isinstance(function, _NotGiven):
+        return functools.partial(jit, options=options, **jit_options)
+    check_callable(function)  # type: ignore[no-untyped-call]
+    chosen = options or Options()
+    marked = _marked(function, chosen)
+    jitted = _jax_jit(marked, **jit_options)
+    static = [jit_options.get(key) for key in ("static_argnums", "static_argnames")]
+    # JAX's object keeps the function; what it looks like is the function, too.
+    kept: Any = marked.__wrapped__
+    for name, value in getattr(kept, "__dict__", {}).items():
+        jitted.__dict__.setdefault(name, value)
+    functools.update_wrapper(jitted, kept, updated=())
+    jitted.__name__ = str(marked.__name__)
+    jitted.explain = functools.partial(_explain, kept, chosen, static)
+    return jitted
+
+
+class _Marked:
+    """A function with a `MarkedName`. It does not keep the function, unless that cannot be referred to weakly.
+
+    JAX keeps traces and executables of a function for as long as that lives. So there is one of these for a function
+    and options, which lives as long as the function or what was made of it.
+    """
+
+    __slots__ = ("__name__", "__weakref__", "_function", "_options")
+
+    def __init__(self, function: Callable[..., Any], options: Options, is_kept: bool):
+        self._function = (lambda: function) if is_kept else weakref.ref(function)
+        self._options = options
+        self.__name__ = MarkedName(fun_name(function), options)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        function: Any = self._function()
+        return function
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__qualname__":
+            return getattr(self.__wrapped__, name)
+        raise AttributeError(name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__wrapped__(*args, **kwargs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copy may be all that there is of the function elsewhere.
+        return _Marked, (self.__wrapped__, self._options, True)
+
+
+_known: weakref.WeakKeyDictionary[Callable[..., Any], dict[Options, _Marked]] = weakref.WeakKeyDictionary()
+
+
+def _marked(function: Callable[..., Any], options: Options) -> _Marked:
+    """Return the one marked function of an equal function and the same options."""
+    try:
+        of_function = _known.setdefault(function, {})
+    except TypeError:
+        return _Marked(function, options, is_kept=True)
+    return of_function.setdefault(options, _Marked(function, options, is_kept=False))
+
+
+def _explain(
+    function: Callable[..., Any], options: Options, static: Sequence[Any], *args: Any, **kwargs: Any
+) -> Explanation:
+    """Return the kernels of the function for these arguments, and the fallbacks to XLA with their reasons."""
+    numbers, names = infer_argnums_and_argnames(fun_signature(function) or inspect.Signature(), *static)
+    source = from_jax(function, args, kwargs, static_argnums=numbers, static_argnames=names)
+    return explain(Compiled.from_source(source, default_device(), options, [], None))

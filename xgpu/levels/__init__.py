@@ -1,0 +1,1 @@
+"""The levels as a graph, and the lists of passes between them."""

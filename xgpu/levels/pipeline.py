@@ -1,0 +1,189 @@
+"""The levels and the pass lists between them, as data: each pass with the reason why it stands where it does."""
+
+import functools
+from itertools import pairwise
+
+from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.levels.level_graph import Edge, Level, LevelGraph, Pipeline
+from xgpu.options import Options
+from xgpu.passes.framework.manager import Step
+from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.target_machine import NVVM, TargetMachine
+
+NORMALIZE: Pipeline = (
+    ("select-main", "first: what follows looks at that function, and at what it calls"),
+    ("read-resources", "before all that reads constants, or prints operations"),
+    ("resolve-meshes", "before names of meshes are lost, and while shardings still say how arrays are spread"),
+    ("apply-entry-layouts", "while the module still has the attributes that say them"),
+    ("rewrite-mhlo", "before the operations that StableHLO has too: MLIR's pass refuses the others"),
+    ("erase-dead-functions", "before anything is refused: what nothing calls may be what it likes"),
+    ("legalize-mhlo", "after rewrite-mhlo, which brings the rest of MHLO into a form that it takes"),
+    ("split-complex-constants", "before the first pass that reads a constant"),
+    ("convert-chlo-scans", "before CHLO is written as StableHLO, which makes loops of scans"),
+    ("legalize-chlo", "after rewrite-mhlo, which makes functions of CHLO"),
+    ("legalize-deprecated", "before the check, and before sizes, whose operations have such forms"),
+    ("fix-sizes", "before the check, which refuses shapes that are not known"),
+    ("remove-wrappers", "before the check, which refuses tuples; after what makes custom calls and tuples"),
+    ("check-operations", "as soon as all that is supported has its form: what follows sees nothing else"),
+    ("drop-empty-windows", "before all that reads attributes of windows"),
+    ("inline-calls", "after the check: an error then names the function that the user wrote"),
+    ("expand-operations", "after inlining, so that an operation is expanded where it is computed"),
+    ("find-recursive-scans", "after inlining: JAX has each level of such a scan in functions"),
+    ("find-prefix-scans", "after expansions, which make windows"),
+    ("split-complex-constants", "again, as CHLO's functions bring new ones"),
+    ("expand-complex-math", "before floats are widened: it makes real arithmetic"),
+    ("widen-narrow-floats", "after everything that makes arithmetic"),
+    ("widen-sums", "after scans are found, and after narrower floats have become f16"),
+    ("replace-empty-values", "after everything that makes values"),
+    ("func.func(cse)", "merges what the passes above made twice, and erases what nothing uses"),
+    ("drop-annotations", "last: passes above read some; the level is complete"),
+)
+
+PREPARE: Pipeline = (
+    ("func.func(trivial-dce)", "first: a product that nothing uses would have what it reads stored"),
+    ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
+    ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
+    ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
+    ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
+    ("leave-epilogues", "after layouts: it marks what follows products in their final form"),
+    ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
+    ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
+    ("update-single-windows", "before other scatters: these are none any more"),
+    ("drop-empty-scatters", "the rewrites of scatters take them to have updates"),
+    ("order-scatters{{deterministic={deterministic}}}", "makes several scatters of one, each with operands of its own"),
+    ("copy-scatter-operands", "once there are no more scatters to come"),
+    ("split-wide-windows{{target={target}}}", "before the planner, which takes a window that is left for a hero"),
+    ("simplify-single-reductions", "before all that takes reductions to be heroes"),
+    ("widen-packed", "before the planner, which has no kernel for scans whose elements share bytes"),
+    ("start-from-identity", "before reductions are split: each part starts from the initial value"),
+    ("order-extremes", "makes reductions commutative, which the two that follow ask for"),
+    ("order-reductions", "decides which are rows and which columns, which are split in different ways"),
+    ("split-reductions{{target={target}}}", "after everything that makes reductions or changes their shape"),
+    ("func.func(trivial-dce)", "a loop that becomes one kernel is looked at, and copied, as a whole"),
+    ("mark-recurrences{{target={target}}}", "last: it looks at what the bodies of loops have become"),
+    ("set-level{{level=prepared}}", "the level is complete"),
+)
+
+OPTIMIZE: Pipeline = (
+    ("expand-complex", "before inlining: no other pass knows complex numbers, and functions then have their true size"),
+    ("inline", "first, so that every later pass sees loads and stores beside the loops that drive them"),
+    ("lower-predicated", "makes scf.if of predicated accesses: cse merges equal ones, unswitch-loops finds them"),
+    ("canonicalize", "folds what inlining made constant"),
+    ("cse", "merges reads that several inlined functions share"),
+    ("peel-loops", "on xgpu.loop, where a bounds check is still a constraint of a map and not code"),
+    ("lower-loops", "after peeling: the loops become scf.for, what is left of the constraints scf.if"),
+    ("flatten-tensors", "before indices are simplified: linear indices are where divisions cancel"),
+    ("simplify-indexing", "after flattening; hoists what does not depend on a loop, which unswitching needs"),
+    ("loop-invariant-code-motion", "moves conditions out of loops, for unswitch-loops"),
+    ("canonicalize", "removes branches whose condition became constant"),
+    ("cse", "merges index computations"),
+    ("unswitch-loops", "after hoisting: a condition inside a loop prevents vector accesses"),
+    ("loop-invariant-code-motion", "unswitching made more code invariant"),
+    ("vectorize-accesses", "needs loops still rolled, free of conditions, and linear indices"),
+    ("unroll-loops", "after vectorising: small vectors are then indexed by constants"),
+    ("simplify-indexing", "loop variables became constants"),
+    (
+        "canonicalize{{top-down=false}}",
+        "folds the constants; top-down would take quadratic time, as in all that follow",
+    ),
+    ("cse", "unrolled iterations share most of their index computations"),
+    ("set-level{{level=optimized}}", "the level is complete"),
+)
+
+LOWER: Pipeline = (
+    ("lower-indexing", "needs final maps; decides the width of index arithmetic"),
+    ("simplify-arith", "uses ranges that the index arithmetic now shows"),
+    ("lower-shuffles", "combiners are final; before lower-tensors, which knows of no threads but at barriers"),
+    ("lower-tensors", "last user of tensors' value semantics; the program stops being functional here"),
+    ("canonicalize{{top-down=false}}", "folds casts of constant indices"),
+    ("cse", "merges address computations"),
+    ("set-level{{level=lowered}}", "the level is complete, and the same for every target"),
+)
+
+TO_LLVM: Pipeline = (
+    ("expand-atomics{{target={machine} capability={capability}}}", "first: its loops add small floats"),
+    ("expand-floats{{target={machine} capability={capability}}}", "leaves only functions of f32 and f64"),
+    ("expand-math{{target={machine}}}", "the functions become polynomials and instructions of the target"),
+    ("canonicalize{{top-down=false}}", "folds what the expansions of constants left"),
+    ("cse", "neighbouring expansions share constants and range reductions"),
+    ("lower-scf", "needs structured control flow to be final"),
+    ("lower-to-llvm{{target={machine}}}", "everything else is gone"),
+    ("set-level{{level=llvm}}", "the level is complete"),
+)
+
+
+_TEXTS = ("llvmir", *NVVM.text_levels)
+"""The levels that tools read: LLVM IR, and what follows from it for GPUs."""
+
+GRAPH = LevelGraph(
+    (
+        Level("stablehlo", of="program"),
+        Level("prepared", of="program"),
+        Level("fusions", of="program"),
+        Level("emitted", of="kernel"),
+        Level("optimized", of="kernel"),
+        Level("lowered", of="kernel"),
+        Level("llvm", of="kernel"),
+        *(Level(name, of="kernel", is_mlir=False) for name in _TEXTS),
+    ),
+    (
+        Edge("stablehlo", "prepared", PREPARE),
+        Edge("prepared", "fusions", stage="the planner"),
+        Edge("fusions", "emitted", stage="the kernel's emitter"),
+        Edge("emitted", "optimized", OPTIMIZE),
+        Edge("optimized", "lowered", LOWER),
+        Edge("lowered", "llvm", TO_LLVM),
+        Edge("llvm", "llvmir", stage="the exporter of LLVM IR"),
+        *(Edge(source, target, stage=NVVM.text_levels[target]) for source, target in pairwise(_TEXTS)),
+    ),
+)
+"""Every level, from the program to the machine code, and what leads to it."""
+
+LEVELS = GRAPH.names
+MLIR_LEVELS = GRAPH.mlir_names
+
+
+def steps(
+    passes: Pipeline, target: Device | None = None, options: Options | None = None, machine: TargetMachine | None = None
+) -> list[Step]:
+    """Return the passes of an edge, for a GPU and for one of its machines if not for its own. A context is current."""
+    target, options = target or device(DEFAULT_DEVICE), options or Options()
+    given = {
+        "target": target.name,
+        "machine": (machine or target.machine).name,
+        "capability": str(target.compute_capability),
+        "deterministic": str(options.deterministic).lower(),
+        "keep_barriers": str(options.keep_barriers).lower(),
+    }
+    return list(_parsed(",".join(text for text, _ in passes).format(**given)))
+
+
+@functools.cache
+def _parsed(text: str) -> tuple[Step, ...]:
+    """Parse a pipeline, once for all programs and kernels."""
+    return tuple(parse_pipeline(text))
+
+
+def normalize() -> list[Step]:
+    """Return the passes from an imported module to ``stablehlo``. A context is current."""
+    return steps(NORMALIZE)
+
+
+def prepare(target: Device, options: Options) -> list[Step]:
+    """Return the passes from ``stablehlo`` to ``prepared``. A context is current."""
+    return steps(PREPARE, target, options)
+
+
+def optimize() -> list[Step]:
+    """Return the passes from ``emitted`` to ``optimized``. A context is current."""
+    return steps(OPTIMIZE)
+
+
+def lower() -> list[Step]:
+    """Return the passes from ``optimized`` to ``lowered``. A context is current."""
+    return steps(LOWER)
+
+
+def to_llvm(machine: TargetMachine, gpu: Device) -> list[Step]:
+    """Return the passes from ``lowered`` to ``llvm`` for a machine, which ``gpu`` may be. A context is current."""
+    return steps(TO_LLVM, gpu, machine=machine)

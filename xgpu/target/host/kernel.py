@@ -1,0 +1,109 @@
+"""A host-lowered kernel made ready for its driver: shared memory, threads that wait for each other, checks."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xgpu import ir
+from xgpu.errors import CompilerError
+from xgpu.target.host.block_driver import Launch, coroutine_driver, loop_driver
+from xgpu.target.host.context import (
+    FRAME_ALIGNMENT,
+    SHARED,
+    WARP,
+    Tile,
+    add_context,
+    address_tiles,
+    is_tile,
+    place_tiles,
+    round_up,
+)
+from xgpu.target.host.coroutine import Site, find_sites, make_coroutine, sync_calls
+from xgpu.target.host.labels import Place, place_of
+from xgpu.target.host.sanitizer import Checks, insert_checks
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A kernel and what runs it.
+
+    ``launch`` is how its ``driver``, LLVM IR, calls it. ``frames`` is where in a context the coroutines' frames begin,
+    the bytes of a context that holds none; 0 if the kernel takes no context. ``waits`` are the places at which threads
+    wait for each other, in the order of their numbers from 1. ``checks`` is None unless sanitized.
+    """
+
+    module: ir.Module
+    launch: Launch
+    driver: str
+    frames: int = 0
+    waits: tuple[tuple[str, Place], ...] = ()
+    checks: Checks | None = None
+
+    @property
+    def is_coroutine(self) -> bool:
+        """Whether threads have frames in the context."""
+        return bool(self.waits)
+
+
+def make_ready(module: ir.Module, launch: Launch, buffers: Sequence[tuple[int, bool]], sanitize: bool) -> Ready:
+    """Return the kernel ``launch.name`` of a module with its driver; the module is left as it is.
+
+    ``buffers`` tells of each buffer its bytes and whether it is read-only. Raises CompilerError for a kernel that the
+    host cannot run.
+    """
+    operations = [op.operation for op in module.body.operations]
+    if not sanitize and not any(is_tile(op) or (op.name == "llvm.func" and sync_calls(op)) for op in operations):
+        return Ready(module, launch, loop_driver(launch))
+    with module.context, ir.Location.unknown():
+        copy = _clone(module)
+        kernel = _function(copy, launch.name)
+        add_context(copy)
+        tiles = place_tiles(copy, kernel)
+        checks = insert_checks(copy, kernel, tiles, buffers) if sanitize else None
+        address_tiles(copy, tiles)
+        return _with_driver(copy, kernel, launch, tiles, checks)
+
+
+def _with_driver(
+    module: ir.Module, kernel: ir.Operation, launch: Launch, tiles: Sequence[Tile], checks: Checks | None
+) -> Ready:
+    end = max([SHARED, *(tile.offset + tile.size for tile in tiles)])
+    frames = round_up(end, FRAME_ALIGNMENT)
+    constants = tuple(checks.constants()) if checks else ()
+    launch = replace(launch, has_context=True, frames=frames, constants=constants)
+    sites = find_sites(module, kernel)
+    if not sites:
+        return Ready(module, launch, loop_driver(launch), frames, checks=checks)
+    barriers = sum(not site.is_shuffle for site in sites)
+    threads = math.prod(launch.block)
+    if barriers < len(sites) and threads % WARP:
+        raise CompilerError(
+            f"kernel '{launch.name}' has a shuffle, in which all {WARP} threads of a warp take part, and blocks of "
+            f"{threads} threads, which are not whole warps"
+        )
+    waits = _names(kernel, sites, barriers)
+    make_coroutine(kernel, sites, launch.block)
+    return Ready(module, launch, coroutine_driver(launch, barriers), frames, waits, checks)
+
+
+def _names(kernel: ir.Operation, sites: Sequence[Site], barriers: int) -> tuple[tuple[str, Place], ...]:
+    state = ir.AsmState(kernel)
+    named = []
+    for number, site in enumerate(sites):
+        name = f"shuffle {number - barriers + 1}" if site.is_shuffle else f"barrier {number + 1}"
+        named.append((name, place_of(site.calls[0], state)))
+    return tuple(named)
+
+
+def _function(module: ir.Module, name: str) -> ir.Operation:
+    for op in module.body.operations:
+        if op.operation.name == "llvm.func" and ir.StringAttr(op.operation.attributes["sym_name"]).value == name:
+            return op.operation
+    raise CompilerError(f"no function '{name}'")
+
+
+def _clone(module: ir.Module) -> ir.Module:
+    copy = ir.Module.create(module.operation.location)
+    for op in module.body.operations:
+        copy.body.append(op.operation.clone())
+    return copy

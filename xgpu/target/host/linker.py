@@ -1,0 +1,114 @@
+"""LLVM IR as machine code in this process: the host's target machine, and the JIT linker with what kernels call.
+
+llvmlite runs every call into LLVM under one lock of its own, but an object of LLVM's that two threads both make is
+made twice, and a second linker ends the process. So this module makes each of them once, under a lock of ours.
+"""
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from xgpu.errors import CompilerError
+from xgpu.target.host.access_checks import CHECK, CHECK_IR
+from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS
+from xgpu.target.host.float_conversions import HELPER_IR, HELPER_NAMES
+from xgpu.target.llvm.module import optimize, parse_llvm_ir
+
+OPT_LEVEL = 3
+# These CPU features convert to bf16 with subnormals flushed to zero, which is not what the program says.
+_FLUSHING_FEATURES = ("avx512bf16", "avxneconvert", "avx10.2", "avx10.2-256", "avx10.2-512")
+# What only some kernels call, each in a library of its own.
+_LIBRARIES = {CHECK: CHECK_IR, RUN_BLOCKS: DRIVER_IR}
+_LOCK = threading.RLock()
+
+
+def machine() -> llvm.TargetMachine:
+    """Return the target machine that stands for this CPU."""
+    with _LOCK:
+        return _make_machine()
+
+
+@cache
+def _make_machine() -> llvm.TargetMachine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    for name in _FLUSHING_FEATURES:
+        if name in features:
+            features[name] = False
+    return llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=OPT_LEVEL, jit=True
+    )
+
+
+def link(llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
+    """Return the addresses of symbols of a module and the object that keeps its code loaded.
+
+    Equal modules are linked once. Raises CompilerError for LLVM IR that LLVM refuses, or that calls what nobody
+    defines.
+    """
+    with _LOCK:
+        return _make_linker().link(llvm_ir, symbols)
+
+
+def link_glue(llvm_ir: str, symbols: Sequence[str], imports: Mapping[str, int]) -> tuple[dict[str, int], object]:
+    """As `link`, for a module without loops that are worth LLVM's passes; ``imports`` are its callees by name."""
+    with _LOCK:
+        return _make_linker().add(_object_code(llvm_ir, opt_level=0), symbols, imports)
+
+
+class _Linker:
+    """The process's JIT linker, the libraries that kernels may call, and every module linked so far by its text."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count()
+        self._linked: dict[str, tuple[dict[str, int], object]] = {}
+        self._jit = llvm.create_lljit_compiler(machine())
+        self._libraries: dict[str, object] = {}
+        self._add_library("xgpu_helpers", HELPER_IR, HELPER_NAMES)
+
+    def _add_library(self, name: str, llvm_ir: str, functions: Sequence[str]) -> None:
+        if name not in self._libraries:
+            builder = llvm.JITLibraryBuilder().add_object_img(_object_code(llvm_ir))
+            for function in functions:
+                builder.export_symbol(function)
+            self._libraries[name] = builder.link(self._jit, name)
+
+    def link(self, llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
+        found = self._linked.get(llvm_ir)
+        if found is None:
+            for function, library_ir in _LIBRARIES.items():
+                if f"@{function}(" in llvm_ir:
+                    self._add_library(function, library_ir, [function])
+            found = self._linked[llvm_ir] = self.add(_object_code(llvm_ir), symbols, {})
+        return found
+
+    def add(
+        self, object_code: bytes, symbols: Sequence[str], imports: Mapping[str, int]
+    ) -> tuple[dict[str, int], object]:
+        builder = llvm.JITLibraryBuilder().add_object_img(object_code)
+        for symbol in symbols:
+            builder.export_symbol(symbol)
+        for symbol, address in imports.items():
+            builder.import_symbol(symbol, address)
+        for name in self._libraries:
+            builder.add_jit_library(name)
+        builder.add_current_process()
+        try:
+            library = builder.link(self._jit, f"xgpu_kernel_{next(self._numbers)}")
+        except RuntimeError as error:
+            what = f"the host cannot link '{symbols[0]}', which calls an unknown function: {error}"
+            raise CompilerError(what) from error
+        return {symbol: library[symbol] for symbol in symbols}, library
+
+
+_make_linker = cache(_Linker)
+
+
+def _object_code(llvm_ir: str, opt_level: int = OPT_LEVEL) -> bytes:
+    module = parse_llvm_ir(llvm_ir)
+    optimize(module, machine(), opt_level, vectorize=True)
+    return bytes(machine().emit_object(module))

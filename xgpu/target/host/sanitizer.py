@@ -1,0 +1,199 @@
+"""Checks before every access of a host-lowered kernel: what ``--sanitize`` adds. `access_checks` says what they do."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects.attributes import INPUTS, OVERWRITES, int_array_of, int_of
+from xgpu.errors import CompilerError
+from xgpu.passes.framework.base import walk
+from xgpu.target.host.access_checks import ATOMIC, CHECK, READS, WRITES
+from xgpu.target.host.context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
+from xgpu.target.host.labels import Place, place_of
+
+# Operation -> the number of its pointer operand; atomic updates read and write.
+_ACCESSES = {"llvm.load": 0, "llvm.store": 1, "llvm.atomicrmw": 0, "llvm.cmpxchg": 0}
+_SAME_OBJECT = {"llvm.getelementptr", "llvm.bitcast", "llvm.addrspacecast"}
+_DYNAMIC = -1
+
+
+@dataclass(frozen=True)
+class Access:
+    """A checked operation: where it is, its kind (bits of `access_checks`), its bytes, those of an element."""
+
+    place: Place
+    kind: int
+    size: int
+    element: int
+
+
+@dataclass(frozen=True)
+class MemoryObject:
+    """An array that accesses are checked against.
+
+    ``parameter`` is the number of the kernel's buffer that it is, else None; ``offset`` where in the context it is if
+    it is a tile; ``size`` its bytes, those that the kernel states for a buffer (0: unknown). ``granule`` bytes of it
+    are always accessed together. ``is_overwritten`` says that several threads may store to the same element.
+    """
+
+    name: str
+    size: int
+    granule: int
+    is_readonly: bool = False
+    is_overwritten: bool = False
+    parameter: int | None = None
+    offset: int | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is a tile."""
+        return self.offset is not None
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The numbered accesses of a kernel, and the memory that they are made to, for its checks."""
+
+    accesses: tuple[Access, ...]
+    memories: tuple[MemoryObject, ...]
+
+    def constants(self) -> list[tuple[int, str]]:
+        """Return number and symbol of the constants, whose addresses only the machine code knows."""
+        return [(n, m.name) for n, m in enumerate(self.memories) if m.parameter is None and m.offset is None]
+
+
+def insert_checks(
+    module: ir.Module, kernel: ir.Operation, tiles: Sequence[Tile], buffers: Sequence[tuple[int, bool]]
+) -> Checks:
+    """Add a check to every access of a module whose functions all have a context, before its tiles are addressed.
+
+    ``buffers`` tells of each of the kernel's buffers its bytes and whether it is read-only. Memory on the stack is not
+    checked. Raises CompilerError for other operations that access memory.
+    """
+    inserter = _Inserter(module, kernel, tiles, buffers)
+    for function in defined_functions(module):
+        inserter.function(function)
+    inserter.declare(module)
+    return inserter.checks()
+
+
+class _Inserter:
+    def __init__(
+        self, module: ir.Module, kernel: ir.Operation, tiles: Sequence[Tile], buffers: Sequence[tuple[int, bool]]
+    ):
+        self._i32, self._i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+        self._pointer = ir.llvm.PointerType.get()
+        self._buffers = buffers
+        self._inputs = int_of(kernel.attributes[INPUTS]) if INPUTS in kernel.attributes else None
+        overwritten = kernel.attributes.get(OVERWRITES)
+        self._overwritten = int_array_of(overwritten) if overwritten is not None else ()
+        self._tiles = tiles
+        self._constants = [
+            op.operation
+            for op in module.body.operations
+            if op.operation.name == "llvm.mlir.global" and not is_tile(op.operation)
+        ]
+        names = [*(tile.name for tile in tiles), *(_name(constant) for constant in self._constants)]
+        self._numbers: dict[ir.Value | str, int] = {name: len(buffers) + n for n, name in enumerate(names)}
+        parameters = kernel.regions[0].blocks[0].arguments
+        self._numbers.update({parameters[number]: number for number in range(len(buffers))})
+        # Per memory, by what its accesses are divisible; those of unknown memory count for all.
+        self._granules: dict[int, int] = {}
+        self._accesses: list[Access] = []
+
+    def function(self, function: ir.Operation) -> None:
+        """Check the accesses of one function."""
+        state = ir.AsmState(function)
+        context = context_of(function)
+        accesses = [(op, place_of(op, state)) for op in walk(function) if op.name in _ACCESSES]
+        for op, place in accesses:
+            position = _ACCESSES[op.name]
+            number = self._memory_of(op.operands[position])
+            if number is not None:
+                with ir.InsertionPoint(op), op.location:
+                    op.operands[position] = self._check(op, place, op.operands[position], number, context)
+
+    def _memory_of(self, pointer: ir.Value) -> int | None:
+        """Return the number of the memory that a pointer points into, ``_DYNAMIC`` if unknown, None for the stack."""
+        while not isinstance(pointer, ir.BlockArgument):
+            op = pointer.owner
+            assert isinstance(op, ir.Operation | ir.OpView)
+            operation = op.operation
+            if operation.name == "llvm.alloca":
+                return None
+            if operation.name == "llvm.mlir.addressof":
+                name = ir.FlatSymbolRefAttr(operation.attributes["global_name"]).value
+                return self._numbers.get(name, _DYNAMIC)
+            if operation.name not in _SAME_OBJECT:
+                return _DYNAMIC
+            pointer = operation.operands[0]
+        return self._numbers.get(pointer, _DYNAMIC)
+
+    def _check(self, op: ir.Operation, place: Place, pointer: ir.Value, number: int, context: ir.Value) -> ir.Value:
+        type_ = op.results[0].type if op.name == "llvm.load" else op.operands[1 - _ACCESSES[op.name]].type
+        size, element = size_of(type_), size_of(type_.element_type if isinstance(type_, ir.VectorType) else type_)
+        if size > SCRATCH_BYTES:
+            raise CompilerError(
+                f"'{place.text}': an access of {size} bytes cannot be checked, only up to {SCRATCH_BYTES}"
+            )
+        alignment = _integer(op, "alignment") or 1 << (size - 1).bit_length()
+        self._granules[number] = math.gcd(self._granules.get(number, 0), size, alignment)
+        kind = {"llvm.load": READS, "llvm.store": WRITES}.get(op.name, READS | WRITES | ATOMIC)
+        kind |= ATOMIC if _integer(op, "ordering") else 0
+        self._accesses.append(Access(place, kind, size, element))
+        wide = [self._constant(value, self._i64) for value in (size, alignment)]
+        narrow = [self._constant(value, self._i32) for value in (kind, len(self._accesses) - 1)]
+        operands = [context, self._constant(number, self._i32), pointer, *wide, *narrow]
+        attributes = {
+            "callee": ir.FlatSymbolRefAttr.get(CHECK),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        }
+        return ir.Operation.create("llvm.call", [self._pointer], operands, attributes).results[0]
+
+    def _constant(self, value: int, type_: ir.Type) -> ir.Value:
+        attributes: dict[str, ir.Attribute] = {"value": ir.IntegerAttr.get(type_, value)}
+        return ir.Operation.create("llvm.mlir.constant", [type_], attributes=attributes).results[0]
+
+    def declare(self, module: ir.Module) -> None:
+        """Declare the function that checks."""
+        types = [self._pointer, self._i32, self._pointer, self._i64, self._i64, self._i32, self._i32]
+        attributes = {
+            "sym_name": ir.StringAttr.get(CHECK),
+            "function_type": ir.TypeAttr.get(ir.llvm.FunctionType.get(self._pointer, types)),
+        }
+        with ir.InsertionPoint.at_block_begin(module.body):
+            ir.Operation.create("llvm.func", attributes=attributes, regions=1)
+
+    def checks(self) -> Checks:
+        """Return the checks inserted."""
+        memories = []
+        for number, (size, is_readonly) in enumerate(self._buffers):
+            flags = is_readonly, number - (self._inputs or 0) in self._overwritten
+            memories.append(
+                MemoryObject(self._buffer_name(number), size, self._granule(number), *flags, parameter=number)
+            )
+        for tile in self._tiles:
+            memories.append(MemoryObject(tile.name, tile.size, self._granule(len(memories)), offset=tile.offset))
+        for constant in self._constants:
+            size = size_of(ir.TypeAttr(constant.attributes["global_type"]).value)
+            memories.append(MemoryObject(_name(constant), size, self._granule(len(memories)), is_readonly=True))
+        return Checks(tuple(self._accesses), tuple(memories))
+
+    def _buffer_name(self, number: int) -> str:
+        if self._inputs is None:
+            return f"buffer {number}"
+        return f"input {number}" if number < self._inputs else f"output {number - self._inputs}"
+
+    def _granule(self, number: int) -> int:
+        return math.gcd(self._granules.get(number, 0), self._granules.get(_DYNAMIC, 0)) or 1
+
+
+def _name(op: ir.Operation) -> str:
+    return ir.StringAttr(op.attributes["sym_name"]).value
+
+
+def _integer(op: ir.Operation, name: str) -> int:
+    attribute = op.attributes.get(name)
+    return 0 if attribute is None else int(attribute.value)  # type: ignore[attr-defined]

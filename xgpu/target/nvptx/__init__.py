@@ -1,0 +1,1 @@
+"""LLVM IR to PTX, and to machine code for the GPU."""

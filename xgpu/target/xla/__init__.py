@@ -1,0 +1,1 @@
+"""Kernels as foreign functions that XLA calls on the CPU."""
