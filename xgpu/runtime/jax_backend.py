@@ -7,7 +7,7 @@ that cannot be made known, of the host executor through Python.
 
 import functools
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -59,9 +59,9 @@ def _launch(
     kernel: CompiledKernel,
     arrays: Sequence[Any],
     results: Sequence[jax.ShapeDtypeStruct],
-    **options: Any,
+    described: Mapping[str, Any],
 ) -> list[Any]:
-    """Write a call of a foreign function that takes a kernel's inputs and returns its outputs, and then ``results``.
+    """Write a call of a foreign function that takes a kernel's inputs, and return its outputs, the first ``results``.
 
     If the kernel's blocks exchange messages, XLA clears memory for them.
     """
@@ -72,23 +72,20 @@ def _launch(
         aliases[len(operands)] = count
         operands.append(board)
         types.insert(count, jax.ShapeDtypeStruct(board.shape, board.dtype))  # type: ignore[no-untyped-call]
-    written = list(jax.ffi.ffi_call(target, types, input_output_aliases=aliases)(*operands, **options))
+    written = list(jax.ffi.ffi_call(target, types, input_output_aliases=aliases)(*operands, **described))
     return written[:count]
 
 
 def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
-    return _launch(
-        _PTX_CALL,
-        kernel,
-        arrays,
-        list(map(_struct, outputs)),
-        name=kernel.name,
-        kernel_type="ptx",
-        kernel_data=kernel.ptx,
+    described = {
+        "name": kernel.name,
+        "kernel_type": "ptx",
+        "kernel_data": kernel.ptx,
         **{f"grid_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.grid, strict=True)},
         **{f"block_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.block, strict=True)},
-        shared_mem_bytes=np.int32(kernel.shared_bytes),
-    )
+        "shared_mem_bytes": np.int32(kernel.shared_bytes),
+    }
+    return _launch(_PTX_CALL, kernel, arrays, list(map(_struct, outputs)), described)
 
 
 def _results_on_host(results: Sequence[ArgumentSpec]) -> list[jax.ShapeDtypeStruct]:
@@ -119,7 +116,7 @@ def _launcher_on_host(handler: Handler) -> Callable[..., Any]:
         if kernel not in texts:
             texts[kernel] = kernel_text(kernel)
             handler.load(texts[kernel])
-        return _launch(TARGET, kernel, arrays, _results_on_host(outputs), kernel=texts[kernel])
+        return _launch(TARGET, kernel, arrays, _results_on_host(outputs), {"kernel": texts[kernel]})
 
     return launch_on_host
 

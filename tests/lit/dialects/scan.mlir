@@ -14,17 +14,3 @@ func.func @sums(%x: tensor<8x1000xf32>) -> tensor<8x1000xf32> {
   }) {dimension = 1 : i64, reverse = true} : (tensor<8x1000xf32>) -> tensor<8x1000xf32>
   return %0 : tensor<8x1000xf32>
 }
-
-// Four chunks, of which three go on from what they are given.
-
-// CHECK-LABEL: func.func @chunks
-// CHECK:         "xgpu.scan"(%arg0, %arg1)
-// CHECK:         {dimension = 0 : i64, reverse = false} : (tensor<1000x2xf32>, tensor<3x2xf32>) -> tensor<1000x2xf32>
-func.func @chunks(%x: tensor<1000x2xf32>, %starts: tensor<3x2xf32>) -> tensor<1000x2xf32> {
-  %0 = "xgpu.scan"(%x, %starts) ({
-  ^bb0(%before: tensor<f32>, %element: tensor<f32>):
-    %sum = stablehlo.add %before, %element : tensor<f32>
-    stablehlo.return %sum : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false} : (tensor<1000x2xf32>, tensor<3x2xf32>) -> tensor<1000x2xf32>
-  return %0 : tensor<1000x2xf32>
-}
