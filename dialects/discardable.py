@@ -322,6 +322,12 @@ DISCARDABLE: dict[str, Discardable] = {
             "`none` keeps the loop rolled, `full` asks LLVM to unroll it.",
         ),
         Discardable(
+            attributes.AWAITS,
+            Place("an `llvm.load`", frozenset(("llvm.load",))),
+            _unit_problem,
+            "A word of a message is read again until it was published, which only a block before this one does.",
+        ),
+        Discardable(
             attributes.FLAGS,
             Place("an operation of the LLVM dialect"),
             _string_problem,

@@ -9,6 +9,8 @@ from xgpu.dialects.traits import Traits
 
 PIECE_BITS = 32
 """Bits of a message's values that a word holds, beside the mark that tells that it was written."""
+MARK = 1 << PIECE_BITS
+"""The bit of a word that tells so."""
 _WORD = "i64"
 
 

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from itertools import islice
 
 from xgpu import ir
-from xgpu.dialects.messages import PIECE_BITS
+from xgpu.dialects.attributes import AWAITS
+from xgpu.dialects.messages import MARK, PIECE_BITS
 from xgpu.passes.llvm.memory import atomic_load, atomic_store, element_pointer
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.pieces import from_pieces, pieces_of
 from xgpu.passes.support.scf_ops import create_yield
-
-_MARK = 1 << PIECE_BITS
-"""What is in the upper half of a word that was written."""
 
 
 def _word() -> ir.IntegerType:
@@ -22,7 +20,7 @@ def write_message(board: ir.Value, index: ir.Value, values: Sequence[ir.Value]) 
     """Write the words of a message, of which ``index``, an integer, is the first."""
     first = element_pointer(board, _word(), index)
     for number, piece in enumerate(piece for value in values for piece in pieces_of(value)):
-        word = b.or_(b.extend(piece, 2 * PIECE_BITS), _MARK)
+        word = b.or_(b.extend(piece, 2 * PIECE_BITS), MARK)
         atomic_store(word, element_pointer(first, _word(), number))
 
 
@@ -33,13 +31,20 @@ def read_message(board: ir.Value, index: ir.Value, types: Sequence[ir.Type]) -> 
     loop = ir.Operation.create("scf.while", results=[_word()] * sum(counts), operands=[], regions=2)
     test, body = loop.regions[0].blocks.append(), loop.regions[1].blocks.append(*[_word()] * sum(counts))
     with ir.InsertionPoint(test):
-        words = [atomic_load(element_pointer(first, _word(), number), _word()) for number in range(sum(counts))]
+        words = [_read_word(element_pointer(first, _word(), number)) for number in range(sum(counts))]
         marked = words[0]
         for word in words[1:]:
             marked = b.and_(marked, word)
-        is_missing = b.compare("eq", b.and_(marked, _MARK), 0)
+        is_missing = b.compare("eq", b.and_(marked, MARK), 0)
         ir.Operation.create("scf.condition", operands=[is_missing, *words])
     with ir.InsertionPoint(body):
         create_yield([])
     pieces = iter([b.truncate(word, PIECE_BITS) for word in loop.results])
     return [from_pieces(list(islice(pieces, count)), type_) for count, type_ in zip(counts, types, strict=True)]
+
+
+def _read_word(pointer: ir.Value) -> ir.Value:
+    word = atomic_load(pointer, _word())
+    assert isinstance(word.owner, ir.Operation | ir.OpView)
+    word.owner.operation.attributes[AWAITS] = ir.UnitAttr.get()
+    return word

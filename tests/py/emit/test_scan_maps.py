@@ -111,7 +111,9 @@ def from_start(shape: ScanShape, indices: list[np.ndarray]) -> np.ndarray:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_elements_come_in_the_order_of_the_scan(shape: ScanShape) -> None:
-    """Tile after tile, of one block or of several; in rows warp after warp, step by step, lane after lane, in columns row lane after row lane."""
+    """Tile after tile, of one block or several; in rows warp after warp, step by step, lane after lane, in columns row
+    lane after row lane.
+    """
     for tiling in dict.fromkeys(tilings(shape)):
         (thread, block, tile, step, element), indices = points(tiling.covering())
         tile = tile + tiling.messages.part.evaluate([thread, block], [])

@@ -7,6 +7,7 @@ import pytest
 from jax import lax
 
 import xgpu
+from xgpu.errors import KernelFault
 
 from .test_reductions import numbers, run
 
@@ -123,6 +124,36 @@ def test_a_kernel_with_messages_as_text_has_no_board_among_its_arguments():
         # What a later level knows of an array is its bytes.
         (result,) = again.run(x if level != "lowered" else x.view(np.uint8))
         np.testing.assert_array_equal(result.view(np.int32), np.cumsum(x[::-1], dtype=np.int32)[::-1])
+
+
+def edited(old, new):
+    """Return a scan that three blocks share, with a change of its kernel, and its argument."""
+    fixed = {"vector": 1, "lanes": 32, "groups": 1, "steps": 1, "spread": True}
+    text = xgpu.compile(sums, "s32[96]", options=xgpu.Options(schedules={"sums_fusion_0": fixed})).ir("emitted")
+    assert text.count(old) == 1
+    return xgpu.compile(text.replace(old, new)), numbers("s32[96]")
+
+
+def sums(x):
+    return lax.cumsum(x)
+
+
+def test_a_message_that_no_block_leaves_is_found():
+    """Without the checks, threads would wait for ever."""
+    compiled, x = edited("(d1 mod 3) mod 32 in [1, 31]", "(d1 mod 3) mod 32 in [2, 31]")
+    with pytest.raises(KernelFault) as caught:
+        compiled.run(x, sanitize=True)
+    (fault,) = caught.value.faults
+    assert (fault.kind, fault.block, fault.thread, fault.index) == ("unpublished", (2, 0, 0), (1, 0, 0), 1)
+    assert "reads element 1 (byte 8) of output 1, where no block before has left a message" in fault.message
+
+
+def test_a_message_of_another_kernel_is_found():
+    """A place that is none of the board's, too, ends the wait."""
+    compiled, x = edited("- ((d1 mod 3 + 31) mod 32) - 1)", "- ((d1 mod 3 + 31) mod 32) + 50)")
+    with pytest.raises(KernelFault) as caught:
+        compiled.run(x, sanitize=True)
+    assert {fault.kind for fault in caught.value.faults} == {"out of bounds"}
 
 
 def test_packed_elements_that_cannot_be_widened_are_left():
