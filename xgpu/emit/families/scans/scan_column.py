@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import batched
 
 from xgpu import ir
+from xgpu.dialects.attributes import UNROLL
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.families.scans.scan_functions import Part
 from xgpu.emit.families.scans.scan_loop import ScanEmitter
@@ -109,6 +110,9 @@ class ColumnScanEmitter(ScanEmitter):
         reading, goes_on = self.tiling.tile_reading(), carries[0].there if carries[0] is not None else None
         ends, befores = ([Variable(value) for value in starts] for _ in range(2))
         with loop(IndexingMap(reading.dims, reading.symbols[:1], ()), position, [*ends, *befores]) as each:
+            if self.tiling.parts > 1:
+                # Unrolled, it would take twice the registers, of which blocks that share scans have few.
+                each.operation.attributes[UNROLL] = ir.StringAttr.get("none")
             (number,) = each.symbol_arguments
             given = values_of(ends)
             (own_number,) = apply_map(self.tiling.threads.map((), [warp], []), position)

@@ -34,6 +34,8 @@ HELD_BYTES = 64
 """What a thread holds of what is scanned: 16 elements of 32 bits."""
 MOST_HELD_BYTES = 128
 """The same where blocks share scans and there are many: the fewer they are, the fewer messages they exchange."""
+FEW_BYTES = 8
+"""Accumulators of so many bytes leave registers for that: of more, a thread needs as many again to combine them."""
 MOST_HELD = 64
 """Elements that a thread holds at most, as a person may have it: more than its registers have no use."""
 LINE_BYTES = 128
@@ -196,7 +198,8 @@ def leaves_idle(shape: ScanShape, target: Device) -> bool:
 
 def shared_tile(elements: int, accumulators: Sequence[int]) -> tuple[int, int]:
     """Return threads and elements of each that blocks have that share scans of so many elements in all."""
-    held, most = (min(MOST_HELD, held_elements(accumulators, bytes_)) for bytes_ in (HELD_BYTES, MOST_HELD_BYTES))
+    most_bytes = MOST_HELD_BYTES if sum(accumulators) <= FEW_BYTES else HELD_BYTES
+    held, most = (min(MOST_HELD, held_elements(accumulators, bytes_)) for bytes_ in (HELD_BYTES, most_bytes))
     tiles = [(256, held), (512, held), (512, most)]
     enough = [tile for tile in tiles if elements >= math.prod(tile) * ENOUGH_BLOCKS]
     return enough[-1] if enough else tiles[0]
