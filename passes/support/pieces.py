@@ -1,19 +1,21 @@
 """Takes scalars apart into pieces of 32 bits, which threads hand each other, and puts them together again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xgpu import ir
 from xgpu.dialects.messages import PIECE_BITS
 from xgpu.passes.support import arith_builder as b
 
 
-def pieces_of(value: ir.Value) -> list[ir.Value]:
-    """Return the bits of an integer or float as i32, the lowest first; less than 32 bits are extended by zeros."""
+def pieces_of(value: ir.Value) -> Iterator[ir.Value]:
+    """Yield the bits of an integer or float as i32, the lowest first; less than 32 bits are extended by zeros."""
     bits = value.type.width
     code = b.bitcast(value, b.integer_type(bits))
     if bits <= PIECE_BITS:
-        return [b.extend(code, PIECE_BITS)]
-    return [b.truncate(b.shift_right(code, at), PIECE_BITS) for at in range(0, bits, PIECE_BITS)]
+        yield b.extend(code, PIECE_BITS)
+        return
+    for at in range(0, bits, PIECE_BITS):
+        yield b.truncate(b.shift_right(code, at), PIECE_BITS)
 
 
 def from_pieces(pieces: Sequence[ir.Value], type_: ir.Type) -> ir.Value:

@@ -10,10 +10,10 @@
 // CHECK:         %[[XM:.*]] = arith.ori %[[XW]], %[[MARK]] : i64
 // CHECK:         llvm.store %[[XM]], %{{.*}} atomic syncscope("device") monotonic {{[<{]alignment = 8( : i64)?[>}]}} : i64, !llvm.ptr<1>
 // CHECK:         %[[N:.*]] = arith.trunci %arg4 : i64 to i32
-// CHECK:         %[[HIGH:.*]] = arith.shrui %arg4, %{{.*}} : i64
-// CHECK:         %[[M:.*]] = arith.trunci %[[HIGH]] : i64 to i32
 // CHECK:         %[[SECOND:.*]] = llvm.getelementptr %[[FIRST]][1]
 // CHECK:         llvm.store %{{.*}}, %[[SECOND]] atomic syncscope("device") monotonic
+// CHECK:         %[[HIGH:.*]] = arith.shrui %arg4, %{{.*}} : i64
+// CHECK:         %[[M:.*]] = arith.trunci %[[HIGH]] : i64 to i32
 // CHECK:         %[[THIRD:.*]] = llvm.getelementptr %[[FIRST]][2]
 // CHECK:         llvm.store %{{.*}}, %[[THIRD]] atomic syncscope("device") monotonic
 func.func @publish(%given: tensor<8xi64>, %board: tensor<8xi64>, %i: index, %x: f32, %n: i64) -> tensor<8xi64>
@@ -28,7 +28,7 @@ func.func @publish(%given: tensor<8xi64>, %board: tensor<8xi64>, %i: index, %x: 
 
 // CHECK-LABEL: func.func @await
 // CHECK:         %[[WORDS:.*]]:2 = scf.while : () -> (i64, i64) {
-// CHECK:           %[[A:.*]] = llvm.load %{{.*}} atomic syncscope("device") monotonic {{[<{]alignment = 8( : i64)?[>}]}} : !llvm.ptr<1> -> i64
+// CHECK:           %[[A:.*]] = llvm.load %{{.*}} atomic syncscope("device") monotonic {{.*}}xgpu.awaits} : !llvm.ptr<1> -> i64
 // CHECK:           %[[B:.*]] = llvm.load %{{.*}} atomic syncscope("device") monotonic
 // CHECK:           %[[BOTH:.*]] = arith.andi %[[A]], %[[B]] : i64
 // CHECK:           %[[MARK:.*]] = arith.andi %[[BOTH]], %{{.*}} : i64
