@@ -44,7 +44,7 @@ class FindRecursiveScans(Pass):
     ```
     becomes
     ```mlir
-    %1 = "xgpu.scan"(%x) ({ ... add ... }) {chunk = 2, dimension = 0, reverse = false}
+    %1 = "xgpu.scan"(%x) ({ ... add ... }) {dimension = 0, reverse = false}
         : (tensor<2xf32>) -> tensor<2xf32>
     ```
     """

@@ -96,7 +96,13 @@ class Kernel:
         if attributes.ALIASES not in self._entry.attributes:
             parameters = len(self._entry.regions[0].blocks[0].arguments)
             return (-1,) * (parameters - attributes.int_of(self._entry.attributes[attributes.INPUTS]))
-        return attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
+        aliases = attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
+        return aliases[:-1] if self.scratch_words else aliases
+
+    @property
+    def scratch_words(self) -> int:
+        """Words for messages of its blocks, which a launch gives it besides its inputs and outputs; 0 for none."""
+        return attributes.scratch_of(self._entry)
 
     @property
     def is_known(self) -> bool:

@@ -103,12 +103,14 @@ def _restart_kernels(
     entries = [_entry(module, filename) for module in modules]
     parameters = [_array_parameters(entry) for entry in entries]
     counts = [attributes.int_of(entry.attributes[attributes.INPUTS]) for entry in entries]
-    total = sum(counts)
+    total = sum(counts) - sum(attributes.scratch_of(entry) > 0 for entry in entries)
     launches = []
     for module, entry, tensors, count in zip(modules, entries, parameters, counts, strict=True):
         first = (len(arguments), len(results))
-        arguments += _specs("arg", tensors[:count], len(arguments))
-        results += _specs("result", tensors[count:], len(results))
+        # A launch brings the memory for messages, the last of both, itself.
+        end = -1 if attributes.scratch_of(entry) else None
+        arguments += _specs("arg", tensors[:count][:end], len(arguments))
+        results += _specs("result", tensors[count:][:end], len(results))
         inputs = tuple(range(first[0], len(arguments)))
         outputs = tuple(range(total + first[1], total + len(results)))
         name = ir.StringAttr(entry.attributes["sym_name"]).value

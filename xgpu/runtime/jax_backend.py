@@ -76,12 +76,20 @@ class _Call:
     def write(self, target: str, extra: Sequence[jax.core.ShapedArray], **attributes: Any) -> list[Any]:
         """Write a call of a foreign function that returns the outputs, and ``extra``; return the outputs' values.
 
-        It is written without a trace, which would take as long, and whose caches would keep the kernel's text.
+        If the kernel's blocks exchange messages, XLA clears memory for them, which is a result that nobody reads. All
+        is written without a trace, which would take as long, and whose caches would keep the kernel's text.
         """
         aliases = {source: number for number, source in enumerate(self.kernel.aliases) if source >= 0}
-        types = {"avals_in": [*map(_aval, self.inputs)], "avals_out": [*map(_aval, self.outputs), *extra]}
+        operands, taken = list(self.operands), [*map(_aval, self.inputs)]
+        if self.kernel.scratch_words:
+            board = jax.core.ShapedArray((2 * self.kernel.scratch_words,), np.dtype(np.uint32))
+            aliases[len(operands)] = len(self.outputs)
+            operands.append(jax_mlir.full_like_aval(self.context, 0, board))
+            taken.append(board)
+            extra = board, *extra
+        types = {"avals_in": taken, "avals_out": [*map(_aval, self.outputs), *extra]}
         rule = jax.ffi.ffi_lowering(target, operand_output_aliases=aliases, has_side_effect=False)
-        results: Sequence[Any] = rule(self.context.replace(**types), *self.operands, **attributes)
+        results: Sequence[Any] = rule(self.context.replace(**types), *operands, **attributes)
         return list(results[: len(self.outputs)])
 
 

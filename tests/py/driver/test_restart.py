@@ -221,7 +221,7 @@ def test_an_operation_of_ours_in_a_program_is_checked_before_passes_take_it_for_
       ^bb0(%a: tensor<f32>, %b: tensor<f32>):
         %1 = stablehlo.add %a, %b : tensor<f32>
         stablehlo.return %1 : tensor<f32>
-      }) {reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+      }) {reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
       return %0 : tensor<8xf32>
     }"""
     with pytest.raises(xgpu.InvalidInput, match=r"2:12: 'xgpu\.scan' expected attribute 'dimension'"):
