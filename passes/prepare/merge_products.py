@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.block_order import sort_block
 from xgpu.analysis.captures import captured
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.costs.cost_model import byte_size
@@ -13,7 +14,6 @@ from xgpu.fusion.fallback import PRODUCT, reason_to_leave
 from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.passes.support.block_order import sort_block
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
