@@ -65,5 +65,6 @@ def test_a_plan_that_was_given_has_no_reasons(xgpu: Callable[..., Any], programs
     outcome = xgpu("explain", "plan.mlir", "--stored")
     assert (outcome.code, outcome.out) == (1, "")
     assert (
-        outcome.err == "xgpu: error: the program was given with its plan, of which the text does not say why it is so\n"
+        outcome.err
+        == "xgpu: error: the program was given at level 'fusions', already planned: its text has no reasons\n"
     )
