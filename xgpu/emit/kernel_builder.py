@@ -109,7 +109,8 @@ def entry_function(fusion: Fusion, emitter: Emitter, functions: Iterable[Emits])
     outputs, launch = fusion.result_types, emitter.launch_dimensions()
     function = ir.func.FuncOp(fusion.name, ir.FunctionType.get([*fusion.parameter_types, *outputs], outputs))
     if launch.grid[0] > MAX_GRID[0]:
-        raise Unsupported(f"a kernel of {launch.grid[0]} blocks is more than a launch has, which is {MAX_GRID[0]}")
+        blocks = f"a launch has at most {MAX_GRID[0]} blocks, and this one would need {launch.grid[0]}"
+        raise Unsupported(f"fusion @{fusion.name} is too large: {blocks}")
     described = function.operation.attributes
     described[attributes.KERNEL] = ir.UnitAttr.get()
     described[attributes.EMITTER] = ir.StringAttr.get(emitter.NAME)

@@ -85,7 +85,8 @@ class Explanation:
 def explain(program: Compiled) -> Explanation:
     """Return what ``program`` consists of. Raises `InvalidInput` if it was given at a later level than ``fusions``."""
     if program.planned is None:
-        raise InvalidInput("the program was given at a later level than 'fusions', which says what it is made of")
+        given = f"this one was given at level '{program.given_level}'"
+        raise InvalidInput(f"programs of levels up to 'fusions' can be explained; {given}")
     fusions = _functions(program.planned)
     launches: dict[Kernel, list[Launch]] = {}
     for launch in program.launches:
@@ -111,7 +112,9 @@ def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -
     ``only_stored``: why kernels store the values that they do. Raises `InvalidInput` for a program given with its plan.
     """
     if "prepared" not in program.modules:
-        raise InvalidInput("the program was given with its plan, of which the text does not say why it is so")
+        raise InvalidInput(
+            f"the program was given at level '{program.given_level}', already planned: its text has no reasons"
+        )
     plan = make_plan(program.modules["prepared"], target)
     lines = plan.why({Verdict.STORED} if only_stored else set(Verdict))
     return "\n".join(["stored:" if only_stored else "plan:", *(f"  {line}" for line in lines)])
