@@ -50,17 +50,16 @@ class MergeProducts(BlockRewrite):
         products = [op for op in operations_of(block, self.OPERATIONS) if _is_candidate(op)]
         if len(products) < 2:
             return
-        # Not by operation: merging changes the operands of others, and those are what an operation is found by.
-        candidates = list(zip(products, _depths(block, set(products)), strict=True))
+        depths = _depths(block, set(products))
         is_changed = False
         for shared in (0, 1):
             groups: dict[Hashable, list[ir.Operation]] = {}
-            for op, depth in candidates:
+            for op in products:
                 if (key := _key(op, shared)) is not None:
-                    groups.setdefault((depth, key), []).append(op)
+                    groups.setdefault((depths[op.results[0]], key), []).append(op)
             for group in (each for each in groups.values() if len(each) > 1):
                 _merge(group, shared)
-                candidates = [(op, depth) for op, depth in candidates if op not in group]
+                products = [op for op in products if op not in group]
                 for op in group:
                     op.erase()
                 is_changed = True
@@ -76,17 +75,18 @@ def _is_candidate(op: ir.Operation) -> bool:
     return is_real and is_small and reason_to_leave(op) is not None
 
 
-def _depths(block: ir.Block, products: set[ir.Operation]) -> list[int]:
-    """Return how many ``products`` come one after the other up to each one, in their order in ``block``."""
+def _depths(block: ir.Block, products: set[ir.Operation]) -> dict[ir.Value, int]:
+    """Return how many ``products`` come one after the other up to each one's result.
+
+    Not up to each operation: an operation has another hash when it has other operands.
+    """
     depths: dict[ir.Value, int] = {}
-    found = []
     for op in (view.operation for view in block.operations):
         depth = max((depths.get(value, 0) for value in (*op.operands, *captured(op))), default=0)
         if op in products:
             depth += 1
-            found.append(depth)
         depths.update(dict.fromkeys(op.results, depth))
-    return found
+    return depths
 
 
 def _key(op: ir.Operation, shared: int) -> Hashable | None:

@@ -77,6 +77,23 @@ func.func @main(%x: tensor<32x64xf32>, %v: tensor<64x64xf32>, %w: tensor<64x64xf
 
 // -----
 
+// A product of products that are merged has other operands afterwards.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>, %arg1: tensor<64x64xf32>, %arg2: tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK:         %[[A:.*]] = stablehlo.dot_general %arg0, %{{.*}}, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x128xf32>) -> tensor<64x128xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.slice %[[A]] [0:64, 0:64] : (tensor<64x128xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[A]] [0:64, 64:128] : (tensor<64x128xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.dot_general %[[B]], %[[C]], contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    return %[[D]] : tensor<64x64xf32>
+func.func @main(%x: tensor<64x64xf32>, %v: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+}
+
+// -----
+
 // Kernels compute small products.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32>, %arg2: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>)
@@ -87,22 +104,4 @@ func.func @main(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -
   %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
-}
-
-// -----
-
-// A product of merged products: its operands change before it is looked at for its second operand.
-
-// CHECK-LABEL: func.func @main(%arg0: tensor<32x256xf32>, %arg1: tensor<256x64xf32>, %arg2: tensor<256x64xf32>) -> tensor<32x32xf32>
-// CHECK-NEXT:    %[[A:.*]] = stablehlo.concatenate %arg1, %arg2, dim = 1 : (tensor<256x64xf32>, tensor<256x64xf32>) -> tensor<256x128xf32>
-// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]], contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x128xf32>) -> tensor<32x128xf32>
-// CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[B]] [0:32, 0:64] : (tensor<32x128xf32>) -> tensor<32x64xf32>
-// CHECK-NEXT:    %[[D:.*]] = stablehlo.slice %[[B]] [0:32, 64:128] : (tensor<32x128xf32>) -> tensor<32x64xf32>
-// CHECK-NEXT:    %[[E:.*]] = stablehlo.dot_general %[[C]], %[[D]], contracting_dims = [1] x [1] : (tensor<32x64xf32>, tensor<32x64xf32>) -> tensor<32x32xf32>
-// CHECK-NEXT:    return %[[E]] : tensor<32x32xf32>
-func.func @main(%x: tensor<32x256xf32>, %v: tensor<256x64xf32>, %w: tensor<256x64xf32>) -> tensor<32x32xf32> {
-  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x64xf32>) -> tensor<32x64xf32>
-  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x64xf32>) -> tensor<32x64xf32>
-  %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [1] : (tensor<32x64xf32>, tensor<32x64xf32>) -> tensor<32x32xf32>
-  return %2 : tensor<32x32xf32>
 }
