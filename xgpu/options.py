@@ -11,11 +11,13 @@ from xgpu.errors import InvalidInput
 class Options:
     """Choices that change the compiled kernels; every field is part of a kernel's identity in a cache.
 
-    ``threads_per_block`` is the block size of the loop emitter. ``max_elements_per_thread`` bounds how many consecutive
-    elements a thread computes; None leaves the choice to the emitter. ``opt_level`` is LLVM's. ``deterministic`` asks
-    for the same bits from every run where several updates of a scatter have the same place; it costs such scatters more
-    kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes ``lax.optimization_barrier`` a
-    boundary that no kernel crosses: what it takes is stored. Without it, barriers go where kernels make all else.
+    ``threads_per_block`` is the block size of kernels whose blocks share nothing: loops, concatenations by a walk,
+    slices, scatters, updates. Others choose theirs by the shape. ``max_elements_per_thread`` bounds how many
+    consecutive elements a thread computes; None leaves the choice to the kernel's family. ``opt_level`` is LLVM's.
+    ``deterministic`` asks for the same bits from every run where several updates of a scatter have the same place; it
+    costs such scatters more kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes
+    ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are
+    removed where kernels compute all else.
     ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number:
     ``{"relu_fusion_0": {"vector": 2}}``. ``xgpu explain`` shows both. What is not fixed is chosen. A cache knows a
     kernel's schedule from its text.

@@ -126,13 +126,13 @@ def _functions(module: ir.Module) -> dict[str, ir.Operation]:
 
 def summary(program: Compiled) -> str:
     """Return how many kernels of how many operations a program has, and how many operations are left to XLA."""
-    launches = f"launched {len(program.launches)} times"
+    launches = f"launches: {len(program.launches)}"
     if program.planned is None:
-        return f"{len(program.kernels)} kernels, {launches}"
+        return f"kernels: {len(program.kernels)}; {launches}"
     functions = _functions(program.planned)
     left = _operations(functions.pop("main"))
     fused = sum(map(_operations, functions.values()))
-    return f"{len(program.kernels)} kernels of {fused} operations, {launches}; {left} operations left to XLA"
+    return f"kernels: {len(program.kernels)}, of {fused} operations; {launches}; operations left to XLA: {left}"
 
 
 def _operations(op: ir.Operation) -> int:
