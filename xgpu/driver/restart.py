@@ -185,7 +185,7 @@ def _array_parameters(entry: ir.Operation) -> list[ir.RankedTensorType]:
             found.append(type_)
     inputs = attributes.int_of(entry.attributes[attributes.INPUTS])
     if inputs > len(found):
-        reason = f"the kernel has {len(found)} parameters, of which {attributes.INPUTS} calls {inputs} inputs"
+        reason = f"the kernel has {len(found)} parameters, but {attributes.INPUTS} = {inputs}"
         raise InvalidInput(reason, source_of(entry))
     return found
 

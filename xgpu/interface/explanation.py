@@ -76,6 +76,8 @@ class Explanation:
         ]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
+        if not self.kernels:
+            lines = ["no kernels"]
         if self.left:
             lines += ["", "left to XLA:"]
             lines += [f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}" for each in self.left]
@@ -116,7 +118,7 @@ def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -
             f"the program was given at level '{program.given_level}', already planned: its text has no reasons"
         )
     plan = make_plan(program.modules["prepared"], target)
-    lines = plan.why({Verdict.STORED} if only_stored else set(Verdict))
+    lines = plan.why({Verdict.STORED} if only_stored else set(Verdict)) or ["nothing"]
     return "\n".join(["stored:" if only_stored else "plan:", *(f"  {line}" for line in lines)])
 
 

@@ -185,7 +185,7 @@ def test_a_recurrence_is_one() -> None:
             _kernel("%x = llvm.load %p : !llvm.ptr -> f32", "func.func @f(%p: !llvm.ptr)"),
             "parameter 0 of the kernel lacks the attribute llvm.dereferenceable",
         ),
-        (_kernel("", "func.func @f()"), "the kernel has 0 parameters, of which xgpu.inputs calls 1 inputs"),
+        (_kernel("", "func.func @f()"), "the kernel has 0 parameters, but xgpu.inputs = 1"),
         (
             _kernel('"xgpu.pure_call"() {callee = @g} : () -> ()', "func.func private @g(index)\nfunc.func @f()"),
             r"expected operands and results to fit '@g' of type \(index\) -> \(\), got \(\) -> \(\)",
