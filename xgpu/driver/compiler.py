@@ -47,7 +47,7 @@ def timed(times: Times, name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Built:
-    """What another process made of a kernel: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
+    """A kernel as another process compiled it: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
 
     lowered: bytes
     compiled: CachedKernel | None
@@ -195,7 +195,7 @@ class Kernel:
 
     @cached_property
     def _key(self) -> str | None:
-        """What the kernel is kept by: equal kernels have one key, whatever they are called. None if it was edited."""
+        """The kernel's key in the cache: equal kernels have one, whatever they are called. None if it was edited."""
         if "emitted" not in self.modules:
             return None
         text = _with_name(str(self.modules["emitted"]), self.name, _ANY_NAME)
@@ -245,7 +245,7 @@ TEXTS: dict[str, Callable[[Kernel], str]] = {
 
 
 _ANY_NAME = "xgpu_kernel"
-"""What a kernel is called where it is kept: no fusion has this name."""
+"""The name of every kernel in the cache: no fusion has it."""
 
 
 def _with_name(text: str, old: str, new: str) -> str:

@@ -29,7 +29,7 @@ class Edge:
     target: str
     passes: Pipeline = ()
     stage: str = ""
-    """What does it, if not passes, as documents name it."""
+    """The stage that does it where no passes do, as documents name it."""
 
 
 @dataclass(frozen=True)
