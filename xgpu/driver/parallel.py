@@ -74,7 +74,7 @@ def _jobs() -> int:
         jobs = 0
     if jobs > 0:
         return min(_MOST_PROCESSES, jobs)
-    raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes")
+    raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes, at least 1")
 
 
 def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> None:

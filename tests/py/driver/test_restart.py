@@ -236,7 +236,7 @@ def test_a_failure_of_the_planner_is_its_own() -> None:
     """Not the user's: the text of a level is right, or what is wrong in it is said before."""
     text = program().ir("prepared")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("xgpu.driver.compiler.plan", lambda module, target: {}["lost"])
+        patch.setattr("xgpu.driver.compiler.plan", lambda *given: {}["lost"])
         with pytest.raises(xgpu.CompilerError, match=r"planning failed: KeyError: 'lost' at .*test_restart\.py:\d+ in"):
             xgpu.compile(text)
         with pytest.warns(UserWarning, match="xgpu leaves negate to XLA after an internal error: planning failed"):
