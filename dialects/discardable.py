@@ -64,7 +64,7 @@ def _problem_on(op: ir.Operation, name: str, value: ir.Attribute) -> str | None:
     declared = DISCARDABLE.get(name)
     if declared is None or declared.place is None:
         known = ", ".join(name for name, each in DISCARDABLE.items() if each.place)
-        return f"attribute '{name}' is not one that operations have; these are: {known}"
+        return f"has the unknown attribute '{name}'; those of operations are {known}"
     if problem := declared.problem(value):
         return f"attribute '{name}': {problem}, got {value}"
     names = declared.place.names

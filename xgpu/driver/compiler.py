@@ -15,7 +15,7 @@ from xgpu.dialects import attributes
 from xgpu.driver.cache import CachedKernel, kernel_cache, key_of
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.family_table import emit_kernel, schedule_kernels
-from xgpu.errors import CompilerError, InvalidInput, Unsupported
+from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError, described
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.planner import plan
@@ -47,7 +47,7 @@ def timed(times: Times, name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Built:
-    """What another process made of a kernel: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
+    """A kernel as another process compiled it: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
 
     lowered: bytes
     compiled: CachedKernel | None
@@ -136,7 +136,7 @@ class Kernel:
         if path is None:
             given = next(iter(self.modules))
             raise InvalidInput(
-                f"kernel {self.name} was given at level '{given}': level '{level}' does not follow from it"
+                f"kernel {self.name} was given at level '{given}', from which level '{level}' cannot be made"
             )
         for edge in path:
             self.modules[edge.target] = self._advance(edge)
@@ -194,7 +194,7 @@ class Kernel:
 
     @cached_property
     def _key(self) -> str | None:
-        """What the kernel is kept by: equal kernels have one key, whatever they are called. None if it was edited."""
+        """The kernel's key in the cache: equal kernels have one, whatever they are called. None if it was edited."""
         if "emitted" not in self.modules:
             return None
         text = _with_name(str(self.modules["emitted"]), self.name, _ANY_NAME)
@@ -244,7 +244,7 @@ TEXTS: dict[str, Callable[[Kernel], str]] = {
 
 
 _ANY_NAME = "xgpu_kernel"
-"""What a kernel is called where it is kept: no fusion has this name."""
+"""The name of every kernel in the cache: no fusion has it."""
 
 
 def _with_name(text: str, old: str, new: str) -> str:
@@ -319,9 +319,18 @@ def plan_program(
     with module.context:
         steps = pipeline.prepare(target, options or Options())
     prepared = advance(module, steps, times)
-    with timed(times, "plan"):
-        planned = plan(prepared, target)
-    return {"prepared": prepared, "fusions": planned}
+    return {"prepared": prepared, "fusions": plan_prepared(prepared, target, times)}
+
+
+def plan_prepared(prepared: ir.Module, target: Device, times: Times) -> ir.Module:
+    """Return a program of level ``prepared`` at level ``fusions``. Raises `CompilerError` if the planner fails."""
+    try:
+        with timed(times, "plan"):
+            return plan(prepared, target)
+    except XgpuError:
+        raise
+    except Exception as error:
+        raise CompilerError(f"planning failed: {described(error)}") from error
 
 
 def emit_program(planned: ir.Module, device: Device, options: Options, times: Times) -> Program:
@@ -333,7 +342,7 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
         schedule_kernels(planned, device, options)
     named = {function_name(f): f.operation for f in functions(planned)}
     if "main" not in named:
-        raise InvalidInput("a module of level 'fusions' has a function @main that calls the fusions")
+        raise InvalidInput("expected a function @main that calls the fusions in a module of level 'fusions'")
     main = named["main"].regions[0].blocks[0]
     numbers: dict[ir.Value | None, int] = {argument: number for number, argument in enumerate(main.arguments)}
     specs = [_value_spec(value, number) for number, value in enumerate(main.arguments)]

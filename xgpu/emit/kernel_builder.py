@@ -131,7 +131,8 @@ def entry_function(
     inputs, outputs = [*fusion.parameter_types, *board], [*fusion.result_types, *board]
     function = ir.func.FuncOp(fusion.name, ir.FunctionType.get([*inputs, *outputs], outputs))
     if launch.grid[0] > MAX_GRID[0]:
-        raise Unsupported(f"a kernel of {launch.grid[0]} blocks is more than a launch has, which is {MAX_GRID[0]}")
+        blocks = f"a launch has at most {MAX_GRID[0]} blocks, and this one would need {launch.grid[0]}"
+        raise Unsupported(f"fusion @{fusion.name} is too large: {blocks}")
     described = function.operation.attributes
     described[attributes.KERNEL] = ir.UnitAttr.get()
     described[attributes.EMITTER] = ir.StringAttr.get(emitter.NAME)

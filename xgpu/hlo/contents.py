@@ -1,4 +1,4 @@
-"""What is in a module, by which passes know whether they have anything to do."""
+"""The contents of a module: the kinds of its operations and values, by which passes know whether they have work."""
 
 from functools import cached_property
 

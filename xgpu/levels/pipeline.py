@@ -82,7 +82,7 @@ OPTIMIZE: Pipeline = (
     ("loop-invariant-code-motion", "moves conditions out of loops, for unswitch-loops"),
     ("canonicalize", "removes branches whose condition became constant"),
     ("cse", "merges index computations"),
-    ("unswitch-loops", "after hoisting: a condition inside a loop prevents vector accesses"),
+    ("unswitch-loops", "takes conditions computed before their loop, so after hoisting; inside, they prevent vectors"),
     ("loop-invariant-code-motion", "unswitching made more code invariant"),
     ("vectorize-accesses", "needs loops still rolled, free of conditions, and linear indices"),
     ("unroll-loops", "after vectorising: small vectors are then indexed by constants"),
