@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.costs.time import seconds_to_move
+from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.fusion.costs.cost_model import LAUNCH_SECONDS
-from xgpu.fusion.costs.traffic import moved_bytes
 from xgpu.fusion.fallback import VIEWS, reason_to_leave
 from xgpu.fusion.grouping.decisions import Verdict
+from xgpu.fusion.loops.steps import read_by_loop
 from xgpu.fusion.planner import make_plan
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
@@ -147,8 +148,7 @@ def _reason(op: ir.Operation) -> str | None:
 def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
     kernel = launches[0].kernel
     body = fusion.regions[0].blocks[0]
-    moved = moved_bytes(body, kernel.aliases)
-    seconds = max(LAUNCH_SECONDS, moved / kernel.device.memory_bandwidth)
+    moved = moved_bytes(body, kernel.aliases, read_by_loop)
     *operations, end = (op.operation for op in body.operations)
     root = next((op for op in reversed(operations) if any(each in end.operands for each in op.results)), end)
     named = root.name.removeprefix("stablehlo.")
@@ -161,7 +161,7 @@ def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
         kernel.block,
         len(launches),
         moved,
-        seconds,
+        seconds_to_move(moved, kernel.device),
         attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
     )
 

@@ -10,9 +10,10 @@ from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.costs.recomputation import MOST_VISITED
+from xgpu.costs.values import instructions
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import FIRST_EXTREME
-from xgpu.fusion.costs.cost_model import MOST_VISITED, instructions
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind

@@ -9,12 +9,13 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from xgpu import ir
 from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.placement import Placement, Reads, Scope
-from xgpu.fusion.costs.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
-from xgpu.fusion.grouping.groups import LOOP, Group
+from xgpu.costs.recomputation import LOAD, MOST_VISITED
+from xgpu.costs.values import instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, integers, shape_of
 
@@ -22,7 +23,15 @@ _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
 
 
-class Evaluations:
+class Kernel(Protocol):
+    """A kernel as the planner knows it: a key that tells it from others."""
+
+    def shares(self, op: ir.Operation) -> bool:
+        """Whether its threads share what ``op`` reads, so that the kernel computes each element of that once."""
+        ...
+
+
+class Evaluations[K: Kernel]:
     """Counts evaluations of a block's operations in reverse order, in which `want` and `compute` are called."""
 
     def __init__(self, operations: Sequence[ir.Operation]):
@@ -30,48 +39,48 @@ class Evaluations:
         self._numbers = {op: number for number, op in enumerate(operations)}
         self._reads: dict[ir.Operation, Reads] = {}
         self._repeats: dict[ir.Operation, list[_Repeat]] = {}
-        self._wanted: dict[ir.Value, dict[Group, set[Scope]]] = {}
-        self._placements: dict[Group, Placement] = {}
-        self._roots: dict[tuple[Group, Shape], Scope] = {}
+        self._wanted: dict[ir.Value, dict[K, set[Scope]]] = {}
+        self._placements: dict[K, Placement] = {}
+        self._roots: dict[tuple[K, Shape], Scope] = {}
         self._counts: dict[Scope, float] = {}
-        self._scopes: dict[tuple[ir.Operation, Group], Scope] = {}
+        self._scopes: dict[tuple[ir.Operation, K], Scope] = {}
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
         for table in (self._wanted, self._placements, self._roots, self._counts, self._scopes):
             table.clear()
 
-    def want(self, value: ir.Value, group: Group) -> None:
-        """Record that the kernel of ``group`` computes all elements of ``value``."""
-        self._want(value, group, self._root(group, shape_of(value)))
+    def want(self, value: ir.Value, kernel: K) -> None:
+        """Record that ``kernel`` computes all elements of ``value``."""
+        self._want(value, kernel, self._root(kernel, shape_of(value)))
 
-    def of(self, value: ir.Value) -> dict[Group, float]:
+    def of(self, value: ir.Value) -> dict[K, float]:
         """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
-        return {group: self._place(maker(value), group) for group in self._wanted.get(value, {})}
+        return {kernel: self._place(maker(value), kernel) for kernel in self._wanted.get(value, {})}
 
-    def compute(self, op: ir.Operation, groups: Iterable[Group]) -> None:
-        """Pass the counts of ``op`` on to its operands, for the kernels of ``groups``, whose results it computes."""
-        for group in groups:
-            if _is_read_as_a_whole(op, group):
+    def compute(self, op: ir.Operation, kernels: Iterable[K]) -> None:
+        """Pass the counts of ``op`` on to its operands, for ``kernels``, whose results it computes."""
+        for kernel in kernels:
+            if op.name not in OPERATIONS or kernel.shares(op):
                 for operand in (*op.operands, *captured(op)):
-                    self.want(operand, group)
+                    self.want(operand, kernel)
                 continue
-            times = self._place(op, group)
-            scope, reads = self._scopes[op, group], self._reads_of(op)
-            for position, child in self._placements[group].children(reads, scope):
+            times = self._place(op, kernel)
+            scope, reads = self._scopes[op, kernel], self._reads_of(op)
+            for position, child in self._placements[kernel].children(reads, scope):
                 if child not in self._counts:
                     self._counts[child] = self._repeats[op][position].times(times)
-                self._want(op.operands[reads.accesses[position].operand], group, child)
+                self._want(op.operands[reads.accesses[position].operand], kernel, child)
             for value in captured(op):
-                self._want(value, group, scope)
+                self._want(value, kernel, scope)
 
-    def _place(self, op: ir.Operation, group: Group) -> float:
-        """Place ``op`` in the kernel of ``group``, after all its consumers; return how often it is computed there."""
-        if (op, group) not in self._scopes:
-            wanted = set[Scope]().union(*(self._wanted.get(value, {}).get(group, ()) for value in op.results))
-            scope = self._scopes[op, group] = self._placements[group].place(op, wanted)
+    def _place(self, op: ir.Operation, kernel: K) -> float:
+        """Place ``op`` in ``kernel``, after all its consumers; return how often it is computed there."""
+        if (op, kernel) not in self._scopes:
+            wanted = set[Scope]().union(*(self._wanted.get(value, {}).get(kernel, ()) for value in op.results))
+            scope = self._scopes[op, kernel] = self._placements[kernel].place(op, wanted)
             self._counts.setdefault(scope, sum(self._counts[each] for each in wanted))
-        return self._counts[self._scopes[op, group]]
+        return self._counts[self._scopes[op, kernel]]
 
     def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
         """Return how many more instructions it takes to compute an element of ``value`` than to load it.
@@ -110,26 +119,21 @@ class Evaluations:
                 wanted.setdefault(maker(operand), set()).add(child)
         return math.inf
 
-    def _want(self, value: ir.Value, group: Group, scope: Scope) -> None:
-        self._wanted.setdefault(value, {}).setdefault(group, set()).add(scope)
+    def _want(self, value: ir.Value, kernel: K, scope: Scope) -> None:
+        self._wanted.setdefault(value, {}).setdefault(kernel, set()).add(scope)
 
-    def _root(self, group: Group, shape: Shape) -> Scope:
-        placement = self._placements.setdefault(group, Placement())
-        if (group, shape) not in self._roots:
-            scope = self._roots[group, shape] = placement.root(shape)
+    def _root(self, kernel: K, shape: Shape) -> Scope:
+        placement = self._placements.setdefault(kernel, Placement())
+        if (kernel, shape) not in self._roots:
+            scope = self._roots[kernel, shape] = placement.root(shape)
             self._counts[scope] = math.prod(shape)
-        return self._roots[group, shape]
+        return self._roots[kernel, shape]
 
     def _reads_of(self, op: ir.Operation) -> Reads:
         if op not in self._reads:
             reads = self._reads[op] = Reads.of(self._numbers[op], op)
             self._repeats[op] = [_Repeat.of(reads, position) for position in range(len(reads.accesses))]
         return self._reads[op]
-
-
-def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
-    """Whether a kernel computes all that ``op`` reads exactly once, however its threads share it, as for heroes."""
-    return op.name not in OPERATIONS or (group.kind.name != LOOP and op in group.heroes)
 
 
 @dataclass(frozen=True)
