@@ -20,6 +20,7 @@ LAYERS = (
     ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device", "xgpu.target_machine"),
     ("xgpu.hlo",),
     ("xgpu.indexing",),
+    ("xgpu.costs.sectors",),
     ("xgpu.dialects",),
     ("xgpu.analysis",),
     ("xgpu.costs",),

@@ -63,11 +63,15 @@ def elements_read(op: ir.Operation, count: int) -> list[int]:
     return [min(pair) for pair in zip(found, sizes, strict=True)]
 
 
-@dataclass
+@dataclass(eq=False)
 class _Part:
-    """Results and constraints on ``variables``, dimensions that no other part has; all dimensions have ``ranges``."""
+    """Results and constraints on ``variables``, dimensions that no other part has.
+
+    All dimensions have ``ranges``; ``known`` are the intervals of expressions, as all constraints leave them.
+    """
 
     ranges: Sequence[Interval]
+    known: Ranges
     variables: set[int]
     results: list[AffineExpr]
     constraints: list[Constraint]
@@ -113,8 +117,7 @@ class _Part:
 
     def _bound(self, expr: AffineExpr) -> int:
         """Return how many values of ``expr`` its range leaves, which are congruent modulo what divides its terms."""
-        facts = {each.terms: interval for each, interval in self.constraints}
-        low, high = Ranges(self.ranges, (), facts).bounds(expr.terms)
+        low, high = self.known.bounds(expr.terms)
         return (high - low) // max(1, AffineExpr(expr.terms, 0).divisor()) + 1
 
     def _enumerated(self) -> int:
@@ -133,11 +136,11 @@ class _Part:
 
 def _parts(ranges: Sequence[Interval], results: Sequence[AffineExpr], constraints: Sequence[Constraint]) -> list[_Part]:
     """Divide results and constraints into parts that share no variables."""
+    known = Ranges(ranges, (), {expr.terms: interval for expr, interval in constraints})
+    single = [_Part(ranges, known, _variables(result), [result], []) for result in results]
+    single += [_Part(ranges, known, _variables(each[0]), [], [each]) for each in constraints]
     parts: list[_Part] = []
-    for own in (
-        *(_Part(ranges, _variables(result), [result], []) for result in results),
-        *(_Part(ranges, _variables(each[0]), [], [each]) for each in constraints),
-    ):
+    for own in single:
         shared = [part for part in parts if part.variables & own.variables]
         for part in shared:
             own.variables |= part.variables
