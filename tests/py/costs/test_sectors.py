@@ -33,10 +33,7 @@ def test_touched_sectors(rng: random.Random) -> None:
     symbols = tuple(Interval(0, rng.randint(0, 3)) for _ in range(rng.randint(1, 2)))
     position = make_expr(rng, 2) * rng.choice([1, 1, 4, 7])
     constraint = make_expr(rng, 1)
-    if rng.random() < 0.5:
-        constraints = [(constraint, Interval(rng.randint(-5, 5), 20))]
-    else:
-        constraints = []
+    constraints = [(constraint, Interval(rng.randint(-5, 5), 20))] if rng.random() < 0.5 else []
     map_ = IndexingMap(dims, symbols, (position,), tuple(constraints))
     bits = rng.choice([4, 8, 16, 32, 64, 128])
     assert sectors(map_, bits) == by_brute_force(map_, bits)
