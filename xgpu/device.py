@@ -28,7 +28,7 @@ class Device:
     access that one thread makes, ``parameter_bytes`` what a launch can hand over.
     ``memory_bandwidth`` is in bytes a second, ``clock`` in cycles, at boost: data sheets' numbers of the usual part, an
     H200's for ``sm_90``. ``launch_seconds`` is the cost of one more kernel between others, start to end: about that of
-    a graph's kernels on an H200, and taken for that of all.
+    a graph's kernels on an H200, and taken for that of all, as ``memory_latency`` is, the time of a load in seconds.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Device:
     memory_bandwidth: float
     clock: float
     launch_seconds: float = 2.5e-6
+    memory_latency: float = 0.7e-6
     shared_bytes: int = 48 * KIB
     max_threads_per_block: int = 1024
     registers_per_sm: int = 65536

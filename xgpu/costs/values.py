@@ -7,6 +7,7 @@ from xgpu.analysis.captures import maker
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.hlo_maps import accesses
 
 
 def elements(value: ir.Value) -> int:
@@ -26,8 +27,7 @@ def instructions(op: ir.Operation) -> int:
     if operation is None:
         return 1
     if operation.kind == "contract":
-        # The product of the operands' sizes has the dimensions that are summed over twice.
-        return max(1, math.isqrt(math.prod(map(elements, op.operands)) // max(1, elements(op.results[0]))))
+        return max(1, math.prod(interval.size for interval in accesses(op)[0].map.symbols))
     return operation.instructions
 
 

@@ -9,6 +9,7 @@ from xgpu import ir
 from xgpu.analysis.captures import maker
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.scan_shape import ScanShape
+from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.hlo.scan_op import SCAN, binary_function, build_scan, identity_of, is_elementwise
 from xgpu.hlo.stablehlo_builder import (
@@ -25,14 +26,14 @@ from xgpu.hlo.stablehlo_builder import (
 )
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 
-ALONE = 1 << 15
-"""Elements that one block scans as fast as two more kernels are started."""
+LAUNCHES = 2
+"""Kernels that a split adds."""
+SCANNED = 4
+"""Elements that a block reads in the time in which it scans one."""
 SHORTEST_CHUNK = 1 << 11
 """Elements of a chunk at least: more blocks are not faster, and more chunks are to be scanned."""
 LONGEST_CHUNK = 1 << 16
 """Elements of a chunk at most: blocks then end together, and few are idle at the end."""
-BLOCKS_PER_MULTIPROCESSOR = 4
-"""Blocks that keep a multiprocessor busy until others end."""
 LINE = 16
 """Columns that a block scans as a rule, 64 bytes of f32."""
 
@@ -85,9 +86,9 @@ def _chunk(op: ir.Operation, target: Device) -> int | None:
         return None
     columns = min(shape.inner, LINE)
     blocks = shape.outer * -(-shape.inner // LINE)
-    if shape.size * columns * (1 - blocks / target.sm_count) <= ALONE:
+    if SCANNED * shape.size * columns * (1 - blocks / target.sm_count) <= LAUNCHES * elements_of_a_launch(target):
         return None
-    wanted = BLOCKS_PER_MULTIPROCESSOR * target.sm_count / blocks
+    wanted = blocks_that_fill(target) / blocks
     length = max(SHORTEST_CHUNK / columns, min(LONGEST_CHUNK / columns, shape.size / wanted))
     chunk = 1 << math.ceil(math.log2(length))
     return chunk if chunk < shape.size else None

@@ -20,7 +20,6 @@ from xgpu.emit.reduction_tiling import (
     best_lanes,
     groups_per_block,
     power_of_two_below,
-    threads_of,
     vector_length,
     whole,
 )
@@ -76,7 +75,7 @@ class RowScanSchedule(Schedule):
         lanes = 1
         while lanes < target.max_threads_per_block and lanes * most < vectors:
             lanes *= 2
-        while 2 * lanes <= min(vectors, target.max_threads_per_block) and 2 * rows * lanes <= threads_of(target):
+        while 2 * lanes <= min(vectors, target.max_threads_per_block) and 2 * rows * lanes <= target.resident_threads:
             lanes *= 2
         return cls(vector, lanes, groups_per_block(lanes, rows, target), min(most, -(-vectors // lanes)))
 
@@ -122,7 +121,11 @@ class ColumnScanSchedule(Schedule):
         around = shape.outer * shape.chunks
         # Narrower vectors where there are too few threads otherwise: as long as lanes cover some sectors of the cache.
         bytes_ = max(1, min(widths, default=32) // 8)
-        while vector > 1 and 2 * around * shape.inner // vector <= threads_of(target) and WARP * bytes_ >= LEAST_BYTES:
+        while (
+            vector > 1
+            and 2 * around * shape.inner // vector <= target.resident_threads
+            and WARP * bytes_ >= LEAST_BYTES
+        ):
             vector //= 2
         vectors = shape.inner // vector
         line, least = (min(WARP, max(1, size // (bytes_ * vector))) for size in (LINE_BYTES, LEAST_BYTES))
@@ -136,7 +139,7 @@ class ColumnScanSchedule(Schedule):
         while (
             row_lanes * most < shape.chunk
             and 2 * lanes * row_lanes <= target.max_threads_per_block
-            and 2 * units * lanes * row_lanes <= threads_of(target)
+            and 2 * units * lanes * row_lanes <= target.resident_threads
             and 2 * lanes * row_lanes * bytes_of_lane <= MOST_TILE_BYTES
         ):
             row_lanes *= 2
