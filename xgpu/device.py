@@ -27,8 +27,9 @@ class Device:
     block gets without opting in, ``shared_bytes_optin`` the most it may ask for. ``max_vector_bytes`` is the widest
     access that one thread makes, ``parameter_bytes`` what a launch can hand over.
     ``memory_bandwidth`` is in bytes a second, ``clock`` in cycles, at boost: data sheets' numbers of the usual part, an
-    H200's for ``sm_90``. ``launch_seconds`` is the cost of one more kernel between others, start to end: about that of
-    a graph's kernels on an H200, and taken for that of all, as ``memory_latency`` is, the time of a load in seconds.
+    H200's for ``sm_90``. The times in seconds are an H200's, and taken for those of all: ``launch_seconds`` is the cost
+    of one more kernel between others, start to end, as those of a graph, ``memory_latency`` that of a load, and
+    ``instruction_latency`` that of an instruction where few threads hide it: two or three are issued in eight cycles.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Device:
     clock: float
     launch_seconds: float = 2.5e-6
     memory_latency: float = 0.7e-6
+    instruction_latency: float = 1.5e-9
     shared_bytes: int = 48 * KIB
     max_threads_per_block: int = 1024
     registers_per_sm: int = 65536

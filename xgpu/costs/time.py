@@ -5,8 +5,6 @@ Kernels are bound by memory: the work of threads counts where it takes longer th
 
 from xgpu.device import Device
 
-_LATENCY_CYCLES = 3
-"""Cycles from an instruction to the next of a thread where few threads hide them: two or three are issued in eight."""
 _HIDDEN = 2
 """Instructions are taken to cost half of the time that they are issued in: the other half is hidden behind traffic."""
 
@@ -24,7 +22,7 @@ def bytes_per_instruction(target: Device, threads: int | None = None) -> float:
     issued = target.memory_bandwidth / (_HIDDEN * target.issue_rate)
     if threads is None:
         return issued
-    return max(issued, _LATENCY_CYCLES / target.clock * target.memory_bandwidth / threads)
+    return max(issued, target.instruction_latency * target.memory_bandwidth / threads)
 
 
 def seconds_to_move(moved: int, target: Device) -> float:
