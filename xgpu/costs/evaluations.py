@@ -14,10 +14,12 @@ from typing import Protocol
 from xgpu import ir
 from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.placement import Placement, Reads, Scope
+from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
 from xgpu.costs.values import instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import Shape, integers, shape_of
+from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.indexing_map import IndexingMap
 
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
@@ -154,17 +156,16 @@ class _Repeat:
         for expression, interval in map_.constraints:
             possible = expression.interval(map_.dims, map_.symbols)
             factor *= possible.intersect(interval).size / max(1, possible.size)
-        if reads.op.name != "stablehlo.broadcast_in_dim":
-            return cls(factor, 0)
-        return cls(factor / min(_RUN, _neighbours_alike(reads.op)), math.prod(shape_of(reads.op.operands[0])))
+        # Not the indices of gathers: chains of them execute four times the operations that would be counted.
+        alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
+        return cls(factor / min(_RUN, alike), footprint(map_) if alike > 1 else 0)
 
     def times(self, computed: float) -> float:
         """Return how often the read happens if its operation is computed so often."""
         return max(self.factor * computed, self.least)
 
 
-def _neighbours_alike(op: ir.Operation) -> int:
-    """Return how many neighbours in the result of a ``broadcast_in_dim`` repeat one element of its operand."""
-    shape, dimensions = shape_of(op.results[0]), integers(op, "broadcast_dimensions")
-    varying = [i for i, size in zip(dimensions, shape_of(op.operands[0]), strict=True) if size > 1]
-    return math.prod(shape[max(varying, default=-1) + 1 :])
+def _neighbours_alike(map_: IndexingMap) -> int:
+    """Return how many neighbours in the dimensions of a map have the same results."""
+    used = set[int]().union(*(expr.variables()[0] for expr in map_.results))
+    return math.prod(max(1, interval.size) for interval in map_.dims[max(used, default=-1) + 1 :])
