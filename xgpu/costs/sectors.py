@@ -15,6 +15,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.target_machine import WARP_SIZE
 
 SECTOR_BYTES = 32
+_SECTOR_BITS = 8 * SECTOR_BYTES
 
 
 @dataclass(frozen=True)
@@ -34,25 +35,24 @@ def sectors(positions: IndexingMap, element_bits: int) -> Touched:
     """
     (thread, *others), symbols = positions.dims, positions.symbols
     ranges = (thread, *symbols)
-    axes = np.meshgrid(*(np.arange(each.lower, each.upper + 1) for each in ranges), indexing="ij", sparse=True)
-    dims: list[Any] = [axes[0], *(interval.lower for interval in others)]
-    shape = tuple(interval.size for interval in ranges)
-
-    def values(expr: Any) -> Any:
-        return np.broadcast_to(np.asarray(expr.evaluate(dims, axes[1:])), shape)
-
-    inside = np.ones(shape, dtype=bool)
+    axes = np.meshgrid(*(np.arange(each.lower, each.upper + 1) for each in ranges), indexing="ij")
+    threads, *steps = (axis.ravel() for axis in axes)
+    dims: list[Any] = [threads, *(interval.lower for interval in others)]
+    points: list[Any] = steps
+    inside = np.ones(threads.size, dtype=bool)
     for expr, interval in positions.constraints:
-        inside &= (values(expr) >= interval.lower) & (values(expr) <= interval.upper)
-    steps = shape[1:-1]
-    step = np.broadcast_to(np.arange(math.prod(steps)).reshape(1, *steps, *[1] * (len(shape) - 1 - len(steps))), shape)
-    access = (np.broadcast_to(axes[0], shape) // WARP_SIZE * math.prod(steps) + step)[inside]
-    first = values(positions.results[0])[inside] * element_bits
-    bits = np.unique(np.stack([access, first]), axis=1)
-    filled = np.bincount(bits[0] - bits[0].min(initial=0)) * element_bits if bits.size else np.zeros(0, np.int64)
-    ends = [np.stack([bits[0], (bits[1] + last) // (8 * SECTOR_BYTES)]) for last in (0, element_bits - 1)]
+        value = np.asarray(expr.evaluate(dims, points))
+        inside &= (value >= interval.lower) & (value <= interval.upper)
+    access = threads // WARP_SIZE
+    for step, interval in zip(steps[:-1], symbols[:-1], strict=True):
+        access = access * interval.size + step - interval.lower
+    first = np.broadcast_to(positions.results[0].evaluate(dims, points), threads.size) * element_bits
+    # The elements of each access, each once: its number and the first bit of the element.
+    number, start = np.unique(np.stack([access[inside], first[inside]]), axis=1)
+    ends = [np.stack([number, (start + last) // _SECTOR_BITS]) for last in (0, element_bits - 1)]
     touched = np.unique(np.concatenate(ends, axis=1), axis=1).shape[1]
-    return Touched(touched, int((-(-filled // (8 * SECTOR_BYTES))).sum()))
+    filled = np.unique(number, return_counts=True)[1] * element_bits
+    return Touched(touched, int((-(-filled // _SECTOR_BITS)).sum()))
 
 
 def overfetch(run_bits: int) -> float:
@@ -60,8 +60,7 @@ def overfetch(run_bits: int) -> float:
 
     Each run is read apart from its neighbours, and on average of all that there are.
     """
-    sector = 8 * SECTOR_BYTES
-    return (run_bits + sector - math.gcd(run_bits, sector)) / run_bits
+    return (run_bits + _SECTOR_BITS - math.gcd(run_bits, _SECTOR_BITS)) / run_bits
 
 
 def fills_sectors(run_bits: int) -> bool:
