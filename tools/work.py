@@ -1,8 +1,8 @@
 """The work of a plan beside the least that its program can be done with, and how much of it a plan may have.
 
-Both count instructions for elements as `xgpu.fusion.costs.cost_model` estimates them, what an operation only moves for
+Both count instructions for elements as `xgpu.costs.values` estimates them, what an operation only moves for
 none. The *least work* computes every operation of the normalised program once for each element of its result; the work
-of a plan is what its kernels compute, as `xgpu.fusion.grouping.evaluations` finds it. A loop's body is taken to run
+of a plan is what its kernels compute, as `xgpu.costs.evaluations` finds it. A loop's body is taken to run
 once.
 """
 
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.analysis.captures import CONTROL_FLOW, planned_blocks
 from xgpu.analysis.heroes import HeroKind
+from xgpu.costs.evaluations import Evaluations
+from xgpu.costs.time import bytes_per_instruction, launch_bytes
+from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import EMITTER, HERO
-from xgpu.fusion.costs.cost_model import byte_size, bytes_per_instruction, elements, instructions, launch_bytes
 from xgpu.fusion.fallback import VIEWS
-from xgpu.fusion.grouping.evaluations import Evaluations
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import function_name, functions, walk
@@ -81,7 +82,7 @@ def _fusion_work(fusion: ir.Operation, weight: Weight) -> float:
     # Reductions of rows are computed once for each row, whichever of them the kernel is built around.
     heroes = [op for op in operations if HERO in op.attributes or (emitter == _ROWS and op.name == _REDUCE)]
     group = Group(HeroKind(emitter, None), 0, heroes)
-    evaluations, work = Evaluations(operations), 0.0
+    evaluations, work = Evaluations[Group](operations), 0.0
     evaluations.start()
     for value in terminator.operands:
         evaluations.want(value, group)
@@ -104,7 +105,7 @@ def _worth(fusion: ir.Operation, target: Device) -> float:
     *operations, terminator = (op.operation for op in fusion.regions[0].blocks[0].operations)
     width = max(map(elements, terminator.operands), default=1)
     largest = max((byte_size(value) for op in operations for value in op.results), default=0)
-    return (launch_bytes(target) + 2 * largest) / bytes_per_instruction(max(1, width), target)
+    return (launch_bytes(target) + 2 * largest) / bytes_per_instruction(target, max(1, width))
 
 
 def _weight(op: ir.Operation, weight: Weight) -> float:

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from xgpu.errors import InvalidInput
-from xgpu.target_machine import TargetMachine, nvvm
+from xgpu.target_machine import WARP_SIZE, TargetMachine, nvvm
 
 KIB = 1024
+
+_SCHEDULERS = 4
+"""Warp schedulers of a multiprocessor, from compute capability 7 on."""
 
 _PROCESSORS = tuple(
     """sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_90a sm_100 sm_100a sm_100f sm_101 sm_101a sm_101f sm_103 sm_103a sm_103f
@@ -23,7 +26,10 @@ class Device:
     of the usual data-centre or desktop part and is only a default for cost estimates. ``shared_bytes`` is what a
     block gets without opting in, ``shared_bytes_optin`` the most it may ask for. ``max_vector_bytes`` is the widest
     access that one thread makes, ``parameter_bytes`` what a launch can hand over.
-    ``memory_bandwidth`` is in bytes a second, of the usual part: an H200's for ``sm_90``.
+    ``memory_bandwidth`` is in bytes a second, ``clock`` in cycles, at boost: data sheets' numbers of the usual part, an
+    H200's for ``sm_90``. The times in seconds are an H200's, and taken for those of all: ``launch_seconds`` is the cost
+    of one more kernel between others, start to end, as those of a graph, ``memory_latency`` that of a load, and
+    ``instruction_latency`` that of an instruction where few threads hide it: two or three are issued in eight cycles.
     """
 
     name: str
@@ -34,6 +40,10 @@ class Device:
     shared_bytes_optin: int
     shared_bytes_per_sm: int
     memory_bandwidth: float
+    clock: float
+    launch_seconds: float = 2.5e-6
+    memory_latency: float = 0.7e-6
+    instruction_latency: float = 1.5e-9
     shared_bytes: int = 48 * KIB
     max_threads_per_block: int = 1024
     registers_per_sm: int = 65536
@@ -53,6 +63,16 @@ class Device:
         return int(self.cpu.removeprefix("sm_").rstrip("af"))
 
     @property
+    def resident_threads(self) -> int:
+        """Threads that run at once at most."""
+        return self.sm_count * self.max_threads_per_sm
+
+    @property
+    def issue_rate(self) -> float:
+        """Instructions of threads a second: in a cycle each of a multiprocessor's four schedulers issues a warp's."""
+        return self.sm_count * _SCHEDULERS * WARP_SIZE * self.clock
+
+    @property
     def machine(self) -> TargetMachine:
         """The machine that kernels are lowered for."""
         return nvvm(self.compute_capability)
@@ -68,20 +88,22 @@ class Device:
         return f"+ptx{self.ptx_version}"
 
 
-def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, sm_kib: int, terabytes: float) -> Device:
-    return Device(name, name, ptx, sms, threads, optin_kib * KIB, sm_kib * KIB, terabytes * 1e12)
+def _device(
+    name: str, ptx: int, sms: int, threads: int, optin_kib: int, sm_kib: int, terabytes: float, ghz: float
+) -> Device:
+    return Device(name, name, ptx, sms, threads, optin_kib * KIB, sm_kib * KIB, terabytes * 1e12, ghz * 1e9)
 
 
 DEVICES: dict[str, Device] = {
     each.name: each
     for each in (
-        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, sm_kib=164, terabytes=1.94),  # A100
-        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.70),  # A40, RTX 3090 Ti
-        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.86),  # L40S
-        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8),  # H100
-        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8),  # H100, H200
-        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, sm_kib=228, terabytes=8.0),  # B200
-        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, sm_kib=100, terabytes=1.79),  # RTX 5090
+        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, sm_kib=164, terabytes=1.94, ghz=1.41),  # A100
+        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.70, ghz=1.74),  # A40
+        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.86, ghz=2.52),  # L40S
+        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8, ghz=1.98),  # H100
+        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8, ghz=1.98),  # H100, H200
+        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, sm_kib=228, terabytes=8.0, ghz=1.96),  # B200
+        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, sm_kib=100, terabytes=1.79, ghz=2.41),  # RTX 5090
     )
 }
 DEFAULT_DEVICE = "sm_90a"

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.costs.time import bytes_per_instruction, launch_bytes
+from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import RECURRENCE
-from xgpu.fusion.costs.cost_model import BYTES_PER_INSTRUCTION, byte_size, elements, instructions, launch_bytes
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.products import with_sums
 from xgpu.fusion.loops.recurrences import Recurrence
@@ -81,7 +82,7 @@ def _is_cheap(recurrence: Recurrence, operations: Sequence[ir.Operation], target
     size = math.prod(recurrence.shape)
     spread = sum(instructions(op) for op in operations if 2 * elements(op.results[0]) <= size)
     saved = launch_bytes(target) + 2 * sum(byte_size(value) for value in recurrence.next_states)
-    return spread * size * BYTES_PER_INSTRUCTION <= saved
+    return spread * size * bytes_per_instruction(target) <= saved
 
 
 def _forward_results(recurrence: Recurrence) -> None:

@@ -8,8 +8,8 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
 from xgpu.analysis.captures import captured
+from xgpu.costs.values import byte_size
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.costs.cost_model import byte_size
 from xgpu.fusion.fallback import PRODUCT, reason_to_leave
 from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import shape_of

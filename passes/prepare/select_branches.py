@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.captures import captured, planned_blocks
-from xgpu.device import DEFAULT_DEVICE, device
-from xgpu.fusion.costs.cost_model import BYTES_PER_INSTRUCTION, byte_size, elements, instructions, launch_bytes
+from xgpu.costs.time import bytes_per_instruction, launch_bytes
+from xgpu.costs.values import byte_size, elements, instructions
+from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.fusion.fallback import CONTRACTIONS, reason_to_leave
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, replace, splat_like
@@ -55,7 +56,8 @@ class SelectBranches(OperationRewrite):
             return
         if not all(_is_cheap_kind(each) for each in _operations(op)):
             return
-        if _bytes(op) > _LAUNCHES * launch_bytes(device(self.target)):
+        target = device(self.target)
+        if _bytes(op, target) > _LAUNCHES * launch_bytes(target):
             return
         branches = [_moved_before(op, region.blocks[0]) for region in op.regions]
         chosen = branches[-1]
@@ -84,12 +86,12 @@ def _is_cheap_kind(op: ir.Operation) -> bool:
     return op.name in OPERATIONS and op.name not in CONTRACTIONS and reason_to_leave(op) is None
 
 
-def _bytes(op: ir.Operation) -> float:
-    """Return the bytes that memory moves in the time that the branches take one after the other."""
+def _bytes(op: ir.Operation, target: Device) -> float:
+    """Return the bytes that ``target`` moves in the time that the branches take one after the other."""
     moved = sum(byte_size(value) for value in captured(op))
     moved += sum(byte_size(result) for result in op.results) * len(op.regions)
     made = (each for each in _operations(op) if len(each.results))
-    return moved + BYTES_PER_INSTRUCTION * sum(instructions(each) * _computed(each) for each in made)
+    return moved + bytes_per_instruction(target) * sum(instructions(each) * _computed(each) for each in made)
 
 
 def _computed(op: ir.Operation) -> int:

@@ -20,11 +20,12 @@ LAYERS = (
     ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device", "xgpu.target_machine"),
     ("xgpu.hlo",),
     ("xgpu.indexing",),
+    ("xgpu.costs.sectors",),
     ("xgpu.dialects",),
     ("xgpu.analysis",),
+    ("xgpu.costs",),
     ("xgpu.fusion.fallback",),
     ("xgpu.fusion.loops",),
-    ("xgpu.fusion.costs",),
     ("xgpu.fusion.grouping",),
     ("xgpu.fusion",),
     ("xgpu.emit",),
@@ -47,7 +48,8 @@ LAYERS = (
 """Data moves one way: a module imports modules of its own layer and of the layers above it in this list.
 
 A module belongs to the entry that is its longest prefix, ``xgpu`` alone to the package itself: a file directly in xgpu/
-is of the first layer. The dialects come after the indexing maps because maps are attributes."""
+is of the first layer. The dialects come after the indexing maps because maps are attributes. Of the costs, sectors are
+those of a map alone, so that analyses may ask for them."""
 
 BINDINGS = ("jaxlib.mlir", "jax._src.lib.mlir")
 """The MLIR bindings under both their names. Only the module below imports them."""

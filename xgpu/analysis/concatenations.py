@@ -15,6 +15,7 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.root_indices import Stored, at_root_indices
+from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
@@ -36,8 +37,6 @@ _WIDE_BYTES = 8
 """Bytes of a thread's access from which on a warp moves two lines of 128 bytes at once, and is fast without a tile."""
 _NARROW_BYTES = 4
 """Bytes of a thread's access below which a warp moves less than one line of 128 bytes at once."""
-_SECTOR_BYTES = 32
-"""DRAM sector size in bytes. Pieces shorter than this cause partial-sector writes."""
 _TILE_BYTES = 16 * 1024
 """Bytes of a tile that still allows full occupancy: 14 blocks of 128 threads on an SM, 128 bytes a thread."""
 _MOST_TILE_BYTES = 32 * 1024
@@ -172,7 +171,7 @@ def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: S
         return DIRECT
     if per_byte == 1 and tile_of(concatenation, results, roots) is not None:
         return TILED
-    return DIRECT if run * size >= _NARROW_BYTES and min(p.width for p in pieces) * size >= _SECTOR_BYTES else LOOP
+    return DIRECT if run * size >= _NARROW_BYTES and min(p.width for p in pieces) * size >= SECTOR_BYTES else LOOP
 
 
 def _is_known(concatenation: Concatenation, run: int) -> bool:
@@ -185,8 +184,9 @@ def _fills_sectors(concatenation: Concatenation, size: int) -> bool:
     """Whether sectors are filled at nearly one time: each has one operand, or all operands are at the same row."""
     pieces = concatenation.pieces
     boundaries = math.gcd(concatenation.row, *(piece.start for piece in pieces)) * size
-    is_long = min(piece.width for piece in pieces) * size >= _SECTOR_BYTES
-    return boundaries % _SECTOR_BYTES == 0 or (is_long and len({piece.width for piece in pieces}) == 1)
+    # Shorter pieces would leave sectors partly written.
+    is_long = min(piece.width for piece in pieces) * size >= SECTOR_BYTES
+    return boundaries % SECTOR_BYTES == 0 or (is_long and len({piece.width for piece in pieces}) == 1)
 
 
 def _bytes_of(value: ir.Value) -> int:

@@ -10,14 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.costs.sectors import fills_sectors
 from xgpu.indexing.access import Shape, integers, shape_of
 
 _LEAST = 8
 _LEAST_BOTH = 16
 _LEAST_PRODUCT = 8192
+"""Rows and columns from which on a tile pays: both of them the second, or the first in so large a plane as the third.
+
+(Source: XLA's emitter of transposes.)
+"""
 _MOST_ACCESS_BYTES = 16
-_MOST_GROUP_BYTES = 32
-"""Bytes of contiguous elements from which on plain loads and stores use whole sectors of memory."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,8 @@ def access_width(transpose: Transpose, element_bytes: int) -> int:
 
 
 def moves_rows(transpose: Transpose, element_bits: int) -> bool:
-    """Whether runs of contiguous elements are long enough for plain loads and stores to use whole sectors of memory."""
-    return transpose.group * element_bits >= 8 * _MOST_GROUP_BYTES
+    """Whether plain loads and stores of the elements that stay together use most of the sectors that they touch."""
+    return fills_sectors(transpose.group * element_bits)
 
 
 def needs_tile(transpose: Transpose, element_bits: int, stored_bits: int) -> bool:

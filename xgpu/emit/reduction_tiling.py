@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from xgpu.costs.occupancy import BYTES_IN_FLIGHT
 from xgpu.device import Device
 from xgpu.emit.base import LaunchDimensions
 from xgpu.indexing.affine import AffineExpr, constant, dim
@@ -20,12 +21,6 @@ from xgpu.target_machine import WARP_SIZE
 WARP = WARP_SIZE
 MOST_ELEMENTS = 16
 """Consecutive elements that a thread reads in one step."""
-BYTES_IN_FLIGHT = 64
-"""Bytes that a thread reads before it uses the first of them.
-
-With all threads of an H200 that are 128 KiB for each multiprocessor: several times what a latency of 0.7 microseconds
-at 4.8 TB/s needs, so that half of the threads suffice where a kernel has fewer.
-"""
 MOST_UNROLLED = 16
 """Steps that are unrolled at most, however few bytes each reads."""
 BLOCK = 256
@@ -84,11 +79,6 @@ def groups_per_block(group: int, units: int, target: Device) -> int:
     while count > 1 and group * count > WARP and -(-units // count) < target.sm_count:
         count //= 2
     return count
-
-
-def threads_of(target: Device) -> int:
-    """Return how many threads a device runs at once."""
-    return target.sm_count * target.max_threads_per_sm
 
 
 def whole(size: int) -> Interval:

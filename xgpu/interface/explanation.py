@@ -6,17 +6,19 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.costs.time import seconds_to_move
+from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.fusion.costs.cost_model import LAUNCH_SECONDS
-from xgpu.fusion.costs.traffic import moved_bytes
 from xgpu.fusion.fallback import VIEWS, reason_to_leave
 from xgpu.fusion.grouping.decisions import Verdict
+from xgpu.fusion.loops.steps import read_by_loop
 from xgpu.fusion.planner import make_plan
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
+from xgpu.interface.coalescing import sectors_of_loop
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)
@@ -28,6 +30,8 @@ class KernelReport:
 
     ``bytes`` is what a launch reads and writes, at most, ``seconds`` how long that takes at full bandwidth. Of an array
     that is updated in place the updates count, and of one that is sliced or gathered from what is read of it.
+    ``sectors`` is how many sectors of memory the warps of a loop touch for each that their accesses would fill, in its
+    first block: 1 if all accesses coalesce. It is None for other kernels, which move elements between threads.
     ``schedule`` holds the numbers by which its threads share the work, as `Options.schedules` takes them.
     """
 
@@ -40,6 +44,7 @@ class KernelReport:
     launches: int
     bytes: int
     seconds: float
+    sectors: float | None
     schedule: Mapping[str, int]
 
 
@@ -61,7 +66,7 @@ class Explanation:
     left: tuple[LeftReport, ...]
 
     def __str__(self) -> str:
-        rows = [("kernel", "emitter", "grid x block", "bytes", "time/us", "schedule", "makes")]
+        rows = [("kernel", "emitter", "grid x block", "bytes", "time/us", "sectors", "schedule", "makes")]
         rows += [
             (
                 kernel.name,
@@ -69,6 +74,7 @@ class Explanation:
                 f"{math.prod(kernel.grid)} x {math.prod(kernel.block)}{_times(kernel.launches)}",
                 f"{kernel.bytes:,}",
                 f"{kernel.seconds * 1e6:.1f}",
+                "" if kernel.sectors is None else f"{kernel.sectors:.2f}",
                 ", ".join(f"{name} = {str(value).lower()}" for name, value in kernel.schedule.items()),
                 f"{kernel.operation}{_at(kernel.source)}",
             )
@@ -152,8 +158,8 @@ def _reason(op: ir.Operation) -> str | None:
 def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
     kernel = launches[0].kernel
     body = fusion.regions[0].blocks[0]
-    moved = moved_bytes(body, kernel.aliases)
-    seconds = max(LAUNCH_SECONDS, moved / kernel.device.memory_bandwidth)
+    touched = sectors_of_loop(fusion, kernel.device)
+    moved = moved_bytes(body, kernel.aliases, read_by_loop)
     *operations, end = (op.operation for op in body.operations)
     root = next((op for op in reversed(operations) if any(each in end.operands for each in op.results)), end)
     named = root.name.removeprefix("stablehlo.")
@@ -166,7 +172,8 @@ def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
         kernel.block,
         len(launches),
         moved,
-        seconds,
+        seconds_to_move(moved, kernel.device),
+        touched.sectors / touched.least if touched and touched.least else None,
         attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
     )
 

@@ -10,7 +10,7 @@ from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.fusion.costs.memory_reads import Known, arrays_read
+from xgpu.fusion.memory_reads import Known, arrays_read
 from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import Dim, linearize

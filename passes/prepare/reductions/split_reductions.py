@@ -10,24 +10,18 @@ from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
+from xgpu.costs.recomputation import MOST_VISITED
+from xgpu.costs.values import instructions
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import FIRST_EXTREME
-from xgpu.fusion.costs.cost_model import MOST_VISITED, instructions
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 
-ALONE = 1 << 16
-"""Elements that one block reduces in the time that it takes to start another kernel.
-
-A block has some 64 KiB in flight and so reads 70 to 80 GB/s; another kernel costs about 3 microseconds. As many blocks
-as half of the multiprocessors read all that an H200's memory gives.
-"""
 SMALLEST_PART = 1 << 13
 """Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
-BLOCKS_PER_MULTIPROCESSOR = 4
-"""Blocks that keep a multiprocessor busy until others end."""
 LINE = 64
 """Columns that a block usually reads, 256 bytes of f32 or 128 of bf16."""
 FOLDED = 128
@@ -163,14 +157,15 @@ def _for_all_multiprocessors(
     """Split so that there are enough blocks, if there are too few; ``weight`` is how long an element takes."""
     columns = 1 if shape.is_rows else shape.kept[-1]
     blocks = shape.results // columns * -(-columns // LINE)
+    # As many blocks as half of the multiprocessors read all that memory gives.
     alone = shape.per_result * min(columns, LINE) * (1 - 2 * blocks / target.sm_count)
-    if alone * weight <= ALONE:
+    if alone * weight <= elements_of_a_launch(target):
         return None
     folded = 1
     if commutes and not shape.is_rows and columns < LINE:
         folded = 1 << (FOLDED // columns - 1).bit_length()
         blocks = shape.results // columns * -(-columns * folded // LINE)
-    wanted = -(-BLOCKS_PER_MULTIPROCESSOR * target.sm_count // blocks)
+    wanted = -(-blocks_that_fill(target) // blocks)
     count = min(wanted, int(shape.elements * weight) // (blocks * SMALLEST_PART))
     return cut(shape, count, folded) if count * folded > 1 else None
 

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.combiners import Function, combined, combiners, is_binary
+from xgpu.costs.time import bytes_per_instruction, launch_bytes
+from xgpu.costs.values import elements
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.fusion.costs.cost_model import BYTES_PER_INSTRUCTION, elements, launch_bytes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, hlo, replace, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import OperationRewrite
@@ -94,7 +95,7 @@ def _is_worth_it(op: ir.Operation, windows: Sequence[_Window], target: Device) -
     direct = math.prod(each.size for each in windows)
     shared = math.prod(each.stride for each in windows) * sum(2 * (each.size - 1).bit_length() for each in windows)
     instructions = _READ_AND_COMBINED * direct * elements(op.results[0])
-    takes_long = instructions * BYTES_PER_INSTRUCTION > _LAUNCHES * launch_bytes(target)
+    takes_long = instructions * bytes_per_instruction(target) > _LAUNCHES * launch_bytes(target)
     return takes_long and direct > _LEAST_GAIN * shared
 
 

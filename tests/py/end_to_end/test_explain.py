@@ -29,7 +29,18 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text(PROGRAM)
     assert main(["explain", f"{file}:layer"]) == 0
     heading, *lines = capsys.readouterr().out.splitlines()
-    assert heading.split() == ["kernel", "emitter", "grid", "x", "block", "bytes", "time/us", "schedule", "makes"]
+    assert heading.split() == [
+        "kernel",
+        "emitter",
+        "grid",
+        "x",
+        "block",
+        "bytes",
+        "time/us",
+        "sectors",
+        "schedule",
+        "makes",
+    ]
     kernels = lines[: lines.index("")]
     assert kernels
     for number, line in enumerate(kernels):
@@ -50,6 +61,23 @@ def test_a_jitted_function_explains_itself() -> None:
     assert report.kernels[0].schedule == {"threads": 128, "vector": 4, "rows": 1}
     assert "threads = 128, vector = 4, rows = 1" in str(report)
     assert not report.left
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x * 2, 1),
+        (lambda x: x[:, ::2] * 2, 3 / 2),
+        (lambda x: x[:, ::8] * 2, 9 / 2),
+        (lambda x: jnp.sum(x, 1), None),
+        (lambda x: x.T * 2, None),
+        (lambda x: x[:0] * 2, None),
+    ],
+    ids=("plain", "every-other", "every-eighth", "reduction", "tile", "empty"),
+)
+def test_sectors_are_those_that_warps_touch(function: Any, expected: float | None) -> None:
+    kernels = xgpu.jit(function).explain(jax.ShapeDtypeStruct((4096, 1024), jnp.float32)).kernels
+    assert [kernel.sectors for kernel in kernels] in ([expected], [])
 
 
 TABLE, ROWS, NUMBERS = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4096, 128), (16, 128), (16,)))

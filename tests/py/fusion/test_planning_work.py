@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import pytest
 
 from tests.py.fusion.planning_effort import calls_to_plan
+from xgpu.costs.recomputation import Costs
 from xgpu.driver.compiler import plan_program
 from xgpu.frontend.load import load_source
-from xgpu.fusion.costs import memory_reads
-from xgpu.fusion.costs.cost_model import Costs
+from xgpu.fusion import memory_reads
 
 
 def _residuals(layers: int):

@@ -37,7 +37,7 @@ def elements_per_thread(fusion: Fusion, elements: int) -> int:
     threads, which then all have work. An option may bound it further. In any case as many as fill the bytes of results
     whose elements share them: a byte is written by one thread.
     """
-    threads = fusion.device.sm_count * fusion.device.max_threads_per_sm
+    threads = fusion.device.resident_threads
     least = elements_per_byte(fusion)
     if elements < threads:
         return least

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from xgpu import ir
+from xgpu.costs.values import instructions
 from xgpu.dialects.attributes import UNROLL
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import combiner_name, emit_combiner_function
@@ -24,7 +25,6 @@ from xgpu.emit.scalar.op import constant
 from xgpu.emit.schedule import Schedule, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
-from xgpu.fusion.costs.cost_model import instructions
 from xgpu.fusion.fallback import DYNAMIC_SLICE
 from xgpu.fusion.loops.counters import Counter
 from xgpu.fusion.loops.recurrences import RECURRENCE_KIND, Recurrence, Stacked

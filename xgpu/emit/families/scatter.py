@@ -254,7 +254,7 @@ def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
     holds, and where the updates do not fill the device's threads.
     """
     widths = [element_dtype(value.type).storage_bits for hero in heroes for value in hero.results]
-    threads = fusion.device.sm_count * fusion.device.max_threads_per_sm
+    threads = fusion.device.resident_threads
     if min(widths) < 8 or math.prod(maps.update_shape) < threads:
         return 1
     longest = 8 * fusion.device.max_vector_bytes // max(widths)

@@ -15,6 +15,7 @@ from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners
+from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, scalar_type
@@ -34,8 +35,6 @@ _ROWS = 8
 """Windows whose indices and updates a thread reads at once: 128 bytes in flight for each, with 16 bytes of a window."""
 _MOST_STEPS = 8
 """How often a thread does that, if there are enough threads anyway: then fewer sums are cut in two."""
-_SECTOR = 32
-"""Bytes that memory moves at once; of windows shorter than that, neighbouring threads must read neighbours."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,9 @@ class SortedScatterSchedule(Schedule):
         vector = vector_length(facts.fusion, maps, facts.heroes)
         window = math.prod(maps.update_shape) // maps.windows
         row_bytes = window * element_dtype(facts.updates[0].type).storage_bits // 8
-        steps = _MOST_STEPS if row_bytes >= _SECTOR else 1
-        least = 4 * device.sm_count * device.max_threads_per_sm
+        # Of windows shorter than a sector, neighbouring threads must read neighbours.
+        steps = _MOST_STEPS if row_bytes >= SECTOR_BYTES else 1
+        least = 4 * device.resident_threads
         while steps > 1 and -(-maps.windows // (_ROWS * steps)) * window // vector < least:
             steps //= 2
         return cls(facts.fusion.options.threads_per_block, vector, _ROWS, steps)

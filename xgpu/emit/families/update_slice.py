@@ -68,7 +68,7 @@ class UpdateSliceSchedule(Schedule):
         fusion = facts.fusion
         threads, device = fusion.options.threads_per_block, fusion.device
         whole_bytes = math.gcd(8 // min(8, *facts.widths), facts.contiguous)
-        if math.prod(facts.shape) < device.sm_count * device.max_threads_per_sm:
+        if math.prod(facts.shape) < device.resident_threads:
             return cls(threads, whole_bytes)
         longest = min(_MOST_ELEMENTS, 8 * device.max_vector_bytes // max(facts.widths))
         bound = fusion.options.max_elements_per_thread or longest

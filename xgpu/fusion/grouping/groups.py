@@ -34,6 +34,7 @@ from xgpu.fusion.loops.recurrences import RECURRENCE_KIND, Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
+from xgpu.target_machine import WARP_SIZE
 
 LOOP = "loop"
 """The emitter of kernels whose threads each compute elements of the results, and the kind of their groups."""
@@ -43,9 +44,6 @@ MOST_ROOTS = 16
 
 MOST_OPERATIONS = 64
 """Operations that kernels may duplicate to recompute a value; without a bound, programs could grow quadratically."""
-
-_LANES = 32
-"""Threads of a warp, which execute an instruction together: all of them compute a value in the time of one."""
 
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
 """Operations that cost next to nothing to recompute."""
@@ -78,6 +76,10 @@ class Group:
     heroes: list[ir.Operation] = field(default_factory=list)
     roots: list[ir.Value] = field(default_factory=list)
     forms: dict[ir.Value, Form] = field(default_factory=dict)
+
+    def shares(self, op: ir.Operation) -> bool:
+        """Whether threads share what ``op`` reads, as they do for a hero; in a loop each reads for its own element."""
+        return self.kind.name != LOOP and op in self.heroes
 
 
 class Grouping:
@@ -215,7 +217,7 @@ class Grouping:
         """Whether ``op`` broadcasts one number to a large array, such as a norm by which all gradients are divided."""
         if op.name != "stablehlo.broadcast_in_dim" or math.prod(shape_of(operand)) != 1:
             return False
-        return math.prod(shape_of(op.results[0])) > _LANES
+        return math.prod(shape_of(op.results[0])) > WARP_SIZE
 
     def _takes_many_operations(self, value: ir.Value) -> bool:
         """Whether a kernel reads and computes `MOST_OPERATIONS` values or more to compute ``value``."""

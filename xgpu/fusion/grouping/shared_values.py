@@ -18,12 +18,14 @@ from collections.abc import Mapping, Sequence, Set
 from xgpu import ir
 from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.heroes import HeroKind
+from xgpu.costs.evaluations import Evaluations
+from xgpu.costs.recomputation import MOST_VISITED, Costs
+from xgpu.costs.time import bytes_per_instruction, launch_bytes
+from xgpu.costs.values import byte_size, elements
 from xgpu.device import Device
-from xgpu.fusion.costs.cost_model import MOST_VISITED, Costs, byte_size, bytes_per_instruction, elements, launch_bytes
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping import decisions
 from xgpu.fusion.grouping.decisions import Decision, Verdict
-from xgpu.fusion.grouping.evaluations import Evaluations
 from xgpu.fusion.grouping.groups import LOOP, MOST_OPERATIONS, Group, Grouping
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
@@ -60,7 +62,7 @@ def group_operations(
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
     ``leave_scalars`` is passed on to `Grouping`.
     """
-    costs, evaluations = Costs(), Evaluations(operations)
+    costs, evaluations = Costs(), Evaluations[Group](operations)
     reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
     awaited: dict[ir.Value, Reason] = {}
     for _ in range(_GROUPINGS):
@@ -79,7 +81,7 @@ def _choose(
     reads: Mapping[ir.Operation, Sequence[ir.Value]],
     grouping: Grouping,
     costs: Costs,
-    evaluations: Evaluations,
+    evaluations: Evaluations[Group],
     target: Device,
 ) -> tuple[_Choice, Set[ir.Value], dict[ir.Value, Decision]]:
     """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions."""
@@ -108,7 +110,7 @@ class _Round:
         self,
         grouping: Grouping,
         costs: Costs,
-        evaluations: Evaluations,
+        evaluations: Evaluations[Group],
         target: Device,
         stored_at: Mapping[ir.Value, int],
     ):
@@ -175,8 +177,8 @@ class _Round:
         size, saved = elements(value), 0.0
         for group, times in needed.items():
             once, width = min(times, size), _width(group)
-            saved += times * bytes_per_instruction(width, self._target)
-            saved -= once * bytes_per_instruction(size, self._target)
+            saved += times * bytes_per_instruction(self._target, width)
+            saved -= once * bytes_per_instruction(self._target, size)
         read = sum(byte_size(value, round(min(times, size))) for times in needed.values())
         if saved * _MOST_INSTRUCTIONS <= (spent := byte_size(value) + read + self._launch):
             return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
@@ -212,8 +214,8 @@ class _Round:
         # However large the computation is, it is enough to know that it is too large to be written again.
         most = MOST_OPERATIONS if len(later) > is_extra else MOST_VISITED
         cost = self._costs.of(value, self._stored_at, level + 1, most)
-        size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value))
-        again = sum(cost.bytes + cost.instruction_bytes(times) for times in later)
+        size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value), self._target)
+        again = sum(cost.bytes + cost.instruction_bytes(times, self._target) for times in later)
         extra = self._launch + once if is_extra else 0
         is_long = cost.operations >= MOST_OPERATIONS and len(later) > is_extra
         is_worth = is_long or again - len(later) * size > size + extra

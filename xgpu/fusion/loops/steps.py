@@ -8,6 +8,7 @@ from xgpu import ir
 from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
 from xgpu.analysis.heroes import hero_kind
 from xgpu.analysis.subgraphs import Partition, partition
+from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.fallback import BARRIER, reason_to_leave
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.recurrences import Recurrence
@@ -210,6 +211,14 @@ def arrays_read(recurrence: Recurrence) -> list[ir.Value]:
         seen.update(needed)
         pending += needed
     return [value for value in found if not is_number(value)]
+
+
+def read_by_loop(op: ir.Operation) -> list[ir.Value] | None:
+    """Return the values that ``op`` reads as a loop that is one kernel, states included; None if it is none."""
+    recurrence = Recurrence.of(op) if RECURRENCE in op.attributes else None
+    if recurrence is None:
+        return None
+    return [*arrays_read(recurrence), *(op.operands[number] for number in recurrence.states)]
 
 
 def is_number(value: ir.Value) -> bool:

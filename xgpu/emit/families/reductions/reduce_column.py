@@ -42,7 +42,6 @@ from xgpu.emit.reduction_tiling import (
     groups_per_block,
     power_of_two_below,
     steps_unrolled,
-    threads_of,
     vector_length,
     whole,
 )
@@ -124,7 +123,7 @@ class ColumnSchedule(Schedule):
         while (
             2 * row_lanes <= rows
             and 2 * lanes * row_lanes <= most_threads
-            and 2 * units * lanes * row_lanes <= threads_of(target)
+            and 2 * units * lanes * row_lanes <= target.resident_threads
             and 2 * lanes * row_lanes // WARP * tile <= MOST_TILE_BYTES
         ):
             row_lanes *= 2

@@ -28,7 +28,6 @@ from xgpu.emit.reduction_tiling import (
     power_of_two_above,
     power_of_two_below,
     steps_unrolled,
-    threads_of,
     vector_length,
     whole,
 )
@@ -214,7 +213,7 @@ def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tu
     def is_useful() -> bool:
         group = lanes * outer_lanes
         read = -(-vectors // lanes) * -(-outer // outer_lanes) * step
-        few = 2 * rows * group <= threads_of(target) and 2 * group <= target.max_threads_per_block
+        few = 2 * rows * group <= target.resident_threads and 2 * group <= target.max_threads_per_block
         return few or (read > BYTES_PER_THREAD and 2 * group <= LARGEST_SHARED_GROUP)
 
     # Neighbours in memory first, as long as few lanes are without work, then rows of other indices further out.
@@ -234,7 +233,7 @@ def lanes_of_a_warp(rows: int, vectors: int, step: int, target: Device) -> int:
     """
     lanes, longest = best_lanes(vectors), target.max_vector_bytes
     is_single = lanes == vectors > 1 and longest <= step < 2 * longest
-    return lanes // 2 if is_single and rows * lanes // 2 >= threads_of(target) else lanes
+    return lanes // 2 if is_single and rows * lanes // 2 >= target.resident_threads else lanes
 
 
 class RowReductionEmitter:

@@ -26,7 +26,7 @@ from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.fusion.costs.memory_reads import arrays_read
+from xgpu.fusion.memory_reads import arrays_read
 from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map

@@ -21,7 +21,7 @@ from xgpu.emit.families.reductions.reduce_row import (
     lanes_of_a_warp,
 )
 from xgpu.emit.families.reductions.reduction import Reductions
-from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block, threads_of
+from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.indexing.affine import AffineExpr
 
@@ -71,7 +71,7 @@ class RowsSchedule(Schedule):
         vectors = -(-minor // vector)
         lanes = lanes_of_a_warp(rows, vectors, sum(widths) * vector // 8, target)
         while 2 * lanes <= target.max_threads_per_block and (
-            minor > lanes * held or (2 * lanes <= vectors and 2 * rows * lanes <= threads_of(target))
+            minor > lanes * held or (2 * lanes <= vectors and 2 * rows * lanes <= target.resident_threads)
         ):
             lanes *= 2
         steps = -(-vectors // lanes)

@@ -22,7 +22,6 @@ from xgpu.emit.reduction_tiling import (
     groups_per_block,
     power_of_two_above,
     power_of_two_below,
-    threads_of,
     vector_length,
     whole,
 )
@@ -94,7 +93,7 @@ class RowScanSchedule(Schedule):
         lanes = 1
         while lanes < target.max_threads_per_block and lanes * most < vectors:
             lanes *= 2
-        while 2 * lanes <= min(vectors, target.max_threads_per_block) and 2 * rows * lanes <= threads_of(target):
+        while 2 * lanes <= min(vectors, target.max_threads_per_block) and 2 * rows * lanes <= target.resident_threads:
             lanes *= 2
         steps = min(most, -(-vectors // lanes))
         return cls(vector, lanes, groups_per_block(lanes, rows, target), steps, spread=False)
@@ -147,7 +146,11 @@ class ColumnScanSchedule(Schedule):
             return cls(vector, lanes, threads // lanes, 1, max(1, elements // vector), spread=True)
         around = shape.outer
         # Narrower vectors where there are too few threads otherwise: as long as lanes cover some sectors of the cache.
-        while vector > 1 and 2 * around * shape.inner // vector <= threads_of(target) and WARP * bytes_ >= LEAST_BYTES:
+        while (
+            vector > 1
+            and 2 * around * shape.inner // vector <= target.resident_threads
+            and WARP * bytes_ >= LEAST_BYTES
+        ):
             vector //= 2
         vectors = shape.inner // vector
         line, least = (min(WARP, max(1, size // (bytes_ * vector))) for size in (LINE_BYTES, LEAST_BYTES))
@@ -161,7 +164,7 @@ class ColumnScanSchedule(Schedule):
         while (
             row_lanes * most < shape.size
             and 2 * lanes * row_lanes <= target.max_threads_per_block
-            and 2 * units * lanes * row_lanes <= threads_of(target)
+            and 2 * units * lanes * row_lanes <= target.resident_threads
             and 2 * lanes * row_lanes * bytes_of_lane <= MOST_TILE_BYTES
         ):
             row_lanes *= 2

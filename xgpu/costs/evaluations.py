@@ -9,75 +9,86 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from xgpu import ir
 from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.placement import Placement, Reads, Scope
-from xgpu.fusion.costs.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
-from xgpu.fusion.grouping.groups import LOOP, Group
+from xgpu.costs.footprint import footprint
+from xgpu.costs.recomputation import LOAD, MOST_VISITED
+from xgpu.costs.values import instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.access import Shape, integers, shape_of
+from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.indexing_map import IndexingMap
 
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
 
 
-class Evaluations:
+class Kernel(Protocol):
+    """A kernel as the planner knows it: a key that tells it from others."""
+
+    def shares(self, op: ir.Operation) -> bool:
+        """Whether its threads share what ``op`` reads, so that the kernel computes each element of that once."""
+        ...
+
+
+class Evaluations[K: Kernel]:
     """Counts evaluations of a block's operations in reverse order, in which `want` and `compute` are called."""
 
     def __init__(self, operations: Sequence[ir.Operation]):
         self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
         self._known: dict[ir.Operation, _Known] = {}
-        self._wanted: dict[ir.Value, dict[Group, set[Scope]]] = {}
-        self._placements: dict[Group, Placement] = {}
-        self._roots: dict[tuple[Group, Shape], Scope] = {}
+        self._wanted: dict[ir.Value, dict[K, set[Scope]]] = {}
+        self._placements: dict[K, Placement] = {}
+        self._roots: dict[tuple[K, Shape], Scope] = {}
         self._counts: dict[Scope, float] = {}
-        self._scopes: dict[tuple[ir.Operation, Group], Scope] = {}
+        self._scopes: dict[tuple[ir.Operation, K], Scope] = {}
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
         for table in (self._wanted, self._placements, self._roots, self._counts, self._scopes):
             table.clear()
 
-    def want(self, value: ir.Value, group: Group) -> None:
-        """Record that the kernel of ``group`` computes all elements of ``value``."""
-        self._want(value, group, self._root(group, shape_of(value)))
+    def want(self, value: ir.Value, kernel: K) -> None:
+        """Record that ``kernel`` computes all elements of ``value``."""
+        self._want(value, kernel, self._root(kernel, shape_of(value)))
 
-    def of(self, value: ir.Value) -> dict[Group, float]:
+    def of(self, value: ir.Value) -> dict[K, float]:
         """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
         wanted = self._wanted.get(value)
         if wanted is None:
             return {}
         op = maker(value)
-        return {group: self._place(op, group) for group in wanted}
+        return {kernel: self._place(op, kernel) for kernel in wanted}
 
-    def compute(self, op: ir.Operation, groups: Iterable[Group]) -> None:
-        """Pass the counts of ``op`` on to its operands, for the kernels of ``groups``, whose results it computes."""
+    def compute(self, op: ir.Operation, kernels: Iterable[K]) -> None:
+        """Pass the counts of ``op`` on to its operands, for ``kernels``, whose results it computes."""
         inside = captured(op)
-        for group in groups:
-            if _is_read_as_a_whole(op, group):
+        for kernel in kernels:
+            if op.name not in OPERATIONS or kernel.shares(op):
                 for operand in (*op.operands, *inside):
-                    self.want(operand, group)
+                    self.want(operand, kernel)
                 continue
-            times = self._place(op, group)
-            scope, known, placement = self._scopes[op, group], self._known_of(op), self._placements[group]
+            times = self._place(op, kernel)
+            scope, known, placement = self._scopes[op, kernel], self._known_of(op), self._placements[kernel]
             for position, operand in enumerate(known.operands):
                 child = placement.child(known.reads, position, scope)
                 if child not in self._counts:
                     self._counts[child] = known.repeats[position].times(times)
-                self._want(operand, group, child)
+                self._want(operand, kernel, child)
             for value in inside:
-                self._want(value, group, scope)
+                self._want(value, kernel, scope)
 
-    def _place(self, op: ir.Operation, group: Group) -> float:
-        """Place ``op`` in the kernel of ``group``, after all its consumers; return how often it is computed there."""
-        scope = self._scopes.get((op, group))
+    def _place(self, op: ir.Operation, kernel: K) -> float:
+        """Place ``op`` in ``kernel``, after all its consumers; return how often it is computed there."""
+        scope = self._scopes.get((op, kernel))
         if scope is None:
             wanted = set[Scope]()
             for number in range(len(op.results)):
-                wanted |= self._wanted.get(op.results[number], {}).get(group, set())
-            scope = self._scopes[op, group] = self._placements[group].place(op, wanted)
+                wanted |= self._wanted.get(op.results[number], {}).get(kernel, set())
+            scope = self._scopes[op, kernel] = self._placements[kernel].place(op, wanted)
             if scope not in self._counts:
                 self._counts[scope] = sum(self._counts[each] for each in wanted)
         return self._counts[scope]
@@ -119,15 +130,15 @@ class Evaluations:
                 wanted.setdefault(maker(operand), set()).add(child)
         return math.inf
 
-    def _want(self, value: ir.Value, group: Group, scope: Scope) -> None:
-        self._wanted.setdefault(value, {}).setdefault(group, set()).add(scope)
+    def _want(self, value: ir.Value, kernel: K, scope: Scope) -> None:
+        self._wanted.setdefault(value, {}).setdefault(kernel, set()).add(scope)
 
-    def _root(self, group: Group, shape: Shape) -> Scope:
-        placement = self._placements.setdefault(group, Placement())
-        if (group, shape) not in self._roots:
-            scope = self._roots[group, shape] = placement.root(shape)
+    def _root(self, kernel: K, shape: Shape) -> Scope:
+        placement = self._placements.setdefault(kernel, Placement())
+        if (kernel, shape) not in self._roots:
+            scope = self._roots[kernel, shape] = placement.root(shape)
             self._counts[scope] = math.prod(shape)
-        return self._roots[group, shape]
+        return self._roots[kernel, shape]
 
     def _known_of(self, op: ir.Operation) -> "_Known":
         known = self._known.get(op)
@@ -137,20 +148,6 @@ class Evaluations:
             operands = tuple(op.operands[access.operand] for access in reads.accesses)
             known = self._known[op] = _Known(reads, repeats, operands)
         return known
-
-
-def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
-    """Whether a kernel computes all that ``op`` reads exactly once, however its threads share it, as for heroes."""
-    return op.name not in OPERATIONS or (group.kind.name != LOOP and op in group.heroes)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """What an operation reads, however it is placed: for each access how often it happens, and the operand."""
-
-    reads: Reads
-    repeats: "tuple[_Repeat, ...]"
-    operands: tuple[ir.Value, ...]
 
 
 @dataclass(frozen=True)
@@ -171,17 +168,25 @@ class _Repeat:
         for expression, interval in map_.constraints:
             possible = expression.interval(map_.dims, map_.symbols)
             factor *= possible.intersect(interval).size / max(1, possible.size)
-        if reads.op.name != "stablehlo.broadcast_in_dim":
-            return cls(factor, 0)
-        return cls(factor / min(_RUN, _neighbours_alike(reads.op)), math.prod(shape_of(reads.op.operands[0])))
+        # Not the indices of gathers: chains of them execute four times the operations that would be counted.
+        alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
+        return cls(factor / min(_RUN, alike), footprint(map_) if alike > 1 else 0)
 
     def times(self, computed: float) -> float:
         """Return how often the read happens if its operation is computed so often."""
         return max(self.factor * computed, self.least)
 
 
-def _neighbours_alike(op: ir.Operation) -> int:
-    """Return how many neighbours in the result of a ``broadcast_in_dim`` repeat one element of its operand."""
-    shape, dimensions = shape_of(op.results[0]), integers(op, "broadcast_dimensions")
-    varying = [i for i, size in zip(dimensions, shape_of(op.operands[0]), strict=True) if size > 1]
-    return math.prod(shape[max(varying, default=-1) + 1 :])
+def _neighbours_alike(map_: IndexingMap) -> int:
+    """Return how many neighbours in the dimensions of a map have the same results."""
+    used = set[int]().union(*(expr.variables()[0] for expr in map_.results))
+    return math.prod(max(1, interval.size) for interval in map_.dims[max(used, default=-1) + 1 :])
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What an operation reads, however it is placed: for each access how often it happens, and the operand."""
+
+    reads: Reads
+    repeats: "tuple[_Repeat, ...]"
+    operands: tuple[ir.Value, ...]

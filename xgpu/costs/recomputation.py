@@ -1,0 +1,79 @@
+"""The cost to recompute a value, in bytes of memory traffic that take as long.
+
+Kernels are bound by memory: a value is worth storing if reading it costs less than reading all its inputs. Only long
+computations count beside those reads.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.analysis.captures import maker
+from xgpu.costs.footprint import elements_read
+from xgpu.costs.time import bytes_per_instruction
+from xgpu.costs.values import byte_size, elements, instructions, is_immediate
+from xgpu.device import Device
+
+MOST_VISITED = 256
+"""Operations after which a value is known to be expensive, and its slice is followed no further."""
+LOAD = 8
+"""Instructions that a load from a stored array costs, its index and the wait for caches included."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost to compute a value once: bytes read in all, instructions for each element, and operations."""
+
+    bytes: int
+    instructions: int
+    operations: int
+
+    def instruction_bytes(self, times: float, target: Device) -> float:
+        """Return the bytes that ``target`` moves in the time of the instructions for so many elements, less one each.
+
+        That one is the load that reading the element would need.
+        """
+        return bytes_per_instruction(target) * (self.instructions - 1) * times
+
+
+class Costs:
+    """Costs of the values of a block; what is found of an operation is cached."""
+
+    def __init__(self) -> None:
+        self._steps: dict[ir.Value, _Step] = {}
+
+    def of(self, value: ir.Value, stored_at: Mapping[ir.Value, int], level: int, most: int = MOST_VISITED) -> Cost:
+        """Return the cost to compute ``value`` in a kernel of ``level`` from stored values.
+
+        ``stored_at`` has the level of the kernel that stores each stored value; a kernel reads those of lower levels. A
+        stored array is read once for each element of its consumer, but each of its elements counts once at most. The
+        slice is not followed beyond ``most`` operations.
+        """
+        pending, read, seen = [value], dict[ir.Value, int](), {value}
+        total = 0
+        while pending and len(seen) < most:
+            step = self._step(pending.pop())
+            total += step.instructions
+            for operand, count in step.reads:
+                if stored_at.get(operand, level) < level:
+                    read[operand] = max(read.get(operand, 0), count)
+                elif operand not in seen:
+                    seen.add(operand)
+                    pending.append(operand)
+        return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen))
+
+    def _step(self, value: ir.Value) -> "_Step":
+        if value not in self._steps:
+            op = maker(value)
+            counts = zip(op.operands, elements_read(op, max(map(elements, op.results))), strict=True)
+            step = _Step(instructions(op), tuple((each, count) for each, count in counts if not is_immediate(each)))
+            self._steps.update(dict.fromkeys(op.results, step))
+        return self._steps[value]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An operation's instructions for an element, and its operands with the most elements that it reads of each."""
+
+    instructions: int
+    reads: tuple[tuple[ir.Value, int], ...]

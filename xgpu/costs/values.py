@@ -1,0 +1,38 @@
+"""The size of values, and about how many instructions their elements cost."""
+
+import math
+
+from xgpu import ir
+from xgpu.analysis.captures import maker
+from xgpu.dtypes import dtype_of_element
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.hlo_maps import accesses
+
+
+def elements(value: ir.Value) -> int:
+    """Return the number of elements of an array."""
+    return math.prod(shape_of(value))
+
+
+def byte_size(value: ir.Value, count: int | None = None) -> int:
+    """Return the bytes of ``count`` elements of an array, by default of all."""
+    bits = dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+    return -(-(elements(value) if count is None else count) * bits // 8)
+
+
+def instructions(op: ir.Operation) -> int:
+    """Return about how many instructions an element of the result of ``op`` costs."""
+    operation = OPERATIONS.get(op.name)
+    if operation is None:
+        return 1
+    if operation.kind == "contract":
+        return max(1, math.prod(interval.size for interval in accesses(op)[0].map.symbols))
+    return operation.instructions
+
+
+def is_immediate(value: ir.Value) -> bool:
+    """Whether ``value`` is a constant, or one number in every element: it costs no instruction and no memory."""
+    while not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.broadcast_in_dim":
+        value = maker(value).operands[0]
+    return not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.constant"

@@ -1,1 +1,0 @@
-"""What values cost to recompute, and what kernels read and write."""
