@@ -9,7 +9,7 @@ from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.captures import maker
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.fallback import PRODUCT, VIEWS, is_address_for, reason_to_leave
+from xgpu.fusion.fallback import PRODUCT, VIEWS, is_address_for, is_read_by_kernels, reason_to_leave
 from xgpu.fusion.product_orders import Operand, Order, Product, best_order
 from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, tensor
 from xgpu.indexing.access import integers, shape_of
@@ -129,7 +129,7 @@ def _product(
         now = tuple(labels)
         memory = tuple(now[i] for i in _inverse(_permutation_from(value, operand)))
         operands.append(Operand(memory, now, _bytes(value), _is_made(value, block)))
-    read = all(_is_read_by_kernels(use) for use in transposes or [op])
+    read = all(is_read_by_kernels(use) for use in transposes or [op])
     return Product(tuple(sizes), len(sides[0][0]), (operands[0], operands[1]), wanted, _element_bits(result), read)
 
 
@@ -183,21 +183,6 @@ def _is_made(value: ir.Value, block: ir.Block) -> bool:
         is_updated |= op.name == UPDATE_SLICE
         value = op.operands[0]
     return False
-
-
-def _is_read_by_kernels(op: ir.Operation) -> bool:
-    """Whether kernels compute everything that reads the result of ``op``, so that they can read it in any order."""
-    pending = list(op.results)
-    seen = set(pending)
-    while pending:
-        for user in (use.owner.operation for use in pending.pop().uses):
-            is_known = user.name.startswith("stablehlo.") and user.name != "stablehlo.return"
-            if not is_known or reason_to_leave(user) is not None:
-                return False
-            if user.name in VIEWS:
-                pending += [result for result in user.results if result not in seen]
-                seen.update(user.results)
-    return True
 
 
 def _write(op: ir.Operation, product: Product, order: Order, operands: list[ir.Value]) -> ir.Value:

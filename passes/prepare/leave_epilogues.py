@@ -106,12 +106,22 @@ def _late(block: ir.Block) -> set[ir.Value]:
 
 
 def _leave_epilogue(product: ir.Operation, late: Set[ir.Value]) -> None:
-    chain = list(_Epilogue(product, late).operations())
-    while chain and not _is_read_by_xla(chain[-1].results[0]):
+    epilogue = _Epilogue(product, late)
+    chain = list(epilogue.operations())
+    while chain and not _is_left(chain[-1].results[0], epilogue.of_library < len(chain)):
         chain.pop()
     kind = "matrix product" if product.name == PRODUCT else "convolution"
     for op in chain:
         op.attributes[LEFT] = ir.StringAttr.get(_REASON.format(kind))
+
+
+def _is_left(end: ir.Value, by_xla_alone: bool) -> bool:
+    """Whether an epilogue that makes ``end`` is XLA's: a library makes it for nothing where XLA has to read it.
+
+    What only XLA's own kernels fuse, a kernel that reads it anyway computes as well, and stores.
+    """
+    found = [_is_of_xla(reader, end) for reader in _readers(end)]
+    return all(found) if by_xla_alone else any(found)
 
 
 @dataclass
@@ -122,13 +132,16 @@ class _Epilogue:
     late: Set[ir.Value]
     has_bias: bool = False
     has_array: bool = False
-    is_done: bool = False
+    of_library: int = 0
+    """How many operations, from the first on, libraries have."""
+    is_library: bool = True
+    """Whether libraries may have the next one."""
 
     def operations(self) -> Iterator[ir.Operation]:
         """Yield the operations that one library call makes of the product, each the only one to read the one before."""
         value = self.product.results[0]
         is_first = True
-        while (user := _only_user(value)) is not None and not self.is_done:
+        while (user := _only_user(value)) is not None:
             if not is_bitcast(user):
                 if not self._takes(user, value, is_first):
                     return
@@ -141,8 +154,10 @@ class _Epilogue:
     def _takes(self, op: ir.Operation, value: ir.Value, is_first: bool) -> bool:
         """Whether ``op``, which reads ``value``, is the next step of the epilogue."""
         others = [operand for operand in op.operands if operand != value]
-        if len(others) == 1 and self._is_of_a_library(op, others[0], is_first):
+        if self.is_library and len(others) == 1 and self._is_of_a_library(op, others[0], is_first):
+            self.of_library += 1
             return True
+        self.is_library = False
         return (
             self.product.name == PRODUCT
             and op.name in OPERATIONS
@@ -155,7 +170,7 @@ class _Epilogue:
         if op.name == "stablehlo.multiply":
             return is_first and _scalar_constant(other) is not None
         if op.name == "stablehlo.maximum" and _scalar_constant(other) == 0:
-            self.is_done = True
+            self.is_library = False
             return True
         if op.name != "stablehlo.add":
             return False
@@ -247,10 +262,6 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 def _is_of_xla(reader: ir.Operation, value: ir.Value) -> bool:
     """Whether ``reader`` of ``value`` is the end of its block, left to XLA, or runs inside what is."""
     return reader.name in _ENDS or reader.parent != maker(value).parent or reason_to_leave(reader) is not None
-
-
-def _is_read_by_xla(value: ir.Value) -> bool:
-    return any(_is_of_xla(reader, value) for reader in _readers(value))
 
 
 def _adds_product(op: ir.Operation) -> bool:

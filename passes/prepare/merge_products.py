@@ -1,22 +1,24 @@
 """The pass `merge-products`."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
-from xgpu.analysis.captures import captured
+from xgpu.analysis.captures import captured, is_constant, maker
 from xgpu.costs.values import byte_size
 from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.fallback import PRODUCT, reason_to_leave
+from xgpu.fusion.fallback import PRODUCT, VIEWS, is_read_by_kernels, reason_to_leave
 from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
+_MOST_MERGED_BYTES = 4 * _MOST_BYTES
+"""Bytes of a merged result: it is in memory as long as any part of it is read."""
 _WHILE = "stablehlo.while"
 
 
@@ -57,7 +59,8 @@ class MergeProducts(BlockRewrite):
             for op in products:
                 if (key := _key(op, shared)) is not None:
                     groups.setdefault((depths[op.results[0]], key), []).append(op)
-            for group in (each for each in groups.values() if len(each) > 1):
+            parts = (part for group in groups.values() for part in _parts(group))
+            for group in (each for each in parts if len(each) > 1):
                 _merge(group, shared)
                 products = [op for op in products if op not in group]
                 for op in group:
@@ -72,7 +75,21 @@ def _is_candidate(op: ir.Operation) -> bool:
     dtypes = [dtype_of_element(element_of(value)) for value in arrays]
     is_real = all(dtype.is_float or dtype.is_integer for dtype in dtypes)
     is_small = 0 < sum(map(byte_size, arrays)) <= _MOST_BYTES and all(math.prod(shape_of(each)) for each in arrays)
-    return is_real and is_small and reason_to_leave(op) is not None
+    return is_real and is_small and reason_to_leave(op) is not None and is_read_by_kernels(op)
+
+
+def _parts(group: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:
+    """Cut ``group`` so that no part's results take more than `_MOST_MERGED_BYTES` together."""
+    part: list[ir.Operation] = []
+    size = 0
+    for op in group:
+        more = byte_size(op.results[0])
+        if part and size + more > _MOST_MERGED_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(op)
+        size += more
+    yield part
 
 
 def _depths(block: ir.Block, products: set[ir.Operation]) -> dict[ir.Value, int]:
@@ -93,12 +110,21 @@ def _key(op: ir.Operation, shared: int) -> Hashable | None:
     """Return what products to merge agree in, if the operand number ``shared`` is one for all; None if it cannot be."""
     other = op.operands[1 - shared]
     free = _free_dimension(op, 1 - shared)
-    if free is None:
+    if free is None or _is_constant(other):
         return None
     shape = list(shape_of(other))
     shape[free] = 0
     attributes = tuple((name, op.attributes[name]) for name in sorted(op.attributes))
     return op.operands[shared], tuple(shape), element_of(other), element_of(op.results[0]), attributes
+
+
+def _is_constant(value: ir.Value) -> bool:
+    """Whether ``value`` only moves or converts a constant: a kernel would have it in its text, XLA folds it."""
+    while not isinstance(value.owner, ir.Block) and maker(value).name in (*VIEWS, "stablehlo.convert"):
+        if not maker(value).operands:
+            return True
+        value = maker(value).operands[0]
+    return is_constant(value)
 
 
 def _free_dimension(op: ir.Operation, number: int) -> int | None:

@@ -1,16 +1,19 @@
 """The pass `select-branches`."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.captures import captured, planned_blocks
+from xgpu.analysis.heroes import hero_kind
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.fusion.fallback import CONTRACTIONS, reason_to_leave
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, replace, splat_like
+from xgpu.indexing.hlo_maps import accesses
 from xgpu.passes.framework.base import OperationRewrite, main_of
 
 _LAUNCHES = 4
@@ -87,16 +90,20 @@ def _is_cheap_kind(op: ir.Operation) -> bool:
 
 
 def _bytes(op: ir.Operation, target: Device) -> float:
-    """Return the bytes that ``target`` moves in the time that the branches take one after the other."""
+    """Return the bytes that memory moves in the time that the branches take one after the other."""
     moved = sum(byte_size(value) for value in captured(op))
     moved += sum(byte_size(result) for result in op.results) * len(op.regions)
-    made = (each for each in _operations(op) if len(each.results))
-    return moved + bytes_per_instruction(target) * sum(instructions(each) * _computed(each) for each in made)
+    made = [each for each in _operations(op) if len(each.results)]
+    # Each hero is a kernel that those before it keep waiting.
+    moved += launch_bytes(target) * sum(hero_kind(each) is not None for each in made)
+    return moved + sum(_instruction_bytes(each, target) for each in made)
 
 
-def _computed(op: ir.Operation) -> int:
-    """Return how many elements ``op`` makes or, if it combines them, reads."""
-    return max(elements(value) for value in (*op.operands, *op.results))
+def _instruction_bytes(op: ir.Operation, target: Device) -> float:
+    """Return the bytes that memory moves while a kernel executes ``op`` for all elements, of each those it combines."""
+    combined = max((math.prod(span.size for span in access.map.symbols) for access in accesses(op)), default=1)
+    threads = max(1, elements(op.results[0]))
+    return bytes_per_instruction(target, threads) * instructions(op) * threads * combined
 
 
 def _is_chosen(op: ir.Operation, number: int) -> ir.Value:

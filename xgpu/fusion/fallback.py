@@ -101,5 +101,26 @@ def _is_small(op: ir.Operation) -> bool:
 
 def _is_fast_product(op: ir.Operation) -> bool:
     """Whether ``op`` is a matrix product for which XLA has more than a plain loop."""
-    dtypes = [dtype_of_element(ir.RankedTensorType(value.type).element_type) for value in op.operands]
-    return op.name == PRODUCT and all(not dtype.is_integer or dtype.bits == 8 for dtype in dtypes)
+    if op.name != PRODUCT:
+        return False
+    *factors, result = (
+        dtype_of_element(ir.RankedTensorType(value.type).element_type) for value in (*op.operands, op.results[0])
+    )
+    if all(dtype.is_integer and dtype.bits == 8 for dtype in factors):
+        return result.bits == 32
+    return not any(dtype.is_integer or dtype.hlo == "pred" for dtype in factors)
+
+
+def is_read_by_kernels(op: ir.Operation) -> bool:
+    """Whether kernels compute everything that reads the result of ``op``, so that they can read it in any order."""
+    pending = list(op.results)
+    seen = set(pending)
+    while pending:
+        for user in (use.owner.operation for use in pending.pop().uses):
+            is_known = user.name.startswith("stablehlo.") and user.name != "stablehlo.return"
+            if not is_known or reason_to_leave(user) is not None:
+                return False
+            if user.name in VIEWS:
+                pending += [result for result in user.results if result not in seen]
+                seen.update(user.results)
+    return True

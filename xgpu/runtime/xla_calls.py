@@ -241,6 +241,8 @@ def make_handler() -> Handler | None:
         handler.register()
     except (OSError, XgpuError, AttributeError, RuntimeError):
         return None
+    # For good: executables that Python frees at its end, after this module, still give back what they took.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(handler))
     return handler
 
 
