@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.captures import CONTROL_FLOW, planned_blocks
-from xgpu.analysis.heroes import HeroKind
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import EMITTER, HERO
+from xgpu.emit.family_table import FAMILIES
 from xgpu.fusion.costs.cost_model import byte_size, bytes_per_instruction, elements, instructions, launch_bytes
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.evaluations import Evaluations
+from xgpu.fusion.grouping.families import Kind
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import function_name, functions, walk
@@ -80,7 +81,7 @@ def _fusion_work(fusion: ir.Operation, weight: Weight) -> float:
     emitter = ir.StringAttr(fusion.attributes[EMITTER]).value
     # Reductions of rows are computed once for each row, whichever of them the kernel is built around.
     heroes = [op for op in operations if HERO in op.attributes or (emitter == _ROWS and op.name == _REDUCE)]
-    group = Group(HeroKind(emitter, None), 0, heroes)
+    group = Group(Kind(FAMILIES[emitter], None), 0, tuple(heroes))
     evaluations, work = Evaluations(operations), 0.0
     evaluations.start()
     for value in terminator.operands:

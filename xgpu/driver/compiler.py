@@ -14,7 +14,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.cache import CachedKernel, kernel_cache, key_of
 from xgpu.dtypes import dtype_of_element
-from xgpu.emit.family_table import emit_kernel, schedule_kernels
+from xgpu.emit.family_table import FAMILIES, emit_kernel, schedule_kernels
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER
@@ -309,7 +309,7 @@ def plan_program(
         steps = pipeline.prepare(target, options or Options())
     manager.run(prepared, steps, instrumentation)
     with timed(times, "plan"):
-        planned = plan(prepared, target)
+        planned = plan(prepared, FAMILIES.values(), target)
     return {"prepared": prepared, "fusions": planned}
 
 

@@ -12,6 +12,7 @@ from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, timed
 from xgpu.dtypes import dtype_of_element
+from xgpu.emit.family_table import FAMILIES
 from xgpu.errors import CompilerError, InvalidInput, XgpuError
 from xgpu.frontend.load import read_text
 from xgpu.frontend.mlir_text import parse_module
@@ -86,7 +87,7 @@ def _restart_program(
 def _plan(module: ir.Module, device: Device, times: Times) -> ir.Module:
     try:
         with timed(times, "plan"):
-            return plan(module, device)
+            return plan(module, FAMILIES.values(), device)
     except XgpuError:
         raise
     except Exception as error:

@@ -9,6 +9,7 @@ from xgpu.analysis.captures import CONTROL_FLOW, nested
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch
+from xgpu.emit.family_table import FAMILIES
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.fusion.costs.cost_model import LAUNCH_SECONDS
 from xgpu.fusion.costs.traffic import moved_bytes
@@ -112,7 +113,7 @@ def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -
     """
     if "prepared" not in program.modules:
         raise InvalidInput("the program was given with its plan, of which the text does not say why it is so")
-    plan = make_plan(program.modules["prepared"], target)
+    plan = make_plan(program.modules["prepared"], FAMILIES.values(), target)
     lines = plan.why({Verdict.STORED} if only_stored else set(Verdict))
     return "\n".join(["stored:" if only_stored else "plan:", *(f"  {line}" for line in lines)])
 

@@ -14,7 +14,7 @@ from xgpu import ir
 from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.fusion.costs.cost_model import LOAD, MOST_VISITED, instructions, is_immediate
-from xgpu.fusion.grouping.groups import LOOP, Group
+from xgpu.fusion.grouping.groups import Group
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, integers, shape_of
 
@@ -129,7 +129,7 @@ class Evaluations:
 
 def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
     """Whether a kernel computes all that ``op`` reads exactly once, however its threads share it, as for heroes."""
-    return op.name not in OPERATIONS or (group.kind.name != LOOP and op in group.heroes)
+    return op.name not in OPERATIONS or (group.kind.family.is_cooperative and op in group.heroes)
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,19 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.dialects.threads import ShuffleOp
+from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
 from xgpu.emit.builders import Values, apply_map
-from xgpu.emit.families.scans.scan_functions import Part
+from xgpu.emit.families.scans.scan_functions import Part, Scans
+from xgpu.emit.families.scans.scan_heroes import scans_along
 from xgpu.emit.families.scans.scan_loop import ScanEmitter, at_least
-from xgpu.emit.families.scans.scan_tiling import RowScanTiling
+from xgpu.emit.families.scans.scan_tiling import RowScanSchedule, RowScanTiling
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import Tensor, shared_tiles, sync_threads
 from xgpu.emit.reduction_tiling import WARP, distances
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.reasons import Reason
 
 
 class RowScanEmitter(ScanEmitter):
@@ -119,3 +123,13 @@ class RowScanEmitter(ScanEmitter):
 
     def _at_least(self, position: Values, number: AffineExpr, least: int) -> ir.Value:
         return at_least(number, least, position[:2], self.tiling.threads.map((), [], []).dims)
+
+
+ROW_SCANS = Family(
+    heroes=scans_along("rows", is_rows=True),
+    why=Reason("neighbours in memory are combined"),
+    emitter=RowScanEmitter,
+    facts=Scans,
+    schedule=RowScanSchedule,
+    results=requirements.without_packed(requirements.results_follow),
+)
