@@ -12,7 +12,6 @@ from typing import Any, Self
 
 from xgpu import ir
 from xgpu.analysis.captures import REDUCE
-from xgpu.analysis.heroes import is_hero
 from xgpu.analysis.subgraphs import partition
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
@@ -226,7 +225,7 @@ def _match(candidate: Candidate) -> Match:
 LOOPS = Family(
     heroes=Heroes(
         "reductions and contractions, each element by one thread",
-        lambda op: shape_of(op.results[0]) if is_hero(op) else None,
+        lambda op: shape_of(op.results[0]),
         (REDUCE, "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.convolution"),
     ),
     why=Reason("each thread sums products for long, whichever elements its neighbours take"),

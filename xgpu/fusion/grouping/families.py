@@ -105,6 +105,11 @@ class KernelFamily(ABC):
         """Whether heroes update arrays in their own memory, so that a kernel stores all of their results."""
         return self.heroes is not None and self.heroes.results is Results.UPDATED
 
+    @property
+    def has_single_hero(self) -> bool:
+        """Whether a kernel is that of one hero, and stores what is read of its results."""
+        return self.heroes is not None and self.heroes.results is Results.STORED
+
 
 @dataclass(frozen=True)
 class Kind:

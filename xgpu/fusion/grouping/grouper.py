@@ -26,7 +26,7 @@ from xgpu.fusion.fallback import (
     is_cast_for,
     reason_to_leave,
 )
-from xgpu.fusion.grouping.families import Families, Kind, Results
+from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, MOST_ROOTS, Group, Grouping, Levels
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
@@ -142,12 +142,15 @@ class _Grouper:
         kind = self._families.kind_of(op)
         if kind is not None and kind.family.updates_in_place and not self._can_update(op):
             kind = None
-        if kind is not None and kind.family.heroes is not None and kind.family.heroes.results is not Results.FOLLOWED:
-            place = self._update_in_place if kind.family.updates_in_place else self._run
-            place(op, kind)
-            return
-        if kind is None and self._join(op):
-            return
+        if kind is not None and kind.family.updates_in_place:
+            self._update_in_place(op, kind)
+        elif kind is not None and kind.family.has_single_hero:
+            self._run(op, kind)
+        elif kind is not None or not self._join(op):
+            self._compute(op, kind)
+
+    def _compute(self, op: ir.Operation, kind: Kind | None) -> None:
+        """Let kernels compute ``op`` from what it reads: a hero of ``kind``, or an operation that they recompute."""
         for operand in op.operands:
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
