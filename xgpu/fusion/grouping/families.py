@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
-from xgpu.analysis.moves import Moves
 from xgpu.analysis.root_indices import Stored
 from xgpu.fusion.grouping.decisions import Decision
+from xgpu.fusion.grouping.moves import Moves
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 
