@@ -30,11 +30,14 @@ GRID = "xgpu.grid"
 BLOCK = "xgpu.block"
 INPUTS = "xgpu.inputs"
 OVERWRITES = "xgpu.overwrites"
+SCRATCH = "xgpu.scratch"
 SHARED_BYTES = "xgpu.shared_bytes"
+RESIDENT = "xgpu.resident"
 INDEX_BITS = "xgpu.index_bits"
 COLD = "xgpu.cold"
 MANY_RESTS = "xgpu.many_rests"
 UNROLL = "xgpu.unroll"
+AWAITS = "xgpu.awaits"
 FLAGS = "xgpu.flags"
 RANGE = "xgpu.range"
 ELEMENT_TYPE = "xgpu.element"
@@ -140,6 +143,11 @@ def int_attribute(value: int) -> ir.Attribute:
 def int_of(attribute: ir.Attribute) -> int:
     """Return the value of an integer attribute."""
     return ir.IntegerAttr(attribute).value
+
+
+def scratch_of(kernel: ir.Operation) -> int:
+    """Return how many words a kernel has for messages of its blocks."""
+    return int_of(kernel.attributes[SCRATCH]) if SCRATCH in kernel.attributes else 0
 
 
 def range_attributes(interval: Interval) -> ir.DictAttr:

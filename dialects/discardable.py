@@ -50,6 +50,7 @@ def attribute_problems(op: ir.Operation) -> Iterator[str]:
             yield problem
             return
     yield from _alias_problems(op)
+    yield from _scratch_problems(op)
     if "arg_attrs" not in present:
         return
     for number, argument in enumerate(ir.ArrayAttr(present["arg_attrs"])):
@@ -63,7 +64,7 @@ def _problem_on(op: ir.Operation, name: str, value: ir.Attribute) -> str | None:
     declared = DISCARDABLE.get(name)
     if declared is None or declared.place is None:
         known = ", ".join(name for name, each in DISCARDABLE.items() if each.place)
-        return f"attribute '{name}' is not one that operations have; these are: {known}"
+        return f"has the unknown attribute '{name}'; those of operations are {known}"
     if problem := declared.problem(value):
         return f"attribute '{name}': {problem}, got {value}"
     names = declared.place.names
@@ -94,6 +95,24 @@ def _alias_problems(function: ir.Operation) -> Iterator[str]:
     for number, output in zip(aliases, type_.inputs[inputs:], strict=False):
         if number >= 0 and type_.inputs[number] != output:
             yield f"attribute '{names[0]}': expected input {number} to be of its output's type {output}, {got}"
+
+
+def _scratch_problems(function: ir.Operation) -> Iterator[str]:
+    """Yield an error if the last input is not as many words as ``xgpu.scratch`` says, or no last output takes it."""
+    present, name = function.attributes, attributes.SCRATCH
+    if name not in present or _integer_problem(present[name]) or not (words := attributes.scratch_of(function)):
+        return
+    inputs = attributes.int_of(present[attributes.INPUTS]) if attributes.INPUTS in present else 0
+    aliases = _int64s(present[attributes.ALIASES]) if attributes.ALIASES in present else None
+    if not inputs or not aliases or aliases[-1] != inputs - 1:
+        yield f"attribute '{name}': expected the last output to take the place of the last input"
+        return
+    type_: Any = ir.TypeAttr(present["function_type"]).value if "function_type" in present else None
+    if not isinstance(type_, ir.FunctionType) or len(type_.inputs) < inputs:
+        return
+    last = type_.inputs[inputs - 1]
+    if isinstance(last, ir.RankedTensorType) and str(last) != f"tensor<{words}xi64>":
+        yield f"attribute '{name}': expected the last input to be of type tensor<{words}xi64>, got {last}"
 
 
 def _int64s(attribute: ir.Attribute) -> tuple[int, ...] | None:
@@ -279,10 +298,23 @@ DISCARDABLE: dict[str, Discardable] = {
             " defined, so that this is no race.",
         ),
         Discardable(
+            attributes.SCRATCH,
+            _KERNEL,
+            _integer_problem,
+            "Words of 64 bits that the kernel has for messages of its blocks: its last input, zero when it starts, and"
+            " its last output, which is the same memory. Blocks then wait for those before them in the grid.",
+        ),
+        Discardable(
             attributes.SHARED_BYTES,
             _KERNEL,
             _integer_problem,
             "Bytes of dynamic shared memory that a launch must ask for; a kernel without it asks for none.",
+        ),
+        Discardable(
+            attributes.RESIDENT,
+            _KERNEL,
+            _integer_problem,
+            "Blocks that a multiprocessor has room for at once: a thread gets no more registers than that leaves.",
         ),
         Discardable(
             attributes.INDEX_BITS,
@@ -307,6 +339,12 @@ DISCARDABLE: dict[str, Discardable] = {
             Place("a loop, or its branch back"),
             _one_of("none", "full"),
             "`none` keeps the loop rolled, `full` asks LLVM to unroll it.",
+        ),
+        Discardable(
+            attributes.AWAITS,
+            Place("an `llvm.load`", frozenset(("llvm.load",))),
+            _unit_problem,
+            "A word of a message is read again until it was published, which only a block before this one does.",
         ),
         Discardable(
             attributes.FLAGS,

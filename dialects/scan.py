@@ -17,17 +17,14 @@ class ScanOp(DeclaredOp):
 
     The region takes an element of each array, or what elements before are combined to, then one of each of what
     follows, and returns their combination. It is associative; it need not be commutative or have an identity. A scan in
-    ``reverse`` starts from the last element, which is then the first that the region takes. It restarts after every
-    ``chunk`` elements along the dimension, counted from where it starts; or, if there are twice as many operands as
-    results, it then goes on from what the others hold: for each chunk but the first, in the order of memory, what all
-    before it are combined to.
+    ``reverse`` starts from the last element, which is then the first that the region takes.
 
     ```mlir
     %sums = "xgpu.scan"(%x) ({
     ^bb0(%before: tensor<f32>, %element: tensor<f32>):
       %sum = stablehlo.add %before, %element : tensor<f32>
       stablehlo.return %sum : tensor<f32>
-    }) {dimension = 1 : i64, reverse = false, chunk = 1000 : i64} : (tensor<8x1000xf32>) -> tensor<8x1000xf32>
+    }) {dimension = 1 : i64, reverse = false} : (tensor<8x1000xf32>) -> tensor<8x1000xf32>
     ```
     """
 
@@ -37,41 +34,26 @@ class ScanOp(DeclaredOp):
     ATTRIBUTES = (
         Attribute("dimension", INTEGER, "The dimension to scan along."),
         Attribute("reverse", BOOLEAN, "Whether to start from the last element."),
-        Attribute("chunk", INTEGER, "How many elements there are until the scan starts anew."),
     )
     REGIONS = 1
     _ODS_REGIONS = (1, True)
     dimension: int
     reverse: bool
-    chunk: int
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """The arrays are of one shape, which has the dimension; the region takes two elements of each."""
         operands = [ir.RankedTensorType(value.type) for value in self.operation.operands]
         results = [ir.RankedTensorType(value.type) for value in self.operation.results]
-        inputs, starts = operands[: len(results)], operands[len(results) :]
         if not results:
             yield "expected at least 1 results, got 0"
-            return
-        shape, rank = list(results[0].shape), results[0].rank
-        if inputs != results:
-            expected, got = (", ".join(map(str, types)) for types in (inputs, results))
-            yield f"expected results of the first operands' types ({expected}), got ({got})"
-        elif any(list(type_.shape) != shape for type_ in results):
-            yield f"expected arrays of one shape, got ({', '.join(map(str, inputs))})"
-        elif not 0 <= self.dimension < rank:
+        elif operands != results:
+            expected, got = (", ".join(map(str, types)) for types in (operands, results))
+            yield f"expected results of the operands' types ({expected}), got ({got})"
+        elif any(list(type_.shape) != list(results[0].shape) for type_ in results):
+            yield f"expected arrays of one shape, got ({', '.join(map(str, operands))})"
+        elif not 0 <= self.dimension < results[0].rank:
             yield f"attribute 'dimension': expected a dimension of {results[0]}, got {self.dimension}"
-        elif self.chunk < 1:
-            yield f"attribute 'chunk': expected a positive number, got {self.chunk}"
         else:
-            shape[self.dimension] = -(-shape[self.dimension] // self.chunk) - 1
-            shape[self.dimension] = max(0, shape[self.dimension])
-            given = [
-                ir.RankedTensorType.get(shape, type_.element_type, loc=self.operation.location) for type_ in results
-            ]
-            if starts and starts != given:
-                expected, got = (", ".join(map(str, types)) for types in (given, starts))
-                yield f"expected what chunks go on from to be ({expected}), got ({got})"
             yield from self._region_problems(results)
 
     def _region_problems(self, arrays: list[ir.RankedTensorType]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any
 from xgpu import ir
 from xgpu.dialects.attributes import MAP, SYMBOL, map_of
 from xgpu.dialects.base import ANY, BOOL, INDEX, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.messages import MESSAGE_OPS
 from xgpu.dialects.namespace import YIELD, XgpuDialect, terminator_problems
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
 from xgpu.dialects.scan import ScanOp
@@ -244,6 +245,7 @@ _OPS: tuple[type[DeclaredOp], ...] = (
     ScanOp,
     *FUNCTION_OPS,
     *THREAD_OPS,
+    *MESSAGE_OPS,
 )
 OPS: dict[str, type[DeclaredOp]] = {op.OPERATION_NAME: op for op in _OPS}
 """Every operation of the dialect by name."""

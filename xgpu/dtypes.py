@@ -1,5 +1,6 @@
 """The element types that xgpu reads: one table of their HLO, NumPy and MLIR names."""
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -160,12 +161,10 @@ def parse_spec(text: str) -> tuple[DType, tuple[int, ...]]:
     for size in sizes:
         if not (size.isascii() and size.isdecimal()):
             raise InvalidInput(f"'{size}' in '{text}' is not a dimension size; expected a number such as 128")
-    if any(len(size) > 18 for size in sizes) or len(sizes) > MAX_RANK:
-        raise InvalidInput(f"'{text}' is too large")
+    if len(sizes) > MAX_RANK:
+        raise InvalidInput(f"'{text}' has {len(sizes)} dimensions; an array has at most {MAX_RANK}")
+    # Python refuses to read numbers of thousands of digits.
+    if any(len(size) > 18 for size in sizes) or math.prod(map(int, sizes)) > MAX_ELEMENTS:
+        raise InvalidInput(f"'{text}' is too large; an array has at most {MAX_ELEMENTS} elements")
     shape = tuple(map(int, sizes))
-    elements = 1
-    for extent in shape:
-        elements *= extent
-    if elements > MAX_ELEMENTS:
-        raise InvalidInput(f"'{text}' is too large: {elements} elements, at most {MAX_ELEMENTS} are possible")
     return dtype, shape

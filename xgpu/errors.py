@@ -1,5 +1,6 @@
 """The errors that xgpu raises: what the user wrote, what the compiler got wrong, what a tool reported."""
 
+import traceback
 from dataclasses import dataclass, field
 
 
@@ -58,6 +59,13 @@ class Unsupported(InvalidInput):
 
 class CompilerError(XgpuError):
     """An error of xgpu itself: a pass wrote IR that does not verify. Names the pass and says how to repeat it."""
+
+
+def described(error: BaseException) -> str:
+    """Return the type and text of an exception of Python's, and the line that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from xgpu.errors import InvalidInput
 
@@ -10,11 +11,13 @@ from xgpu.errors import InvalidInput
 class Options:
     """Choices that change the compiled kernels; every field is part of a kernel's identity in a cache.
 
-    ``threads_per_block`` is the block size of the loop emitter. ``max_elements_per_thread`` bounds how many consecutive
-    elements a thread computes; None leaves the choice to the emitter. ``opt_level`` is LLVM's. ``deterministic`` asks
-    for the same bits from every run where several updates of a scatter have the same place; it costs such scatters more
-    kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes ``lax.optimization_barrier`` a
-    boundary that no kernel crosses: what it takes is stored. Without it, barriers go where kernels make all else.
+    ``threads_per_block`` is the block size of kernels whose blocks share nothing: loops, concatenations by a walk,
+    slices, scatters, updates. Others choose theirs by the shape. ``max_elements_per_thread`` bounds how many
+    consecutive elements a thread computes; None leaves the choice to the kernel's family. ``opt_level`` is LLVM's.
+    ``deterministic`` asks for the same bits from every run where several updates of a scatter have the same place; it
+    costs such scatters more kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes
+    ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are
+    removed where kernels compute all else.
     ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number:
     ``{"relu_fusion_0": {"vector": 2}}``. ``xgpu explain`` shows both. What is not fixed is chosen. A cache knows a
     kernel's schedule from its text.
@@ -29,17 +32,32 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for what no kernel can have."""
+        for switch in ("deterministic", "keep_barriers"):
+            if not isinstance(getattr(self, switch), bool):
+                raise InvalidInput(f"option {switch}: expected True or False, got {getattr(self, switch)!r}")
         _check("threads_per_block", self.threads_per_block, 1, 1024)
         _check(
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1
         )
         _check("opt_level", self.opt_level, 0, 3)
+        if not isinstance(self.schedules, Mapping):
+            raise InvalidInput(f"option schedules: expected numbers by name for each fusion, got {self.schedules!r}")
         for name, numbers in self.schedules.items():
             if not isinstance(numbers, Mapping):
                 raise InvalidInput(f"option schedules: expected numbers by name for fusion '{name}', got {numbers!r}")
 
 
-def _check(name: str, value: object, least: int, most: int | None = None) -> None:
-    if not isinstance(value, int) or value < least or (most is not None and value > most):
-        expected = f"a number from {least} on" if most is None else f"a number from {least} to {most}"
+def checked_options(options: Options | None) -> Options:
+    """Return ``options``, the usual ones for None; raises InvalidInput for anything else."""
+    if options is None:
+        return Options()
+    if not isinstance(options, Options):
+        raise InvalidInput(f"options: expected an xgpu.Options, got {options!r}")
+    return options
+
+
+def _check(name: str, value: Any, least: int, most: int | None = None) -> None:
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if not (is_number and least <= value and (most is None or value <= most)):
+        expected = f"a number of at least {least}" if most is None else f"a number from {least} to {most}"
         raise InvalidInput(f"option {name}: expected {expected}, got {value!r}")

@@ -46,7 +46,7 @@ class ByteConversion:
 
 @dataclass(frozen=True)
 class TargetMachine(ABC):
-    """What a machine has, as fields, and how the operations that every machine has are written for it, as methods."""
+    """A machine: its instructions as fields; as methods, how operations that every machine has are written for it."""
 
     name: str
     text_levels: Mapping[str, str] = field(default_factory=dict)
@@ -264,4 +264,4 @@ class TargetName(str):
 
 
 DEFAULT_TARGET = TargetName("nvvm")
-"""What passes lower for if they are not told."""
+"""The machine that passes lower for by default."""

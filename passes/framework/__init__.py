@@ -1,1 +1,1 @@
-"""What a pass is, how passes are found and run, and the remarks that they leave."""
+"""The base of passes, their registry, the manager that runs them, and the remarks that they leave."""

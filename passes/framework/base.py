@@ -166,7 +166,7 @@ def _convert(pass_name: str, option: str, text: str, hint: Any) -> Any:
             raise ValueError
         return hint(text)
     except (KeyError, ValueError):
-        expected = "a number from 0 on" if hint is int else describe_type(hint)
+        expected = "a number of at least 0" if hint is int else describe_type(hint)
         raise InvalidInput(f"pass '{pass_name}', option '{option}': expected {expected}, got '{text}'") from None
 
 

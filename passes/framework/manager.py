@@ -1,7 +1,6 @@
 """Runs pipelines: passes of ours and MLIR's in one list, verified, timed and printed after every pass."""
 
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,7 +9,7 @@ from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.verify import problems
-from xgpu.errors import CompilerError, XgpuError
+from xgpu.errors import CompilerError, XgpuError, described
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import Pass
@@ -54,9 +53,9 @@ def is_mlir_pass(text: str) -> bool:
 class Instrumentation:
     """Hooks around each pass. ``times`` collects (pass, seconds) in running order.
 
-    ``verify`` says when the module is verified: after each pass, after the last one, or never. ``source`` is the file
-    that the module was read from, if any, as the command line of xgpu-opt names it. ``remark`` takes what passes say
-    that they did not do.
+    ``verify`` says when the module is verified: after each pass, after the last one, or never. ``source`` is the
+    command that runs passes on the same module, without them: empty if there is none, None if the module is a level's,
+    which can be printed. ``remark`` takes what passes say that they did not do.
     """
 
     before: Callable[[Step, ir.Module], None] = lambda step, module: None
@@ -67,6 +66,8 @@ class Instrumentation:
     times: list[tuple[str, float]] = field(default_factory=list)
 
 
+_compile: str | None = None
+"""The command that compiles the program at hand; None for one of Python's."""
 _announce: Callable[[str | None], None] | None = None
 """Takes note of the pass that is about to run, for the message if native code ends the process; of None after it."""
 
@@ -75,6 +76,17 @@ def announce_to(note: Callable[[str | None], None]) -> None:
     """Call ``note`` from now on with each pass that runs and how to repeat it, and with None after the last."""
     global _announce
     _announce = note
+
+
+def compiling_with(command: str | None) -> None:
+    """Record the command that compiles the program at hand: how to repeat a pass begins with it."""
+    global _compile
+    _compile = command
+
+
+def compiled_with() -> str | None:
+    """Return what was recorded last."""
+    return _compile
 
 
 def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentation | None = None) -> None:
@@ -87,11 +99,12 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
     with module.context, ir.Location.unknown():
         given = module.operation.attributes
         level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "stablehlo"
+        source = _printing(level) if instrumentation.source is None else instrumentation.source
         contents = Contents(module)
         for position, step in enumerate(steps):
             instrumentation.before(step, module)
             if _announce is not None:
-                _announce(f"running pass '{step}'\n{_repeat(steps[: position + 1], instrumentation.source, level)}")
+                _announce(f"running pass '{step}'{_repeat(steps[: position + 1], source)}")
             start, blamed = time.perf_counter(), f"pass '{step}'"
             try:
                 if instrumentation.verify == "each" and isinstance(step, Pass):
@@ -108,7 +121,7 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
             except XgpuError:
                 raise
             except Exception as error:
-                raise _failure(error, blamed, steps[: position + 1], instrumentation.source, level) from error
+                raise _failure(error, blamed, steps[: position + 1], source) from error
             instrumentation.times.append((str(step), time.perf_counter() - start))
             instrumentation.after(step, module)
         if _announce is not None:
@@ -130,22 +143,21 @@ def verify(module: ir.Module) -> None:
         raise InvalidIR(found[0])
 
 
-def _failure(error: Exception, blamed: str, steps: Sequence[Step], source: str | None, level: str) -> CompilerError:
-    """Describe the failure of what is ``blamed``; ``steps`` began with the text in ``source``, or with ``level``."""
+def _failure(error: Exception, blamed: str, steps: Sequence[Step], source: str) -> CompilerError:
+    """Describe the failure of what is ``blamed``, the last of ``steps``, which the command ``source`` repeats."""
     reported = isinstance(error, ir.MLIRError | InvalidIR)
-    reason = str(error) if reported else f"{type(error).__name__}: {error}{_place(error)}"
+    reason = str(error) if reported else described(error)
     location = error.location if isinstance(error, InvalidIR) else None
-    return CompilerError(f"{blamed} failed: {reason}\n{_repeat(steps, source, level)}", location)
+    return CompilerError(f"{blamed} failed: {reason}{_repeat(steps, source)}", location)
 
 
-def _repeat(steps: Sequence[Step], source: str | None, level: str) -> str:
-    """Return how to run ``steps`` again on the text in ``source``, or on ``level``."""
-    pipeline = ",".join(str(step) for step in steps)
-    made = f"xgpu compile SOURCE --emit {level} | xgpu-opt --split-input-file"
-    return f"to repeat: {made if source is None else f'xgpu-opt {source}'} -p '{pipeline}'"
+def _printing(level: str) -> str:
+    """Return the command that runs passes on a level of the program at hand."""
+    if _compile is None:
+        return f"save xgpu.compile(...).ir('{level}') as level.mlir, and run xgpu-opt level.mlir --split-input-file"
+    return f"{_compile} --emit {level} | xgpu-opt --split-input-file"
 
 
-def _place(error: Exception) -> str:
-    """Return where in Python ``error`` was raised."""
-    frames = traceback.extract_tb(error.__traceback__)
-    return f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+def _repeat(steps: Sequence[Step], source: str) -> str:
+    """Return a line that says how to run ``steps`` again with the command ``source``; nothing without one."""
+    return f"\nto repeat: {source} -p '{','.join(str(step) for step in steps)}'" if source else ""

@@ -8,7 +8,7 @@ import importlib
 import pkgutil
 from types import ModuleType
 
-from xgpu import passes
+from xgpu import ir, passes
 from xgpu.errors import InvalidInput
 from xgpu.passes import legalize, lower, normalize, prepare
 from xgpu.passes.framework.base import Pass
@@ -63,6 +63,8 @@ def parse_pipeline(text: str) -> list[Step]:
             inner = parse_pipeline(nested)
             only_mlir = all(isinstance(step, MlirPass) for step in inner)
             steps += [MlirPass(item)] if only_mlir and name == "func.func" else inner
+        elif nested is not None and name != "any" and not _is_operation(name):
+            raise InvalidInput(f"pipeline '{item}': there is no operation '{name}' to run passes in")
         elif (cls := pass_class(name)) is not None:
             steps.append(cls.from_options(_options(name, options)))
         elif is_mlir_pass(item):
@@ -70,16 +72,23 @@ def parse_pipeline(text: str) -> list[Step]:
         elif is_mlir_pass(name):
             raise InvalidInput(f"MLIR's pass '{name}' does not take '{item.removeprefix(name)}'")
         else:
-            reason = _misnamed(name) or f"unknown pass '{name}'{_suggestion(name)}; xgpu-opt --list-passes lists them"
-            raise InvalidInput(reason)
+            raise InvalidInput(_misnamed(name) or unknown_pass(name))
     return steps
 
 
-def _suggestion(name: str) -> str:
+def _is_operation(name: str) -> bool:
+    """Whether MLIR knows an operation called ``name``. A context is current."""
+    context = ir.Context.current
+    return context is not None and context.is_registered_operation(name)
+
+
+def unknown_pass(name: str) -> str:
+    """Return the message for a pass that neither xgpu nor MLIR has."""
     import difflib
 
     close = difflib.get_close_matches(name, [cls.NAME for cls in all_passes()], n=1)
-    return f", did you mean '{close[0]}'?" if close else ""
+    suggestion = f"did you mean '{close[0]}'? " if close else ""
+    return f"unknown pass '{name}'; {suggestion}xgpu-opt --list-passes lists all"
 
 
 def _misnamed(name: str) -> str | None:

@@ -28,7 +28,7 @@ class ConvertChloScans(ModuleRewrite):
     ^bb0(%b: tensor<f32>, %a: tensor<f32>):
       %1 = stablehlo.add %a, %b : tensor<f32>
       stablehlo.return %1 : tensor<f32>
-    }) {chunk = 8, dimension = 0, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
+    }) {dimension = 0, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
     // %last is the last slice of %0
     ```
     """

@@ -21,7 +21,7 @@ _GROUPS = "replica_groups"
 _MOST_DEVICES = 1 << 20
 _OPENED = ("sdy.manual_computation", "sdy.named_computation")
 _IDENTITIES = ("sdy.data_flow_edge", "sdy.propagation_barrier", "sdy.reshard", "sdy.sharding_constraint")
-"""What says where the elements of an array are to be."""
+"""Attributes and operations that say on which device the elements of an array are."""
 _DROPPED = ("sdy.mesh", "sdy.sharding_group")
 _ATTRIBUTES_OF_VALUES = ("arg_attrs", "res_attrs")
 

@@ -15,7 +15,7 @@ from xgpu.passes.framework.base import ModuleRewrite
 _CHLO_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 """Functions that MHLO shares with CHLO."""
 _OTHERS = ("fusion", "copy", "domain", "add_dependency", "bitcast", "topk")
-"""What else of MHLO StableHLO lacks."""
+"""Other operations of MHLO that StableHLO lacks."""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ EXPANSIONS = _OWN | {
 }
 """Every function that is written out, by operation name; other operations of the math dialect stay."""
 SHORT = {"arith.divf": Expansion(MathBuilder.div, short=short.quotient)}
-"""What the targets compute themselves, but not as fast as results can be computed that are then rounded to bf16."""
+"""Functions that targets compute, but not as fast as a result can be computed that is then rounded to bf16."""
 
 HELPERS: dict[str, Callable[..., Sequence[ir.Value]]] = {
     gamma.FAR_LGAMMA: gamma.far_lgamma,

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
+from xgpu.dialects.messages import PIECE_BITS
 from xgpu.dialects.threads import ShuffleOp, ShuffleReduceOp
 from xgpu.passes.framework.base import Pass, function_name, functions, walk
 from xgpu.passes.support import arith_builder as b
+from xgpu.passes.support.pieces import from_pieces, pieces_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.regions import body_of, count_ops, move_body, replace_op
 from xgpu.passes.support.scf_ops import create_integer
 from xgpu.target_machine import WARP_SIZE
-
-_PIECE_BITS = 32
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class LowerShuffles(Pass):
     def _lower_plain(self, shuffle: ShuffleOp) -> None:
         op = shuffle.operation
         self._check(op, shuffle.values)
-        lane = ir.arith.index_cast(b.integer_type(_PIECE_BITS), shuffle.lane)
+        lane = ir.arith.index_cast(b.integer_type(PIECE_BITS), shuffle.lane)
         values = []
         for value, result in zip(shuffle.values, op.results, strict=True):
             is_used = next(iter(result.uses), None) is not None
@@ -75,7 +75,7 @@ class LowerShuffles(Pass):
     def _lower(self, shuffle: ShuffleReduceOp, combiners: dict[str, ir.Operation]) -> None:
         op, combiner = shuffle.operation, combiners[shuffle.combiner]
         self._check(op, shuffle.values)
-        by = create_integer(shuffle.distance, b.integer_type(_PIECE_BITS))
+        by = create_integer(shuffle.distance, b.integer_type(PIECE_BITS))
         arguments = [*shuffle.values, *(_shuffle(value, "xor", by) for value in shuffle.values)]
         blocks = combiner.regions[0].blocks
         if len(blocks) == 1 and count_ops(combiner, self.max_ops) <= self.max_ops:
@@ -90,20 +90,7 @@ class LowerShuffles(Pass):
 
 def _shuffle(value: ir.Value, mode: str, by: ir.Value) -> ir.Value:
     """Return the value of the lane whose number differs by ``by``, mode ``xor``, or is that, mode ``idx``."""
-    type_ = value.type
-    bits = type_.width
-    code = b.bitcast(value, b.integer_type(bits))
-    if bits <= _PIECE_BITS:
-        code = b.truncate(_shuffle_piece(b.extend(code, _PIECE_BITS), mode, by), bits)
-    else:
-        pieces = [
-            _shuffle_piece(b.truncate(b.shift_right(code, at), _PIECE_BITS), mode, by)
-            for at in range(0, bits, _PIECE_BITS)
-        ]
-        code = b.extend(pieces[0], bits)
-        for number, piece in enumerate(pieces[1:], 1):
-            code = b.or_(code, b.shift_left(b.extend(piece, bits), number * _PIECE_BITS))
-    return b.bitcast(code, type_)
+    return from_pieces([_shuffle_piece(piece, mode, by) for piece in pieces_of(value)], value.type)
 
 
 def _shuffle_piece(piece: ir.Value, mode: str, by: ir.Value) -> ir.Value:

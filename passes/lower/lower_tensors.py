@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import ALIASES, ELEMENT_TYPE, INDEX_BITS, INPUTS, KERNEL, int_array_of, int_of
+from xgpu.dialects.messages import AwaitOp, PublishOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicAddOp, AtomicRmwOp
 from xgpu.dialects.traits import traits_of
 from xgpu.passes.framework.base import Pass, functions
@@ -33,7 +34,9 @@ from xgpu.passes.support.memory_layout import (
     memory_type,
     to_memory,
 )
+from xgpu.passes.support.messages import read_message, write_message
 from xgpu.passes.support.packed_accesses import place_in_byte, read_packed, write_packed
+from xgpu.passes.support.regions import replace_op
 from xgpu.passes.support.shared_tiles import SharedTiles
 from xgpu.passes.support.tensor_buffers import Access, Buffer, TensorBuffers, fail, is_tensor
 
@@ -50,7 +53,8 @@ class LowerTensors(Pass):
     Needs flatten-tensors (every tensor has one dimension), lower-predicated and lower-shuffles to have run. Tensor
     parameters become pointers to global memory, constants and tiles globals, and the tensors that loops, conditionals
     and functions hand on vanish, since an update is made in place. `xgpu.sync_threads` becomes `gpu.barrier`, an atomic
-    update the instruction that does what its region says, or a loop. An input whose memory is an output's
+    update the instruction that does what its region says, or a loop, a message words that are stored, or loaded until
+    they are there. An input whose memory is an output's
     (``xgpu.aliases``) must not be read. An i1 is a byte in memory, an 8-bit float is read and written as one, and
     elements of 2 and 4 bits are packed but in tiles: writing less than a byte of them reads it first, so one thread
     must write all its elements.
@@ -232,6 +236,10 @@ class _FunctionLowering:
                 self._update(op, buffer, update)
             case AtomicAddOp.OPERATION_NAME:
                 self._add(op, buffer, *op.operands)
+            case PublishOp.OPERATION_NAME:
+                self._publish(op, buffer)
+            case AwaitOp.OPERATION_NAME:
+                self._await(op)
             case "tensor.extract":
                 self._read(op, buffer, op.operands[0], op.operands[1])
             case "tensor.insert":
@@ -305,6 +313,17 @@ class _FunctionLowering:
         atomic_update("fadd", element_pointer(tensor, b.element_type(values.type), index), values)
         op.results[0].replace_all_uses_with(buffer.source)
         op.erase()
+
+    def _publish(self, op: ir.Operation, buffer: Buffer) -> None:
+        board, index, *values = op.operands
+        write_message(board, ir.arith.index_cast(self._index, index), values)
+        op.results[0].replace_all_uses_with(buffer.source)
+        op.erase()
+
+    def _await(self, op: ir.Operation) -> None:
+        board, index = op.operands
+        types = [result.type for result in op.results]
+        replace_op(op, read_message(board, ir.arith.index_cast(self._index, index), types))
 
     def _lower_signature(self, buffers: list[Buffer]) -> None:
         attributes = self._function.attributes

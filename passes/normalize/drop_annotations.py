@@ -8,7 +8,7 @@ from xgpu.hlo.checks import operations_of
 from xgpu.passes.framework.base import Pass, main_of
 
 _DROPPED = frozenset(("mhlo.sharding", "mhlo.frontend_attributes", "xla_shape", "result_layout", "source_layout"))
-"""What an import attaches to operations and nothing reads."""
+"""Attributes that imports attach to operations and nothing reads."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class FindPrefixScans(ModuleRewrite):
     ```
     becomes
     ```mlir
-    %0 = "xgpu.scan"(%x) ({ ... add ... }) {chunk = 8, dimension = 0, reverse = false}
+    %0 = "xgpu.scan"(%x) ({ ... add ... }) {dimension = 0, reverse = false}
         : (tensor<8xf32>) -> tensor<8xf32>
     ```
     """

@@ -10,9 +10,9 @@ from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_
 from xgpu.passes.framework.base import Pass
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
-"""What puts the halves together, each of which has zeros where the other has elements."""
+"""Operations that put the halves together, each of which has zeros where the other has elements."""
 _MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
-"""What a scan that is written out has besides its combinations."""
+"""Operations of a scan that is written out, besides its combinations."""
 _LARGEST = 1 << 10
 """Values of a combination at most."""
 
@@ -44,7 +44,7 @@ class FindRecursiveScans(Pass):
     ```
     becomes
     ```mlir
-    %1 = "xgpu.scan"(%x) ({ ... add ... }) {chunk = 2, dimension = 0, reverse = false}
+    %1 = "xgpu.scan"(%x) ({ ... add ... }) {dimension = 0, reverse = false}
         : (tensor<2xf32>) -> tensor<2xf32>
     ```
     """
@@ -191,7 +191,7 @@ class _Slice:
 
 
 class _NoScanError(Exception):
-    """What looked like a scan is none."""
+    """Raised for operations that look like a scan and are none."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.block_order import sort_block
 from xgpu.analysis.captures import captured
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.costs.cost_model import byte_size
@@ -13,7 +14,6 @@ from xgpu.fusion.fallback import PRODUCT, reason_to_leave
 from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.passes.support.block_order import sort_block
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
@@ -56,7 +56,7 @@ class MergeProducts(BlockRewrite):
             groups: dict[Hashable, list[ir.Operation]] = {}
             for op in products:
                 if (key := _key(op, shared)) is not None:
-                    groups.setdefault((depths[op], key), []).append(op)
+                    groups.setdefault((depths[op.results[0]], key), []).append(op)
             for group in (each for each in groups.values() if len(each) > 1):
                 _merge(group, shared)
                 products = [op for op in products if op not in group]
@@ -75,17 +75,18 @@ def _is_candidate(op: ir.Operation) -> bool:
     return is_real and is_small and reason_to_leave(op) is not None
 
 
-def _depths(block: ir.Block, products: set[ir.Operation]) -> dict[ir.Operation, int]:
-    """Return how many ``products`` come one after the other up to each one."""
+def _depths(block: ir.Block, products: set[ir.Operation]) -> dict[ir.Value, int]:
+    """Return how many ``products`` come one after the other up to each one's result.
+
+    Not up to each operation: an operation has another hash when it has other operands.
+    """
     depths: dict[ir.Value, int] = {}
-    found = {}
     for op in (view.operation for view in block.operations):
         depth = max((depths.get(value, 0) for value in (*op.operands, *captured(op))), default=0)
         if op in products:
             depth += 1
-            found[op] = depth
         depths.update(dict.fromkeys(op.results, depth))
-    return found
+    return depths
 
 
 def _key(op: ir.Operation, shared: int) -> Hashable | None:

@@ -13,7 +13,7 @@ from xgpu.hlo.stablehlo_builder import hlo, replace, splat_like
 from xgpu.passes.framework.base import OperationRewrite, main_of
 
 _LAUNCHES = 4
-"""What a branch costs, in launches: a graph in the graph or a wait of the host, and copies of what it returns."""
+"""Cost of a branch, in launches: a graph in the graph or a wait of the host, and copies of what it returns."""
 
 
 @dataclass(frozen=True)

@@ -195,6 +195,18 @@ def test_environment_variables_are_documented() -> None:
     assert sorted(used) == sorted(documented)
 
 
+def test_what_is_decided_somewhere_is_there() -> None:
+    """A row of docs/where.md names a file, and what to begin with in it."""
+    places = re.findall(r"\]\(\.\./([^)]+)\) `(\w+)`", (ROOT / "docs" / "where.md").read_text())
+    assert len(places) > 30
+
+    def is_there(file: str, name: str) -> bool:
+        defined = rf"^(?:class|def) {name}\b|^{name}\b(?:: [^=\n]+)? ="
+        return re.search(defined, (ROOT / file).read_text(), re.MULTILINE) is not None
+
+    assert not [place for place in places if not is_there(*place)]
+
+
 def test_links_and_paths_exist() -> None:
     links = [link for link in re.findall(r"\]\(([^)#]+)\)", README) if "://" not in link]
     table = [path for row in re.findall(r"^\| (`.*?`) \|", README, re.MULTILINE) for path in re.findall("`(.*?)`", row)]

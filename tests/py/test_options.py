@@ -12,11 +12,35 @@ import xgpu
     [
         ("threads_per_block", -1, "from 1 to 1024"),
         ("threads_per_block", 2048, "from 1 to 1024"),
-        ("max_elements_per_thread", 0, "from 1 on"),
+        ("max_elements_per_thread", 0, "of at least 1"),
         ("opt_level", 4, "from 0 to 3"),
         ("opt_level", "3", "from 0 to 3"),
+        ("threads_per_block", True, "from 1 to 1024"),
     ],
 )
 def test_what_no_kernel_can_have(option: str, value: Any, expected: str) -> None:
     with pytest.raises(xgpu.InvalidInput, match=f"option {option}: expected a number {expected}, got {value!r}"):
         xgpu.Options(**{option: value})
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "expected"),
+    [
+        ("deterministic", "yes", "True or False"),
+        ("keep_barriers", 1, "True or False"),
+        ("schedules", 3, "numbers by name for each fusion"),
+        ("schedules", {"f": 3}, "numbers by name for fusion 'f'"),
+    ],
+)
+def test_what_is_of_another_kind(option: str, value: Any, expected: str) -> None:
+    with pytest.raises(xgpu.InvalidInput, match=f"option {option}: expected {expected}, got "):
+        xgpu.Options(**{option: value})
+
+
+def test_a_dictionary_instead_of_options() -> None:
+    given: Any = {"opt_level": 3}
+    message = r"options: expected an xgpu\.Options, got \{'opt_level': 3\}"
+    with pytest.raises(xgpu.InvalidInput, match=message):
+        xgpu.compile(abs, "f32[8]", options=given)
+    with pytest.raises(xgpu.InvalidInput, match=message):
+        xgpu.jit(abs, options=given)

@@ -14,8 +14,9 @@ The condition of a loop is left as it is: XLA finds the number of iterations fro
 
 def maker(value: ir.Value) -> ir.Operation:
     """Return the defining op of ``value``, which is not the argument of a block."""
-    assert not isinstance(value.owner, ir.Block)
-    return value.owner.operation
+    owner = value.owner
+    assert not isinstance(owner, ir.Block)
+    return owner.operation
 
 
 def is_constant(value: ir.Value) -> bool:
@@ -55,9 +56,9 @@ def planned_blocks(block: ir.Block, with_conditions: bool = False) -> Iterator[i
 
 def captured(op: ir.Operation) -> list[ir.Value]:
     """Return the values defined outside ``op`` that operations inside it use."""
-    inside = list(nested(op))
-    if not inside:
+    if not len(op.regions):
         return []
+    inside = list(nested(op))
     own: set[ir.Value] = {value for each in inside for value in each.results}
     own |= {
         argument for each in (op, *inside) for region in each.regions for b in region.blocks for argument in b.arguments

@@ -10,26 +10,22 @@ from xgpu.indexing.affine import AffineExpr, delinearize
 
 @dataclass(frozen=True)
 class ScanShape:
-    """The scan of arrays of ``shape`` along ``dimension``, from the end if ``reverse``, in chunks of ``chunk``.
+    """The scan of arrays of ``shape`` along ``dimension``, from the end if ``reverse``.
 
     The dimensions before it count as one of ``outer`` elements, those after it as one of ``inner``. Without any, the
     scan is one of *rows*, which are contiguous; else it is one of *columns*. Where nothing is said, a position is
-    counted from where the scan starts. If it ``goes_on``, chunks do from numbers that the scan is given.
+    counted from where the scan starts.
     """
 
     shape: tuple[int, ...]
     dimension: int
     reverse: bool
-    chunk: int
-    goes_on: bool = False
 
     @classmethod
     def of(cls, op: ir.Operation) -> "ScanShape":
         """Return the shape of an `xgpu.scan`."""
-        shape, dimension = shape_of(op.operands[0]), integer(op, "dimension")
-        chunk = max(1, min(integer(op, "chunk"), shape[dimension]))
-        goes_on = len(op.operands) > len(op.results) and chunk < shape[dimension]
-        return cls(shape, dimension, bool(ir.BoolAttr(op.attributes["reverse"]).value), chunk, goes_on)
+        reverse = bool(ir.BoolAttr(op.attributes["reverse"]).value)
+        return cls(shape_of(op.operands[0]), integer(op, "dimension"), reverse)
 
     @property
     def size(self) -> int:
@@ -47,19 +43,9 @@ class ScanShape:
         return math.prod(self.shape[self.dimension + 1 :])
 
     @property
-    def chunks(self) -> int:
-        """The number of scans one after the other along the dimension."""
-        return -(-self.size // self.chunk)
-
-    @property
     def is_rows(self) -> bool:
         """Whether the elements of a scan are neighbours in memory."""
         return self.inner == 1
-
-    @property
-    def starts_shape(self) -> tuple[int, ...]:
-        """The shape of the chunks' initial values: a number for each chunk but the first."""
-        return (*self.shape[: self.dimension], self.chunks - 1, *self.shape[self.dimension + 1 :])
 
     def indices(self, outer: AffineExpr, index: AffineExpr, inner: AffineExpr) -> tuple[AffineExpr, ...]:
         """Return the arrays' indices, given those of the merged dimensions."""

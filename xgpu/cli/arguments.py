@@ -1,7 +1,8 @@
 """The argument parser of the commands: wrong usage is one line on stderr and exit code 2."""
 
 import argparse
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 from xgpu.cli.process import UsageError
 
@@ -18,6 +19,13 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             add_help=add_help,
         )
+
+    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
+        """Raise `UsageError` for what is not known, before a command's own parser hands it to the parser of all."""
+        known, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError`."""

@@ -1,12 +1,14 @@
 """The base of the subcommands of ``xgpu``, and options that several share."""
 
 import argparse
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xgpu.cli.process import UsageError
+from xgpu.cli.process import UsageError, doing
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import InvalidInput
+from xgpu.levels.pipeline import GRAPH
 from xgpu.options import Options
 
 
@@ -42,6 +44,18 @@ def options_of(arguments: argparse.Namespace) -> Options:
     return Options(keep_barriers=arguments.keep_barriers)
 
 
+def doing_compilation(arguments: argparse.Namespace, specs: Sequence[str]) -> None:
+    """Record that the program of ``arguments`` is compiled, and with which command, for what is said of failures."""
+    # Not before `supervise`: it loads MLIR.
+    from xgpu.passes.framework.manager import compiling_with
+
+    options = [] if arguments.target == DEFAULT_DEVICE else ["--target", arguments.target]
+    options += ["--keep-barriers"] if arguments.keep_barriers else []
+    given = [word for spec in specs for word in ("--arg", spec)]
+    compiling_with(shlex.join(["xgpu", "compile", arguments.source, *given, *options]))
+    doing(f"compiling {arguments.source}")
+
+
 def as_usage[T, R](read: Callable[[T], R], value: T) -> R:
     """Return ``read(value)``; an `InvalidInput` is wrong usage, since ``value`` comes from the command line."""
     try:
@@ -55,10 +69,7 @@ def check_target(name: str) -> str:
     return as_usage(device, name).name
 
 
-def levels_of(text: str, known: Sequence[str]) -> list[str]:
-    """Return the levels in ``LEVEL,LEVEL``, in the order given; raises `UsageError` for one that is not ``known``."""
+def levels_of(text: str) -> list[str]:
+    """Return the levels in ``LEVEL,LEVEL``, in the order given; raises `UsageError` for one that there is not."""
     levels = [level.strip() for level in text.split(",")]
-    for level in levels:
-        if level not in known:
-            raise UsageError(f"unknown level '{level}'; the levels are {', '.join(known)}")
-    return list(dict.fromkeys(levels))
+    return list(dict.fromkeys(as_usage(GRAPH.level, level).name for level in levels))

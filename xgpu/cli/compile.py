@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, levels_of, options_of
+from xgpu.cli.command import (
+    Command,
+    add_program_arguments,
+    as_usage,
+    check_target,
+    doing_compilation,
+    levels_of,
+    options_of,
+)
 from xgpu.cli.process import DONE, doing, report
 from xgpu.cli.text import STDIN, write_bytes, write_text
 from xgpu.cli.timing import summed, timing_table
@@ -32,17 +40,19 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    levels = levels_of(arguments.emit, LEVELS)
+    levels = levels_of(arguments.emit)
     target = check_target(arguments.target)
     for spec in arguments.arg:
         as_usage(parse_spec, spec)
-    doing(f"compiling {arguments.source}")
+    doing_compilation(arguments, arguments.arg)
     # What this command is for is to see the compiler work.
     os.environ["XGPU_CACHE"] = "off"
     # JAX takes a second to import; wrong usage is reported before that.
     from xgpu.interface.api import compile_to
 
     compiled = compile_to(_last_of_all(levels), arguments.source, arguments.arg, device(target), options_of(arguments))
+    if not compiled.kernels and compiled.main is None and any(GRAPH.level(level).of == "kernel" for level in levels):
+        report("xgpu: note: the program has no kernels: it returns what it is given")
     texts = {}
     for level in levels:
         doing(f"compiling {arguments.source} to level {level}")

@@ -125,14 +125,17 @@ def _headline(diagnostic: Diagnostic, program: str) -> str:
 
 
 def _excerpt(location: SourceLocation | None, sources: Sources) -> Sequence[str]:
-    """The source line and a caret under its column; tabs stay tabs, so that the caret is below its character."""
+    """The source line and a caret under its column; tabs stay tabs, so that the caret is below its character.
+
+    Locations in MLIR text may be of any column: there is no caret under one that the line does not have.
+    """
     if location is None or not location.line or (line := sources.line(location)) is None:
         return ()
-    caret = location.column - 1
+    caret = location.column - 1 if location.column - 1 <= len(line) else -1
     if len(line) > _MAX_EXCERPT:
         start = max(0, caret - _MAX_EXCERPT // 2)
         line, caret = line[start : start + _MAX_EXCERPT], caret - start
     if caret < 0:
         return (line,)
     indent = "".join("\t" if character == "\t" else " " for character in line[:caret])
-    return line, f"{indent.ljust(caret)}^"
+    return line, f"{indent}^"

@@ -2,8 +2,8 @@
 
 import argparse
 
-from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, options_of
-from xgpu.cli.process import DONE, doing
+from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, doing_compilation, options_of
+from xgpu.cli.process import DONE
 from xgpu.device import device
 from xgpu.dtypes import parse_spec
 
@@ -21,7 +21,7 @@ def _run(arguments: argparse.Namespace) -> int:
     target = check_target(arguments.target)
     for spec in arguments.arg:
         as_usage(parse_spec, spec)
-    doing(f"compiling {arguments.source}")
+    doing_compilation(arguments, arguments.arg)
     from xgpu.interface.api import compile_to
     from xgpu.interface.explanation import explain, plan_reasons, remarks
 

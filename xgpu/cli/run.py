@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, options_of
+from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, doing_compilation, options_of
 from xgpu.cli.process import DONE, WRONG_INPUT, UsageError, doing, report
 from xgpu.cli.text import reason_of
 from xgpu.dtypes import dtype_named, dtype_of_numpy, format_spec, parse_spec
@@ -51,7 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
     ]
     for spec in specs:
         as_usage(parse_spec, spec)
-    doing(f"compiling {arguments.source}")
+    doing_compilation(arguments, specs)
     # JAX takes a second to import; wrong usage is reported before that.
     from xgpu import compile
 

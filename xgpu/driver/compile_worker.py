@@ -17,11 +17,13 @@ from xgpu.device import device
 from xgpu.driver.compiler import Kernel
 from xgpu.errors import XgpuError
 from xgpu.options import Options
+from xgpu.passes.framework.manager import compiling_with
 
 
 def _build(request: dict[str, Any]) -> dict[str, Any]:
     module = ir.Module.parse(base64.b64decode(request["emitted"]), ir.make_context())
     options = Options(**request["options"])
+    compiling_with(request["command"])
     kernel = Kernel(request["name"], device(request["device"]), options, [], {"emitted": module})
     kernel.check()
     compiled = asdict(kernel.compiled) if request["level"] == "ptx" else None

@@ -15,7 +15,7 @@ from xgpu.dialects import attributes
 from xgpu.driver.cache import CachedKernel, kernel_cache, key_of
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.family_table import FAMILIES, emit_kernel, schedule_kernels
-from xgpu.errors import InvalidInput, Unsupported
+from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError, described
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.planner import plan
@@ -47,7 +47,7 @@ def timed(times: Times, name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Built:
-    """What another process made of a kernel: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
+    """A kernel as another process compiled it: its level ``lowered`` as bytecode, and its PTX if that was asked for."""
 
     lowered: bytes
     compiled: CachedKernel | None
@@ -96,7 +96,13 @@ class Kernel:
         if attributes.ALIASES not in self._entry.attributes:
             parameters = len(self._entry.regions[0].blocks[0].arguments)
             return (-1,) * (parameters - attributes.int_of(self._entry.attributes[attributes.INPUTS]))
-        return attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
+        aliases = attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
+        return aliases[:-1] if self.scratch_words else aliases
+
+    @property
+    def scratch_words(self) -> int:
+        """Words for messages of its blocks, which a launch gives it besides its inputs and outputs; 0 for none."""
+        return attributes.scratch_of(self._entry)
 
     @property
     def is_known(self) -> bool:
@@ -130,7 +136,7 @@ class Kernel:
         if path is None:
             given = next(iter(self.modules))
             raise InvalidInput(
-                f"kernel {self.name} was given at level '{given}': level '{level}' does not follow from it"
+                f"kernel {self.name} was given at level '{given}', from which level '{level}' cannot be made"
             )
         for edge in path:
             self.modules[edge.target] = self._advance(edge)
@@ -152,7 +158,7 @@ class Kernel:
         module = self.modules[edge.source]
         with module.context, ir.Location.unknown():
             steps = pipeline.steps(edge.passes, self.device, self.options)
-        advanced = self._run(module, steps)
+        advanced = advance(module, steps, self.times)
         if edge.target == "lowered":
             self._check_shared_memory(advanced)
         return advanced
@@ -164,13 +170,6 @@ class Kernel:
             raise Unsupported(
                 f"kernel {self.name} needs {needed} bytes of shared memory for a block, {self.device.name} has {most}"
             )
-
-    def _run(self, module: ir.Module, steps: Sequence[manager.Step]) -> ir.Module:
-        copy = _clone(module)
-        instrumentation = manager.Instrumentation()
-        manager.run(copy, steps, instrumentation)
-        self.times += instrumentation.times
-        return copy
 
     def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
         """Return the kernel in the LLVM dialect for this machine's processor, from the same ``lowered`` level.
@@ -184,7 +183,7 @@ class Kernel:
             label_operations(lowered)
         with lowered.context, ir.Location.unknown():
             steps = [*([CountOperations()] if count else []), *pipeline.to_llvm(HOST, self.device)]
-        return self._run(lowered, steps)
+        return advance(lowered, steps, self.times)
 
     @cached_property
     def llvmir(self) -> str:
@@ -195,7 +194,7 @@ class Kernel:
 
     @cached_property
     def _key(self) -> str | None:
-        """What the kernel is kept by: equal kernels have one key, whatever they are called. None if it was edited."""
+        """The kernel's key in the cache: equal kernels have one, whatever they are called. None if it was edited."""
         if "emitted" not in self.modules:
             return None
         text = _with_name(str(self.modules["emitted"]), self.name, _ANY_NAME)
@@ -245,7 +244,7 @@ TEXTS: dict[str, Callable[[Kernel], str]] = {
 
 
 _ANY_NAME = "xgpu_kernel"
-"""What a kernel is called where it is kept: no fusion has this name."""
+"""The name of every kernel in the cache: no fusion has it."""
 
 
 def _with_name(text: str, old: str, new: str) -> str:
@@ -270,6 +269,21 @@ def _clone(module: ir.Module) -> ir.Module:
         for op in module.body.operations:
             copy.body.append(op.operation.clone())
     return copy
+
+
+def advance(module: ir.Module, steps: Sequence[manager.Step], times: Times) -> ir.Module:
+    """Return what ``steps`` make of ``module``, which stays as it is, and add their times to ``times``.
+
+    Verification after each pass takes a fifth of a compilation, so only the last one's result is verified. If anything
+    is wrong, all run again, verified one by one: it may have begun in a pass before the one that failed.
+    """
+    advanced = _clone(module)
+    try:
+        manager.run(advanced, steps, manager.Instrumentation(verify="last", times=times))
+    except CompilerError:
+        manager.run(_clone(module), steps)
+        raise
+    return advanced
 
 
 @dataclass(frozen=True)
@@ -302,15 +316,21 @@ def plan_program(
 ) -> dict[str, ir.Module]:
     """Return a program of level ``stablehlo`` at the levels ``prepared`` and ``fusions``; it stays as it is itself."""
     target, times = target or device(DEFAULT_DEVICE), [] if times is None else times
-    prepared = _clone(module)
-    # Many small passes: to verify after each would take half as long as they do. xgpu-opt does it.
-    instrumentation = manager.Instrumentation(verify="last", times=times)
     with module.context:
         steps = pipeline.prepare(target, options or Options())
-    manager.run(prepared, steps, instrumentation)
-    with timed(times, "plan"):
-        planned = plan(prepared, FAMILIES.values(), target)
-    return {"prepared": prepared, "fusions": planned}
+    prepared = advance(module, steps, times)
+    return {"prepared": prepared, "fusions": plan_prepared(prepared, target, times)}
+
+
+def plan_prepared(prepared: ir.Module, target: Device, times: Times) -> ir.Module:
+    """Return a program of level ``prepared`` at level ``fusions``. Raises `CompilerError` if the planner fails."""
+    try:
+        with timed(times, "plan"):
+            return plan(prepared, FAMILIES.values(), target)
+    except XgpuError:
+        raise
+    except Exception as error:
+        raise CompilerError(f"planning failed: {described(error)}") from error
 
 
 def emit_program(planned: ir.Module, device: Device, options: Options, times: Times) -> Program:
@@ -322,7 +342,7 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
         schedule_kernels(planned, device, options)
     named = {function_name(f): f.operation for f in functions(planned)}
     if "main" not in named:
-        raise InvalidInput("a module of level 'fusions' has a function @main that calls the fusions")
+        raise InvalidInput("expected a function @main that calls the fusions in a module of level 'fusions'")
     main = named["main"].regions[0].blocks[0]
     numbers: dict[ir.Value | None, int] = {argument: number for number, argument in enumerate(main.arguments)}
     specs = [_value_spec(value, number) for number, value in enumerate(main.arguments)]

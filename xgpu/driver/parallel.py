@@ -27,6 +27,7 @@ from xgpu import errors
 from xgpu.driver.cache import CachedKernel
 from xgpu.driver.compiler import Built, Kernel
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
+from xgpu.passes.framework import manager
 
 _KERNELS_PER_PROCESS = 8
 """A process takes 0.9 s of a core to start, as long as it compiles about as many kernels."""
@@ -73,7 +74,7 @@ def _jobs() -> int:
         jobs = 0
     if jobs > 0:
         return min(_MOST_PROCESSES, jobs)
-    raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes")
+    raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes, at least 1")
 
 
 def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> None:
@@ -252,6 +253,7 @@ def _request(kernel: Kernel, level: str) -> bytes:
         "emitted": base64.b64encode(kernel.bytecode("emitted")).decode(),
         "device": kernel.device.name,
         "options": asdict(kernel.options),
+        "command": manager.compiled_with(),
         "level": level,
     }
     return json.dumps(request).encode() + b"\n"

@@ -10,15 +10,13 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
-from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, timed
+from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, plan_prepared
 from xgpu.dtypes import dtype_of_element
-from xgpu.emit.family_table import FAMILIES
-from xgpu.errors import CompilerError, InvalidInput, XgpuError
+from xgpu.errors import CompilerError, InvalidInput
 from xgpu.frontend.load import read_text
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.frontend.signature import ArgumentSpec, Source, module_name
 from xgpu.fusion.claims import claim_problems
-from xgpu.fusion.planner import plan
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.source_location import source_of
 from xgpu.levels import pipeline
@@ -68,7 +66,7 @@ def _restart_program(
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
     main = next((function for function in functions(module) if function_name(function) == MAIN), None)
     if main is None:
-        raise InvalidInput(f"{filename}: a module of level '{level}' has a function @{MAIN}, which is the program")
+        raise InvalidInput(f"{filename}: a module of level '{level}' needs a function @{MAIN}, which is the program")
     if level == "prepared":
         check_operations(module)
     _refuse(claim_problems(module))
@@ -76,24 +74,12 @@ def _restart_program(
     source = Source(module, module_name(module, "program"), arguments, results)
     modules = {level: module}
     if level == "prepared":
-        modules["fusions"] = _plan(module, device, times)
+        modules["fusions"] = plan_prepared(module, device, times)
     try:
         return source, modules, emit_program(modules["fusions"], device, options, times)
     except CompilerError as error:
         # The planner gives emitters only what they can make; a person who edits its plan may not.
         raise InvalidInput(error.message, error.location) from error
-
-
-def _plan(module: ir.Module, device: Device, times: Times) -> ir.Module:
-    try:
-        with timed(times, "plan"):
-            return plan(module, FAMILIES.values(), device)
-    except XgpuError:
-        raise
-    except Exception as error:
-        raise InvalidInput(
-            f"a program of level 'prepared' that cannot be planned: {type(error).__name__}: {error}"
-        ) from error
 
 
 def _restart_kernels(
@@ -104,12 +90,14 @@ def _restart_kernels(
     entries = [_entry(module, filename) for module in modules]
     parameters = [_array_parameters(entry) for entry in entries]
     counts = [attributes.int_of(entry.attributes[attributes.INPUTS]) for entry in entries]
-    total = sum(counts)
+    total = sum(counts) - sum(attributes.scratch_of(entry) > 0 for entry in entries)
     launches = []
     for module, entry, tensors, count in zip(modules, entries, parameters, counts, strict=True):
         first = (len(arguments), len(results))
-        arguments += _specs("arg", tensors[:count], len(arguments))
-        results += _specs("result", tensors[count:], len(results))
+        # A launch brings the memory for messages, the last of both, itself.
+        end = -1 if attributes.scratch_of(entry) else None
+        arguments += _specs("arg", tensors[:count][:end], len(arguments))
+        results += _specs("result", tensors[count:][:end], len(results))
         inputs = tuple(range(first[0], len(arguments)))
         outputs = tuple(range(total + first[1], total + len(results)))
         name = ir.StringAttr(entry.attributes["sym_name"]).value
@@ -199,7 +187,7 @@ def _array_parameters(entry: ir.Operation) -> list[ir.RankedTensorType]:
             found.append(type_)
     inputs = attributes.int_of(entry.attributes[attributes.INPUTS])
     if inputs > len(found):
-        reason = f"the kernel has {len(found)} parameters, of which {attributes.INPUTS} calls {inputs} inputs"
+        reason = f"the kernel has {len(found)} parameters, but {attributes.INPUTS} = {inputs}"
         raise InvalidInput(reason, source_of(entry))
     return found
 

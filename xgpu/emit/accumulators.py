@@ -1,4 +1,4 @@
-"""What kernels of reductions and of scans share: accumulators, the functions that combine them, exchange of warps.
+"""Accumulators, the functions that combine them and the exchange between warps, for reductions and scans.
 
 The *accumulators* of heroes are the scalars of their results, hero after hero.
 """

@@ -1,4 +1,4 @@
-"""What every emitter offers: how a kernel is launched, which thread computes which elements, its text."""
+"""The base of emitters: how a kernel is launched, which thread computes which elements, and its module."""
 
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -70,7 +70,7 @@ class Fusion:
 
     @property
     def results(self) -> list[ir.Value]:
-        """What the kernel writes."""
+        """The values that the kernel writes."""
         return list(list(self.body.operations)[-1].operation.operands)
 
     @property

@@ -1,4 +1,4 @@
-"""What a kernel does with the values of its heroes: the functions of its results, by how their indices follow."""
+"""Epilogues: the functions from the values of a kernel's heroes to its results, by how their indices follow."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -70,7 +70,7 @@ def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> No
     for name in options.schedules:
         if name not in fusions:
             known = ", ".join(fusions) or "none"
-            raise InvalidInput(f"option schedules: there is no fusion '{name}'; there are: {known}")
+            raise InvalidInput(f"option schedules: there is no fusion '{name}'; the fusions are: {known}")
     for name, function in fusions.items():
         with function.context, ir.Location.unknown(), errors_at(function):
             _schedule_kernel(Fusion.of(function, device, options), function, options.schedules.get(name, {}))
@@ -93,7 +93,7 @@ def _schedule_kernel(fusion: Fusion, function: ir.Operation, fixed: Mapping[str,
 def _family(function: ir.Operation) -> Family:
     name = ir.StringAttr(function.attributes[attributes.EMITTER]).value
     if name not in FAMILIES:
-        raise InvalidInput(f"unknown emitter '{name}'; there are {', '.join(FAMILIES)}")
+        raise InvalidInput(f"unknown emitter '{name}'; expected one of {', '.join(FAMILIES)}")
     return FAMILIES[name]
 
 

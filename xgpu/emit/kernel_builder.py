@@ -13,6 +13,7 @@ from typing import Protocol
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.discardable import MAX_GRID
+from xgpu.dialects.messages import AwaitOp, PublishOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.emit.base import Emitter, Fusion, LaunchDimensions
@@ -45,6 +46,18 @@ class Tensor(Variable):
         with ir.InsertionPoint(op.body):
             YieldOp.build([new(op.old)])
         self.value = op.operation.results[0]
+
+
+class Board(Tensor):
+    """Memory for messages between blocks."""
+
+    def publish(self, index: ir.Value, values: Sequence[ir.Value]) -> None:
+        """Leave a message, whose first word has this number."""
+        self.value = PublishOp.build(self.value, index, values)
+
+    def wait_for(self, index: ir.Value, types: Sequence[ir.Type]) -> Values:
+        """Return the values of a message, as soon as another block has left it."""
+        return AwaitOp.build(self.value, index, types)
 
 
 class Rotation:
@@ -85,12 +98,16 @@ class Emits(Protocol):
 
 
 class KernelBuilder:
-    """A kernel whose entry function is being written: its ``inputs``, and its ``outputs``, which it stores to."""
+    """A kernel whose entry function is being written: its ``inputs``, and its ``outputs``, which it stores to.
 
-    def __init__(self, fusion: Fusion, launch: LaunchDimensions, function: ir.func.FuncOp):
+    ``board`` is where its blocks leave messages, if it has ``scratch`` words for that.
+    """
+
+    def __init__(self, fusion: Fusion, launch: LaunchDimensions, function: ir.func.FuncOp, scratch: int):
         arguments, count = list(function.entry_block.arguments), len(fusion.parameter_types)
         self.inputs: Values = arguments[:count]
-        self.outputs = [Tensor(value) for value in arguments[count:]]
+        self.board = Board(arguments.pop()) if scratch else None
+        self.outputs = [Tensor(value) for value in arguments[-len(fusion.result_types) :]]
         self.attributes = function.operation.attributes
         self._launch = launch
 
@@ -101,30 +118,47 @@ class KernelBuilder:
 
 
 @contextmanager
-def entry_function(fusion: Fusion, emitter: Emitter, functions: Iterable[Emits]) -> Iterator[KernelBuilder]:
+def entry_function(
+    fusion: Fusion, emitter: Emitter, functions: Iterable[Emits], scratch: int = 0, resident: int = 0
+) -> Iterator[KernelBuilder]:
     """Write a kernel's entry function, with the body of the ``with`` statement, and then the functions that it calls.
 
-    Its parameters are the inputs, then the outputs, which it returns.
+    Its parameters are the inputs, then the outputs, which it returns. If its blocks need ``scratch`` words for
+    messages, these are one more input, in whose place there is one more output. A multiprocessor is to have room for
+    ``resident`` blocks, if that is given.
     """
-    outputs, launch = fusion.result_types, emitter.launch_dimensions()
-    function = ir.func.FuncOp(fusion.name, ir.FunctionType.get([*fusion.parameter_types, *outputs], outputs))
+    launch, board = emitter.launch_dimensions(), _board_types(scratch)
+    inputs, outputs = [*fusion.parameter_types, *board], [*fusion.result_types, *board]
+    function = ir.func.FuncOp(fusion.name, ir.FunctionType.get([*inputs, *outputs], outputs))
     if launch.grid[0] > MAX_GRID[0]:
-        raise Unsupported(f"a kernel of {launch.grid[0]} blocks is more than a launch has, which is {MAX_GRID[0]}")
+        blocks = f"a launch has at most {MAX_GRID[0]} blocks, and this one would need {launch.grid[0]}"
+        raise Unsupported(f"fusion @{fusion.name} is too large: {blocks}")
     described = function.operation.attributes
     described[attributes.KERNEL] = ir.UnitAttr.get()
     described[attributes.EMITTER] = ir.StringAttr.get(emitter.NAME)
     described[attributes.GRID] = attributes.int_array(launch.grid)
     described[attributes.BLOCK] = attributes.int_array(launch.block)
-    if fusion.aliases:
-        described[attributes.ALIASES] = attributes.int_array(fusion.aliases)
-    described[attributes.INPUTS] = attributes.int_attribute(len(fusion.parameter_types))
+    aliases = fusion.aliases or (-1,) * len(fusion.result_types)
+    if board:
+        described[attributes.SCRATCH] = attributes.int_attribute(scratch)
+        aliases = (*aliases, len(inputs) - 1)
+    if resident:
+        described[attributes.RESIDENT] = attributes.int_attribute(resident)
+    if fusion.aliases or board:
+        described[attributes.ALIASES] = attributes.int_array(aliases)
+    described[attributes.INPUTS] = attributes.int_attribute(len(inputs))
     block = function.add_entry_block()
-    kernel = KernelBuilder(fusion, launch, function)
+    kernel = KernelBuilder(fusion, launch, function, scratch)
     with ir.InsertionPoint(block):
         yield kernel
-        ir.func.return_(values_of(kernel.outputs))
+        ir.func.return_(values_of([*kernel.outputs, *([kernel.board] if kernel.board else [])]))
     for each in functions:
         each.emit()
+
+
+def _board_types(scratch: int) -> list[ir.Type]:
+    """Return the type of the memory of so many words, if there are any."""
+    return [ir.RankedTensorType.get([scratch], ir.IntegerType.get_signless(64))] if scratch else []
 
 
 def _thread_and_block(launch: LaunchDimensions) -> Values:

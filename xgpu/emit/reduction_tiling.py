@@ -21,7 +21,7 @@ WARP = WARP_SIZE
 MOST_ELEMENTS = 16
 """Consecutive elements that a thread reads in one step."""
 BYTES_IN_FLIGHT = 64
-"""What a thread reads before it uses the first of it.
+"""Bytes that a thread reads before it uses the first of them.
 
 With all threads of an H200 that are 128 KiB for each multiprocessor: several times what a latency of 0.7 microseconds
 at 4.8 TB/s needs, so that half of the threads suffice where a kernel has fewer.

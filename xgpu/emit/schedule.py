@@ -87,7 +87,7 @@ class Schedule(ABC):
         """
         for name in given:
             if name not in cls.names():
-                raise InvalidInput(f"{name}: expected one of {', '.join(cls.names())}")
+                raise InvalidInput(f"unknown number '{name}' of its schedule; expected one of {', '.join(cls.names())}")
         missing = [name for name in cls.names() if name not in given]
         chosen = cls.of(facts).values if missing else {}
         schedule = cls(**{name: given.get(name, chosen.get(name)) for name in cls.names()})

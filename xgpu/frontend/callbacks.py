@@ -18,9 +18,10 @@ def refuse_callbacks(jaxpr: Any, library: tuple[str, ...]) -> None:
     for equation in jaxpr.eqns:
         name = equation.primitive.name
         if name in _CALLBACKS:
-            types = ", ".join(each.aval.str_short(short_dtypes=True) for each in equation.outvars) or "no result"
+            types = ", ".join(each.aval.str_short(short_dtypes=True) for each in equation.outvars)
+            of_type = f" of type {types}" if types else ""
             reason = "a program that xgpu compiles as a whole cannot call Python; xgpu.jit runs it, leaving this to JAX"
-            raise Unsupported(f"{name} of type {types}: {reason}", _line_of(equation, library))
+            raise Unsupported(f"{name}{of_type}: {reason}", _line_of(equation, library))
         for inner in core.jaxprs_in_params(equation.params):
             refuse_callbacks(inner, library)
 

@@ -109,5 +109,6 @@ def _parse_error(message: str, place: SourceLocation) -> InvalidInput:
     """Return the error for a message of XLA's parser, which lists the innermost place first."""
     first = _PARSE_ERROR.search(message)
     if first is None:
-        return InvalidInput(message.strip(), place)
-    return InvalidInput(first.group(3), SourceLocation(place.file, int(first.group(1)), int(first.group(2))))
+        return InvalidInput(f"XLA cannot parse this HLO text: {message.strip()}", place)
+    reason = f"XLA cannot parse this HLO text: {first.group(3)}"
+    return InvalidInput(reason, SourceLocation(place.file, int(first.group(1)), int(first.group(2))))

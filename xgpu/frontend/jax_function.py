@@ -156,6 +156,8 @@ def _user_frame(error: BaseException) -> SourceLocation | None:
 
 
 def _shortened(message: str) -> str:
-    """Return the first paragraph of a message: what follows in JAX's is general advice."""
-    paragraph = message.split("\n\n")[0]
+    """Return the first paragraph of a message, and what it announces: what follows in JAX's is general advice."""
+    paragraph, *others = message.split("\n\n")
+    if paragraph.rstrip().endswith(":") and others:
+        paragraph = f"{paragraph}\n{others[0]}"
     return " ".join(line.strip() for line in paragraph.splitlines() if line.strip() and not set(line.strip()) <= {"-"})

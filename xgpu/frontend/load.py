@@ -38,6 +38,8 @@ def load_source(
     """
     if callable(source):
         return _load_function(source, arguments, keyword_arguments or {})
+    if not isinstance(source, str | Path):
+        raise InvalidInput(f"expected a function, the path of a file or the text of a program, got {source!r}")
     text = str(source)
     python = _PYTHON_SOURCE.fullmatch(text)
     if python is not None:
@@ -123,8 +125,7 @@ def _example_arguments(function: Callable[..., Any], name: str) -> tuple[Any, ..
         except Exception as error:
             raise user_error(error, f"{name}.example_args()") from error
     if not isinstance(examples, (tuple, list)):
-        kind = type(examples).__name__
-        raise InvalidInput(f"{name}.example_args is a {kind}; expected a tuple, or a function that returns one")
+        raise InvalidInput(f"{name}.example_args: expected a tuple, or a function that returns one, got {examples!r}")
     return tuple(examples)
 
 

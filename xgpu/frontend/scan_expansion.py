@@ -6,14 +6,12 @@ from xgpu import ir
 from xgpu.hlo.scan_op import binary_function, combine_elements, identity_of
 from xgpu.hlo.stablehlo_builder import (
     Value,
-    broadcast,
     element_of,
     fill_region,
     hlo,
     inline_block,
     reshape,
     shape_of,
-    splat,
     tensor,
 )
 
@@ -26,58 +24,13 @@ def expand_scan(op: ir.Operation) -> list[Value]:
     """
     dimension = ir.IntegerAttr(op.attributes["dimension"]).value
     is_reverse = ir.BoolAttr(op.attributes["reverse"]).value
-    chunk = ir.IntegerAttr(op.attributes["chunk"]).value
-    values, block = list(op.operands)[: len(op.results)], op.regions[0].blocks[0]
-    shape = shape_of(values[0])
-    if 0 in shape:
+    values, block = list(op.operands), op.regions[0].blocks[0]
+    if 0 in shape_of(values[0]):
         return values
-    starts = [_of_elements(value, op, dimension, is_reverse, chunk) for value in list(op.operands)[len(values) :]]
     if is_reverse:
         values = [hlo.reverse(value, [dimension]) for value in values]
-    size, chunk = shape[dimension], min(chunk, shape[dimension])
-    whole = -(-size // chunk) * chunk
-    # What follows the last element, in the last chunk, is not part of the result.
-    values = [_lengthened(value, dimension, whole) for value in values]
-    apart = [*shape[:dimension], whole // chunk, chunk, *shape[dimension + 1 :]]
-    values = _scan([reshape(value, apart) for value in values], dimension + 1, block)
-    lengthened = [*shape[:dimension], whole, *shape[dimension + 1 :]]
-    values = [_part(reshape(value, lengthened), dimension, 0, size) for value in values]
-    if is_reverse:
-        values = [hlo.reverse(value, [dimension]) for value in values]
-    if not starts:
-        return values
-    position = hlo.iota(tensor(shape, "i64"), dimension)
-    edge = splat(size - chunk - 1 if is_reverse else chunk, tensor(shape, "i64"))
-    is_later = hlo.compare(position, edge, hlo.ComparisonDirectionAttr.get("LE" if is_reverse else "GE"))
-    combined = combine_elements(block, [*starts, *values])
-    return [hlo.select(is_later, *pair) for pair in zip(combined, values, strict=True)]
-
-
-def _of_elements(starts: Value, op: ir.Operation, dimension: int, is_reverse: bool, chunk: int) -> Value:
-    """Return for each element the initial value of its chunk, any number for those of the first."""
-    shape, count = shape_of(op.results[0]), shape_of(starts)[dimension] + 1
-    rank, whole = len(shape), count * chunk
-    edge = _part(starts, dimension, *((count - 2, count - 1) if is_reverse else (0, 1)))
-    shifted = hlo.concatenate([starts, edge] if is_reverse else [edge, starts], dimension)
-    apart = [*shape[:dimension], count, chunk, *shape[dimension + 1 :]]
-    wide = broadcast(shifted, apart, [i for i in range(rank + 1) if i != dimension + 1])
-    wide = reshape(wide, [*shape[:dimension], whole, *shape[dimension + 1 :]])
-    first = whole - shape[dimension] if is_reverse else 0
-    return _part(wide, dimension, first, first + shape[dimension])
-
-
-def _lengthened(value: Value, dimension: int, size: int) -> Value:
-    shape = shape_of(value)
-    if shape[dimension] == size:
-        return value
-    shape[dimension] = size - shape[dimension]
-    rest = hlo.broadcast_in_dim(tensor(shape, element_of(value)), _first(value), [])
-    return hlo.concatenate([value, rest], dimension)
-
-
-def _first(value: Value) -> Value:
-    ones = [1] * len(shape_of(value))
-    return reshape(hlo.slice(value, [0] * len(ones), ones, ones), [])
+    values = _scan(values, dimension, block)
+    return [hlo.reverse(value, [dimension]) for value in values] if is_reverse else values
 
 
 def _scan(values: Sequence[Value], dimension: int, block: ir.Block) -> list[Value]:

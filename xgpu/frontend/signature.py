@@ -44,7 +44,9 @@ class Source:
 
 
 def normalize(module: ir.Module, filename: str | None = None) -> None:
-    """Rewrite a StableHLO, CHLO and MHLO module, of the file of that name, in place to the ``stablehlo`` level.
+    """Rewrite a StableHLO, CHLO and MHLO module in place to the ``stablehlo`` level.
+
+    ``filename`` is the file that it comes from: one of MLIR is what xgpu-opt repeats a failing pass on.
 
     Afterwards the module holds one function, ``@main``, of StableHLO operations on arrays of known shape: calls and
     composites are inlined, fusions unwrapped, CHLO (but for `KEPT_FUNCTIONS`) and what is short for other operations
@@ -59,7 +61,8 @@ def normalize(module: ir.Module, filename: str | None = None) -> None:
     """
     with module.context:
         steps = pipeline.normalize()
-    manager.run(module, steps, manager.Instrumentation(verify="last", source=filename))
+    source = f"xgpu-opt {filename}" if filename is not None and filename.endswith(".mlir") else ""
+    manager.run(module, steps, manager.Instrumentation(verify="last", source=source))
 
 
 def make_source(
@@ -95,7 +98,8 @@ def module_name(module: ir.Module, default: str) -> str:
 def check_arguments(source: Source, given: Sequence[tuple[DType, tuple[int, ...]]]) -> None:
     """Raise InvalidInput unless the given types and shapes are those of the program's arguments."""
     if len(given) != len(source.arguments):
-        raise InvalidInput(f"{source.name} takes {len(source.arguments)} arguments, but {len(given)} were given")
+        expected = "1 argument" if len(source.arguments) == 1 else f"{len(source.arguments)} arguments"
+        raise InvalidInput(f"{source.name}: expected {expected}, got {len(given)}")
     for index, (spec, (dtype, shape)) in enumerate(zip(source.arguments, given, strict=True)):
         if (dtype, shape) != (spec.dtype, spec.shape):
             expected = format_spec(spec.dtype, spec.shape)

@@ -43,8 +43,8 @@ def nothing_to_compile(planned: ir.Module) -> Unsupported:
     for op in nested(planned.operation):
         is_work = op.name.startswith("stablehlo.") and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
         if is_work and (reason := reason_to_leave(op)) is not None:
-            return unsupported(op, reason)
-    return Unsupported("the program computes nothing that kernels make: it counts or hands on what it is given")
+            return unsupported(op, f"{reason}; the program has no kernels, as all of it is left to XLA")
+    return Unsupported("the program has no kernels: it only counts, or returns what it is given")
 
 
 def reason_to_leave(op: ir.Operation) -> str | None:

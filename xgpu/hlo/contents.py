@@ -1,4 +1,4 @@
-"""What is in a module, by which passes know whether they have anything to do."""
+"""The contents of a module: the kinds of its operations and values, by which passes know whether they have work."""
 
 from functools import cached_property
 
@@ -18,10 +18,11 @@ class Contents:
     def names(self) -> frozenset[str]:
         """The names of the operations, and of each dialect that has some: ``mhlo.*``."""
         names: set[str] = set()
+        advance = ir.WalkResult.ADVANCE
 
         def visit(op: ir.Operation) -> ir.WalkResult:
             names.add(op.name)
-            return ir.WalkResult.ADVANCE
+            return advance
 
         self._module.operation.walk(visit)
         return frozenset(names | {f"{name.partition('.')[0]}.*" for name in names})
@@ -30,13 +31,18 @@ class Contents:
     def arrays(self) -> frozenset[ir.RankedTensorType]:
         """The types of all arrays: results of operations and arguments of blocks."""
         types: set[ir.Type] = set()
+        advance = ir.WalkResult.ADVANCE
 
         def visit(op: ir.Operation) -> ir.WalkResult:
-            types.update(result.type for result in op.results)
-            for region in op.regions:
-                for block in region.blocks:
-                    types.update(argument.type for argument in block.arguments)
-            return ir.WalkResult.ADVANCE
+            results = op.results
+            # By number: an iterator of the bindings ends with an exception, which takes longer than all else here.
+            for number in range(len(results)):
+                types.add(results[number].type)
+            if len(op.regions):
+                for region in op.regions:
+                    for block in region.blocks:
+                        types.update(argument.type for argument in block.arguments)
+            return advance
 
         self._module.operation.walk(visit)
         return frozenset(type_ for type_ in types if isinstance(type_, ir.RankedTensorType))

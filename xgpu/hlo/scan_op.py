@@ -29,13 +29,10 @@ def build_scan(
     dimension: int,
     reverse: bool,
     combine: Callable[[list[Value]], Sequence[Value]],
-    chunk: int | None = None,
-    starts: Sequence[Value] = (),
 ) -> list[Value]:
     """Return the inclusive scans of arrays of one shape along a dimension.
 
-    ``combine`` emits the region, given scalars of what comes before and then of each element. A scan restarts after
-    every ``chunk`` elements, never if that is left out, or goes on from ``starts``.
+    ``combine`` emits the region, given scalars of what comes before and then of each element.
     Of single elements and of none the scans are the arrays.
     """
     shape = shape_of(inputs[0])
@@ -44,10 +41,9 @@ def build_scan(
     attributes: dict[str, ir.Attribute] = {
         "dimension": _i64(dimension),
         "reverse": ir.BoolAttr.get(reverse),
-        "chunk": _i64(chunk or shape[dimension]),
     }
     types = [value.type for value in inputs]
-    op = ir.Operation.create(SCAN, results=types, operands=[*inputs, *starts], attributes=attributes, regions=1)
+    op = ir.Operation.create(SCAN, results=types, operands=list(inputs), attributes=attributes, regions=1)
     scalars = [tensor([], element_of(value)) for value in inputs]
     fill_region(op, [*scalars, *scalars], combine)
     return list(op.results)

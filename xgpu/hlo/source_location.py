@@ -10,6 +10,8 @@ from xgpu.errors import SourceLocation, Unsupported
 _OWN_FOLDER = str(Path(xgpu.__file__).parent)
 # Locations nest as deep as the user's call stack does; deeper than this only machine-made text goes.
 _MAX_LOCATIONS = 10_000
+_NUMBERS = 1 << 32
+"""How many lines and columns MLIR can tell apart; the bindings give the upper half of them as numbers below zero."""
 
 
 def source_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> SourceLocation | None:
@@ -26,8 +28,8 @@ def source_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> 
         location, name = pending.pop()
         if isinstance(location, ir.FileLineColLoc):
             if location.start_line and not location.filename.startswith(_OWN_FOLDER):
-                column = location.start_col + bool(name)
-                return SourceLocation(location.filename, location.start_line, column, name)
+                column = location.start_col % _NUMBERS + bool(name)
+                return SourceLocation(location.filename, location.start_line % _NUMBERS, column, name)
         elif isinstance(location, ir.NameLoc):
             pending.append((location.child_loc, location.name_str))
         elif isinstance(location, ir.CallSiteLoc):
@@ -46,12 +48,13 @@ def name_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> st
 def unsupported(op: ir.Operation | ir.OpView, reason: str) -> Unsupported:
     """Return the error for an operation that xgpu cannot compile, with its type and the user's source line."""
     operation = op.operation
-    types = ", ".join(str(result.type) for result in operation.results) or "no result"
+    types = ", ".join(str(result.type) for result in operation.results)
     source = source_of(operation)
     name = name_of(operation)
     # What XLA imported may have names and no lines; a name finds the place as well.
     instruction = f" ('{name}')" if source is None and name else ""
-    return Unsupported(f"{operation.name}{instruction} of type {types}: {reason}", source)
+    of_type = f" of type {types}" if types else ""
+    return Unsupported(f"{operation.name}{instruction}{of_type}: {reason}", source)
 
 
 def _location_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> ir.Location:

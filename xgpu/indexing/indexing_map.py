@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from xgpu.indexing import bijection
@@ -26,6 +26,16 @@ class IndexingMap:
     symbols: tuple[Interval, ...]
     results: tuple[AffineExpr, ...]
     constraints: tuple[Constraint, ...] = ()
+    # Maps are keys of caches, in which a program looks the same ones up very often.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            made = hash((self.dims, self.symbols, self.results, self.constraints))
+            object.__setattr__(self, "_hash", made)
+            return made
 
     @classmethod
     def identity(cls, shape: Sequence[int]) -> "IndexingMap":

@@ -44,26 +44,15 @@ def reduce_window(op: ir.Operation) -> tuple[Access, ...]:
 
 
 def scan(op: ir.Operation) -> tuple[Access, ...]:
-    """The arrays, with a symbol for how many elements before the result's own, then what its chunk goes on from."""
-    shape, dimension, chunk = shape_of(op.results[0]), integer(op, "dimension"), integer(op, "chunk")
+    """The arrays, with a symbol for how many elements before the result's own."""
+    shape, dimension = shape_of(op.results[0]), integer(op, "dimension")
     size, is_reverse = shape[dimension], bool(ir.BoolAttr(op.attributes["reverse"]).value)
-    chunk = min(chunk, size)
     position = size - 1 - dim(dimension) if is_reverse else dim(dimension)
     results = [dim(i) for i in range(len(shape))]
     results[dimension] = dim(dimension) + symbol(0) if is_reverse else dim(dimension) - symbol(0)
-    place = position % chunk if chunk < size else position
-    inside = (place - symbol(0), Interval(0, chunk - 1))
-    map_ = IndexingMap(ranges(shape), ranges((chunk,)), tuple(results), (inside,))
-    count = len(op.results)
-    read = [Access(i, map_) for i in range(count)]
-    if len(op.operands) > count:
-        starts = shape_of(op.operands[count])[dimension]
-        number = position // chunk - 1
-        indices = [dim(i) for i in range(len(shape))]
-        indices[dimension] = starts - 1 - number if is_reverse else number
-        later = IndexingMap(ranges(shape), (), tuple(indices), ((number, Interval(0, starts - 1)),))
-        read += [Access(i, later) for i in range(count, 2 * count)]
-    return tuple(read)
+    inside = (position - symbol(0), Interval(0, size - 1))
+    map_ = IndexingMap(ranges(shape), ranges((size,)), tuple(results), (inside,))
+    return tuple(Access(i, map_) for i in range(len(op.results)))
 
 
 def _inputs_and_inits(op: ir.Operation, map_: IndexingMap) -> tuple[Access, ...]:

@@ -25,7 +25,7 @@ from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.hlo.shards import crosses_devices
 from xgpu.hlo.source_location import unsupported
 from xgpu.levels import pipeline
-from xgpu.options import Options
+from xgpu.options import Options, checked_options
 from xgpu.runtime.host_program import HostProgram
 from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
 from xgpu.runtime.jax_backend import call_program, gpu_device
@@ -103,14 +103,13 @@ class Compiled:
         Raises `InvalidInput` for an unknown level, `Unsupported` if all of the program is left to XLA and the level is
         one of kernels, `ToolError` if a level needs a tool that is not installed.
         """
-        if level not in pipeline.LEVELS:
-            raise InvalidInput(f"unknown level '{level}'; the levels are {', '.join(pipeline.LEVELS)}")
+        of = pipeline.GRAPH.level(level).of
         if level == "stablehlo":
             return str(self._program())
         if level in self.modules:
             return str(self.modules[level])
-        if pipeline.GRAPH.level(level).of == "program":
-            raise InvalidInput(f"the program was given at a later level than '{level}'")
+        if of == "program":
+            raise self._is_past(level)
         if self.planned is not None and self.main is not None and not self.kernels:
             raise nothing_to_compile(self.planned)
         return "\n// -----\n".join(kernel.text(level) for kernel in self.kernels)
@@ -137,15 +136,15 @@ class Compiled:
         """
         values = self._checked(arrays)
         if sanitize and on != "host":
-            raise InvalidInput("kernels are checked on the host only")
+            raise InvalidInput(f"sanitize=True checks kernels on the host: expected on='host', got on='{on}'")
         if sanitize and self.main is not None:
-            raise InvalidInput("a program of which parts are left to XLA cannot be checked")
+            raise InvalidInput("sanitize=True takes a program that is all kernels; parts of this one are left to XLA")
         if sanitize:
             return self._sanitized_program(values)
         if on == "host":
             return self.run_on_host(values)
         if on != "gpu":
-            raise InvalidInput(f"a program runs on 'host' or on 'gpu', not on '{on}'")
+            raise InvalidInput(f"expected on='host' or on='gpu', got on='{on}'")
         return self._run_on_device(values, gpu_device())
 
     def count(self, *arrays: Any) -> list[int]:
@@ -155,7 +154,7 @@ class Compiled:
         """
         values = self._checked(arrays)
         if self.main is not None:
-            raise InvalidInput("operations of a program of which parts are left to XLA cannot be counted")
+            raise InvalidInput("only a program that is all kernels can be counted; parts of this one are left to XLA")
         return HostProgram(self, count=True).count(values)
 
     def _check_ranks(self) -> None:
@@ -209,8 +208,17 @@ class Compiled:
 
     def _program(self) -> _Module:
         if not self.has_program:
-            raise InvalidInput("the program was given at a later level than 'stablehlo'")
+            raise self._is_past("stablehlo")
         return self.source.module
+
+    def _is_past(self, level: str) -> InvalidInput:
+        return InvalidInput(f"the program was given at level '{self.given_level}', which comes after '{level}'")
+
+    @property
+    def given_level(self) -> str:
+        """The level that the program was given at."""
+        given = self.source.module.operation.attributes
+        return "stablehlo" if self.has_program else ir.StringAttr(given[attributes.LEVEL]).value
 
     @property
     def has_program(self) -> bool:
@@ -225,7 +233,8 @@ class Compiled:
     @cached_property
     def _reference(self) -> Reference:
         if not self.has_reference:
-            raise InvalidInput("the program was given at a later level than 'fusions', the last one that XLA can run")
+            given = f"this one was given at level '{self.given_level}'"
+            raise InvalidInput(f"XLA runs programs of levels up to 'fusions', to compare with; {given}")
         return Reference(self.on_cpu.source.module)
 
     def reference(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
@@ -258,7 +267,7 @@ def compile(
     ``jax.ShapeDtypeStruct`` or specifications such as ``"f32[128,1024]"``; text has its own. Raises `InvalidInput` for
     what is wrong in the input, `Unsupported` for what xgpu cannot compile.
     """
-    return compile_to("ptx", source, args_or_specs, device(target), options or Options())
+    return compile_to("ptx", source, args_or_specs, device(target), checked_options(options))
 
 
 def compile_to(

@@ -77,6 +77,8 @@ class Explanation:
         ]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
+        if not self.kernels:
+            lines = ["no kernels"]
         if self.left:
             lines += ["", "left to XLA:"]
             lines += [f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}" for each in self.left]
@@ -86,7 +88,8 @@ class Explanation:
 def explain(program: Compiled) -> Explanation:
     """Return what ``program`` consists of. Raises `InvalidInput` if it was given at a later level than ``fusions``."""
     if program.planned is None:
-        raise InvalidInput("the program was given at a later level than 'fusions', which says what it is made of")
+        given = f"this one was given at level '{program.given_level}'"
+        raise InvalidInput(f"programs of levels up to 'fusions' can be explained; {given}")
     fusions = _functions(program.planned)
     launches: dict[Kernel, list[Launch]] = {}
     for launch in program.launches:
@@ -112,9 +115,11 @@ def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -
     ``only_stored``: why kernels store the values that they do. Raises `InvalidInput` for a program given with its plan.
     """
     if "prepared" not in program.modules:
-        raise InvalidInput("the program was given with its plan, of which the text does not say why it is so")
+        raise InvalidInput(
+            f"the program was given at level '{program.given_level}', already planned: its text has no reasons"
+        )
     plan = make_plan(program.modules["prepared"], FAMILIES.values(), target)
-    lines = plan.why({Verdict.STORED} if only_stored else set(Verdict))
+    lines = plan.why({Verdict.STORED} if only_stored else set(Verdict)) or ["nothing"]
     return "\n".join(["stored:" if only_stored else "plan:", *(f"  {line}" for line in lines)])
 
 
@@ -124,13 +129,13 @@ def _functions(module: ir.Module) -> dict[str, ir.Operation]:
 
 def summary(program: Compiled) -> str:
     """Return how many kernels of how many operations a program has, and how many operations are left to XLA."""
-    launches = f"launched {len(program.launches)} times"
+    launches = f"launches: {len(program.launches)}"
     if program.planned is None:
-        return f"{len(program.kernels)} kernels, {launches}"
+        return f"kernels: {len(program.kernels)}; {launches}"
     functions = _functions(program.planned)
     left = _operations(functions.pop("main"))
     fused = sum(map(_operations, functions.values()))
-    return f"{len(program.kernels)} kernels of {fused} operations, {launches}; {left} operations left to XLA"
+    return f"kernels: {len(program.kernels)}, of {fused} operations; {launches}; operations left to XLA: {left}"
 
 
 def _operations(op: ir.Operation) -> int:

@@ -18,7 +18,7 @@ from jax.interpreters import mlir
 
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
-from xgpu.errors import CompilerError, XgpuError
+from xgpu.errors import CompilerError, Unsupported, XgpuError
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
 from xgpu.fusion.fallback import nothing_to_compile
@@ -137,7 +137,10 @@ def _replace(ctx: Any, function: Any, own: bytes, name: MarkedName, platform: st
     except CompilerError as error:
         warnings.warn(f"xgpu leaves {name} to XLA after an internal error: {error}", stacklevel=2)
         return
-    except XgpuError:
+    except Unsupported:
+        return
+    except XgpuError as error:
+        warnings.warn(f"xgpu leaves {name} to XLA: {error}", stacklevel=2)
         return
     block = function.regions[0].blocks[0]
     old = list(block.operations)

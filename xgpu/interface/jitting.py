@@ -21,7 +21,7 @@ from xgpu.interface import jit_stages
 from xgpu.interface.api import Compiled, default_device
 from xgpu.interface.explanation import Explanation, explain
 from xgpu.interface.jit_lowering import MarkedName
-from xgpu.options import Options
+from xgpu.options import Options, checked_options
 
 # JAX hides these files where it shows its users' own lines.
 for _module in (__file__, jit_stages.__file__):
@@ -52,7 +52,7 @@ def jit(
     if isinstance(function, _NotGiven):
         return functools.partial(jit, options=options, **jit_options)
     check_callable(function)  # type: ignore[no-untyped-call]
-    chosen = options or Options()
+    chosen = checked_options(options)
     marked = _marked(function, chosen)
     jitted = _jax_jit(marked, **jit_options)
     static = [jit_options.get(key) for key in ("static_argnums", "static_argnames")]
@@ -89,6 +89,10 @@ class _Marked:
         if name == "__qualname__":
             return getattr(self.__wrapped__, name)
         raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        # JAX names a function so where arguments are not arrays.
+        return repr(self.__wrapped__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.__wrapped__(*args, **kwargs)

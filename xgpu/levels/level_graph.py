@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from xgpu.errors import InvalidInput
+
 Pipeline = tuple[tuple[str, str], ...]
 """Passes as their command line spells them, each with its reason; ``{target}`` and such are filled in."""
 
@@ -27,7 +29,7 @@ class Edge:
     target: str
     passes: Pipeline = ()
     stage: str = ""
-    """What does it, if not passes, as documents name it."""
+    """The stage that does it where no passes do, as documents name it."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,11 @@ class LevelGraph:
         return tuple(level.name for level in self.levels if level.is_mlir)
 
     def level(self, name: str) -> Level:
-        """Return the level of this name, which there is."""
-        return self.levels[self.names.index(name)]
+        """Return the level of this name. Raises InvalidInput if there is none."""
+        for level in self.levels:
+            if level.name == name:
+                return level
+        raise InvalidInput(f"unknown level '{name}'; the levels are {', '.join(self.names)}")
 
     def path(self, given: Container[str], wanted: str) -> tuple[Edge, ...] | None:
         """Return the edges from the nearest of the ``given`` levels to ``wanted``, in order; None if there are none.

@@ -10,7 +10,6 @@ import numpy as np
 
 from xgpu.errors import CompilerError, Fault, InvalidInput
 from xgpu.target.host.access_checks import (
-    ATOMIC,
     FAULTS,
     MISALIGNED,
     OUT_OF_BOUNDS,
@@ -18,6 +17,8 @@ from xgpu.target.host.access_checks import (
     READ_ONLY,
     READS,
     SHADOW_BYTES,
+    UNPUBLISHED,
+    UNWRITTEN,
     WRITES,
     FaultRecord,
     Memory,
@@ -93,7 +94,7 @@ class CheckTables:
         memory = self._checks.memories[record.memory] if record.memory >= 0 else None
         thread, block = self._thread_and_block(record.thread)
         index = record.offset // access.element
-        does = {READS: "reads", WRITES: "writes"}.get(access.kind & ~ATOMIC, "updates")
+        does = {READS: "reads", WRITES: "writes"}.get(access.kind & (READS | WRITES), "updates")
         what = f"element {index} (byte {record.offset}) of {_description(memory)}" if memory else "memory"
         message = f"thread {thread} of block {block} {does} {what}{self._reason(kind, record, access)}"
         times = f" ({record.count} times)" if record.count > 1 else ""
@@ -113,8 +114,10 @@ class CheckTables:
             return ", at an address that is less aligned than the operation says"
         if kind == READ_ONLY:
             return ", which is read-only"
-        if kind != RACE:
+        if kind == UNWRITTEN:
             return ", which no thread of the block has written"
+        if kind == UNPUBLISHED:
+            return ", where no block before has left a message"
         thread, block = self._thread_and_block(record.other_thread)
         of_block = "" if self._thread_and_block(record.thread)[1] == block else f" of block {block}"
         return f", which thread {thread}{of_block} accesses with no barrier between"

@@ -27,12 +27,16 @@ class HostLaunch:
         self._executed = np.zeros(1, np.int64) if count else None
         self._kernel = HostKernel(module, kernel.name, kernel.grid, kernel.block, sanitize)
         self._outputs = tuple(zip(outputs, kernel.aliases, strict=True))
+        self._scratch_words = kernel.scratch_words
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run on arrays in their memory layout, and return the outputs in theirs."""
         # An update in place is one of a copy: the operand may be an argument, or used again later.
         outputs = [inputs[source].copy() if source >= 0 else _empty(spec) for spec, source in self._outputs]
-        self._kernel.launch([*inputs, *outputs, *([] if self._executed is None else [self._executed])])
+        # The kernel knows the board as an input too, but uses it as an output alone.
+        board = [np.zeros(self._scratch_words, np.int64)] if self._scratch_words else []
+        count = [] if self._executed is None else [self._executed]
+        self._kernel.launch([*inputs, *board, *outputs, *board, *count])
         return outputs
 
     def take_count(self) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from xgpu.dtypes import DType
+from xgpu.errors import InvalidInput
 from xgpu.frontend.signature import ArgumentSpec
 
 MOST_DIMENSIONS = 64
@@ -20,7 +21,10 @@ def random_inputs(arguments: Sequence[ArgumentSpec], extents: Sequence[int], see
     Floats are normally distributed. Integers may be indices of an array whose sizes are among ``extents``, so they
     fall inside its range, just outside it on both sides, and a few far outside.
     """
-    generator = np.random.default_rng(seed)
+    try:
+        generator = np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"seed: expected a number of at least 0, got {seed!r}") from None
     largest = max(extents, default=1)
     return [_draw(generator, argument.dtype, argument.shape, largest) for argument in arguments]
 

@@ -5,9 +5,9 @@ there is no host code of ours, and no copy; on the CPU of the foreign function o
 that cannot be made known, of the host executor through Python.
 """
 
-import functools
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -47,23 +47,57 @@ def _run_eagerly(*arrays: Any, program: CompiledProgram) -> list[Any]:
 
 @program_p.def_abstract_eval  # type: ignore[untyped-decorator]
 def _result_types(*arguments: Any, program: CompiledProgram) -> list[jax.core.ShapedArray]:
-    return [jax.core.ShapedArray(spec.shape, spec.dtype.numpy) for spec in program.results]
+    return [*map(_aval, program.results)]
 
 
-def _struct(spec: ArgumentSpec) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(spec.shape, spec.dtype.numpy)  # type: ignore[no-untyped-call]
+def _aval(spec: ArgumentSpec) -> jax.core.ShapedArray:
+    return jax.core.ShapedArray(spec.shape, spec.dtype.numpy)
 
 
-def _launch_call(target: str, kernel: CompiledKernel, results: Sequence[jax.ShapeDtypeStruct]) -> Callable[..., Any]:
-    """Return a call of a foreign function that takes a kernel's inputs and returns its outputs."""
-    aliases = {source: number for number, source in enumerate(kernel.aliases) if source >= 0}
-    call: Callable[..., Any] = jax.ffi.ffi_call(target, results, input_output_aliases=aliases)
-    return call
+_NOTHING = jax.core.ShapedArray((0,), np.dtype(np.bool_))
+"""The type of a result on the CPU that nobody reads; every call there has it after its own.
+
+If a call's results were all that a loop's body returns, in order, XLA would have the call itself return them, and then
+take its operand i for result i: where that is the loop's argument i, it would find that the loop never changes it, and
+go on for ever.
+"""
 
 
-def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
-    written: list[Any] = _launch_call(_PTX_CALL, kernel, list(map(_struct, outputs)))(
-        *arrays,
+@dataclass(frozen=True)
+class _Call:
+    """A launch in JAX's module: the lowering context, the kernel, its inputs, and types of inputs and outputs."""
+
+    context: Any
+    kernel: CompiledKernel
+    operands: Sequence[Any]
+    inputs: Sequence[ArgumentSpec]
+    outputs: Sequence[ArgumentSpec]
+
+    def write(self, target: str, extra: Sequence[jax.core.ShapedArray], **attributes: Any) -> list[Any]:
+        """Write a call of a foreign function that returns the outputs, and ``extra``; return the outputs' values.
+
+        If the kernel's blocks exchange messages, XLA clears memory for them, which is a result that nobody reads. All
+        is written without a trace, which would take as long, and whose caches would keep the kernel's text.
+        """
+        aliases = {source: number for number, source in enumerate(self.kernel.aliases) if source >= 0}
+        operands, taken = list(self.operands), [*map(_aval, self.inputs)]
+        if self.kernel.scratch_words:
+            board = jax.core.ShapedArray((2 * self.kernel.scratch_words,), np.dtype(np.uint32))
+            aliases[len(operands)] = len(self.outputs)
+            operands.append(jax_mlir.full_like_aval(self.context, 0, board))
+            taken.append(board)
+            extra = board, *extra
+        types = {"avals_in": taken, "avals_out": [*map(_aval, self.outputs), *extra]}
+        rule = jax.ffi.ffi_lowering(target, operand_output_aliases=aliases, has_side_effect=False)
+        results: Sequence[Any] = rule(self.context.replace(**types), *operands, **attributes)
+        return list(results[: len(self.outputs)])
+
+
+def _launch_on_cuda(call: _Call) -> list[Any]:
+    kernel = call.kernel
+    return call.write(
+        _PTX_CALL,
+        (),
         name=kernel.name,
         kernel_type="ptx",
         kernel_data=kernel.ptx,
@@ -71,70 +105,44 @@ def _launch_on_cuda(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[Argu
         **{f"block_{axis}": np.int32(size) for axis, size in zip("xyz", kernel.block, strict=True)},
         shared_mem_bytes=np.int32(kernel.shared_bytes),
     )
-    return written
 
 
-def _results_on_host(results: Sequence[ArgumentSpec]) -> list[jax.ShapeDtypeStruct]:
-    """Return the types of a call's results on the CPU: one more than anyone reads, without elements.
-
-    If a call's results were all that a loop's body returns, in order, XLA would have the call itself return them, and
-    then take its operand i for result i: where that is the loop's argument i, it would find that the loop never changes
-    it, and go on for ever.
-    """
-    nothing = jax.ShapeDtypeStruct((0,), np.bool_)  # type: ignore[no-untyped-call]
-    return [*map(_struct, results), nothing]
-
-
-def _call_back(function: Callable[..., Any], results: Sequence[ArgumentSpec], arrays: Sequence[Any]) -> list[Any]:
-    """Call ``function`` on NumPy arrays, from XLA's program on the CPU; it returns arrays of the types ``results``."""
-
-    def run(*values: Any) -> list[np.ndarray[Any, Any]]:
-        return [*function([np.asarray(value) for value in values]), np.zeros(0, np.bool_)]
-
-    *written, _ = jax.pure_callback(run, _results_on_host(results), *arrays, vmap_method="sequential")
-    return written
-
-
-def _launcher_on_host(handler: Handler) -> Callable[..., Any]:
+def _launcher_on_host(handler: Handler) -> Callable[[_Call], list[Any]]:
     texts: dict[CompiledKernel, str] = {}
 
-    def launch_on_host(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
-        if kernel not in texts:
-            texts[kernel] = kernel_text(kernel)
-            handler.load(texts[kernel])
-        *written, _ = _launch_call(TARGET, kernel, _results_on_host(outputs))(*arrays, kernel=texts[kernel])
-        return written
+    def launch_on_host(call: _Call) -> list[Any]:
+        if call.kernel not in texts:
+            texts[call.kernel] = kernel_text(call.kernel)
+            handler.load(texts[call.kernel])
+        return call.write(TARGET, (_NOTHING,), kernel=texts[call.kernel])
 
     return launch_on_host
 
 
-def _launcher_by_callback() -> Callable[..., Any]:
+def _launcher_by_callback() -> Callable[[_Call], list[Any]]:
     compiled = HostLaunches()
 
-    def launch_by_callback(*arrays: Any, kernel: CompiledKernel, outputs: Sequence[ArgumentSpec]) -> list[Any]:
-        return _call_back(compiled.get(kernel, outputs), outputs, arrays)
+    def launch_by_callback(call: _Call) -> list[Any]:
+        function = compiled.get(call.kernel, call.outputs)
+        types = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in (*map(_aval, call.outputs), _NOTHING)]  # type: ignore[no-untyped-call]
+
+        def run(*values: Any) -> list[np.ndarray[Any, Any]]:
+            return [*function([np.asarray(value) for value in values]), np.zeros(0, np.bool_)]
+
+        def call_back(*arrays: Any) -> list[Any]:
+            *written, _ = jax.pure_callback(run, types, *arrays, vmap_method="sequential")
+            return written
+
+        return _lower(call.context, call_back, call.inputs, call.outputs, call.operands)
 
     return launch_by_callback
 
 
-def _launcher(platform: str) -> Callable[..., list[Any]]:
-    """Return what launches the kernels of one program on JAX arrays."""
+def _launcher(platform: str) -> Callable[[_Call], list[Any]]:
+    """Return what writes the launches of one program."""
     if platform == "cuda":
         return _launch_on_cuda
     return _launcher_by_callback() if HANDLER is None else _launcher_on_host(HANDLER)
-
-
-def _call(*arrays: Any, program: CompiledProgram, platform: str) -> list[Any]:
-    values: dict[int | None, Any] = dict(enumerate(arrays))
-    launcher = _launcher(platform)
-    for launch in program.launches:
-        outputs = [program.values[i] for i in launch.outputs]
-        written = launcher(*(values[i] for i in launch.inputs), kernel=launch.kernel, outputs=outputs)
-        values.update(zip(launch.outputs, written, strict=True))
-    return [
-        jax.numpy.zeros(spec.shape, spec.dtype.numpy) if number is None else values[number]
-        for number, spec in zip(program.result_values, program.results, strict=True)
-    ]
 
 
 def lower_program(context: Any, program: CompiledProgram, operands: Sequence[Any], platform: str) -> list[Any]:
@@ -146,9 +154,16 @@ def lower_program(context: Any, program: CompiledProgram, operands: Sequence[Any
         program = program.on_cpu
     if program.main is not None:
         return _lower_with_xla(context, program, operands, platform)
-    arguments = program.values[: len(operands)]
-    call = functools.partial(_call, program=program, platform=platform)
-    return _lower(context, call, arguments, program.results, operands)
+    values: dict[int | None, Any] = dict(enumerate(operands))
+    launcher = _launcher(platform)
+    for launch in program.launches:
+        inputs, outputs = ([program.values[i] for i in numbers] for numbers in (launch.inputs, launch.outputs))
+        call = _Call(context, launch.kernel, [values[i] for i in launch.inputs], inputs, outputs)
+        values.update(zip(launch.outputs, launcher(call), strict=True))
+    return [
+        mlir.ir_constant(np.zeros(spec.shape, spec.dtype.numpy)) if number is None else values[number]
+        for number, spec in zip(program.result_values, program.results, strict=True)
+    ]
 
 
 def _lower(
@@ -159,9 +174,9 @@ def _lower(
     operands: Sequence[Any],
 ) -> list[Any]:
     """Write what ``function`` does on arrays of these types."""
-    avals = [[jax.core.ShapedArray(spec.shape, spec.dtype.numpy) for spec in specs] for specs in (arguments, results)]
+    types = {"avals_in": [*map(_aval, arguments)], "avals_out": [*map(_aval, results)]}
     rule = mlir.lower_fun(function, multiple_results=True)
-    return list(rule(context.replace(avals_in=avals[0], avals_out=avals[1]), *operands))
+    return list(rule(context.replace(**types), *operands))
 
 
 def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[Any], platform: str) -> list[Any]:
@@ -189,9 +204,8 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     launcher = _launcher(platform)
     for call, launch in zip(calls, program.launches, strict=True):
         inputs, outputs = ([program.values[i] for i in numbers] for numbers in (launch.inputs, launch.outputs))
-        run = functools.partial(launcher, kernel=launch.kernel, outputs=outputs)
         with ir.InsertionPoint(call), call.location:
-            written = _lower(context, run, inputs, outputs, list(call.operands))
+            written = launcher(_Call(context, launch.kernel, list(call.operands), inputs, outputs))
         for old, new in zip(call.results, written, strict=True):
             old.replace_all_uses_with(new)
         call.erase()

@@ -10,7 +10,9 @@ class CompiledKernel(Protocol):
     """A kernel that can be launched on a GPU, from its PTX, or on the host, from its module.
 
     ``grid`` and ``block`` are its launch, as (x, y, z); ``shared_bytes`` is its dynamic shared memory. ``aliases`` has
-    an entry for each output: the position among the inputs of what it updates in place, or -1.
+    an entry for each output: the position among the inputs of what it updates in place, or -1. If it has
+    ``scratch_words``, a launch gives it so many of 64 bits, all zero, as one more input, whose memory is that of one
+    more output.
     """
 
     name: str
@@ -34,6 +36,10 @@ class CompiledKernel(Protocol):
     @property
     def aliases(self) -> tuple[int, ...]:
         """Which input each output updates in place."""
+
+    @property
+    def scratch_words(self) -> int:
+        """Words for messages of its blocks."""
 
     def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
         """Return the kernel in the LLVM dialect, lowered for this machine's processor.

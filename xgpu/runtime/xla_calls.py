@@ -2,12 +2,14 @@
 
 The kernel itself is an attribute of the call (`host_source`), so a program can be exported, or its executable
 serialised, and run in another process that has imported xgpu. When XLA makes an executable of a program, the handler
-gets each call's kernel once, compiles it unless this process has it, and leaves XLA a record of it. Kernels of programs
-that are lowered here are compiled before that, where an error, or Ctrl-C, ends in Python as it should.
+gets each call's kernel once, compiles it unless this process has it, and leaves XLA a record of it, which XLA releases
+with the executable. Kernels of programs that are lowered here are compiled before that, where an error, or Ctrl-C, ends
+in Python as it should.
 """
 
 import ctypes
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,9 @@ from xgpu.target.xla.writer import (
 TARGET = "xgpu.jit"
 """The name of the foreign function. Where it is unknown, XLA's message names it: that is what has to be imported."""
 
+_MOST_WAITING = 1024
+"""Kernels that stay compiled though XLA has not asked for them: most programs are compiled soon after lowering."""
+
 _POINTER = ctypes.c_void_p
 _FUNCTION = ctypes.CFUNCTYPE(_POINTER, _POINTER)
 _FIND = ctypes.CFUNCTYPE(None, _POINTER, _POINTER)
@@ -58,13 +63,26 @@ def kernel_text(kernel: CompiledKernel) -> str:
     return to_text(host_source(kernel.host_module(), kernel.name, kernel.grid, kernel.block))
 
 
+@dataclass(eq=False)
+class _Kernel:
+    """A kernel of XLA's executables: ``taken`` is how many of their calls were given its record."""
+
+    record: KernelRecord
+    taken: int = 0
+
+    @property
+    def is_released(self) -> bool:
+        """Whether XLA had the record, and has no call of it left."""
+        return 0 < self.taken == self.record.released
+
+
 class Handler:
-    """XLA's handler, and the kernels that it has been given."""
+    """XLA's handler, and the kernels that XLA has calls of, or will have: their programs have been lowered."""
 
     def __init__(self, header: FfiHeader):
         self._header = header
         self._lock = threading.Lock()
-        self._kernels: dict[bytes, tuple[KernelRecord, HostCode]] = {}
+        self._kernels: dict[bytes, _Kernel] = {}
         self._codes: dict[int, HostCode] = {}
         self._find = _FIND(self._put_record)
         self._fail = _FAIL(self._put_failure)
@@ -83,21 +101,31 @@ class Handler:
 
     def load(self, text: str) -> None:
         """Compile a kernel for this process, which XLA will ask for; raises what `load_source` raises."""
-        self._record(text.encode())
+        with self._lock:
+            self._forget()
+            self._kernel(text.encode())
+
+    def count_kernels(self) -> int:
+        """Let go of what XLA has released, and return how many kernels this process has for XLA."""
+        with self._lock:
+            self._forget()
+            return len(self._kernels)
 
     def _put_record(self, address: int, answer: int) -> None:
         """Give XLA the record of the kernel that a call names, or an error."""
         frame = self._at("CallFrame", address)
         try:
-            record = self._record(self._kernel_of(frame.attrs))
+            kernel = self._take(self._text_of(frame.attrs))
             stage = self._header.number("ExecutionStage_INSTANTIATE")
             state = {"ctx": frame.ctx, "stage": stage, "type_id": self._symbols[TYPE_ID]}
-            error = self._call(frame.api, "State_Set", **state, state=ctypes.addressof(record))
+            error = self._call(frame.api, "State_Set", **state, state=ctypes.addressof(kernel.record))
+            if error is not None:
+                self._give_back(kernel)
         except BaseException as caught:  # Whatever it is, it must reach XLA: this was not called from Python.
             error = self._error(frame.api, _reason(caught))
         _put(answer, error)
 
-    def _kernel_of(self, attributes: Any) -> bytes:
+    def _text_of(self, attributes: Any) -> bytes:
         """Return a call's one attribute."""
         is_text = attributes.size == 1 and _item(attributes.types, ctypes.c_int) == self._header.number(
             "AttrType_STRING"
@@ -107,14 +135,31 @@ class Handler:
         span = self._at("ByteSpan", _item(attributes.attrs, ctypes.c_void_p))
         return ctypes.string_at(span.ptr, span.len)
 
-    def _record(self, text: bytes) -> KernelRecord:
+    def _take(self, text: bytes) -> "_Kernel":
+        """Return a kernel for XLA, which will release it."""
         with self._lock:
-            if text not in self._kernels:
-                code = load_source(from_text(text))
-                record = _record_of(code)
-                self._kernels[text] = record, code
-                self._codes[ctypes.addressof(record)] = code
-            return self._kernels[text][0]
+            kernel = self._kernel(text)
+            kernel.taken += 1
+            return kernel
+
+    def _give_back(self, kernel: "_Kernel") -> None:
+        """Take a kernel back that XLA did not take."""
+        with self._lock:
+            kernel.taken -= 1
+
+    def _kernel(self, text: bytes) -> "_Kernel":
+        if text not in self._kernels:
+            code = load_source(from_text(text))
+            kernel = self._kernels[text] = _Kernel(_record_of(code))
+            self._codes[ctypes.addressof(kernel.record)] = code
+        return self._kernels[text]
+
+    def _forget(self) -> None:
+        """Drop the kernels that XLA has released, and the oldest of very many that it never asked for."""
+        released = [text for text, kernel in self._kernels.items() if kernel.is_released]
+        waiting = [text for text, kernel in self._kernels.items() if not kernel.taken]
+        for text in (*released, *waiting[:-_MOST_WAITING]):
+            del self._codes[ctypes.addressof(self._kernels.pop(text).record)]
 
     def _put_failure(self, api: int, record: int, what: int, context: int | None, answer: int) -> None:
         """Create XLA's error for a failed launch."""

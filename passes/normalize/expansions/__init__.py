@@ -1,1 +1,1 @@
-"""What the operations that `expand-operations` replaces are short for, one or a few a file."""
+"""Definitions of the operations that `expand-operations` replaces, one or a few a file."""

@@ -140,7 +140,7 @@ def _whole(size: int, is_reduced: bool) -> Part:
 def _weight(op: ir.Operation) -> float:
     """Return how many times longer than to read it a thread takes for an element of what ``op`` reduces, at least 1.
 
-    What the element is computed from is followed as long as it is at the same indices.
+    It computes one element of each array that the element depends on. Numbers are computed once for all.
     """
     pending = list(op.operands)[: len(op.results)]
     seen, taken = set(pending), 0
@@ -149,7 +149,7 @@ def _weight(op: ir.Operation) -> float:
         if isinstance(value.owner, ir.Block) or value.owner.operation.name not in OPERATIONS:
             continue
         made = value.owner.operation
-        if access_kind(made) == "elementwise":
+        if access_kind(made) in ("elementwise", "indexing", "piecewise") and math.prod(shape_of(value)) > 1:
             taken += instructions(made)
             operands = set(made.operands) - seen
             seen |= operands

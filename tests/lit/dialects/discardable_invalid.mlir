@@ -159,14 +159,14 @@ func.func @complex() -> tensor<2xcomplex<f32>> {
 
 // -----
 
-// expected-error @+1 {{attribute 'xgpu.heroes' is not one that operations have; these are: xgpu.level, xgpu.emitter, xgpu.schedule,}}
+// expected-error @+1 {{has the unknown attribute 'xgpu.heroes'; those of operations are xgpu.level, xgpu.emitter, xgpu.schedule,}}
 func.func @misspelt() attributes {xgpu.heroes} {
   return
 }
 
 // -----
 
-// expected-error @+1 {{attribute 'xgpu.range' is not one that operations have}}
+// expected-error @+1 {{has the unknown attribute 'xgpu.range'}}
 func.func @of_arguments() attributes {xgpu.range = array<i64: 0, 7>} {
   return
 }

@@ -5,26 +5,12 @@
 // CHECK-NEXT:    ^bb0(%[[BEFORE:.*]]: tensor<f32>, %[[ELEMENT:.*]]: tensor<f32>):
 // CHECK-NEXT:      %[[SUM:.*]] = stablehlo.add %[[BEFORE]], %[[ELEMENT]] : tensor<f32>
 // CHECK-NEXT:      stablehlo.return %[[SUM]] : tensor<f32>
-// CHECK-NEXT:    }) {chunk = 1000 : i64, dimension = 1 : i64, reverse = true} : (tensor<8x1000xf32>) -> tensor<8x1000xf32>
+// CHECK-NEXT:    }) {dimension = 1 : i64, reverse = true} : (tensor<8x1000xf32>) -> tensor<8x1000xf32>
 func.func @sums(%x: tensor<8x1000xf32>) -> tensor<8x1000xf32> {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%before: tensor<f32>, %element: tensor<f32>):
     %sum = stablehlo.add %before, %element : tensor<f32>
     stablehlo.return %sum : tensor<f32>
-  }) {dimension = 1 : i64, reverse = true, chunk = 1000 : i64} : (tensor<8x1000xf32>) -> tensor<8x1000xf32>
+  }) {dimension = 1 : i64, reverse = true} : (tensor<8x1000xf32>) -> tensor<8x1000xf32>
   return %0 : tensor<8x1000xf32>
-}
-
-// Four chunks, of which three go on from what they are given.
-
-// CHECK-LABEL: func.func @chunks
-// CHECK:         "xgpu.scan"(%arg0, %arg1)
-// CHECK:         {chunk = 300 : i64, dimension = 0 : i64, reverse = false} : (tensor<1000x2xf32>, tensor<3x2xf32>) -> tensor<1000x2xf32>
-func.func @chunks(%x: tensor<1000x2xf32>, %starts: tensor<3x2xf32>) -> tensor<1000x2xf32> {
-  %0 = "xgpu.scan"(%x, %starts) ({
-  ^bb0(%before: tensor<f32>, %element: tensor<f32>):
-    %sum = stablehlo.add %before, %element : tensor<f32>
-    stablehlo.return %sum : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 300 : i64} : (tensor<1000x2xf32>, tensor<3x2xf32>) -> tensor<1000x2xf32>
-  return %0 : tensor<1000x2xf32>
 }

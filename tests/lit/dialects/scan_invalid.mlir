@@ -1,11 +1,11 @@
 // RUN: xgpu-opt %s --split-input-file --verify-diagnostics
 
 func.func @types(%x: tensor<8xf32>, %y: tensor<4xf32>) {
-  // expected-error @+1 {{expected results of the first operands' types (tensor<8xf32>), got (tensor<4xf32>)}}
+  // expected-error @+1 {{expected results of the operands' types (tensor<8xf32>), got (tensor<4xf32>)}}
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<4xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<4xf32>
   return
 }
 
@@ -16,18 +16,7 @@ func.func @dimension(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 1 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
-  return
-}
-
-// -----
-
-func.func @chunk(%x: tensor<8xf32>, %y: tensor<4xf32>) {
-  // expected-error @+1 {{attribute 'chunk': expected a positive number, got 0}}
-  %0 = "xgpu.scan"(%x) ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 0 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 1 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -38,18 +27,7 @@ func.func @reverse(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = 1 : i64, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
-  return
-}
-
-// -----
-
-func.func @starts(%x: tensor<8xf32>, %y: tensor<4xf32>) {
-  // expected-error @+1 {{expected what chunks go on from to be (tensor<1xf32>), got (tensor<4xf32>)}}
-  %0 = "xgpu.scan"(%x, %y) ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 4 : i64} : (tensor<8xf32>, tensor<4xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = 1 : i64} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -60,7 +38,7 @@ func.func @arguments(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>):
     stablehlo.return %a : tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -71,7 +49,7 @@ func.func @returned(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     stablehlo.return %a, %b : tensor<f32>, tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
 
@@ -82,7 +60,7 @@ func.func @shapes(%x: tensor<8xf32>, %y: tensor<4xf32>) {
   %0:2 = "xgpu.scan"(%x, %y) ({
   ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
     stablehlo.return %a, %b : tensor<f32>, tensor<f32>
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : (tensor<8xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<4xf32>)
   return
 }
 
@@ -93,6 +71,6 @@ func.func @nothing() {
   "xgpu.scan"() ({
   ^bb0():
     stablehlo.return
-  }) {dimension = 0 : i64, reverse = false, chunk = 8 : i64} : () -> ()
+  }) {dimension = 0 : i64, reverse = false} : () -> ()
   return
 }

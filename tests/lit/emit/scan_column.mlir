@@ -18,6 +18,6 @@ func.func @main(%x: tensor<2048x2048xf32>) -> tensor<2048x2048xf32> {
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %c = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %c : tensor<f32>
-  }) {dimension = 0 : i64, reverse = true, chunk = 2048 : i64} : (tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
+  }) {dimension = 0 : i64, reverse = true} : (tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
   return %0 : tensor<2048x2048xf32>
 }

@@ -29,7 +29,7 @@ func.func @main(%x: tensor<8192x1024xf32>) -> tensor<8192x1024xf32> {
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %c = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %c : tensor<f32>
-  }) {dimension = 1 : i64, reverse = false, chunk = 1024 : i64} : (tensor<8192x1024xf32>) -> tensor<8192x1024xf32>
+  }) {dimension = 1 : i64, reverse = false} : (tensor<8192x1024xf32>) -> tensor<8192x1024xf32>
   %2 = stablehlo.sqrt %1 : tensor<8192x1024xf32>
   return %2 : tensor<8192x1024xf32>
 }

@@ -27,7 +27,7 @@ func.func private @unused(%x: tensor<?xf32>) -> tensor<?xf32> {
 // CHECK-NEXT:    ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
 // CHECK-NEXT:      %[[B:.*]] = stablehlo.add %arg1, %arg2 : tensor<f32>
 // CHECK-NEXT:      stablehlo.return %[[B]] : tensor<f32>
-// CHECK-NEXT:    }) {chunk = 8 : i64, dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
 // CHECK-NEXT:    return %[[A]] : tensor<8xf32>
 // CHECK-LABEL: func.func private @unused(%arg0: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-NEXT:    return %arg0 : tensor<4xf32>
@@ -36,7 +36,7 @@ func.func public @main(%x: tensor<8xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<f32>, %b: tensor<f32>):
     %1 = stablehlo.add %a, %b : tensor<f32>
     stablehlo.return %1 : tensor<f32>
-  }) {chunk = 8 : i64, dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
 func.func private @unused(%x: tensor<4xf32>) -> tensor<4xf32> {

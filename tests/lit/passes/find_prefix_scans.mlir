@@ -8,7 +8,7 @@
 // CHECK-NEXT:    ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
 // CHECK-NEXT:      %[[C:.*]] = stablehlo.add %arg1, %arg2 : tensor<f32>
 // CHECK-NEXT:      stablehlo.return %[[C]] : tensor<f32>
-// CHECK-NEXT:    }) {chunk = 8 : i64, dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
+// CHECK-NEXT:    }) {dimension = 0 : i64, reverse = false} : (tensor<8xf32>) -> tensor<8xf32>
 // CHECK-NEXT:    %[[D:.*]] = stablehlo.broadcast_in_dim %[[A]], dims = [] : (tensor<f32>) -> tensor<8xf32>
 // CHECK-NEXT:    %[[E:.*]] = stablehlo.add %[[D]], %[[B]] : tensor<8xf32>
 // CHECK-NEXT:    return %[[E]] : tensor<8xf32>

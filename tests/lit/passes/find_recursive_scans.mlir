@@ -7,7 +7,7 @@
 // CHECK-NEXT:    ^bb0(%arg1: tensor<f32>, %arg2: tensor<f32>):
 // CHECK-NEXT:      %[[B:.*]] = stablehlo.maximum %arg1, %arg2 : tensor<f32>
 // CHECK-NEXT:      stablehlo.return %[[B]] : tensor<f32>
-// CHECK-NEXT:    }) {chunk = 2 : i64, dimension = 0 : i64, reverse = false} : (tensor<2xf32>) -> tensor<2xf32>
+// CHECK-NEXT:    }) {dimension = 0 : i64, reverse = false} : (tensor<2xf32>) -> tensor<2xf32>
 // CHECK-NEXT:    %[[C:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT:    %[[D:.*]] = stablehlo.broadcast_in_dim %[[C]], dims = [] : (tensor<f32>) -> tensor<2xf32>
 // CHECK-NEXT:    %[[E:.*]] = stablehlo.add %[[A]], %[[D]] : tensor<2xf32>

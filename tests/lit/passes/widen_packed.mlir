@@ -25,7 +25,7 @@ func.func @main(%x: tensor<8x64xi4>) -> tensor<8xi4> {
 // CHECK-NEXT:    ^bb0(%arg1: tensor<i8>, %arg2: tensor<i8>):
 // CHECK-NEXT:      %[[C:.*]] = stablehlo.add %arg1, %arg2 : tensor<i8>
 // CHECK-NEXT:      stablehlo.return %[[C]] : tensor<i8>
-// CHECK-NEXT:    }) {chunk = 64 : i64, dimension = 0 : i64, reverse = false} : (tensor<64xi8>) -> tensor<64xi8>
+// CHECK-NEXT:    }) {dimension = 0 : i64, reverse = false} : (tensor<64xi8>) -> tensor<64xi8>
 // CHECK-NEXT:    %[[D:.*]] = stablehlo.convert %[[B]] : (tensor<64xi8>) -> tensor<64xi4>
 // CHECK-NEXT:    return %[[D]] : tensor<64xi4>
 func.func @main(%x: tensor<64xi4>) -> tensor<64xi4> {
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<64xi4>) -> tensor<64xi4> {
   ^bb0(%a: tensor<i4>, %b: tensor<i4>):
     %c = stablehlo.add %a, %b : tensor<i4>
     stablehlo.return %c : tensor<i4>
-  }) {dimension = 0 : i64, reverse = false, chunk = 64 : i64} : (tensor<64xi4>) -> tensor<64xi4>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<64xi4>) -> tensor<64xi4>
   return %0 : tensor<64xi4>
 }
 
@@ -46,13 +46,13 @@ func.func @main(%x: tensor<64xi4>) -> tensor<64xi4> {
 // CHECK-NEXT:    ^bb0(%arg1: tensor<i4>, %arg2: tensor<i4>):
 // CHECK-NEXT:      %[[B:.*]] = stablehlo.divide %arg1, %arg2 : tensor<i4>
 // CHECK-NEXT:      stablehlo.return %[[B]] : tensor<i4>
-// CHECK-NEXT:    }) {chunk = 64 : i64, dimension = 0 : i64, reverse = false, xgpu.left = "elements that share a byte, of which threads would write parts"} : (tensor<64xi4>) -> tensor<64xi4>
+// CHECK-NEXT:    }) {dimension = 0 : i64, reverse = false, xgpu.left = "elements that share a byte, of which threads would write parts"} : (tensor<64xi4>) -> tensor<64xi4>
 // CHECK-NEXT:    return %[[A]] : tensor<64xi4>
 func.func @main(%x: tensor<64xi4>) -> tensor<64xi4> {
   %0 = "xgpu.scan"(%x) ({
   ^bb0(%a: tensor<i4>, %b: tensor<i4>):
     %c = stablehlo.divide %a, %b : tensor<i4>
     stablehlo.return %c : tensor<i4>
-  }) {dimension = 0 : i64, reverse = false, chunk = 64 : i64} : (tensor<64xi4>) -> tensor<64xi4>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<64xi4>) -> tensor<64xi4>
   return %0 : tensor<64xi4>
 }

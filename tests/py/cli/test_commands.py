@@ -117,7 +117,7 @@ def test_a_compilation_goes_on_from_text(xgpu: Callable[..., Any], opt: Callable
 def test_compile_tells_the_time_of_stages_and_passes(xgpu: Callable[..., Any], programs: str) -> None:
     outcome = xgpu("compile", f"{programs}:scale", "--timing")
     assert outcome.code == 0
-    pattern = r"1 kernels of [1-9]\d* operations, launched 1 times; 0 operations left to XLA\n"
+    pattern = r"kernels: 1, of [1-9]\d* operations; launches: 1; operations left to XLA: 0\n"
     assert re.match(pattern, outcome.err) is not None
     names = re.findall(r"^ +[\d.]+ \( *[\d.]+%\)  (.*)$", outcome.err, re.MULTILINE)
     assert names[0] == "frontend"

@@ -65,5 +65,13 @@ def test_a_plan_that_was_given_has_no_reasons(xgpu: Callable[..., Any], programs
     outcome = xgpu("explain", "plan.mlir", "--stored")
     assert (outcome.code, outcome.out) == (1, "")
     assert (
-        outcome.err == "xgpu: error: the program was given with its plan, of which the text does not say why it is so\n"
+        outcome.err
+        == "xgpu: error: the program was given at level 'fusions', already planned: its text has no reasons\n"
     )
+
+
+def test_a_program_without_kernels(xgpu: Callable[..., Any], programs: str) -> None:
+    with open(programs, "a") as file:
+        file.write("\ndef same(x):\n    return x\n")
+    outcome = xgpu("explain", f"{programs}:same", "--arg", "f32[8]", "--stored")
+    assert (outcome.code, outcome.out) == (0, "no kernels\n\nstored:\n  nothing\n")

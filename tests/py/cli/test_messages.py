@@ -53,7 +53,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("", "the following arguments are required: COMMAND; see xgpu --help"),
         ("translate", "argument COMMAND: invalid choice: 'translate' (choose from 'compile', 'run',"),
         ("compile", "the following arguments are required: SOURCE; see xgpu compile --help"),
-        ("compile a.py:f --no-such", "unrecognized arguments: --no-such; see xgpu --help"),
+        ("cache everything", "unrecognized arguments: everything; see xgpu cache --help"),
+        ("compile a.py:f --no-such", "unrecognized arguments: --no-such; see xgpu compile --help"),
         ("compile a.py:f --emit sas", "unknown level 'sas'; the levels are stablehlo, prepared, fusions,"),
         ("compile a.py:f --emit ptx,", "unknown level ''; the levels are"),
         ("compile a.py:f --target sm_42", "unknown target 'sm_42'; known targets are sm_80, sm_86, sm_89, sm_90,"),
@@ -91,11 +92,11 @@ def test_wrong_usage(xgpu: Callable[..., Any], arguments: str, message: str) -> 
         ("imports.py:f", "{folder}/imports.py:1: error: loading imports.py failed: ModuleNotFoundError: "),
         ("syntax.py:f", "{folder}/syntax.py:1:7: error: loading syntax.py failed: SyntaxError: "),
         ("add.hlo --arg f32[9]", "xgpu: error: argument 0 (x) is f32[8], but f32[9] was given\n"),
-        ("add.hlo --arg f32[8] --arg f32[8]", "xgpu: error: m takes 1 arguments, but 2 were given\n"),
+        ("add.hlo --arg f32[8] --arg f32[8]", "xgpu: error: m: expected 1 argument, got 2\n"),
         ("truncated.hlo", "truncated.hlo:2:49: error: "),
         ("shapes.hlo", "shapes.hlo:2:59: error: "),
         ("undeclared.mlir", "undeclared.mlir:2:10: error: use of undeclared SSA value name\n  return %y"),
-        ("unknown.mlir", "unknown.mlir:2:3: error: foo.bar of type no result: not a StableHLO operation\n"),
+        ("unknown.mlir", "unknown.mlir:2:3: error: foo.bar: not a StableHLO operation\n"),
         ("dynamic.mlir", "dynamic.mlir:1:1: error: ... the shape of tensor<?xf32> is dynamic"),
         (
             "types.mlir",
@@ -165,6 +166,32 @@ def test_an_unknown_type_of_an_array_file(xgpu: Callable[..., Any], folder: Path
     outcome = xgpu("run", "add.hlo", "--arg", "b16@raw.npy")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.startswith("xgpu: error: unknown element type 'b16'; known are pred,")
+
+
+def test_a_failing_pass_is_repeated_from_the_program_that_was_compiled(
+    xgpu: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from xgpu.passes.unroll_loops import UnrollLoops
+
+    def fail(self: object, module: object) -> None:
+        raise KeyError("lost")
+
+    monkeypatch.setattr(UnrollLoops, "apply", fail)
+    monkeypatch.setattr("xgpu.passes.framework.manager._compile", None)
+    outcome = xgpu("compile", "programs.py:double", "--arg", "f32[8]", "--target", "sm_80")
+    assert outcome.code == 1
+    failed, repeat = outcome.err.splitlines()
+    assert failed.startswith("xgpu: error: pass 'unroll-loops' failed: KeyError: 'lost' at ")
+    command = "xgpu compile programs.py:double --arg 'f32[8]' --target sm_80 --emit emitted"
+    assert repeat.startswith(f"to repeat: {command} | xgpu-opt --split-input-file -p 'expand-complex,")
+    assert repeat.endswith("unroll-loops'")
+
+
+def test_a_program_without_kernels_is_said_to_have_none(xgpu: Callable[..., Any], folder: Path) -> None:
+    (folder / "same.py").write_text("def same(x):\n    return x\n")
+    outcome = xgpu("compile", "same.py:same", "--arg", "f32[8]")
+    assert (outcome.code, outcome.out) == (0, "\n")
+    assert outcome.err == "xgpu: note: the program has no kernels: it returns what it is given\n"
 
 
 @pytest.mark.parametrize("option", ["--help", "--version"])

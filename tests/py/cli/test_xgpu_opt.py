@@ -21,8 +21,8 @@ EMPTY = "module {\n}\n"
         (["-p", "cse", "--pass-pipeline=cse"], "argument --pass-pipeline: not allowed with argument -p"),
         (["--verify-each=maybe"], "argument --verify-each: invalid choice: 'maybe' (choose from"),
         (["a.mlir", "b.mlir"], "unrecognized arguments: b.mlir"),
-        (["-p", "no-such"], "unknown pass 'no-such'; xgpu-opt --list-passes lists them"),
-        (["-p", "set-lvel"], "unknown pass 'set-lvel', did you mean 'set-level'?"),
+        (["-p", "no-such"], "unknown pass 'no-such'; xgpu-opt --list-passes lists all"),
+        (["-p", "set-lvel"], "unknown pass 'set-lvel'; did you mean 'set-level'? xgpu-opt --list-passes lists all"),
         (["-p", "set-level{depth=3}"], "pass 'set-level' has no option 'depth'; its options: level"),
         (["-p", "lower-to-llvm{target=x}"], "pass 'lower-to-llvm', option 'target': expected nvvm|host, got 'x'"),
         (["-p", "set-level{level=a level=b}"], "pass 'set-level': option 'level' is given twice"),
@@ -30,6 +30,7 @@ EMPTY = "module {\n}\n"
         (["-p", "cse)"], "pipeline 'cse)': unbalanced ')' at column 4"),
         (["--pass-pipeline=builtin.module(cse"], "pipeline 'builtin.module(cse': a bracket is not closed"),
         (["-p", "func.func(" * 1000 + ")" * 1000], "the pipeline's brackets nest deeper than 50"),
+        (["-p", "func.fun(cse)"], "pipeline 'func.fun(cse)': there is no operation 'func.fun' to run passes in"),
         (["-p", "any(inline)"], "pass 'inline' cannot be run: MLIR's crashes"),
         (["-p", "cse", "--print-ir-after=no-such"], "unknown pass 'no-such'"),
         (["-p", "cse", "--print-ir-before=no-such"], "unknown pass 'no-such'"),
@@ -92,6 +93,13 @@ def test_depth_counts_brackets_not_strings_comments_and_arrows(opt: Callable[...
     text += "".join(f"func.func private @f{i}(tensor<1xf32>) -> tensor<1xf32>\n" for i in range(MAX_NESTING + 1))
     outcome = opt(stdin=text + "}")
     assert (outcome.code, outcome.err) == (0, "")
+
+
+@pytest.mark.parametrize(("line", "column"), [(2, 4_000_000_000), (4_000_000_000, 2)])
+def test_a_place_that_the_text_does_not_have_is_named_as_it_is(opt: Callable[..., Any], line: int, column: int) -> None:
+    outcome = opt(stdin=f'module {{\n  "a.b"() : () -> () loc("-":{line}:{column})\n}}\n')
+    excerpt = '  "a.b"() : () -> () loc("-":2:4000000000)\n' if line == 2 else ""
+    assert outcome.err == f"<stdin>:{line}:{column}: error: unknown operation 'a.b': no dialect 'a' is known\n{excerpt}"
 
 
 def test_depth_within_the_limit_is_printed(opt: Callable[..., Any]) -> None:
@@ -226,7 +234,7 @@ def test_a_misnamed_pass(opt: Callable[..., Any], monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_helper_is_no_pass(opt: Callable[..., Any]) -> None:
-    assert opt("-p", "ranges").err == "xgpu-opt: error: unknown pass 'ranges'; xgpu-opt --list-passes lists them\n"
+    assert opt("-p", "ranges").err == "xgpu-opt: error: unknown pass 'ranges'; xgpu-opt --list-passes lists all\n"
 
 
 def test_a_mark_at_the_start_of_a_file_is_no_text(opt: Callable[..., Any]) -> None:
@@ -237,7 +245,7 @@ def test_numbers_below_zero_are_no_options(opt: Callable[..., Any]) -> None:
     outcome = opt("-p", "unroll-loops{max-trip=-1}")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == (
-        "xgpu-opt: error: pass 'unroll-loops', option 'max-trip': expected a number from 0 on, got '-1'\n"
+        "xgpu-opt: error: pass 'unroll-loops', option 'max-trip': expected a number of at least 0, got '-1'\n"
     )
 
 

@@ -114,7 +114,7 @@ def maps_are_exact(program: xgpu.Compiled) -> None:
         ("loop", "threads = 128, vector = 3, rows = 1", "vector = 3: expected a power of two up to 64"),
         ("loop", "threads = 0", "threads = 0: expected a number from 1 to 1024"),
         ("loop", "rows = 3", "rows = 3: expected 1, unless they divide 38 rows, and vector 64 columns"),
-        ("loop", "lanes = 4", "lanes: expected one of threads, vector, rows"),
+        ("loop", "lanes = 4", "unknown number 'lanes' of its schedule; expected one of threads, vector, rows"),
         ("reduce_row", "aligned = 1", "aligned = 1: expected true or false"),
         (
             "reduce_row",
@@ -162,7 +162,9 @@ def test_a_schedule_is_fixed_from_python() -> None:
     program = xgpu.compile(function, *specs, options=xgpu.Options(schedules={name: {"threads": 64, "vector": 4}}))
     assert "#xgpu.schedule<threads = 64, vector = 4, rows = 1>" in program.ir("fusions")
     assert program.kernels[0].block == (64, 1, 1)
-    with pytest.raises(xgpu.InvalidInput, match=f"option schedules: there is no fusion 'nothing'; there are: {name}"):
+    with pytest.raises(
+        xgpu.InvalidInput, match=f"option schedules: there is no fusion 'nothing'; the fusions are: {name}"
+    ):
         xgpu.compile(function, *specs, options=xgpu.Options(schedules={"nothing": {}}))
     with pytest.raises(xgpu.InvalidInput, match="vector = 3: expected a power of two"):
         xgpu.compile(function, *specs, options=xgpu.Options(schedules={name: {"vector": 3}}))

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from jax import lax
@@ -31,7 +32,7 @@ program.example_args = {arguments}
 """
 CALL_LINE = 14
 HELPER_LINE = 7
-COMPLEX = "there is no scalar code for it on complex numbers"
+COMPLEX = "there is no scalar code for it on complex numbers; the program has no kernels, as all of it is left to XLA"
 
 
 def message(tmp_path: Path, expression: str, arguments: tuple[str, ...], helper: str = "x") -> str:
@@ -128,6 +129,7 @@ def test_a_program_of_which_all_is_left_to_xla_says_why(tmp_path: Path) -> None:
     assert text.startswith(f"program.py:{CALL_LINE}:")
     assert text.endswith(
         "stablehlo.sort of type tensor<8xf32>: operation not supported: no element of its result can be computed alone"
+        "; the program has no kernels, as all of it is left to XLA"
     )
 
 
@@ -137,6 +139,20 @@ def test_a_program_of_which_all_is_left_to_xla_runs_and_is_explained() -> None:
     inputs = program.random_inputs(1)
     np.testing.assert_array_equal(program.run(*inputs)[0], np.sort(inputs[0]))
     assert [each.operation for each in explain(program).left] == ["stablehlo.sort"]
+
+
+def test_a_schedule_that_fits_no_kernel_is_said_to_be_why_xla_has_the_function() -> None:
+    def halve(x: jax.Array) -> jax.Array:
+        return x / 2
+
+    options = xgpu.Options(schedules={"halve_fusion_0": {"vector": 3}})
+    with pytest.warns(UserWarning, match="xgpu leaves halve to XLA: fusion @halve_fusion_0 .*: vector = 3: expected a"):
+        assert xgpu.jit(halve, options=options)(np.float32(3)) == 1.5
+
+
+def test_what_a_message_of_jax_announces_is_in_the_error() -> None:
+    with pytest.raises(xgpu.InvalidInput, match=r"but they differ: The input carry x has type float32\[8\] but"):
+        xgpu.compile(lambda x: lax.while_loop(lambda x: x.sum() < 3, lambda x: x[1:], x), "f32[8]")
 
 
 def test_more_arrays_than_a_launch_takes() -> None:
@@ -152,5 +168,7 @@ def test_more_dimensions_than_numpy_has() -> None:
 
 
 def test_more_blocks_than_a_launch_has() -> None:
-    with pytest.raises(xgpu.Unsupported, match="a kernel of 549755813888 blocks is more than a launch has"):
+    with pytest.raises(
+        xgpu.Unsupported, match="a launch has at most 2147483647 blocks, and this one would need 549755813888"
+    ):
         xgpu.compile(lambda x: -x, "f32[65536,65536,65536]")

@@ -89,7 +89,8 @@ def compiled(
         # A program that is left to XLA as a whole, for whatever reason, is never lowered.
         (program,) = programs
         report = explain(program)
-        left = Counter(each.operation for each in report.left)
+        epilogue = "XLA computes it as part of the matrix product"
+        left = Counter(each.operation for each in report.left if each.reason != epilogue)
         record_property("kernels", len(report.kernels))
         record_property("left", dict(left))
         assert len(report.kernels) > left.total()

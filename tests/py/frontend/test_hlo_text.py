@@ -93,7 +93,7 @@ METADATA = 'metadata={op_name="add" source_file="x.py" source_line=9}'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (ROOT + "f32[4] adsd(a, a)\n}", "t.hlo:4:18: expects opcode but sees: adsd"),
+        (ROOT + "f32[4] adsd(a, a)\n}", "t.hlo:4:18: XLA cannot parse this HLO text: expects opcode but sees: adsd"),
         (ROOT + "f32[4] add(a, c)\n}", "t.hlo:4:"),
         # Errors that MLIR's verifier finds are at the line of the metadata, or else of the instruction.
         (ROOT + "f32[5] add(a, a)\n}", "t.hlo:4:2: 'stablehlo.add' op requires the same shape"),

@@ -183,7 +183,7 @@ def print_and_return(x):
     [
         (sine, sine, 1, "pure_callback of type f32[2]: "),
         (lambda x: lax.cond(x[0] > 0, jax.jit(sine), lambda x: x, x * 2), sine, 1, "pure_callback of type f32[2]: "),
-        (print_and_return, print_and_return, 1, "debug_print of type no result: "),
+        (print_and_return, print_and_return, 1, "debug_print: "),
         (lambda x: io_callback(np.sin, x, x), None, 0, "io_callback of type f32[2]: "),
     ],
     ids=["pure", "nested", "print", "ordered"],

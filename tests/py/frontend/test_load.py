@@ -115,7 +115,11 @@ def test_keyword_arguments():
         ("f = 3\n", "f", r"has no function 'f'; expected p\.py:function; its functions are: none"),
         ("def g(): pass\n", None, r"p\.py' names no function; expected p\.py:function; its functions are: g"),
         ("def f(x): return x\n", "f", r"f\(x\) does not take the arguments given: missing .*'x'; .*f\.example_args"),
-        ("def f(x): return x\nf.example_args = 3\n", "f", r"f\.example_args is a int; expected a tuple"),
+        (
+            "def f(x): return x\nf.example_args = 3\n",
+            "f",
+            r"f\.example_args: expected a tuple, or a function that returns one, got 3",
+        ),
         (
             "def f(x): return x\ndef e():\n    raise ValueError('no')\nf.example_args = e\n",
             "f",
@@ -162,7 +166,7 @@ def test_files_that_are_not_text(tmp_path):
     [
         (["f32[3]"], r"argument 0 \(arg0\) is f32\[2\], but f32\[3\] was given"),
         (["f16[2]"], r"argument 0 \(arg0\) is f32\[2\], but f16\[2\] was given"),
-        (["f32[2]", "f32[2]"], "program takes 1 arguments, but 2 were given"),
+        (["f32[2]", "f32[2]"], "program: expected 1 argument, got 2"),
         ([3], r"3 is neither an array nor a specification such as f32\[8\]"),
         (["x"], "unknown element type 'x'"),
     ],

@@ -37,7 +37,7 @@ PROGRAMS = {
         ("f32[4,32,64]", "f32[4,16,64]", "f32[4,8,64]"),
         1,
     ),
-    "integers": (lambda x, a, b: (x @ a, x @ b), ("s32[32,64]", "s32[64,64]", "s32[64,48]"), 1),
+    "8-bit integers": (lambda x, a, b: (x @ a, x @ b), ("s8[32,64]", "s8[64,64]", "s8[64,48]"), 1),
     "one after the other": (lambda x, a: x @ (x @ a), (SQUARE, SQUARE), 2),
     "crossed": (_crossed, (SQUARE,) * 4, 4),
     "of two types": (

@@ -79,5 +79,5 @@ def test_a_kernel_of_another_branch_joins(monkeypatch: pytest.MonkeyPatch) -> No
     joined = Kernel(kernel.name, device(DEFAULT_DEVICE), Options(), [], {"tiles": tiles})
     assert joined.text("llvm") == kernel.text("llvm")
     assert list(joined.modules) == ["tiles", "lowered", "llvm"]
-    with pytest.raises(InvalidInput, match="given at level 'tiles': level 'optimized' does not follow"):
+    with pytest.raises(InvalidInput, match="given at level 'tiles', from which level 'optimized' cannot be made"):
         joined.module("optimized")

@@ -6,6 +6,7 @@ from typing import ClassVar
 import pytest
 
 from xgpu import ir
+from xgpu.driver.compiler import advance
 from xgpu.errors import CompilerError
 from xgpu.passes.framework import manager
 from xgpu.passes.framework.base import Pass
@@ -36,3 +37,32 @@ def test_wrong_ir_is_blamed_on_who_may_have_made_it(verify, blamed):
         module = ir.Module.parse("module {}")
     with pytest.raises(CompilerError, match=f"{blamed}: is not an operation|{blamed}: 'xgpu.no_operation'"):
         manager.run(module, [_Break(), _Rest()], manager.Instrumentation(verify=verify))
+
+
+@dataclass(frozen=True)
+class _Fail(Pass):
+    NAME: ClassVar[str] = "fail"
+
+    def apply(self, module):
+        assert not list(module.body.operations), "it takes an empty module"
+
+
+@pytest.mark.parametrize("later", [_Rest(), _Fail()], ids=str)
+def test_compilations_verify_at_the_end_and_blame_the_pass_that_was_wrong(later):
+    with ir.make_context():
+        module = ir.Module.parse("module {}")
+    times = []
+    assert str(advance(module, [_Rest(), later], times)) == str(module)
+    assert [name for name, _ in times] == ["rest", str(later)]
+    with pytest.raises(CompilerError, match=r"pass 'break' failed.*xgpu\.no_operation"):
+        advance(module, [_Rest(), _Break(), later, _Rest()], times)
+    assert not list(module.body.operations)
+
+
+def test_compilations_verify_once(monkeypatch):
+    with ir.make_context():
+        module = ir.Module.parse("module {}")
+    verified = []
+    monkeypatch.setattr(manager, "verify", verified.append)
+    advance(module, [_Rest(), _Rest(), _Rest()], [])
+    assert len(verified) == 1

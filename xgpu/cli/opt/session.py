@@ -125,7 +125,7 @@ class Session:
         verify: Literal["each", "never"] = "each" if options.verify_each in ("true", "1") else "never"
         split = " --split-input-file" if options.split_input_file else ""
         remark = self._remark if options.remarks else None
-        instrumentation = manager.Instrumentation(before, after, verify, f"{options.file}{split}", remark)
+        instrumentation = manager.Instrumentation(before, after, verify, f"xgpu-opt {options.file}{split}", remark)
         try:
             manager.run(module, _parse_pipeline(options.pipeline), instrumentation)
         except CompilerError as error:
@@ -219,4 +219,4 @@ def _is_named(step: Step, names: str) -> bool:
 def _check_pass_names(names: str) -> None:
     for name in filter(None, (name.strip() for name in names.split(","))):
         if registry.pass_class(name) is None and not manager.is_mlir_pass(name):
-            raise UsageError(f"unknown pass '{name}'")
+            raise UsageError(registry.unknown_pass(name))

@@ -28,8 +28,7 @@ class Evaluations:
     def __init__(self, operations: Sequence[ir.Operation]):
         self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
-        self._reads: dict[ir.Operation, Reads] = {}
-        self._repeats: dict[ir.Operation, list[_Repeat]] = {}
+        self._known: dict[ir.Operation, _Known] = {}
         self._wanted: dict[ir.Value, dict[Group, set[Scope]]] = {}
         self._placements: dict[Group, Placement] = {}
         self._roots: dict[tuple[Group, Shape], Scope] = {}
@@ -47,31 +46,41 @@ class Evaluations:
 
     def of(self, value: ir.Value) -> dict[Group, float]:
         """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
-        return {group: self._place(maker(value), group) for group in self._wanted.get(value, {})}
+        wanted = self._wanted.get(value)
+        if wanted is None:
+            return {}
+        op = maker(value)
+        return {group: self._place(op, group) for group in wanted}
 
     def compute(self, op: ir.Operation, groups: Iterable[Group]) -> None:
         """Pass the counts of ``op`` on to its operands, for the kernels of ``groups``, whose results it computes."""
+        inside = captured(op)
         for group in groups:
             if _is_read_as_a_whole(op, group):
-                for operand in (*op.operands, *captured(op)):
+                for operand in (*op.operands, *inside):
                     self.want(operand, group)
                 continue
             times = self._place(op, group)
-            scope, reads = self._scopes[op, group], self._reads_of(op)
-            for position, child in self._placements[group].children(reads, scope):
+            scope, known, placement = self._scopes[op, group], self._known_of(op), self._placements[group]
+            for position, operand in enumerate(known.operands):
+                child = placement.child(known.reads, position, scope)
                 if child not in self._counts:
-                    self._counts[child] = self._repeats[op][position].times(times)
-                self._want(op.operands[reads.accesses[position].operand], group, child)
-            for value in captured(op):
+                    self._counts[child] = known.repeats[position].times(times)
+                self._want(operand, group, child)
+            for value in inside:
                 self._want(value, group, scope)
 
     def _place(self, op: ir.Operation, group: Group) -> float:
         """Place ``op`` in the kernel of ``group``, after all its consumers; return how often it is computed there."""
-        if (op, group) not in self._scopes:
-            wanted = set[Scope]().union(*(self._wanted.get(value, {}).get(group, ()) for value in op.results))
+        scope = self._scopes.get((op, group))
+        if scope is None:
+            wanted = set[Scope]()
+            for number in range(len(op.results)):
+                wanted |= self._wanted.get(op.results[number], {}).get(group, set())
             scope = self._scopes[op, group] = self._placements[group].place(op, wanted)
-            self._counts.setdefault(scope, sum(self._counts[each] for each in wanted))
-        return self._counts[self._scopes[op, group]]
+            if scope not in self._counts:
+                self._counts[scope] = sum(self._counts[each] for each in wanted)
+        return self._counts[scope]
 
     def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
         """Return how many more instructions it takes to compute an element of ``value`` than to load it.
@@ -90,14 +99,14 @@ class Evaluations:
             if not pending or total > most * size:
                 return total / size
             op = self._operations[-heapq.heappop(pending)]
-            scopes, reads = wanted[op], self._reads_of(op)
+            scopes, known = wanted[op], self._known_of(op)
             scope = placement.place(op, scopes)
             times = counts.setdefault(scope, sum(counts[each] for each in scopes))
             total += times * instructions(op)
-            for position, child in placement.children(reads, scope):
-                operand = op.operands[reads.accesses[position].operand]
+            for position, operand in enumerate(known.operands):
+                child = placement.child(known.reads, position, scope)
                 if child not in counts:
-                    counts[child] = self._repeats[op][position].times(times)
+                    counts[child] = known.repeats[position].times(times)
                 if is_immediate(operand):
                     continue
                 if is_stored(operand) or maker(operand).name not in OPERATIONS:
@@ -120,16 +129,28 @@ class Evaluations:
             self._counts[scope] = math.prod(shape)
         return self._roots[group, shape]
 
-    def _reads_of(self, op: ir.Operation) -> Reads:
-        if op not in self._reads:
-            reads = self._reads[op] = Reads.of(self._numbers[op], op)
-            self._repeats[op] = [_Repeat.of(reads, position) for position in range(len(reads.accesses))]
-        return self._reads[op]
+    def _known_of(self, op: ir.Operation) -> "_Known":
+        known = self._known.get(op)
+        if known is None:
+            reads = Reads.of(self._numbers[op], op)
+            repeats = tuple(_Repeat.of(reads, position) for position in range(len(reads.accesses)))
+            operands = tuple(op.operands[access.operand] for access in reads.accesses)
+            known = self._known[op] = _Known(reads, repeats, operands)
+        return known
 
 
 def _is_read_as_a_whole(op: ir.Operation, group: Group) -> bool:
     """Whether a kernel computes all that ``op`` reads exactly once, however its threads share it, as for heroes."""
     return op.name not in OPERATIONS or (group.kind.family.is_cooperative and op in group.heroes)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What an operation reads, however it is placed: for each access how often it happens, and the operand."""
+
+    reads: Reads
+    repeats: "tuple[_Repeat, ...]"
+    operands: tuple[ir.Value, ...]
 
 
 @dataclass(frozen=True)

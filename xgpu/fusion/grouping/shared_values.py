@@ -151,8 +151,9 @@ class _Round:
                         computing[group] = None
             evaluations.compute(op, computing)
             most = min((self._most[value] for value in op.results if value in self._most), default=math.inf)
-            for operand in reads[op]:
-                self._most[operand] = min(most, self._most.get(operand, math.inf))
+            if most < math.inf:
+                for operand in reads[op]:
+                    self._most[operand] = min(most, self._most.get(operand, math.inf))
         return self._choice, self._awaited
 
     def _consider(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:

@@ -10,20 +10,24 @@ one after the other, so one last write, and two readers and two atomic accesses 
 a race with each later access: the first of the two is kept while it is another block's, and replaced once a barrier
 separates it from the present.
 
+As blocks run one after the other, a message that is not there when it is awaited never will be. Such a read is made of
+scratch memory that looks like one, so that it ends.
+
 Elements smaller than a word are updated atomically as part of the word around them, so an atomic access may reach past
 the end of an array whose bytes are no multiple of its own.
 """
 
 import ctypes
 
+from xgpu.dialects.messages import MARK
 from xgpu.target.host.context import SCRATCH, offset_of
 
 CHECK = "xgpu_check"
-READS, WRITES, ATOMIC = 1, 2, 4
-"""Bits of an access's kind."""
-FAULTS = ("out of bounds", "misaligned", "read-only", "unwritten", "race")
+READS, WRITES, ATOMIC, AWAITS = 1, 2, 4, 8
+"""Bits of an access's kind; what awaits a message is a read, made again until the message is there."""
+FAULTS = ("out of bounds", "misaligned", "read-only", "unwritten", "race", "unpublished")
 """Faults of an access; their numbers are their positions here."""
-OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, UNWRITTEN, RACE = range(len(FAULTS))
+OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, UNWRITTEN, RACE, UNPUBLISHED = range(len(FAULTS))
 SHADOW_BYTES = 64
 """Size of one granule's record: the last writer, two atomic accesses, two readers, the epoch of the last write.
 
@@ -270,6 +274,13 @@ entry:
 {_field(Tables, "memories", "ptr", "tables", "memories")}
 {_field(Tables, "block_threads", "i64", "tables", "block_threads")}
   %scratch = getelementptr inbounds i8, ptr %context, i64 {SCRATCH}
+  %await.bit = and i32 %kind, {AWAITS}
+  %awaits = icmp ne i32 %await.bit, 0
+  br i1 %awaits, label %prepare, label %begin
+prepare:
+  store i64 -1, ptr %scratch
+  br label %begin
+begin:
   %block.number = trunc i64 %block to i32
   %block_threads.number = trunc i64 %block_threads to i32
   %threads.before = mul i32 %block.number, %block_threads.number
@@ -287,7 +298,7 @@ nowhere:
   call void @record_fault(ptr %tables, i32 %access, i32 {OUT_OF_BOUNDS}, i32 %who, i64 -1, i64 0, ptr null)
   ret ptr %scratch
 known:
-  %number = phi i64 [ %stated, %entry ], [ %found, %search ]
+  %number = phi i64 [ %stated, %begin ], [ %found, %search ]
   %entry.start = mul i64 %number, {ctypes.sizeof(Memory)}
   %entry.at = getelementptr i8, ptr %memories, i64 %entry.start
   %base = load i64, ptr %entry.at
@@ -331,6 +342,16 @@ readonly:
   call void @record_fault(ptr %tables, i32 %access, i32 {READ_ONLY}, i32 %who, i64 %number, i64 %offset, ptr null)
   ret ptr %scratch
 allowed:
+  br i1 %awaits, label %awaited, label %there
+awaited:
+  %word = load i64, ptr %address
+  %mark = and i64 %word, {MARK}
+  %is_published = icmp ne i64 %mark, 0
+  br i1 %is_published, label %there, label %unpublished
+unpublished:
+  call void @record_fault(ptr %tables, i32 %access, i32 {UNPUBLISHED}, i32 %who, i64 %number, i64 %offset, ptr null)
+  ret ptr %scratch
+there:
   %is_unwatched = icmp eq ptr %shadow, null
   br i1 %is_unwatched, label %done, label %watch
 watch:

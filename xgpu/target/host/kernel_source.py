@@ -15,7 +15,7 @@ from xgpu.target.host.block_driver import Dim3
 from xgpu.target.host.labels import Place
 from xgpu.target.host.sanitizer import Checks
 
-FORMAT = 1
+FORMAT = 2
 """Goes up when the text of a kernel changes its meaning, or the functions that kernels call do."""
 
 PIECES_PER_WORKER = 4
@@ -38,8 +38,8 @@ class HostSource:
     """A kernel as LLVM IR.
 
     ``shared_end`` is where in a context its shared memory ends, 0 if it takes no context; its threads have frames
-    behind that if it ``is_coroutine``. ``waits`` names the places where threads wait for each other, in the order of
-    their numbers from 1; ``checks`` is None unless sanitized.
+    behind that if it ``is_coroutine``. Blocks that wait for others run ``in_order``. ``waits`` names the places where
+    threads wait for each other, in the order of their numbers from 1; ``checks`` is None unless sanitized.
     """
 
     name: str
@@ -50,6 +50,7 @@ class HostSource:
     triple: str
     shared_end: int
     is_coroutine: bool
+    in_order: bool
     waits: tuple[tuple[str, Place], ...] = field(repr=False)
     checks: Checks | None = field(repr=False)
 
@@ -60,8 +61,8 @@ class HostSource:
 
     @property
     def is_split(self) -> bool:
-        """Whether a launch is worth spreading over several cores."""
-        return self.blocks > 1 and self.blocks * math.prod(self.block) >= _INLINE_THREADS
+        """Whether a launch is worth spreading over several cores: where blocks wait for others, one after the other."""
+        return not self.in_order and self.blocks > 1 and self.blocks * math.prod(self.block) >= _INLINE_THREADS
 
 
 def to_text(source: HostSource) -> str:

@@ -6,8 +6,10 @@ made twice, and a second linker ends the process. So this module makes each of t
 
 import itertools
 import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cache
+from weakref import WeakValueDictionary
 
 import llvmlite.binding as llvm
 
@@ -22,6 +24,8 @@ OPT_LEVEL = 3
 _FLUSHING_FEATURES = ("avx512bf16", "avxneconvert", "avx10.2", "avx10.2-256", "avx10.2-512")
 # What only some kernels call, each in a library of its own.
 _LIBRARIES = {CHECK: CHECK_IR, RUN_BLOCKS: DRIVER_IR}
+_KEPT = 32
+"""Modules that stay loaded though nobody uses them: functions are often thrown away and made again."""
 _LOCK = threading.RLock()
 
 
@@ -47,8 +51,8 @@ def _make_machine() -> llvm.TargetMachine:
 def link(llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
     """Return the addresses of symbols of a module and the object that keeps its code loaded.
 
-    Equal modules are linked once. Raises CompilerError for LLVM IR that LLVM refuses, or that calls what nobody
-    defines.
+    Modules equal to one that is still loaded, or was one of the last that were linked, are not linked again. Raises
+    CompilerError for LLVM IR that LLVM refuses, or that calls what nobody defines.
     """
     with _LOCK:
         return _make_linker().link(llvm_ir, symbols)
@@ -57,15 +61,19 @@ def link(llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
 def link_glue(llvm_ir: str, symbols: Sequence[str], imports: Mapping[str, int]) -> tuple[dict[str, int], object]:
     """As `link`, for a module without loops that are worth LLVM's passes; ``imports`` are its callees by name."""
     with _LOCK:
-        return _make_linker().add(_object_code(llvm_ir, opt_level=0), symbols, imports)
+        return _make_linker().link_object(_object_code(llvm_ir, opt_level=0), symbols, imports)
 
 
 class _Linker:
-    """The process's JIT linker, the libraries that kernels may call, and every module linked so far by its text."""
+    """The process's JIT linker, the libraries that kernels may call, and the modules that are loaded, by their text.
+
+    A module is unloaded when nobody keeps its library any more; the last few are kept here.
+    """
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
-        self._linked: dict[str, tuple[dict[str, int], object]] = {}
+        self._linked: WeakValueDictionary[str, llvm.ResourceTracker] = WeakValueDictionary()
+        self._last: deque[llvm.ResourceTracker] = deque(maxlen=_KEPT)
         self._jit = llvm.create_lljit_compiler(machine())
         self._libraries: dict[str, object] = {}
         self._add_library("xgpu_helpers", HELPER_IR, HELPER_NAMES)
@@ -78,17 +86,22 @@ class _Linker:
             self._libraries[name] = builder.link(self._jit, name)
 
     def link(self, llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
-        found = self._linked.get(llvm_ir)
-        if found is None:
+        library = self._linked.get(llvm_ir)
+        if library is None:
             for function, library_ir in _LIBRARIES.items():
                 if f"@{function}(" in llvm_ir:
                     self._add_library(function, library_ir, [function])
-            found = self._linked[llvm_ir] = self.add(_object_code(llvm_ir), symbols, {})
-        return found
+            library = self._linked[llvm_ir] = self._add(_object_code(llvm_ir), symbols, {})
+        self._last.append(library)
+        return _addresses(library, symbols), library
 
-    def add(
+    def link_object(
         self, object_code: bytes, symbols: Sequence[str], imports: Mapping[str, int]
     ) -> tuple[dict[str, int], object]:
+        library = self._add(object_code, symbols, imports)
+        return _addresses(library, symbols), library
+
+    def _add(self, object_code: bytes, symbols: Sequence[str], imports: Mapping[str, int]) -> llvm.ResourceTracker:
         builder = llvm.JITLibraryBuilder().add_object_img(object_code)
         for symbol in symbols:
             builder.export_symbol(symbol)
@@ -98,11 +111,14 @@ class _Linker:
             builder.add_jit_library(name)
         builder.add_current_process()
         try:
-            library = builder.link(self._jit, f"xgpu_kernel_{next(self._numbers)}")
+            return builder.link(self._jit, f"xgpu_kernel_{next(self._numbers)}")
         except RuntimeError as error:
             what = f"the host cannot link '{symbols[0]}', which calls an unknown function: {error}"
             raise CompilerError(what) from error
-        return {symbol: library[symbol] for symbol in symbols}, library
+
+
+def _addresses(library: llvm.ResourceTracker, symbols: Sequence[str]) -> dict[str, int]:
+    return {symbol: library[symbol] for symbol in symbols}
 
 
 _make_linker = cache(_Linker)

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xgpu import ir
+from xgpu.dialects.attributes import scratch_of
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.target.host.block_driver import Dim3, Launch, entry_name, entry_point, make_name
 from xgpu.target.host.context import FRAME_ALIGNMENT, round_up
@@ -56,7 +57,7 @@ def host_source(
     """
     kernel = _find_kernel(module, name)
     symbol_name = _string(kernel, "sym_name")
-    parameters = _buffer_parameters(kernel, symbol_name)
+    parameters, in_order = _buffer_parameters(kernel, symbol_name), scratch_of(kernel) > 0
     shape = _dimensions(kernel, "xgpu.grid", grid), _dimensions(kernel, "xgpu.block", block)
     buffers = [(parameter.size, parameter.is_readonly) for parameter in parameters]
     ready = make_ready(module, Launch(symbol_name, len(parameters), *shape), buffers, sanitize)
@@ -64,7 +65,7 @@ def host_source(
     kernel_ir = export_llvm_ir(ready.module, triple, str(machine().target_data), COROUTINE_INSTRUCTIONS)
     llvm_ir = kernel_ir + ready.driver + entry_point(ready.launch, triple)
     contract = symbol_name, *shape, parameters
-    return HostSource(*contract, llvm_ir, triple, ready.frames, ready.is_coroutine, ready.waits, ready.checks)
+    return HostSource(*contract, llvm_ir, triple, ready.frames, ready.is_coroutine, in_order, ready.waits, ready.checks)
 
 
 def load_source(source: HostSource) -> HostCode:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.dialects.attributes import AWAITS as AWAITS_ATTRIBUTE
 from xgpu.dialects.attributes import INPUTS, OVERWRITES, int_array_of, int_of
 from xgpu.errors import CompilerError
 from xgpu.passes.framework.base import walk
-from xgpu.target.host.access_checks import ATOMIC, CHECK, READS, WRITES
+from xgpu.target.host.access_checks import ATOMIC, AWAITS, CHECK, READS, WRITES
 from xgpu.target.host.context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
 from xgpu.target.host.labels import Place, place_of
 
@@ -141,6 +142,7 @@ class _Inserter:
         self._granules[number] = math.gcd(self._granules.get(number, 0), size, alignment)
         kind = {"llvm.load": READS, "llvm.store": WRITES}.get(op.name, READS | WRITES | ATOMIC)
         kind |= ATOMIC if _integer(op, "ordering") else 0
+        kind |= AWAITS if AWAITS_ATTRIBUTE in op.attributes else 0
         self._accesses.append(Access(place, kind, size, element))
         wide = [self._constant(value, self._i64) for value in (size, alignment)]
         narrow = [self._constant(value, self._i32) for value in (kind, len(self._accesses) - 1)]

@@ -79,7 +79,9 @@ class _ModuleWriter:
             elif operation.name == "llvm.func":
                 parts.append(self._function(operation))
             else:
-                raise _located(operation, CompilerError("not an operation of an llvm-level module"))
+                raise _located(
+                    operation, CompilerError("expected llvm.func or llvm.mlir.global in a module of level 'llvm'")
+                )
         declared = [text for name, text in self._declarations.items() if name not in self._defined]
         nodes = [f"!{index} = {node}" for index, node in enumerate(self._metadata)]
         sections = ["\n".join(self._header), *parts, "\n".join(declared), "\n".join(nodes)]

@@ -3,6 +3,7 @@
 import re
 
 import llvmlite.binding as llvm
+from llvmlite.binding.newpassmanagers import NewPassManager
 
 from xgpu.errors import CompilerError
 
@@ -25,7 +26,13 @@ def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine, opt_level: int
     options.loop_vectorization = False
     options.slp_vectorization = vectorize
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    passes = builder.getModulePassManager()
+    try:
+        passes.run(module, builder)
+    finally:
+        # Its class has two bases, of which the first hides the second one's method, so close() would free nothing.
+        NewPassManager._dispose(passes)
+        passes.detach()
 
 
 def _diagnosis(message: str, llvm_ir: str) -> str:

@@ -62,7 +62,10 @@ ordinary:
 
 
 def _instantiate(w: Writer) -> str:
-    """Return IR of the handler of a call's start, and of what is called at its end: records live as long as kernels."""
+    """Return IR of the handler of a call's start, and of what is called when XLA releases a record.
+
+    That counts only, as it may happen anywhere, also where Python must not be called.
+    """
     return f"""
 define ptr @{INSTANTIATE}(ptr %frame) {{
 entry:
@@ -81,6 +84,8 @@ ordinary:
 }}
 
 define void @{RELEASE}(ptr %record) {{
+{w.at("released", "record", KernelRecord, "released")}
+  %before = atomicrmw add ptr %released, i64 1 seq_cst
   ret void
 }}
 """

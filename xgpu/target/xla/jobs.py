@@ -115,7 +115,10 @@ end:
 
 
 def _work(w: Writer) -> str:
-    """Return IR of what each thread of a job does: take pieces until none is left."""
+    """Return IR of what each thread of a job does: take pieces until none is left.
+
+    The record is read only for a piece: when none is left, XLA may have released it.
+    """
     return f"""
 define internal void @work(ptr %job) {{
 entry:
@@ -124,14 +127,15 @@ entry:
 {w.at("next", "job", _Job, "next")}
 {w.at("remaining", "job", _Job, "remaining")}
 {w.at("references", "job", _Job, "references")}
-  %context = call ptr @make_context(ptr %record)
   br label %take
 take:
+  %context = phi ptr [ null, %entry ], [ %own, %one ], [ %own, %last ]
   %number = atomicrmw add ptr %next, i64 1 monotonic
   %is_one = icmp slt i64 %number, %pieces
   br i1 %is_one, label %one, label %leave
 one:
-  call void @piece(ptr %job, i64 %number, ptr %context)
+  %own = call ptr @own_context(ptr %record, ptr %context)
+  call void @piece(ptr %job, i64 %number, ptr %own)
   %before = atomicrmw sub ptr %remaining, i64 1 acq_rel
   %is_last = icmp eq i64 %before, 1
   br i1 %is_last, label %last, label %take
@@ -148,6 +152,16 @@ unused:
   br label %end
 end:
   ret void
+}}
+
+define internal ptr @own_context(ptr %record, ptr %context) {{
+  %is_made = icmp ne ptr %context, null
+  br i1 %is_made, label %made, label %make
+made:
+  ret ptr %context
+make:
+  %new = call ptr @make_context(ptr %record)
+  ret ptr %new
 }}
 """
 

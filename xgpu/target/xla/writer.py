@@ -29,7 +29,7 @@ class KernelRecord(ctypes.Structure):
 
     ``address`` is its entry point's, ``buffers`` how many a call has, of which some may follow the kernel's own;
     ``alignment_mask`` has the address bits that are zero in every buffer; ``is_split`` tells whether a launch is worth
-    spreading over several cores; the rest is as in `HostCode`.
+    spreading over several cores; ``released`` is how often XLA has released the record; the rest is as in `HostCode`.
     """
 
     _fields_ = [
@@ -40,6 +40,7 @@ class KernelRecord(ctypes.Structure):
         ("is_split", ctypes.c_int64),
         ("context_bytes", ctypes.c_int64),
         ("shared_end", ctypes.c_int64),
+        ("released", ctypes.c_int64),
     ]
 
 

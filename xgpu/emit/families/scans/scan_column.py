@@ -1,21 +1,24 @@
 """The column scan emitter: lanes over neighbouring columns, each taking a few of them, and over stretches of rows.
 
 A thread scans what it holds of its columns. Where several threads share a column, because there are too few columns for
-all threads, they put what they have into shared memory, and each combines what the threads before it have, in order.
+all threads, those of a warp exchange what they have by shuffles, and warps through shared memory: each combines what
+the warps before it have, in order.
 """
 
 from collections.abc import Sequence
 from itertools import batched
 
 from xgpu import ir
+from xgpu.dialects.attributes import UNROLL
 from xgpu.emit import requirements
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.families.scans.scan_functions import Part, Scans
 from xgpu.emit.families.scans.scan_heroes import scans_along
-from xgpu.emit.families.scans.scan_loop import ScanEmitter, at_least
+from xgpu.emit.families.scans.scan_loop import ScanEmitter
 from xgpu.emit.families.scans.scan_tiling import ColumnScanSchedule, ColumnScanTiling
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
+    KernelBuilder,
     Rotation,
     Tensor,
     Variable,
@@ -26,6 +29,7 @@ from xgpu.emit.kernel_builder import (
     sync_threads,
     values_of,
 )
+from xgpu.emit.reduction_tiling import WARP
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
@@ -37,31 +41,40 @@ class ColumnScanEmitter(ScanEmitter):
     NAME = "scan_column"
     tiling: ColumnScanTiling
 
-    @property
-    def columns(self) -> int:
-        """A thread takes part in the scans of a vector of columns."""
-        return self.schedule.vector
-
     def emit_shared(self) -> list[Tensor]:
-        """A number for each column of each thread, if threads share columns."""
-        if self.schedule.row_lanes == 1:
+        """A number for each column of each warp, if several warps share columns."""
+        if self.tiling.column_warps == 1:
             return []
         return shared_tiles(self.tiling.tile_size, self.scans.accumulator_types)
 
     def emit_scan(
-        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Sequence[Tensor]
+        self,
+        kernel: KernelBuilder,
+        position: Values,
+        elements: list[list[Values]],
+        carry: Part | None,
+        shared: Sequence[Tensor],
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
-        """Scan a thread's rows, and combine them with what row lanes before and tiles before have."""
+        """Scan a thread's rows, and combine them with what row lanes, tiles and blocks before have."""
         scans, count = self.scans, len(self.scans.results)
         scanned = [[tuple(element) for element in elements[0]]]
         for step in elements[1:]:
             scanned.append([scans.emit_combine(*pair) for pair in zip(scanned[-1], step, strict=True)])
-        carries: list[Part | None] = [None] * self.columns
+        carries: list[Part | None] = [None] * self.tiling.thread_columns
         if carry is not None:
             carries = [Part(values, carry.there) for values in batched(carry.values, count)]
-        starts, ends = carries, [scans.emit_join(*pair) for pair in zip(carries, map(Part, scanned[-1]), strict=True)]
+        lanes = [self._emit_row_lanes(position, values) for values in scanned[-1]]
+        starts, ends = (
+            carries,
+            [scans.emit_join(*pair) for pair in zip(carries, (Part(own) for _, own in lanes), strict=True)],
+        )
         if shared:
-            starts, ends = self._emit_row_lanes(position, carries, scanned[-1], shared)
+            starts, ends = self._emit_warps(position, carries, [own for _, own in lanes], shared)
+        if kernel.board is not None:
+            own = [value for part in ends if part is not None for value in part.values]
+            befores = self.emit_blocks(kernel.board, position[:2], own)
+            starts = [scans.emit_join(*pair) for pair in zip(befores, starts, strict=True)]
+        starts = [scans.emit_join(start, before) for start, (before, _) in zip(starts, lanes, strict=True)]
         joined = [
             [scans.emit_join(start, Part(value)) for start, value in zip(starts, step, strict=True)] for step in scanned
         ]
@@ -69,32 +82,45 @@ class ColumnScanEmitter(ScanEmitter):
         after = [value for part in ends if part is not None for value in part.values]
         return found, after if self.tiling.tiles > 1 else []
 
-    def _emit_row_lanes(
+    def _emit_row_lanes(self, position: Values, own: tuple[ir.Value, ...]) -> tuple[Part | None, tuple[ir.Value, ...]]:
+        """Return what the row lanes of a warp before have of a column together, and what all of them have."""
+        tiling, lanes = self.tiling, self.schedule.lanes
+        if tiling.warp_row_lanes == 1:
+            return None, own
+        scanned = self.emit_exchange(position, tiling.warp_row_lane, own, tiling.warp_row_lanes, lanes)
+        before = tuple(self.emit_shuffle(position, tiling.threads.thread + (WARP - lanes), scanned))
+        last = tuple(self.emit_shuffle(position, tiling.last_row_lane, scanned))
+        return Part(before, self.at_least(position, tiling.warp_row_lane, 1)), last
+
+    def _emit_warps(
         self,
         position: Values,
         carries: Sequence[Part | None],
         own: Sequence[Sequence[ir.Value]],
         tiles: Sequence[Tensor],
     ) -> tuple[list[Part | None], list[Part | None]]:
-        """Exchange what row lanes have of each column.
+        """Exchange what warps have of each column.
 
-        Returns for each column what tiles and row lanes before have together, and what all have.
+        Returns for each column what tiles and warps before have together, and what all have.
         """
         position = position[:2]
         filled = Rotation(value for each in own for value in each)
         with loop(self.tiling.tile_writing(), position, [*tiles, *filled.variables]) as writing:
             put(filled.take(len(tiles)), tiles, writing.result_arguments)
         sync_threads(tiles)
-        count, lane = len(tiles), self.tiling.threads.lane // self.schedule.lanes
+        count, warp = len(tiles), self.tiling.column_warp
         nothing = self.scans.emit_nothing()
         starts: Values = [value for part in carries for value in (nothing if part is None else part.values)]
         reading, goes_on = self.tiling.tile_reading(), carries[0].there if carries[0] is not None else None
         ends, befores = ([Variable(value) for value in starts] for _ in range(2))
         with loop(IndexingMap(reading.dims, reading.symbols[:1], ()), position, [*ends, *befores]) as each:
+            if self.tiling.parts > 1:
+                # Unrolled, it would take twice the registers, of which blocks that share scans have few.
+                each.operation.attributes[UNROLL] = ir.StringAttr.get("none")
             (number,) = each.symbol_arguments
             given = values_of(ends)
-            (row_lane,) = apply_map(self.tiling.threads.map((), [lane], []), position)
-            is_own = compare_integers("eq", number, row_lane)
+            (own_number,) = apply_map(self.tiling.threads.map((), [warp], []), position)
+            is_own = compare_integers("eq", number, own_number)
             pairs = zip(given, values_of(befores), strict=True)
             assign(befores, [ir.arith.select(is_own, *pair) for pair in pairs])
             there = compare_integers("uge", number, _index(1))
@@ -109,7 +135,7 @@ class ColumnScanEmitter(ScanEmitter):
         if self.tiling.tiles > 1:
             # Before the next tile's are put there.
             sync_threads(tiles)
-        is_later = at_least(lane, 1, position, reading.dims)
+        is_later = self.at_least(position, warp, 1)
         if goes_on is not None:
             is_later = ir.arith.ori(is_later, goes_on)
         return (

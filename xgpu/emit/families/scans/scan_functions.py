@@ -31,29 +31,16 @@ class Part:
     there: ir.Value | None = None
 
 
-class _Prologue:
-    """The functions of ``values``, which may be the same more than once, at one index."""
-
-    def __init__(self, fusion: Fusion, name: str, values: Sequence[ir.Value]):
-        self._values = values
-        self._read = list(dict.fromkeys(values))
-        self.functions = SubgraphFunctions.of(fusion, name, self._read)
-
-    def emit_call(self, inputs: Values, indices: Values) -> Values:
-        found = dict(zip(self._read, self.functions.emit_call([*inputs, *indices]), strict=True))
-        return [found[value] for value in self._values]
-
-
 class Scans(Accumulators):
     """The heroes of a fusion, what they read and what is made of them."""
 
     def __init__(self, fusion: Fusion):
         super().__init__(fusion)
         self.shape = ScanShape.of(self.heroes[0])
-        inputs = [value for hero in self.heroes for value in list(hero.operands)[: len(hero.results)]]
-        starts = [value for hero in self.heroes for value in list(hero.operands)[len(hero.results) :]]
-        self._prologue = _Prologue(fusion, "prologue", inputs)
-        self._starts = _Prologue(fusion, "starts", starts) if self.shape.goes_on else None
+        self._inputs = [value for hero in self.heroes for value in hero.operands]
+        # Heroes may read one value more than once.
+        self._read = list(dict.fromkeys(self._inputs))
+        self._prologue = SubgraphFunctions.of(fusion, "prologue", self._read)
 
     @property
     def widths(self) -> list[int]:
@@ -69,20 +56,14 @@ class Scans(Accumulators):
 
     def emit(self) -> None:
         """Write the functions that the entry function calls."""
-        self._prologue.functions.emit()
-        if self._starts is not None:
-            self._starts.functions.emit()
+        self._prologue.emit()
         self.emit_combiners()
         self.epilogues.emit()
 
     def emit_elements(self, inputs: Values, indices: Values) -> Values:
         """Return what the heroes read at ``indices``, in the order of the accumulators."""
-        return self._prologue.emit_call(inputs, indices)
-
-    def emit_starts(self, inputs: Values, indices: Values) -> Values:
-        """Return the accumulators that a chunk goes on from, given where these are."""
-        assert self._starts is not None
-        return self._starts.emit_call(inputs, indices)
+        found = dict(zip(self._read, self._prologue.emit_call([*inputs, *indices]), strict=True))
+        return [found[value] for value in self._inputs]
 
     def emit_nothing(self) -> Values:
         """Return accumulators that stand for no element: zeros, as some number must be there."""

@@ -6,12 +6,15 @@ from itertools import batched
 from typing import Any
 
 from xgpu import ir
+from xgpu.dialects.messages import words_of
+from xgpu.dialects.threads import ShuffleOp
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.families.reductions.reduction import nest
 from xgpu.emit.families.scans.scan_functions import Part, Scans
 from xgpu.emit.families.scans.scan_tiling import of_one_tile
 from xgpu.emit.kernel_builder import (
+    Board,
     KernelBuilder,
     Rotation,
     Tensor,
@@ -19,12 +22,19 @@ from xgpu.emit.kernel_builder import (
     assign,
     entry_function,
     loop,
+    put,
+    shared_tiles,
+    sync_threads,
     values_of,
 )
+from xgpu.emit.reduction_tiling import WARP, distances
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+
+BUSY_THREADS = 1024
+"""Threads of a multiprocessor: while the blocks of some wait for others, or for memory, those of others work."""
 
 
 def at_least(expr: AffineExpr, least: int, position: Values, dims: Sequence[Interval]) -> ir.Value:
@@ -54,7 +64,11 @@ class ScanEmitter(ABC):
 
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
-        with entry_function(self.fusion, self, [self.scans]) as kernel:
+        scratch = resident = 0
+        if self.tiling.parts > 1:
+            scratch = self.tiling.units * self.tiling.columns * words_of(self.scans.accumulator_types)
+            resident = max(1, BUSY_THREADS // self.tiling.threads.threads)
+        with entry_function(self.fusion, self, [self.scans], scratch, resident) as kernel:
             self._emit_tiles(kernel, kernel.position)
 
     @abstractmethod
@@ -63,54 +77,93 @@ class ScanEmitter(ABC):
 
     @abstractmethod
     def emit_scan(
-        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Sequence[Tensor]
+        self,
+        kernel: KernelBuilder,
+        position: Values,
+        elements: list[list[Values]],
+        carry: Part | None,
+        shared: Sequence[Tensor],
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan a thread's elements, by step and then by element of a vector, in the order of memory.
 
-        ``carry`` is what all tiles and chunks before are combined to, for each column. Returns the scans, and the carry
-        for the next tile if there are several.
+        ``carry`` is what all tiles before are combined to, for each column. Returns the scans, and the carry for the
+        next tile if there are several.
         """
 
-    @property
-    @abstractmethod
-    def columns(self) -> int:
-        """Scans that a thread takes part in."""
+    def emit_blocks(self, board: Board, position: Values, own: Sequence[ir.Value]) -> list[Part]:
+        """Exchange what the parts of a scan come to, which blocks have, ``own`` being a block's, column by column.
+
+        Returns what all blocks before are combined to, for each column of a thread. Which messages a block takes, and
+        in which order it combines them, does not depend on when they come; each waits for few, and few for it.
+        """
+        messages, types = self.tiling.messages, self.scans.accumulator_types
+        words, columns = words_of(types), messages.warp_columns
+        with loop(messages.own(words), position, [board]) as each:
+            board.publish(each.result_arguments[0], own)
+        taken = [Variable(value) for value in self.scans.emit_nothing() * columns]
+        with loop(messages.taken(words), position, taken) as each:
+            assign(taken, board.wait_for(each.result_arguments[0], types * columns))
+        found: Values = []
+        for values in batched(values_of(taken), len(types)):
+            scanned = self.emit_exchange(position, messages.threads.thread % WARP, values, WARP)
+            found += self.emit_shuffle(position, messages.last_lane, scanned)
+        tiles, put_values = shared_tiles(messages.columns, types), Rotation(found)
+        with loop(messages.before_writing(), position, [*tiles, *put_values.variables]) as each:
+            put(put_values.take(len(types)), tiles, each.result_arguments)
+        sync_threads(tiles)
+        befores = []
+        is_later = self.at_least(position, messages.part, 1)
+        for column in range(messages.thread_columns):
+            address = apply_map(messages.before_reading(), [*position, constant(ir.IndexType.get(), column)])
+            befores.append(Part(tuple(tile.extract(address) for tile in tiles), is_later))
+        with loop(messages.of_anchor(words), position, [board]) as each:
+            pairs = zip(befores, batched(own, len(types)), strict=True)
+            joined = [self.scans.emit_join(before, Part(values)) for before, values in pairs]
+            board.publish(each.result_arguments[0], [value for part in joined if part for value in part.values])
+        return befores
+
+    def emit_exchange(
+        self, position: Values, lane: AffineExpr, own: tuple[ir.Value, ...], width: int, apart: int = 1
+    ) -> tuple[ir.Value, ...]:
+        """Return the scan of what lanes have that are so far ``apart``, ``lane`` being a lane's number of ``width``."""
+        for distance in distances(1, width):
+            other = self.emit_shuffle(position, self.tiling.threads.thread + (WARP - distance * apart), own)
+            joined = self.scans.emit_join(Part(tuple(other), self.at_least(position, lane, distance)), Part(own))
+            assert joined is not None
+            own = joined.values
+        return own
+
+    def emit_shuffle(self, position: Values, lane: AffineExpr, values: Sequence[ir.Value]) -> Values:
+        """Return what the lane of this number has."""
+        dims = self.tiling.threads.map((), [], []).dims
+        (number,) = apply_map(IndexingMap(dims, (), (lane,)), position[:2])
+        return ShuffleOp.build(number, list(values))
+
+    def at_least(self, position: Values, number: AffineExpr, least: int) -> ir.Value:
+        """Return whether a number that follows from thread and block is ``least`` or more."""
+        return at_least(number, least, position[:2], self.tiling.threads.map((), [], []).dims)
 
     def _emit_tiles(self, kernel: KernelBuilder, position: Values) -> None:
         """Emit the loop over the tiles."""
-        shared, tiles, start = self.emit_shared(), self.tiling.tiles, self._emit_start(kernel, position)
+        shared, tiles = self.emit_shared(), self.tiling.tiles
         if tiles == 1:
-            self._emit_tile(kernel, [*position, constant(ir.IndexType.get(), 0)], start, shared)
+            self._emit_tile(kernel, [*position, constant(ir.IndexType.get(), 0)], None, shared)
             return
         every = IndexingMap(self.tiling.places().dims, (Interval(0, tiles - 1),), ())
-        first = self.scans.emit_nothing() * self.columns if start is None else start.values
+        first = self.scans.emit_nothing() * self.tiling.thread_columns
         carried = [Variable(value) for value in first]
         with loop(every, position, [*kernel.outputs, *carried, *shared]) as each:
             (tile,) = each.symbol_arguments
             there = compare_integers("uge", tile, constant(ir.IndexType.get(), 1))
-            if start is not None and start.there is not None:
-                there = ir.arith.ori(there, start.there)
             carry = Part(tuple(values_of(carried)), there)
             assign(carried, self._emit_tile(kernel, [*position, tile], carry, shared))
-
-    def _emit_start(self, kernel: KernelBuilder, position: Values) -> Part | None:
-        """Return what a thread's chunk goes on from, for each column; the first chunk goes on from nothing."""
-        if not self.tiling.shape.goes_on:
-            return None
-        places, elements = self.tiling.start_places(), self.tiling.start_elements()
-        numbers = _clamped(apply_map(places, position), places, elements)
-        starts = Rotation(self.scans.emit_nothing() * self.columns)
-        with loop(elements, numbers, starts.variables) as each:
-            starts.turn(self.scans.emit_starts(kernel.inputs, each.result_arguments))
-        is_later = at_least(self.tiling.chunk, 1, position, places.dims)
-        return Part(tuple(starts.values), is_later)
 
     def _emit_tile(
         self, kernel: KernelBuilder, position: Values, carry: Part | None, shared: Sequence[Tensor]
     ) -> Values:
         """Scan a tile and store what the epilogues make of it; return the carry for the next one."""
         elements = self._emit_reads(kernel, position)
-        scanned, carried = self.emit_scan(position, elements, carry, shared)
+        scanned, carried = self.emit_scan(kernel, position, elements, carry, shared)
         values = Rotation(value for step in scanned for element in step for value in element)
         covering = of_one_tile(self.tiling.places().compose(self.tiling.elements()))
         with nest(covering, (1, 1), position, [*kernel.outputs, *values.variables]) as indices:

@@ -8,19 +8,16 @@ and the warps of a row what their stretches are through shared memory. (Source: 
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.dialects.threads import ShuffleOp
 from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
-from xgpu.emit.builders import Values, apply_map
+from xgpu.emit.builders import Values
 from xgpu.emit.families.scans.scan_functions import Part, Scans
 from xgpu.emit.families.scans.scan_heroes import scans_along
-from xgpu.emit.families.scans.scan_loop import ScanEmitter, at_least
+from xgpu.emit.families.scans.scan_loop import ScanEmitter
 from xgpu.emit.families.scans.scan_tiling import RowScanSchedule, RowScanTiling
 from xgpu.emit.family import Family
-from xgpu.emit.kernel_builder import Tensor, shared_tiles, sync_threads
-from xgpu.emit.reduction_tiling import WARP, distances
-from xgpu.indexing.affine import AffineExpr
-from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.emit.kernel_builder import KernelBuilder, Tensor, shared_tiles, sync_threads
+from xgpu.emit.reduction_tiling import WARP
 from xgpu.reasons import Reason
 
 
@@ -30,11 +27,6 @@ class RowScanEmitter(ScanEmitter):
     NAME = "scan_row"
     tiling: RowScanTiling
 
-    @property
-    def columns(self) -> int:
-        """A thread takes part in the scan of one row."""
-        return 1
-
     def emit_shared(self) -> list[Tensor]:
         """A number for each warp of the block, if a row takes several."""
         if self.tiling.threads.warps == 1:
@@ -42,7 +34,12 @@ class RowScanEmitter(ScanEmitter):
         return shared_tiles(self.tiling.threads.threads // WARP, self.scans.accumulator_types)
 
     def emit_scan(
-        self, position: Values, elements: list[list[Values]], carry: Part | None, shared: Sequence[Tensor]
+        self,
+        kernel: KernelBuilder,
+        position: Values,
+        elements: list[list[Values]],
+        carry: Part | None,
+        shared: Sequence[Tensor],
     ) -> tuple[list[list[Sequence[ir.Value]]], Values]:
         """Scan vectors, then what they are combined to over lanes, steps and warps, and put all together."""
         scans, is_reverse = self.scans, self.tiling.shape.reverse
@@ -57,6 +54,8 @@ class RowScanEmitter(ScanEmitter):
             warps, whole_values = self._emit_warps(position, whole_.values, shared)
             before = [scans.emit_join(warps, part) for part in before]
             whole_ = Part(whole_values)
+        if kernel.board is not None:
+            (carry,) = self.emit_blocks(kernel.board, position[:2], whole_.values)
         scanned = []
         for vector, (lane, _), part in zip(vectors, lanes, before, strict=True):
             start = scans.emit_join(scans.emit_join(carry, part), lane)
@@ -82,21 +81,10 @@ class RowScanEmitter(ScanEmitter):
         if width == 1:
             return None, own
         lane = threads.thread % width
-        scanned = self._emit_exchange(position, lane, own, width)
-        before = tuple(self._emit_shuffle(position, threads.thread + (WARP - 1), scanned))
+        scanned = self.emit_exchange(position, lane, own, width)
+        before = tuple(self.emit_shuffle(position, threads.thread + (WARP - 1), scanned))
         last = threads.thread // width * width + (width - 1)
-        return Part(before, self._at_least(position, lane, 1)), tuple(self._emit_shuffle(position, last, scanned))
-
-    def _emit_exchange(
-        self, position: Values, lane: AffineExpr, own: tuple[ir.Value, ...], width: int
-    ) -> tuple[ir.Value, ...]:
-        """Return the scan of what lanes have, ``lane`` being a lane's number among ``width``."""
-        for distance in distances(1, width):
-            other = self._emit_shuffle(position, self.tiling.threads.thread + (WARP - distance), own)
-            joined = self.scans.emit_join(Part(tuple(other), self._at_least(position, lane, distance)), Part(own))
-            assert joined is not None
-            own = joined.values
-        return own
+        return Part(before, self.at_least(position, lane, 1)), tuple(self.emit_shuffle(position, last, scanned))
 
     def _emit_warps(
         self, position: Values, own: tuple[ir.Value, ...], tiles: Sequence[Tensor]
@@ -110,19 +98,11 @@ class RowScanEmitter(ScanEmitter):
         if self.tiling.tiles > 1:
             # Before the next tile's are put there.
             sync_threads(tiles)
-        scanned = self._emit_exchange(position, threads.thread % threads.warps, taken, threads.warps)
+        scanned = self.emit_exchange(position, threads.thread % threads.warps, taken, threads.warps)
         warp = threads.lane // WARP
-        before = self._emit_shuffle(position, warp + (threads.warps - 1) % WARP, scanned)
-        last = self._emit_shuffle(position, threads.thread * 0 + (threads.warps - 1), scanned)
-        return Part(tuple(before), self._at_least(position, warp, 1)), tuple(last)
-
-    def _emit_shuffle(self, position: Values, lane: AffineExpr, values: Sequence[ir.Value]) -> Values:
-        dims = self.tiling.threads.map((), [], []).dims
-        (number,) = apply_map(IndexingMap(dims, (), (lane,)), position[:2])
-        return ShuffleOp.build(number, list(values))
-
-    def _at_least(self, position: Values, number: AffineExpr, least: int) -> ir.Value:
-        return at_least(number, least, position[:2], self.tiling.threads.map((), [], []).dims)
+        before = self.emit_shuffle(position, warp + (threads.warps - 1) % WARP, scanned)
+        last = self.emit_shuffle(position, threads.thread * 0 + (threads.warps - 1), scanned)
+        return Part(tuple(before), self.at_least(position, warp, 1)), tuple(last)
 
 
 ROW_SCANS = Family(

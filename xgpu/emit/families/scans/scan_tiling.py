@@ -14,47 +14,63 @@ from xgpu.analysis.scan_shape import ScanShape
 from xgpu.device import KIB, Device
 from xgpu.emit.families.reductions.reduce_row import block_problems
 from xgpu.emit.families.scans.scan_functions import Scans
+from xgpu.emit.families.scans.scan_messages import Messages
 from xgpu.emit.reduction_tiling import (
     WARP,
     Groups,
     best_lanes,
     groups_per_block,
+    power_of_two_above,
     power_of_two_below,
     threads_of,
     vector_length,
     whole,
 )
-from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 
 HELD_BYTES = 64
 """What a thread holds of what is scanned: 16 elements of 32 bits."""
+MOST_HELD_BYTES = 128
+"""The same where blocks share scans and there are many: the fewer they are, the fewer messages they exchange."""
+FEW_BYTES = 8
+"""Accumulators of so many bytes leave registers for that: of more, a thread needs as many again to combine them."""
 MOST_HELD = 64
 """Elements that a thread holds at most, as a person may have it: more than its registers have no use."""
 LINE_BYTES = 128
 """Neighbouring bytes that lanes of a warp take of the columns, if there are as many: a line of the cache."""
 LEAST_BYTES = 64
 """The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
+ALONE = 1 << 15
+"""Elements of a row that one block scans as fast as several that have to tell each other what is before."""
+LINE = 16
+"""Columns that a block scans as a rule, 64 bytes of f32."""
+ENOUGH_BLOCKS = 64
+"""Blocks that share scans: with fewer elements each, their messages take longer than what they save."""
 MOST_TILE_BYTES = 32 * KIB
 """Shared memory of a block."""
 REGISTER = 4
 """Bytes that a number takes in registers at least."""
 
 
-def held_elements(accumulators: Sequence[int]) -> int:
+def held_elements(accumulators: Sequence[int], held_bytes: int = HELD_BYTES) -> int:
     """Return how many elements a thread holds, a power of two, if accumulators are of so many bytes."""
-    return power_of_two_below(HELD_BYTES // sum(max(REGISTER, size) for size in accumulators))
+    return power_of_two_below(held_bytes // sum(max(REGISTER, size) for size in accumulators))
 
 
 @dataclass(frozen=True)
 class RowScanSchedule(Schedule):
-    """How threads share scans of rows: ``lanes`` along the row take ``steps`` vectors of ``vector`` elements."""
+    """How threads share scans of rows: ``lanes`` along the row take ``steps`` vectors of ``vector`` elements.
+
+    That is a tile. A row that is longer is taken by one block tile after tile, or each tile by another block.
+    """
 
     vector: int = power_of_two("Consecutive elements that a thread takes in a step.", most=MOST_HELD)
     lanes: int = power_of_two("Threads along a row.", most=1024)
     groups: int = power_of_two("Rows of a block.", most=1024)
     steps: int = whole_number("Vectors of a tile that a thread takes.", most=MOST_HELD)
+    spread: bool = flag("Whether each tile of a row has a block of its own; they tell each other what is before.")
 
     @classmethod
     def of(cls, facts: Scans) -> Self:
@@ -67,25 +83,28 @@ class RowScanSchedule(Schedule):
     ) -> Self:
         """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each.
 
-        A vector is no longer than ``limit``, and rows and chunks consist of whole vectors.
+        A vector is no longer than ``limit``, and rows consist of whole vectors.
         """
         held = held_elements(accumulators)
         vector = math.gcd(min(vector_length(widths), limit, held), shape.size)
-        vector = math.gcd(vector, shape.chunk) if shape.chunks > 1 else vector
-        vectors, rows, most = shape.chunk // vector, shape.outer * shape.chunks, held // vector
+        vectors, rows, most = shape.size // vector, shape.outer, held // vector
+        if leaves_idle(shape, target):
+            threads, elements = shared_tile(math.prod(shape.shape), accumulators)
+            return cls(vector, threads, 1, max(1, elements // vector), spread=True)
         lanes = 1
         while lanes < target.max_threads_per_block and lanes * most < vectors:
             lanes *= 2
         while 2 * lanes <= min(vectors, target.max_threads_per_block) and 2 * rows * lanes <= threads_of(target):
             lanes *= 2
-        return cls(vector, lanes, groups_per_block(lanes, rows, target), min(most, -(-vectors // lanes)))
+        steps = min(most, -(-vectors // lanes))
+        return cls(vector, lanes, groups_per_block(lanes, rows, target), steps, spread=False)
 
     def problems(self, facts: Scans) -> Iterator[str]:
-        """Threads fit a block, rows and chunks are whole vectors, and a thread holds what it takes."""
-        shape = facts.shape
-        elements = math.gcd(shape.size, shape.chunk) if shape.chunks > 1 else shape.size
-        if elements % self.vector:
-            yield self.wrong("vector", f"a divisor of {elements} elements")
+        """Threads fit a block, rows are whole vectors, and a thread holds what it takes."""
+        size = facts.shape.size
+        if size % self.vector:
+            yield self.wrong("vector", f"a divisor of {size} elements")
+        yield from spread_problems(self)
         yield from held_problems(self, self.vector * self.steps)
         yield from block_problems(self, self.lanes * self.groups, facts.fusion.device)
 
@@ -106,6 +125,7 @@ class ColumnScanSchedule(Schedule):
     row_lanes: int = power_of_two("Threads over the rows.", most=1024)
     groups: int = power_of_two("Stretches of columns of a block.", most=1024)
     steps: int = whole_number("Rows of a tile that a thread takes.", most=MOST_HELD)
+    spread: bool = flag("Whether each tile of a column has a block of its own; they tell each other what is before.")
 
     @classmethod
     def of(cls, facts: Scans) -> Self:
@@ -119,9 +139,14 @@ class ColumnScanSchedule(Schedule):
         """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each."""
         held = held_elements(accumulators)
         vector = math.gcd(min(vector_length(widths), limit, held), shape.inner)
-        around = shape.outer * shape.chunks
-        # Narrower vectors where there are too few threads otherwise: as long as lanes cover some sectors of the cache.
         bytes_ = max(1, min(widths, default=32) // 8)
+        if leaves_idle(shape, target):
+            threads, elements = shared_tile(math.prod(shape.shape), accumulators)
+            vectors = shape.inner // vector
+            lanes = min(WARP, power_of_two_above(vectors), max(1, LINE_BYTES // (bytes_ * vector)))
+            return cls(vector, lanes, threads // lanes, 1, max(1, elements // vector), spread=True)
+        around = shape.outer
+        # Narrower vectors where there are too few threads otherwise: as long as lanes cover some sectors of the cache.
         while vector > 1 and 2 * around * shape.inner // vector <= threads_of(target) and WARP * bytes_ >= LEAST_BYTES:
             vector //= 2
         vectors = shape.inner // vector
@@ -131,36 +156,59 @@ class ColumnScanSchedule(Schedule):
             while lanes > some and around * -(-vectors // lanes) < enough:
                 lanes //= 2
         units, row_lanes = around * -(-vectors // lanes), 1
-        most = max(1, min(held // vector, shape.chunk))
+        most = max(1, min(held // vector, shape.size))
         bytes_of_lane = vector * sum(accumulators)
         while (
-            row_lanes * most < shape.chunk
+            row_lanes * most < shape.size
             and 2 * lanes * row_lanes <= target.max_threads_per_block
             and 2 * units * lanes * row_lanes <= threads_of(target)
             and 2 * lanes * row_lanes * bytes_of_lane <= MOST_TILE_BYTES
         ):
             row_lanes *= 2
-        steps = min(most, -(-shape.chunk // row_lanes))
+        steps = min(most, -(-shape.size // row_lanes))
         group = lanes * row_lanes
         groups = groups_per_block(group, units, target)
         while groups > 1 and group * groups > WARP and group * groups * bytes_of_lane > MOST_TILE_BYTES:
             groups //= 2
-        return cls(vector, lanes, row_lanes, groups, steps)
+        return cls(vector, lanes, row_lanes, groups, steps, spread=False)
 
     def problems(self, facts: Scans) -> Iterator[str]:
         """Threads and their tile fit a block, columns are whole vectors, and a thread holds what it takes."""
         if facts.shape.inner % self.vector:
             yield self.wrong("vector", f"a divisor of {facts.shape.inner} columns")
+        yield from spread_problems(self)
         yield from held_problems(self, self.vector * self.steps)
         threads, device = self.lanes * self.row_lanes * self.groups, facts.fusion.device
         yield from block_problems(self, threads, device)
-        shared = threads * self.vector * sum(facts.accumulator_bytes) if self.row_lanes > 1 else 0
+        tiling = self.tiling(facts)
+        shared = tiling.tile_size * sum(facts.accumulator_bytes) if tiling.column_warps > 1 else 0
         if shared > device.shared_bytes_optin:
             yield self.wrong("vector", f"tiles of at most {device.shared_bytes_optin} bytes, not {shared}")
 
     def tiling(self, facts: Scans) -> "ColumnScanTiling":
         """Return which thread takes what."""
         return ColumnScanTiling(facts.shape, self)
+
+
+def leaves_idle(shape: ScanShape, target: Device) -> bool:
+    """Tell whether blocks that take whole scans are few, and take longer than several that share a scan."""
+    columns, blocks = min(shape.inner, LINE), shape.outer * -(-shape.inner // LINE)
+    return shape.size * columns * (1 - blocks / target.sm_count) > ALONE
+
+
+def shared_tile(elements: int, accumulators: Sequence[int]) -> tuple[int, int]:
+    """Return threads and elements of each that blocks have that share scans of so many elements in all."""
+    most_bytes = MOST_HELD_BYTES if sum(accumulators) <= FEW_BYTES else HELD_BYTES
+    held, most = (min(MOST_HELD, held_elements(accumulators, bytes_)) for bytes_ in (HELD_BYTES, most_bytes))
+    tiles = [(256, held), (512, held), (512, most)]
+    enough = [tile for tile in tiles if elements >= math.prod(tile) * ENOUGH_BLOCKS]
+    return enough[-1] if enough else tiles[0]
+
+
+def spread_problems(schedule: RowScanSchedule | ColumnScanSchedule) -> Iterator[str]:
+    """Yield that blocks which share scans would have several each."""
+    if schedule.spread and schedule.groups > 1:
+        yield schedule.wrong("groups", "1 where blocks share scans")
 
 
 def held_problems(schedule: Schedule, elements: int) -> Iterator[str]:
@@ -183,13 +231,23 @@ class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
 
     @property
     @abstractmethod
-    def tiles(self) -> int:
-        """How many tiles a chunk has."""
+    def stretches(self) -> int:
+        """Stretches of columns along the inner dimensions; 1 for rows."""
 
     @property
     @abstractmethod
-    def units(self) -> int:
-        """Scans, or stretches of columns that a group takes, one chunk of them."""
+    def thread_columns(self) -> int:
+        """Scans that a thread takes part in."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Scans that a group takes part in."""
+
+    @property
+    @abstractmethod
+    def scan_tiles(self) -> int:
+        """As many tiles as take all elements of a scan."""
 
     @abstractmethod
     def places(self) -> IndexingMap:
@@ -200,36 +258,43 @@ class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
         """Return (the numbers of a vector)[element] -> indices of the arrays."""
 
     @property
-    @abstractmethod
-    def chunk(self) -> AffineExpr:
-        """The number of a thread's chunk, from where the scan starts."""
-
-    @abstractmethod
-    def start_places(self) -> IndexingMap:
-        """Return (thread, block) -> which of the vectors that ``start_elements`` knows; any for the first chunk."""
-
-    @abstractmethod
-    def start_elements(self) -> IndexingMap:
-        """Return (the numbers of a vector)[column] -> indices of what chunks go on from."""
+    def tiles(self) -> int:
+        """How many tiles a block takes of a scan, one after the other."""
+        return 1 if self.schedule.spread else self.scan_tiles
 
     @property
-    def _chunk_before(self) -> AffineExpr:
-        """The number of the chunk before a thread's, of the last but one for the first."""
-        count = self.shape.chunks - 1
-        return (self.chunk + (count - 1)) % count
+    def parts(self) -> int:
+        """How many blocks share a scan."""
+        return self.scan_tiles if self.schedule.spread else 1
 
-    def _start_index(self, chunk: AffineExpr) -> AffineExpr:
-        """Return where along the dimension is what comes after a chunk of this number."""
-        return self.shape.chunks - 2 - chunk if self.shape.reverse else chunk
+    @property
+    def units(self) -> int:
+        """What there are groups for: each part of each scan, or of each stretch of columns."""
+        return self.shape.outer * self.parts * self.stretches
 
     @property
     def threads(self) -> Groups:
         """A group of threads for each unit."""
         return Groups(self.schedule.lanes * self.row_lanes, self.schedule.groups, self.units)
 
+    @property
+    def outer(self) -> AffineExpr:
+        """The number of a thread's scan, or column, along the outer dimensions: blocks that share it are neighbours."""
+        return self.threads.unit // self.stretches // self.parts
+
+    @property
+    def tile(self) -> AffineExpr:
+        """The number of a tile, in the maps that have it as their first range variable."""
+        return self.messages.part if self.parts > 1 else symbol(0)
+
     def covering(self) -> IndexingMap:
         """Return (thread, block)[tile, step, element of a vector] -> indices of the arrays."""
         return self.places().compose(self.elements()).simplify()
+
+    @property
+    def messages(self) -> Messages:
+        """The messages of blocks that share scans."""
+        return Messages(self.threads, self.parts, self.stretches, self.columns, self.thread_columns)
 
 
 def of_one_tile(map_: IndexingMap) -> IndexingMap:
@@ -253,15 +318,28 @@ class RowScanTiling(ScanTiling[RowScanSchedule]):
         return 1
 
     @property
-    def tiles(self) -> int:
-        """As many as take all vectors."""
-        vectors = self.shape.chunk // self.schedule.vector
-        return -(-vectors // (self.schedule.lanes * self.schedule.steps))
+    def stretches(self) -> int:
+        """One."""
+        return 1
 
     @property
-    def units(self) -> int:
-        """Rows, in as many chunks as there are."""
-        return self.shape.outer * self.shape.chunks
+    def thread_columns(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def columns(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def scan_tiles(self) -> int:
+        """As many as take all vectors."""
+        return -(-self._vectors // (self.schedule.lanes * self.schedule.steps))
+
+    @property
+    def _vectors(self) -> int:
+        return self.shape.size // self.schedule.vector
 
     @property
     def width(self) -> int:
@@ -270,36 +348,17 @@ class RowScanTiling(ScanTiling[RowScanSchedule]):
 
     def places(self) -> IndexingMap:
         """Return (thread, block)[tile, step] -> row and vector of it."""
-        threads, vectors = self.threads, self.shape.chunk // self.schedule.vector
-        turn = (symbol(0) * threads.warps + threads.lane // self.width) * self.schedule.steps + symbol(1)
+        threads = self.threads
+        turn = (self.tile * threads.warps + threads.lane // self.width) * self.schedule.steps + symbol(1)
         vector = turn * self.width + threads.lane % self.width
-        inside = [(threads.unit, whole(self.units)), (vector, whole(vectors))]
-        return threads.map((self.tiles, self.schedule.steps), [self._row, self.chunk * vectors + vector], inside)
-
-    @property
-    def _row(self) -> AffineExpr:
-        return self.threads.unit // self.shape.chunks
-
-    @property
-    def chunk(self) -> AffineExpr:
-        """A row's chunks are neighbours."""
-        return self.threads.unit % self.shape.chunks
-
-    def start_places(self) -> IndexingMap:
-        """Return (thread, block) -> row and chunk before."""
-        return self.threads.map((), [self._row, self._chunk_before], [])
-
-    def start_elements(self) -> IndexingMap:
-        """Return (row, chunk)[0] -> indices."""
-        indices = self.shape.indices(dim(0), self._start_index(dim(1)), constant(0))
-        return IndexingMap((whole(self.shape.outer), whole(self.shape.chunks - 1)), (whole(1),), indices)
+        inside = [(threads.unit, whole(self.units)), (vector, whole(self._vectors))]
+        return threads.map((self.tiles, self.schedule.steps), [self.outer, vector], inside)
 
     def elements(self) -> IndexingMap:
         """Return (row, vector)[element] -> indices; elements of a vector are always in the order of memory."""
-        vectors = self.shape.size // self.schedule.vector
-        number: AffineExpr = vectors - 1 - dim(1) if self.shape.reverse else dim(1)
+        number: AffineExpr = self._vectors - 1 - dim(1) if self.shape.reverse else dim(1)
         indices = self.shape.indices(dim(0), number * self.schedule.vector + symbol(0), constant(0))
-        return IndexingMap((whole(self.shape.outer), whole(vectors)), (whole(self.schedule.vector),), indices)
+        return IndexingMap((whole(self.shape.outer), whole(self._vectors)), (whole(self.schedule.vector),), indices)
 
 
 class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
@@ -311,51 +370,32 @@ class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
         return self.schedule.row_lanes
 
     @property
-    def tiles(self) -> int:
-        """As many as take all rows."""
-        return -(-self.shape.chunk // (self.row_lanes * self.schedule.steps))
-
-    @property
     def stretches(self) -> int:
-        """Stretches of columns along the inner dimensions."""
-        return -(-self.shape.inner // (self.schedule.lanes * self.schedule.vector))
+        """As many as take all columns."""
+        return -(-self.shape.inner // self.columns)
 
     @property
-    def units(self) -> int:
-        """Stretches of columns, in as many chunks as there are."""
-        return self.shape.outer * self.shape.chunks * self.stretches
+    def thread_columns(self) -> int:
+        """A vector of them."""
+        return self.schedule.vector
+
+    @property
+    def columns(self) -> int:
+        """A vector for each lane."""
+        return self.schedule.lanes * self.schedule.vector
+
+    @property
+    def scan_tiles(self) -> int:
+        """As many as take all rows."""
+        return -(-self.shape.size // (self.row_lanes * self.schedule.steps))
 
     def places(self) -> IndexingMap:
         """Return (thread, block)[tile, step] -> outer number, position along the scan, vector of columns."""
-        threads, shape = self.threads, self.shape
-        position = (symbol(0) * self.row_lanes + threads.lane // self.schedule.lanes) * self.schedule.steps + symbol(1)
-        numbers = [self._outer, self.chunk * shape.chunk + position, self._columns]
-        inside = [(threads.unit, whole(self.units)), (position, whole(shape.chunk))]
+        threads, lanes = self.threads, self.schedule.lanes
+        position = (self.tile * self.row_lanes + threads.lane // lanes) * self.schedule.steps + symbol(1)
+        numbers = [self.outer, position, threads.unit % self.stretches * lanes + threads.lane % lanes]
+        inside = [(threads.unit, whole(self.units)), (position, whole(self.shape.size))]
         return threads.map((self.tiles, self.schedule.steps), numbers, inside)
-
-    @property
-    def _outer(self) -> AffineExpr:
-        return self.threads.unit // self.stretches // self.shape.chunks
-
-    @property
-    def _columns(self) -> AffineExpr:
-        return self.threads.unit % self.stretches * self.schedule.lanes + self.threads.lane % self.schedule.lanes
-
-    @property
-    def chunk(self) -> AffineExpr:
-        """The stretches of all columns are neighbours, then chunks are."""
-        return self.threads.unit // self.stretches % self.shape.chunks
-
-    def start_places(self) -> IndexingMap:
-        """Return (thread, block) -> outer number, chunk before, vector of columns."""
-        return self.threads.map((), [self._outer, self._chunk_before, self._columns], [])
-
-    def start_elements(self) -> IndexingMap:
-        """Return (outer number, chunk, vector of columns)[column] -> indices."""
-        shape = self.shape
-        indices = shape.indices(dim(0), self._start_index(dim(1)), dim(2) * self.schedule.vector + symbol(0))
-        dims = (whole(shape.outer), whole(shape.chunks - 1), whole(shape.inner // self.schedule.vector))
-        return IndexingMap(dims, (whole(self.schedule.vector),), indices)
 
     def elements(self) -> IndexingMap:
         """Return (outer number, position, vector of columns)[element] -> indices."""
@@ -366,18 +406,45 @@ class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
         return IndexingMap(dims, (whole(self.schedule.vector),), indices)
 
     @property
+    def warp_row_lanes(self) -> int:
+        """Row lanes of a warp that share columns."""
+        return min(self.row_lanes, WARP // self.schedule.lanes)
+
+    @property
+    def warp_row_lane(self) -> AffineExpr:
+        """The number of a thread's row lane among those of its warp that share its columns."""
+        return self.threads.thread // self.schedule.lanes % self.warp_row_lanes
+
+    @property
+    def last_row_lane(self) -> AffineExpr:
+        """The thread of a warp that is the last of those row lanes, in a thread's columns."""
+        lanes, together = self.schedule.lanes, self.schedule.lanes * self.warp_row_lanes
+        return self.threads.thread // together * together + (together - lanes) + self.threads.thread % lanes
+
+    @property
+    def column_warps(self) -> int:
+        """Warps that share columns."""
+        return self.row_lanes // self.warp_row_lanes
+
+    @property
+    def column_warp(self) -> AffineExpr:
+        """The number of a thread's warp among those."""
+        return self.threads.lane // (self.schedule.lanes * self.warp_row_lanes)
+
+    @property
     def tile_size(self) -> int:
-        """Elements of the tile in which row lanes put what they have of each column, of one accumulator."""
-        return self.threads.threads * self.schedule.vector
+        """Elements of the tile in which warps put what they have of each column, of one accumulator."""
+        return self.threads.threads // self.warp_row_lanes * self.schedule.vector
 
     def tile_writing(self) -> IndexingMap:
-        """Return (thread, block)[column] -> where in the tile a thread's is: lanes are neighbours."""
-        address = symbol(0) * self.threads.threads + self.threads.thread
-        return self.threads.map((self.schedule.vector,), [address], [])
+        """Return (thread, block)[column] -> where in the tile its warp's are: lanes are neighbours."""
+        thread, lanes = self.threads.thread, self.schedule.lanes
+        address = symbol(0) * (self.tile_size // self.schedule.vector) + thread // WARP * lanes + thread % lanes
+        return self.threads.map((self.schedule.vector,), [address], [(self.warp_row_lane, whole(1))])
 
     def tile_reading(self) -> IndexingMap:
-        """Return (thread, block)[row lane, column] -> where in the tile that of a row lane of its column is."""
-        threads = self.threads
-        row_lane = threads.number * self.row_lanes + symbol(0)
-        address = symbol(1) * threads.threads + row_lane * self.schedule.lanes + threads.lane % self.schedule.lanes
-        return threads.map((self.row_lanes, self.schedule.vector), [address], [])
+        """Return (thread, block)[warp, column] -> where in the tile that of a warp of its columns is."""
+        threads, lanes = self.threads, self.schedule.lanes
+        warp = threads.number * self.column_warps + symbol(0)
+        address = symbol(1) * (self.tile_size // self.schedule.vector) + warp * lanes + threads.thread % lanes
+        return threads.map((self.column_warps, self.schedule.vector), [address], [])

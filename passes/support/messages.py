@@ -1,0 +1,50 @@
+"""Lowers `xgpu.publish` and `xgpu.await`, for lower-tensors: words that hold a piece of a message and a mark."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from xgpu import ir
+from xgpu.dialects.attributes import AWAITS
+from xgpu.dialects.messages import MARK, PIECE_BITS
+from xgpu.passes.llvm.memory import atomic_load, atomic_store, element_pointer
+from xgpu.passes.support import arith_builder as b
+from xgpu.passes.support.pieces import from_pieces, pieces_of
+from xgpu.passes.support.scf_ops import create_yield
+
+
+def _word() -> ir.IntegerType:
+    return b.integer_type(2 * PIECE_BITS)
+
+
+def write_message(board: ir.Value, index: ir.Value, values: Sequence[ir.Value]) -> None:
+    """Write the words of a message, of which ``index``, an integer, is the first."""
+    first = element_pointer(board, _word(), index)
+    for number, piece in enumerate(piece for value in values for piece in pieces_of(value)):
+        word = b.or_(b.extend(piece, 2 * PIECE_BITS), MARK)
+        atomic_store(word, element_pointer(first, _word(), number))
+
+
+def read_message(board: ir.Value, index: ir.Value, types: Sequence[ir.Type]) -> list[ir.Value]:
+    """Read the words of a message again and again until all are marked, and return its values."""
+    counts = [-(-type_.width // PIECE_BITS) for type_ in types]  # type: ignore[attr-defined]
+    first = element_pointer(board, _word(), index)
+    loop = ir.Operation.create("scf.while", results=[_word()] * sum(counts), operands=[], regions=2)
+    test, body = loop.regions[0].blocks.append(), loop.regions[1].blocks.append(*[_word()] * sum(counts))
+    with ir.InsertionPoint(test):
+        words = [_read_word(element_pointer(first, _word(), number)) for number in range(sum(counts))]
+        marked = words[0]
+        for word in words[1:]:
+            marked = b.and_(marked, word)
+        is_missing = b.compare("eq", b.and_(marked, MARK), 0)
+        ir.Operation.create("scf.condition", operands=[is_missing, *words])
+    with ir.InsertionPoint(body):
+        create_yield([])
+    pieces = iter([b.truncate(word, PIECE_BITS) for word in loop.results])
+    return [from_pieces(list(islice(pieces, count)), type_) for count, type_ in zip(counts, types, strict=True)]
+
+
+def _read_word(pointer: ir.Value) -> ir.Value:
+    word = atomic_load(pointer, _word())
+    assert isinstance(word.owner, ir.Operation | ir.OpView)
+    word.owner.operation.attributes[AWAITS] = ir.UnitAttr.get()
+    return word
