@@ -17,7 +17,8 @@ from xgpu.cli.opt.list_passes import pass_list
 from xgpu.dialects.base import documentation
 from xgpu.dialects.discardable import discardable_documentation
 from xgpu.dialects.xgpu import OPS
-from xgpu.emit.family_table import FAMILIES, Family
+from xgpu.emit.family import Family
+from xgpu.emit.family_table import FAMILIES
 from xgpu.levels import pipeline
 from xgpu.levels.level_graph import Pipeline
 from xgpu.passes.framework import manager
@@ -91,9 +92,7 @@ def _schedule_section(family: Family) -> str:
         for each in fields(family.schedule)
     ]
     text = inspect.cleandoc(family.schedule.__doc__ or "")
-    return "\n".join(
-        (f"### `{family.emitter.NAME}`\n", f"{text}\n", "| number | values | |", "|---|---|---|", *rows, "")
-    )
+    return "\n".join((f"### `{family.name}`\n", f"{text}\n", "| number | values | |", "|---|---|---|", *rows, ""))
 
 
 def _passes() -> str:

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.captures import CONTROL_FLOW, planned_blocks
-from xgpu.analysis.heroes import HeroKind
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import EMITTER, HERO
+from xgpu.emit.family_table import FAMILIES
 from xgpu.fusion.fallback import VIEWS
+from xgpu.fusion.grouping.families import Kind
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import function_name, functions, walk
@@ -81,7 +82,7 @@ def _fusion_work(fusion: ir.Operation, weight: Weight) -> float:
     emitter = ir.StringAttr(fusion.attributes[EMITTER]).value
     # Reductions of rows are computed once for each row, whichever of them the kernel is built around.
     heroes = [op for op in operations if HERO in op.attributes or (emitter == _ROWS and op.name == _REDUCE)]
-    group = Group(HeroKind(emitter, None), 0, heroes)
+    group = Group(Kind(FAMILIES[emitter], None), 0, tuple(heroes))
     evaluations, work = Evaluations[Group](operations), 0.0
     evaluations.start()
     for value in terminator.operands:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast
 from xgpu.analysis.captures import is_constant, maker
-from xgpu.analysis.heroes import hero_kind
+from xgpu.analysis.heroes import is_hero
 from xgpu.dialects.attributes import LEFT
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
@@ -100,7 +100,7 @@ def _late(block: ir.Block) -> set[ir.Value]:
     for view in block.operations:
         op = view.operation
         is_made = any(operand in late for operand in op.operands)
-        if is_made or (op.name not in VIEWS and (reason_to_leave(op) is not None or hero_kind(op) is not None)):
+        if is_made or (op.name not in VIEWS and (reason_to_leave(op) is not None or is_hero(op))):
             late.update(op.results)
     return late
 
@@ -215,7 +215,7 @@ class _Epilogue:
         op = maker(array)
         if op.name in VIEWS:
             return False
-        if reason_to_leave(op) is not None or hero_kind(op) is not None:
+        if reason_to_leave(op) is not None or is_hero(op):
             return True
         others = (each for each in _readers(array) if each != reader)
         return any(array in self.late or _is_of_xla(each, array) or _adds_product(each) for each in others)

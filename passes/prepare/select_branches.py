@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.captures import captured, planned_blocks
-from xgpu.analysis.heroes import hero_kind
+from xgpu.analysis.heroes import is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, device
@@ -95,7 +95,7 @@ def _bytes(op: ir.Operation, target: Device) -> float:
     moved += sum(byte_size(result) for result in op.results) * len(op.regions)
     made = [each for each in _operations(op) if len(each.results)]
     # Each hero is a kernel that those before it keep waiting.
-    moved += launch_bytes(target) * sum(hero_kind(each) is not None for each in made)
+    moved += launch_bytes(target) * sum(map(is_hero, made))
     return moved + sum(_instruction_bytes(each, target) for each in made)
 
 

@@ -11,6 +11,7 @@ writes each element straight to where it belongs, the other through a tile of wh
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import cached_property
 
 from xgpu import ir
@@ -21,8 +22,14 @@ from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.target_machine import WARP_SIZE
 
-LOOP, DIRECT, TILED = "loop", "concatenate", "concatenate_tiled"
-"""The emitters: over the result, over the operands, and over the operands by way of a tile."""
+
+class Walk(Enum):
+    """What threads walk: the result, the operands, or the operands by way of a tile."""
+
+    RESULT = auto()
+    DIRECT = auto()
+    TILED = auto()
+
 
 THREADS = 128
 """Threads of a block that fills a tile."""
@@ -147,8 +154,8 @@ def tile_of(concatenation: Concatenation, heroes: Sequence[ir.Value], roots: Seq
     return Tile(next(dividing, most) * aligned, pitch, read, written)
 
 
-def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> str:
-    """Return the fastest emitter for a kernel that stores ``roots`` with ``heroes``, concatenations of one layout.
+def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> Walk:
+    """Return the fastest walk for a kernel that stores ``roots`` with ``heroes``, concatenations of one layout.
 
     ``stored`` tells of a value whether the kernel reads it, as it does arguments.
     """
@@ -158,20 +165,24 @@ def walk_of(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: S
     size = max(_bytes_of(value) for value in (*roots, *results))
     pieces = concatenation.pieces
     if not 2 <= len(pieces) <= MOST_PIECES or _repeats_much(heroes, roots, stored):
-        return LOOP
+        return Walk.RESULT
     most = max(per_byte, VECTOR_BYTES // size)
     run = min(concatenation.run(piece, most) for piece in pieces)
     mean = concatenation.row * size // len(pieces)
     is_long = mean >= _WARP_BYTES and (run == most or size > 1 or concatenation.rows == 1)
     if run < per_byte or _is_known(concatenation, most) or is_long:
-        return LOOP
+        return Walk.RESULT
     if concatenation.rows == 1:
-        return DIRECT
+        return Walk.DIRECT
     if run * size >= _WIDE_BYTES and _fills_sectors(concatenation, size):
-        return DIRECT
+        return Walk.DIRECT
     if per_byte == 1 and tile_of(concatenation, results, roots) is not None:
-        return TILED
-    return DIRECT if run * size >= _NARROW_BYTES and min(p.width for p in pieces) * size >= SECTOR_BYTES else LOOP
+        return Walk.TILED
+    return (
+        Walk.DIRECT
+        if run * size >= _NARROW_BYTES and min(p.width for p in pieces) * size >= SECTOR_BYTES
+        else Walk.RESULT
+    )
 
 
 def _is_known(concatenation: Concatenation, run: int) -> bool:

@@ -6,14 +6,14 @@ epilogue says which one.
 """
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.analysis.scan_shape import ScanShape
 from xgpu.dtypes import dtype_of_element
-from xgpu.hlo.scan_op import SCAN
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import delinearize, dim, linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses
@@ -23,37 +23,19 @@ SMALL_REDUCTION = 8
 """Elements up to which a reduction is recomputed by each consumer, as an elementwise operation is."""
 
 
-@dataclass(frozen=True)
-class HeroKind:
-    """Equivalence class of heroes that can share a kernel: a name, and a key."""
-
-    name: str
-    key: Hashable
-
-
-def hero_kind(op: ir.Operation) -> HeroKind | None:
-    """Return the kind of hero that ``op`` is; None for an operation that its consumers recompute."""
+def is_hero(op: ir.Operation) -> bool:
+    """Whether ``op`` combines more elements than each consumer recomputes; not if a result is without elements."""
+    if op.name not in OPERATIONS or OPERATIONS[op.name].kind not in ("reduce", "contract"):
+        return False
     if any(not math.prod(shape_of(value)) for value in op.results):
-        return None
-    if op.name == "stablehlo.reduce":
-        shape = ReductionShape.of(op)
-        if shape.per_result <= SMALL_REDUCTION:
-            return None
-        if any(is_packed(value) for value in op.results):
-            # Results that share a byte are for one thread.
-            return HeroKind("loop", shape.result_shape)
-        return HeroKind("reduce", shape)
-    if op.name == SCAN:
-        return HeroKind("scan", ScanShape.of(op))
-    if op.name in ("stablehlo.dot_general", "stablehlo.convolution", "stablehlo.reduce_window"):
-        return HeroKind("loop", shape_of(op.results[0]))
-    return None
+        return False
+    return op.name != REDUCE or ReductionShape.of(op).per_result > SMALL_REDUCTION
 
 
 def is_reduction(op: ir.Operation) -> bool:
     """Whether ``op`` is a hero of the kernels that share the elements of a reduction among threads."""
-    kind = hero_kind(op)
-    return kind is not None and kind.name == "reduce"
+    # Results that share a byte are for one thread.
+    return op.name == REDUCE and is_hero(op) and not any(map(is_packed, op.results))
 
 
 def is_packed(value: ir.Value) -> bool:

@@ -5,10 +5,11 @@ nowhere else, since what it reads might be updated already.
 """
 
 import math
+from collections.abc import Hashable
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners, has_own_types, promises
-from xgpu.analysis.heroes import HeroKind, is_packed
+from xgpu.analysis.heroes import is_packed
 from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import shape_of
@@ -16,31 +17,30 @@ from xgpu.indexing.scatter_maps import scatter_maps
 
 SCATTER = "stablehlo.scatter"
 UPDATE_SLICE = "stablehlo.dynamic_update_slice"
-IN_PLACE = ("scatter", "scatter_sorted", "scatter_ordered", "update_slice")
-"""Emitters of kernels that update arrays in their own memory, and the kinds of their groups."""
 _LEAST_IN_RUNS = 2**19
 """Elements of updates from which on there are enough threads if each takes several."""
 LEAST_SHARE = 2
 """How many times smaller than its array an updated slice must be for an update in place to pay."""
 
 
-def in_place_kind(op: ir.Operation) -> HeroKind | None:
-    """Return the kind of hero that ``op`` is if it can update its array in place, else None.
-
-    One kernel computes several scatters of equal indices, or updates of slices of one shape.
-    """
+def can_update_in_place(op: ir.Operation) -> bool:
+    """Whether ``op`` is an update that a kernel can make in the memory of its array, if that pays."""
     if op.name == SCATTER:
         count = len(op.results)
-        if not all(math.prod(shape_of(op.operands[i])) for i in (0, count + 1)) or not has_own_types(op):
-            return None
-        shapes = tuple(shape_of(op.operands[i]) for i in (0, count, count + 1))
-        numbers = op.attributes["scatter_dimension_numbers"]
-        return HeroKind(scatter_order(op), (op.operands[count], numbers, shapes, is_unique(op)))
+        return all(math.prod(shape_of(op.operands[i])) for i in (0, count + 1)) and has_own_types(op)
     if op.name == UPDATE_SLICE:
         whole, part = shape_of(op.operands[0]), shape_of(op.operands[1])
-        if 0 < math.prod(part) * LEAST_SHARE <= math.prod(whole):
-            return HeroKind("update_slice", part)
-    return None
+        return 0 < math.prod(part) * LEAST_SHARE <= math.prod(whole)
+    return False
+
+
+def scatter_key(op: ir.Operation) -> Hashable | None:
+    """Return what scatters of one kernel have in common, their indices first; None if ``op`` is no scatter in place."""
+    if op.name != SCATTER or not can_update_in_place(op):
+        return None
+    count = len(op.results)
+    shapes = tuple(shape_of(op.operands[i]) for i in (0, count, count + 1))
+    return op.operands[count], op.attributes["scatter_dimension_numbers"], shapes, is_unique(op)
 
 
 def updated_operands(op: ir.Operation) -> list[ir.Value]:
@@ -53,29 +53,24 @@ def updates_of(op: ir.Operation) -> list[ir.Value]:
     return [op.operands[1]] if op.name == UPDATE_SLICE else list(op.operands)[len(op.results) + 1 :]
 
 
-def scatter_order(op: ir.Operation) -> str:
-    """Return the emitter for the order in which a scatter must apply its updates.
+def is_ordered(op: ir.Operation) -> bool:
+    """Whether a scatter must apply updates one after the other where the place may be the same.
 
-    ``scatter``: in any order, each with an atomic operation where two may have the same place.
-
-    ``scatter_ordered``: one after the other where the place may be the same. Atomic operations are not enough if a
-    result depends on several operands, or two operands must agree on the last update.
-
-    ``scatter_sorted``: as ``scatter``, but neighbouring updates of one place are combined first.
+    Atomic operations are not enough if a result depends on several operands, or two operands must agree on the last
+    update.
     """
     if is_unique(op):
-        return "scatter"
+        return False
     found = combiners(op)
     overwritten = sum(each.function == "overwrite" for each in found)
-    if ORDERED in op.attributes or not all(each.alone for each in found) or overwritten > 1:
-        return "scatter_ordered"
-    return "scatter_sorted" if _has_runs(op) else "scatter"
+    return ORDERED in op.attributes or not all(each.alone for each in found) or overwritten > 1
 
 
-def _has_runs(op: ir.Operation) -> bool:
+def has_runs(op: ir.Operation) -> bool:
     """Whether neighbouring updates often have the same place, and are worth combining first."""
-    is_long = math.prod(scatter_maps(op).update_shape) >= _LEAST_IN_RUNS
-    return promises(op, "indices_are_sorted") and is_long and can_be_in_runs(op)
+    if is_unique(op) or not promises(op, "indices_are_sorted"):
+        return False
+    return math.prod(scatter_maps(op).update_shape) >= _LEAST_IN_RUNS and can_be_in_runs(op)
 
 
 def can_be_in_runs(op: ir.Operation) -> bool:

@@ -14,7 +14,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.cache import CachedKernel, kernel_cache, key_of
 from xgpu.dtypes import dtype_of_element
-from xgpu.emit.family_table import emit_kernel, schedule_kernels
+from xgpu.emit.family_table import FAMILIES, emit_kernel, schedule_kernels
 from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError, described
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER
@@ -326,7 +326,7 @@ def plan_prepared(prepared: ir.Module, target: Device, times: Times) -> ir.Modul
     """Return a program of level ``prepared`` at level ``fusions``. Raises `CompilerError` if the planner fails."""
     try:
         with timed(times, "plan"):
-            return plan(prepared, target)
+            return plan(prepared, FAMILIES.values(), target)
     except XgpuError:
         raise
     except Exception as error:

@@ -1,43 +1,31 @@
-"""The families of kernels: the one table of emitters, each with what a fusion must be for it.
+"""The one table of the families of kernels, and what it is for.
 
-A fusion of level ``fusions`` names its emitter. It is checked against the table, scheduled, and emitted.
+The planner asks it which family a kernel is of, and has each fusion of level ``fusions`` name it, as its emitter. The
+fusion is then checked against what its family says of it, scheduled, and emitted.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.emit import requirements
 from xgpu.emit.base import Emitter, Fusion
-from xgpu.emit.families.concatenate import ConcatenateEmitter, ConcatenateSchedule, Concatenations
-from xgpu.emit.families.concatenate_tiled import TiledConcatenateEmitter, TiledConcatenateSchedule
-from xgpu.emit.families.input_slices import InputSlices, InputSlicesEmitter, InputSlicesSchedule
-from xgpu.emit.families.loop import Loop, LoopEmitter, LoopSchedule
-from xgpu.emit.families.recurrence import RecurrenceEmitter, Recurrences, RecurrenceSchedule
-from xgpu.emit.families.reductions.reduce_column import ColumnReductionEmitter, ColumnSchedule
-from xgpu.emit.families.reductions.reduce_row import RowReductionEmitter, RowSchedule
-from xgpu.emit.families.reductions.reduction import Reductions
-from xgpu.emit.families.reductions.rows import RowsEmitter, RowsSchedule, RowStages
-from xgpu.emit.families.scans.scan_column import ColumnScanEmitter
-from xgpu.emit.families.scans.scan_functions import Scans
-from xgpu.emit.families.scans.scan_row import RowScanEmitter
-from xgpu.emit.families.scans.scan_tiling import ColumnScanSchedule, RowScanSchedule
-from xgpu.emit.families.scatter import (
-    OrderedScatterEmitter,
-    OrderedScatterSchedule,
-    ScatterEmitter,
-    Scatters,
-    ScatterSchedule,
-)
-from xgpu.emit.families.scatter_sorted import SortedScatterEmitter, SortedScatterSchedule
-from xgpu.emit.families.transpose import TransposeEmitter, Transposes, TransposeSchedule
-from xgpu.emit.families.update_slice import SliceUpdates, UpdateSliceEmitter, UpdateSliceSchedule
-from xgpu.emit.requirements import Requirement, heroes_alike
-from xgpu.emit.schedule import Schedule
+from xgpu.emit.families.concatenate import CONCATENATIONS
+from xgpu.emit.families.concatenate_tiled import TILED_CONCATENATIONS
+from xgpu.emit.families.input_slices import INPUT_SLICES
+from xgpu.emit.families.loop import LOOPS
+from xgpu.emit.families.recurrence import RECURRENCES
+from xgpu.emit.families.reductions.reduce_column import COLUMN_REDUCTIONS
+from xgpu.emit.families.reductions.reduce_row import ROW_REDUCTIONS
+from xgpu.emit.families.reductions.rows import ROW_PROGRAMS
+from xgpu.emit.families.scans.scan_column import COLUMN_SCANS
+from xgpu.emit.families.scans.scan_row import ROW_SCANS
+from xgpu.emit.families.scatter import ORDERED_SCATTERS, SCATTERS
+from xgpu.emit.families.scatter_sorted import SORTED_SCATTERS
+from xgpu.emit.families.transpose import TRANSPOSES
+from xgpu.emit.families.update_slice import SLICE_UPDATES
+from xgpu.emit.family import Family
 from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
@@ -45,145 +33,31 @@ from xgpu.options import Options
 POINTER_BYTES = 8
 
 
-class EmitterClass(Protocol):
-    """An emitter's class: makes one of a fusion's facts and of its schedule."""
-
-    NAME: str
-
-    def __call__(self, facts: Any, schedule: Any, /) -> Emitter: ...
-
-
-@dataclass(frozen=True)
-class Family:
-    """Kernels of one emitter: their schedules, and what their fusions must be, checked in this order.
-
-    ``facts`` makes of such a fusion what is known of it, for the schedule and for the emitter; it may raise
-    `InvalidInput` as well. ``heroes`` is None where a kernel is built around no operation; heroes that are marked all
-    the same do not count.
-    """
-
-    emitter: EmitterClass
-    facts: Callable[[Fusion], Any]
-    schedule: type[Schedule]
-    heroes: Requirement | None
-    results: Requirement
-    aliases: Requirement = requirements.no_aliases
-
-    def problem(self, fusion: Fusion) -> str | None:
-        """Return what ``fusion`` was expected to be, None if it is a fusion of this family."""
-        for requirement in (requirements.outside, self.heroes, self.results, self.aliases):
-            if requirement is not None and (problem := requirement(fusion)):
-                return problem
-        return None
-
-
-_SCATTERS = "scatters with the same indices, whose updates may be made {}"
-
-FAMILIES: dict[str, Family] = {
-    family.emitter.NAME: family
+FAMILIES: Mapping[str, Family] = {
+    family.name: family
     for family in (
-        Family(LoopEmitter, Loop, LoopSchedule, None, requirements.results_of_one_shape, requirements.own_elements),
-        Family(
-            ConcatenateEmitter,
-            Concatenations,
-            ConcatenateSchedule,
-            heroes_alike("concatenations of one layout", requirements.concatenation_key),
-            requirements.results_follow,
-        ),
-        Family(
-            TiledConcatenateEmitter,
-            Concatenations,
-            TiledConcatenateSchedule,
-            heroes_alike("concatenations of one layout", requirements.concatenation_key),
-            requirements.results_follow,
-        ),
-        Family(InputSlicesEmitter, InputSlices, InputSlicesSchedule, None, requirements.any_results),
-        Family(
-            TransposeEmitter,
-            Transposes,
-            TransposeSchedule,
-            heroes_alike("transposes of one canonical form, between rows and columns", requirements.transpose_key),
-            requirements.results_follow_or_operands,
-        ),
-        Family(
-            ScatterEmitter,
-            Scatters,
-            ScatterSchedule,
-            heroes_alike(_SCATTERS.format("in any order"), requirements.scatter_key("scatter")),
-            requirements.hero_results,
-            requirements.heroes_operands,
-        ),
-        Family(
-            SortedScatterEmitter,
-            Scatters,
-            SortedScatterSchedule,
-            heroes_alike(
-                _SCATTERS.format("after those with one place were combined"), requirements.scatter_key("scatter_sorted")
-            ),
-            requirements.hero_results,
-            requirements.heroes_operands,
-        ),
-        Family(
-            OrderedScatterEmitter,
-            Scatters,
-            OrderedScatterSchedule,
-            heroes_alike(_SCATTERS.format("in order"), requirements.scatter_key("scatter_ordered")),
-            requirements.hero_results,
-            requirements.heroes_operands,
-        ),
-        Family(
-            UpdateSliceEmitter,
-            SliceUpdates,
-            UpdateSliceSchedule,
-            heroes_alike("updates of slices of one shape", requirements.slice_update_key),
-            requirements.hero_results,
-            requirements.heroes_operands,
-        ),
-        Family(
-            RowReductionEmitter,
-            Reductions,
-            RowSchedule,
-            heroes_alike("reductions of one shape, of rows", requirements.rows_key),
-            requirements.without_packed(requirements.results_follow_or_beside),
-        ),
-        Family(
-            RowsEmitter,
-            RowStages,
-            RowsSchedule,
-            heroes_alike("reductions of one shape, of rows in any order", requirements.commutative_rows_key),
-            requirements.without_packed(requirements.results_follow_or_beside),
-        ),
-        Family(
-            ColumnReductionEmitter,
-            Reductions,
-            ColumnSchedule,
-            heroes_alike("reductions of one shape, of columns", requirements.columns_key),
-            requirements.without_packed(requirements.results_follow_or_beside),
-        ),
-        Family(
-            RowScanEmitter,
-            Scans,
-            RowScanSchedule,
-            heroes_alike("scans of one shape, of rows", requirements.scan_key(is_rows=True)),
-            requirements.without_packed(requirements.results_follow),
-        ),
-        Family(
-            ColumnScanEmitter,
-            Scans,
-            ColumnScanSchedule,
-            heroes_alike("scans of one shape, of columns", requirements.scan_key(is_rows=False)),
-            requirements.without_packed(requirements.results_follow),
-        ),
-        Family(
-            RecurrenceEmitter,
-            Recurrences,
-            RecurrenceSchedule,
-            heroes_alike("one loop", requirements.loop_key),
-            requirements.any_results,
-        ),
+        SORTED_SCATTERS,
+        SCATTERS,
+        ORDERED_SCATTERS,
+        SLICE_UPDATES,
+        RECURRENCES,
+        ROW_REDUCTIONS,
+        COLUMN_REDUCTIONS,
+        ROW_SCANS,
+        COLUMN_SCANS,
+        ROW_PROGRAMS,
+        INPUT_SLICES,
+        TRANSPOSES,
+        CONCATENATIONS,
+        TILED_CONCATENATIONS,
+        LOOPS,
     )
 }
-"""Every family by the name of its emitter."""
+"""Every family by its name, in the order in which the planner asks which one a kernel is of.
+
+Scatters whose updates have runs come before those in any order, and these before those that need one. A transpose is
+asked for before a concatenation, as loops read concatenations well more often. Loops compute what is left.
+"""
 
 
 def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> None:
@@ -205,13 +79,13 @@ def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> No
 def _schedule_kernel(fusion: Fusion, function: ir.Operation, fixed: Mapping[str, int]) -> None:
     family = _family(function)
     if problem := family.problem(fusion):
-        raise InvalidInput(f"fusion @{fusion.name} of emitter '{family.emitter.NAME}': {problem}")
+        raise InvalidInput(f"fusion @{fusion.name} of emitter '{family.name}': {problem}")
     given = function.attributes.get(attributes.SCHEDULE)
     values = {**({} if given is None else attributes.schedule_values(given)), **fixed}
     try:
         schedule = family.schedule.made(values, family.facts(fusion))
     except InvalidInput as error:
-        message = f"fusion @{fusion.name} of emitter '{family.emitter.NAME}': {error.message}"
+        message = f"fusion @{fusion.name} of emitter '{family.name}': {error.message}"
         raise InvalidInput(message, error.location) from None
     function.attributes[attributes.SCHEDULE] = attributes.schedule_attribute(schedule.values)
 

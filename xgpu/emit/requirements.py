@@ -6,21 +6,14 @@ only fusions that are right; a person who edits its plan, or writes one, may not
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 from xgpu import ir
-from xgpu.analysis.concatenations import concatenation_of
 from xgpu.analysis.heroes import forms_of, is_packed
-from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, can_be_in_runs, in_place_kind, scatter_order
-from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.analysis.root_indices import read_at_root_indices
-from xgpu.analysis.scan_shape import ScanShape
-from xgpu.analysis.transposes import transpose_of
-from xgpu.dialects.attributes import ALIASES, HERO
+from xgpu.dialects.attributes import ALIASES
 from xgpu.emit.base import Fusion
 from xgpu.hlo.accumulator_types import check_accumulators
-from xgpu.hlo.scan_op import SCAN
 from xgpu.indexing.access import shape_of
 
 Requirement = Callable[[Fusion], str | None]
@@ -49,92 +42,6 @@ def outside(fusion: Fusion) -> str | None:
         if number >= 0 and fusion.body.arguments[number].type != result.type:
             return f"expected {ALIASES} to be parameters of their results' types"
     return None
-
-
-def heroes_alike(what: str, key: Callable[[ir.Operation], Hashable | None], most: int | None = None) -> Requirement:
-    """Require heroes, up to ``most``, of which ``key`` gives the same; it gives None for what is no such hero."""
-
-    def requirement(fusion: Fusion) -> str | None:
-        keys = {key(hero) for hero in fusion.heroes}
-        is_right = len(keys) == 1 and None not in keys and (most is None or len(fusion.heroes) <= most)
-        return None if is_right else f"expected its heroes, marked by {HERO}, to be {what}"
-
-    return requirement
-
-
-def rows_key(op: ir.Operation) -> Hashable | None:
-    """Return what reductions of rows of one kernel have in common."""
-    shape = _reduction(op)
-    return shape if shape is not None and shape.is_rows else None
-
-
-def commutative_rows_key(op: ir.Operation) -> Hashable | None:
-    """Return what reductions of rows have in common whose elements are combined in any order."""
-    shape = rows_key(op)
-    return shape if shape is not None and is_commutative(op) else None
-
-
-def columns_key(op: ir.Operation) -> Hashable | None:
-    """Return what reductions of columns of one kernel have in common."""
-    shape = _reduction(op)
-    return shape if shape is not None and not shape.is_rows and shape.reduced else None
-
-
-def _reduction(op: ir.Operation) -> ReductionShape | None:
-    if op.name != "stablehlo.reduce" or any(is_packed(value) for value in op.results):
-        return None
-    shape = ReductionShape.of(op)
-    return shape if shape.elements else None
-
-
-def scan_key(is_rows: bool) -> Callable[[ir.Operation], Hashable | None]:
-    """Return the key of scans of rows, or of columns."""
-
-    def key(op: ir.Operation) -> Hashable | None:
-        if op.name != SCAN or any(is_packed(value) for value in op.results) or not math.prod(shape_of(op.results[0])):
-            return None
-        shape = ScanShape.of(op)
-        return shape if shape.is_rows == is_rows else None
-
-    return key
-
-
-def concatenation_key(op: ir.Operation) -> Hashable | None:
-    """Return the layout of a concatenation."""
-    is_one = op.name == "stablehlo.concatenate" and math.prod(shape_of(op.results[0])) > 0
-    return concatenation_of(op) if is_one else None
-
-
-def transpose_key(op: ir.Operation) -> Hashable | None:
-    """Return what transposes of one kernel have in common: their canonical form, and the operand's shape."""
-    transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
-    if transpose is None or transpose.rows == transpose.columns or not math.prod(transpose.shape):
-        return None
-    return transpose, shape_of(op.operands[0]), shape_of(op.results[0])
-
-
-def loop_key(op: ir.Operation) -> Hashable | None:
-    """Return a key for a loop, of which a kernel has one."""
-    return op if op.name == "stablehlo.while" else None
-
-
-def slice_update_key(op: ir.Operation) -> Hashable | None:
-    """Return the shape of the slice that is updated."""
-    return shape_of(op.operands[1]) if op.name == UPDATE_SLICE and math.prod(shape_of(op.operands[1])) > 0 else None
-
-
-def scatter_key(order: str) -> Callable[[ir.Operation], Hashable | None]:
-    """Return the key of scatters whose updates may be made as the emitter ``order`` does."""
-
-    def key(op: ir.Operation) -> Hashable | None:
-        kind = in_place_kind(op) if op.name == SCATTER else None
-        if kind is None or (order != "scatter_ordered" and scatter_order(op) == "scatter_ordered"):
-            return None
-        if order == "scatter_sorted" and not can_be_in_runs(op):
-            return None
-        return kind.key
-
-    return key
 
 
 def results_of_one_shape(fusion: Fusion) -> str | None:

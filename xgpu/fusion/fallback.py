@@ -4,8 +4,7 @@ import math
 
 from xgpu import ir
 from xgpu.analysis.captures import CONTROL_FLOW, nested
-from xgpu.analysis.heroes import hero_kind
-from xgpu.analysis.in_place import in_place_kind
+from xgpu.analysis.in_place import can_update_in_place
 from xgpu.dialects.attributes import LEFT, RECURRENCE
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
@@ -61,7 +60,7 @@ def reason_to_leave(op: ir.Operation) -> str | None:
     if op.name in CONTRACTIONS and not _is_small(op):
         return "matrix multiplication, for which XLA has libraries"
     is_known = op.name in OPERATIONS
-    if not is_known and in_place_kind(op) is None and hero_kind(op) is None:
+    if not is_known and not can_update_in_place(op):
         return f"operation not supported{explanation(op)}"
     is_computed = len(op.regions) or (is_known and OPERATIONS[op.name].kind == "elementwise")
     return without_code(op) if is_computed else None

@@ -11,7 +11,8 @@ from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
 from xgpu.analysis.root_indices import read_at_root_indices
 from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
-from xgpu.fusion.grouping.groups import LOOP, Group, Grouping
+from xgpu.fusion.grouping.families import Families
+from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
@@ -69,25 +70,31 @@ class FusionWriter:
     """Writes the functions of the fusions of one block, at the current insertion point."""
 
     def __init__(
-        self, block: ir.Block, grouping: Grouping, names: FusionNames, state: Mapping[ir.Value, ir.Value] | None = None
+        self,
+        block: ir.Block,
+        grouping: Grouping,
+        families: Families,
+        names: FusionNames,
+        state: Mapping[ir.Value, ir.Value],
     ):
         """Write fusions of ``block``; ``state`` maps results to the arguments whose memory they should reuse."""
         self._grouping = grouping
-        self._state = state or {}
+        self._families = families
+        self._state = state
         self._position = {op.operation: number for number, op in enumerate(block.operations)}
         self._argument: dict[ir.Value, int] = {argument: number for number, argument in enumerate(block.arguments)}
         self._names = names
 
     def write_fusions(self, group: Group) -> list[Call]:
         """Write the kernels of a group, one for each choice of an emitter."""
-        choices = choose(group, lambda value: self._grouping.stored_before(value, group.level))
+        choices = choose(group, self._families, lambda value: self._grouping.stored_before(value, group.level))
         return [self._write(group, each) for each in choices]
 
     def _write(self, group: Group, choice: Choice) -> Call:
-        emitter, roots = choice.emitter, choice.roots
+        emitter, roots = choice.family.name, choice.roots
         aliased: Sequence[ir.Value | None] = choice.aliased
         operations, inputs = self._needed(group, roots, {value for value in aliased if value is not None})
-        if emitter == LOOP:
+        if not choice.family.is_cooperative:
             aliased = self._written_in_place(group, roots)
         type_ = ir.FunctionType.get([value.type for value in inputs], [value.type for value in roots])
         function = ir.func.FuncOp("fusion", type_, visibility="private")  # type: ignore[call-arg]

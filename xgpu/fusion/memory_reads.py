@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from xgpu import ir
-from xgpu.analysis.heroes import hero_kind
+from xgpu.analysis.heroes import is_hero
 from xgpu.errors import Unsupported
 from xgpu.fusion.fallback import reason_to_leave
 from xgpu.indexing.access import identity_map, shape_of
@@ -55,7 +55,7 @@ def _reads(op: ir.Operation) -> _Reads | None:
     A map is None for the result's own position. The whole is None if the results of ``op`` are in memory whoever reads
     them: those of heroes, and of operations that fall back to XLA.
     """
-    if hero_kind(op) is not None or reason_to_leave(op) is not None:
+    if is_hero(op) or reason_to_leave(op) is not None:
         return None
     try:
         reads = accesses(op)

@@ -1,12 +1,12 @@
 """Decides which operations of a program become which kernel, and writes the ``fusions`` level.
 
-Which values kernels store is decided in `xgpu.fusion.grouping.groups`; each kernel computes what else it needs from
+Which values kernels store is decided in `xgpu.fusion.grouping`; each kernel computes what else it needs from
 arguments and from what was stored before. What is left to XLA stays in ``@main`` between the calls, and blocks of
 control flow are planned like ``@main`` itself. Results without elements need no kernel.
 """
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from xgpu import ir
@@ -16,19 +16,21 @@ from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
 from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
 from xgpu.fusion.grouping.decisions import Decision, Verdict, describe, emitted
+from xgpu.fusion.grouping.families import Families, KernelFamily
 from xgpu.fusion.grouping.groups import Group
-from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
-from xgpu.fusion.grouping.slice_kernels import merge_slices
 from xgpu.hlo.stablehlo_builder import empty_constant
 
 MAIN = "main"
 
 
-def plan(module: ir.Module, target: Device | None = None) -> ir.Module:
-    """Return a module of level ``fusions`` for one of level ``prepared``: ``@main`` calls one function per fusion."""
-    return make_plan(module, target).module
+def plan(module: ir.Module, families: Iterable[KernelFamily], target: Device | None = None) -> ir.Module:
+    """Return a module of level ``fusions`` for one of level ``prepared``: ``@main`` calls one function per fusion.
+
+    ``families`` are those of the kernels that there may be, in the order in which they are asked.
+    """
+    return make_plan(module, families, target).module
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Plan:
             return describe((each for each in self.decisions if each.verdict in verdicts), self.kernels)
 
 
-def make_plan(module: ir.Module, target: Device | None = None) -> Plan:
+def make_plan(module: ir.Module, families: Iterable[KernelFamily], target: Device | None = None) -> Plan:
     """Return the plan that `plan` makes, with the decisions that led to it."""
     with module.context, ir.Location.unknown():
         target = target or device(DEFAULT_DEVICE)
@@ -59,7 +61,7 @@ def make_plan(module: ir.Module, target: Device | None = None) -> Plan:
         with ir.InsertionPoint(planned.body):
             copy = ir.func.FuncOp(MAIN, main.type)
         values = dict(zip(main.entry_block.arguments, copy.add_entry_block().arguments, strict=True))
-        planner = _Planner(copy.operation, target)
+        planner = _Planner(copy.operation, Families(families), target)
         planner.write_block(main.entry_block, copy.entry_block, values)
     return Plan(planned, module, planner.decisions, planner.kernels)
 
@@ -87,8 +89,9 @@ def _function(module: ir.Module, name: str) -> ir.func.FuncOp:
 class _Planner:
     """Writes the calls of a program, block by block, and its fusions before the function ``main``."""
 
-    def __init__(self, main: ir.Operation, target: Device):
+    def __init__(self, main: ir.Operation, families: Families, target: Device):
         self._main = main
+        self._families = families
         self._target = target
         self._names = FusionNames()
         self.decisions: list[Decision] = []
@@ -100,14 +103,15 @@ class _Planner:
         results = list(terminator.operands)
         is_main = target.owner == self._main
         stored = [value for value in results if _has_elements(value)]
-        grouping, decisions = group_operations(operations, stored, self._target, leave_scalars=not is_main)
-        writer = FusionWriter(source, grouping, self._names, {} if is_main else _state(source))
+        families = self._families
+        grouping, decisions = group_operations(operations, stored, families, self._target, leave_scalars=not is_main)
+        self.decisions += decisions
+        for merge in (merge_side_outputs, *families.merges):
+            grouping, decisions = merge(grouping)
+            self.decisions += decisions
+        writer = FusionWriter(source, grouping, families, self._names, {} if is_main else _state(source))
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.left]
-        groups, of_side_outputs = merge_side_outputs(grouping.groups, grouping.stored_before)
-        groups, of_rows = merge_rows(groups, grouping, results)
-        groups, of_slices = merge_slices(groups, grouping.stored_before)
-        self.decisions += [*decisions, *of_side_outputs, *of_rows, *of_slices]
-        steps += [(group.level, 1, group) for group in groups]
+        steps += [(group.level, 1, group) for group in grouping.groups]
         with ir.InsertionPoint(target):
             for _, _, step in sorted(steps, key=lambda each: each[:2]):
                 if isinstance(step, Group):

@@ -11,6 +11,7 @@ from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch
+from xgpu.emit.family_table import FAMILIES
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.fusion.fallback import VIEWS, reason_to_leave
 from xgpu.fusion.grouping.decisions import Verdict
@@ -123,7 +124,7 @@ def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -
         raise InvalidInput(
             f"the program was given at level '{program.given_level}', already planned: its text has no reasons"
         )
-    plan = make_plan(program.modules["prepared"], target)
+    plan = make_plan(program.modules["prepared"], FAMILIES.values(), target)
     lines = plan.why({Verdict.STORED} if only_stored else set(Verdict)) or ["nothing"]
     return "\n".join(["stored:" if only_stored else "plan:", *(f"  {line}" for line in lines)])
 

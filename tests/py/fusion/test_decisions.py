@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import pytest
 
 from xgpu.driver.compiler import plan_program
+from xgpu.emit.family_table import FAMILIES
 from xgpu.errors import XgpuError
 from xgpu.frontend import load_source
 from xgpu.fusion.grouping.decisions import Verdict
@@ -110,7 +111,7 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
 
 
 def _plan(function: Callable[..., object], specs: tuple[str, ...]) -> Plan:
-    return make_plan(plan_program(load_source(function, specs).module)["prepared"])
+    return make_plan(plan_program(load_source(function, specs).module)["prepared"], FAMILIES.values())
 
 
 @pytest.mark.parametrize(("function", "specs", "line"), CASES)

@@ -9,22 +9,30 @@ The values of the operands at an element are computed by a prologue for each, th
 the iteration space: XLA's concatenate emitter, which takes the largest operand's shape for all of them.)
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 from xgpu import ir
-from xgpu.analysis.concatenations import DIRECT, Concatenation, concatenation_of
+from xgpu.analysis.concatenations import Concatenation, Walk, concatenation_of
+from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.families.loop import block_field, elements_per_byte, elements_per_thread, run_field
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop
 from xgpu.emit.schedule import Schedule
 from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.fusion.grouping.families import Candidate, Heroes, Match
+from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
+
+_JOINED = Reason("a walk over the operands of a concatenation, each in its own order")
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,7 @@ class ConcatenateSchedule(Schedule):
 class ConcatenateEmitter:
     """Emits a fusion around concatenations."""
 
-    NAME = DIRECT
+    NAME = "concatenate"
 
     def __init__(self, facts: Concatenations, schedule: ConcatenateSchedule):
         self.fusion = facts.fusion
@@ -134,3 +142,28 @@ class ConcatenateEmitter:
 def operand_functions(fusion: Fusion, heroes: Sequence[ir.Operation], operand: int) -> SubgraphFunctions:
     """Return the functions that compute an element of operand number ``operand`` of every hero."""
     return SubgraphFunctions.of(fusion, f"operand_{operand}", [hero.operands[operand] for hero in heroes])
+
+
+def _key(op: ir.Operation) -> Hashable | None:
+    """Return the layout of a concatenation."""
+    is_one = op.name == "stablehlo.concatenate" and math.prod(shape_of(op.results[0])) > 0
+    return concatenation_of(op) if is_one else None
+
+
+HEROES = Heroes("concatenations of one layout", _key)
+
+
+def walked(candidate: Candidate, walk: Walk) -> Match | None:
+    """Take the concatenations of a candidate if ``walk`` is their fastest."""
+    joined = candidate.moves.joined
+    return Match(joined[0], _JOINED) if joined is not None and joined[1] is walk else None
+
+
+CONCATENATIONS = Family(
+    heroes=HEROES,
+    match=lambda candidate: walked(candidate, Walk.DIRECT),
+    emitter=ConcatenateEmitter,
+    facts=Concatenations,
+    schedule=ConcatenateSchedule,
+    results=requirements.results_follow,
+)

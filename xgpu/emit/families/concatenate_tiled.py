@@ -14,12 +14,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
-from xgpu.analysis.concatenations import THREADS, TILED, tile_of
+from xgpu.analysis.concatenations import THREADS, Walk, tile_of
+from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.epilogue import Epilogues
-from xgpu.emit.families.concatenate import Concatenations, operand_functions
+from xgpu.emit.families.concatenate import HEROES, Concatenations, operand_functions, walked
 from xgpu.emit.families.loop import block_field, elements_per_byte
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
@@ -62,7 +64,7 @@ class TiledConcatenateSchedule(Schedule):
 class TiledConcatenateEmitter:
     """Emits a fusion around concatenations by way of shared memory."""
 
-    NAME = TILED
+    NAME = "concatenate_tiled"
 
     def __init__(self, facts: Concatenations, schedule: TiledConcatenateSchedule):
         self.fusion = facts.fusion
@@ -145,3 +147,13 @@ class TiledConcatenateEmitter:
             with loop(self.tile_to_hero(), position, kernel.outputs) as each:
                 *indices, place = each.result_arguments
                 self._epilogues.emit_stores(kernel, indices, [tile.extract([place]) for tile in tiles])
+
+
+TILED_CONCATENATIONS = Family(
+    heroes=HEROES,
+    match=lambda candidate: walked(candidate, Walk.TILED),
+    emitter=TiledConcatenateEmitter,
+    facts=Concatenations,
+    schedule=TiledConcatenateSchedule,
+    results=requirements.results_follow,
+)

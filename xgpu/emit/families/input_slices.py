@@ -11,27 +11,34 @@ space: XLA's emitter of input slices.)
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_packed
-from xgpu.analysis.root_indices import at_root_indices
+from xgpu.analysis.root_indices import Stored, at_root_indices
+from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import apply_map
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.families.loop import block_field, elements_per_thread, run_field, runs_over, whole_bytes
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop
 from xgpu.emit.schedule import Schedule, flag
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
-from xgpu.fusion.grouping.slice_kernels import SLICE
+from xgpu.fusion.grouping.decisions import Decision, apart, merged
+from xgpu.fusion.grouping.families import KernelFamily, Kind
+from xgpu.fusion.grouping.groups import MOST_ROOTS, TOO_MANY_ROOTS, Group, Grouping
 from xgpu.indexing.access import Shape, integers, shape_of
-from xgpu.indexing.hlo_maps import accesses
+from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
 
+SLICE = "stablehlo.slice"
+_SAME_VALUE = Reason("both are slices of one value")
 _MOST_UNUSED = 2
 """How many times larger than all slices together the box around them may be, if threads are to walk it."""
 
@@ -183,3 +190,72 @@ def _shares_elements(parts: Sequence[Part], around: Box) -> bool:
 
 def _overlap(one: Box, two: Box) -> bool:
     return not any(own.intersect(other).is_empty for own, other in zip(one, two, strict=True))
+
+
+def _merge(family: KernelFamily, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
+    """Return ``grouping`` with the loops merged that store slices of one value at one level.
+
+    Stored values may follow their slices element by element. A new group takes the place of the first that it replaces.
+    """
+    alike: dict[tuple[ir.Value, int], list[tuple[Group, list[ir.Operation]]]] = {}
+    for group in grouping.groups:
+        if slices := _slices_of(group, partial(grouping.stored_before, level=group.level)):
+            alike.setdefault((slices[0].operands[0], group.level), []).append((group, slices))
+    replaced: dict[Group, Group | None] = {}
+    decisions = []
+    for parts in alike.values():
+        for some in _few_roots(parts):
+            first = some[0][0].roots[0]
+            decisions += [merged(group.roots[0], first, _SAME_VALUE) for group, _ in some[1:]]
+            if some[0] is not parts[0]:
+                decisions.append(apart(first, parts[0][0].roots[0], TOO_MANY_ROOTS))
+            if len(some) > 1:
+                replaced |= {group: None for group, _ in some}
+                replaced[some[0][0]] = _merged(family, some)
+    new = (replaced.get(group, group) for group in grouping.groups)
+    return replace(grouping, begun=tuple(group for group in new if group is not None)), decisions
+
+
+def _slices_of(group: Group, stored: Stored) -> list[ir.Operation]:
+    """Return the slices of one value that a loop stores, with what follows them, if it stores nothing else."""
+    if group.heroes:
+        return []
+    found: list[ir.Operation] = []
+    for root in group.roots:
+        slices = []
+        for op in at_root_indices([root], stored):
+            if op.name == SLICE:
+                slices.append(op)
+            elif access_kind(op) not in ("elementwise", "generator") and op.name != "stablehlo.broadcast_in_dim":
+                return []
+        if not slices:
+            return []
+        found += [op for op in slices if op not in found]
+    return found if len({op.operands[0] for op in found}) == 1 else []
+
+
+def _few_roots(parts: Sequence[tuple[Group, list[ir.Operation]]]) -> Iterator[list[tuple[Group, list[ir.Operation]]]]:
+    """Yield ``parts`` in sequences that one kernel can store."""
+    some: list[tuple[Group, list[ir.Operation]]] = []
+    for part in parts:
+        if some and sum(len(group.roots) for group, _ in some) + len(part[0].roots) > MOST_ROOTS:
+            yield some
+            some = []
+        some.append(part)
+    yield some
+
+
+def _merged(family: KernelFamily, parts: Sequence[tuple[Group, list[ir.Operation]]]) -> Group:
+    heroes = tuple(op for _, slices in parts for op in slices)
+    roots = tuple(root for group, _ in parts for root in group.roots)
+    return Group(Kind(family, heroes[0].operands[0]), parts[0][0].level, heroes, roots)
+
+
+INPUT_SLICES = Family(
+    why=Reason("slices of one value, of several shapes"),
+    merge=_merge,
+    emitter=InputSlicesEmitter,
+    facts=InputSlices,
+    schedule=InputSlicesSchedule,
+    results=requirements.any_results,
+)

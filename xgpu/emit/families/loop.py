@@ -11,22 +11,31 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
+from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.subgraphs import partition
+from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
-from xgpu.indexing.access import Shape
+from xgpu.fusion.grouping.families import Candidate, Heroes, Match
+from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
 
 ROWS = 2
 """Rows of which a thread takes the same columns, where it takes more than one."""
 MOST_ELEMENTS = 64
 """Consecutive elements that a thread takes at most: a vector access of the narrowest."""
+
+_PLAIN = Reason("results are computed at their own indices, and no transpose or concatenation asks for tiles")
+_WHOLE = Reason("a loop over the concatenation is better than one over its operands")
+_MOVED = "no tile serves {} transposes and concatenations that move elements differently"
 
 
 def elements_per_thread(fusion: Fusion, elements: int) -> int:
@@ -201,3 +210,30 @@ class LoopEmitter:
                     # A thread reads no element of what is overwritten but those that it writes, and these before.
                     inputs[alias] = output.value
             put(functions.emit_call([*inputs, *indices]), kernel.outputs, indices)
+
+
+def _match(candidate: Candidate) -> Match:
+    """Take whatever no family before this one does, and say why none did."""
+    moves = candidate.moves
+    if moves.joined is not None:
+        return Match((), _WHOLE)
+    if moves.forms:
+        return Match((), Reason(_MOVED, (moves.forms,)))
+    return Match((), _PLAIN)
+
+
+LOOPS = Family(
+    heroes=Heroes(
+        "reductions and contractions, each element by one thread",
+        lambda op: shape_of(op.results[0]),
+        (REDUCE, "stablehlo.reduce_window", "stablehlo.dot_general", "stablehlo.convolution"),
+    ),
+    why=Reason("each thread sums products for long, whichever elements its neighbours take"),
+    match=_match,
+    is_cooperative=False,
+    emitter=LoopEmitter,
+    facts=Loop,
+    schedule=LoopSchedule,
+    results=requirements.results_of_one_shape,
+    aliases=requirements.own_elements,
+)

@@ -12,12 +12,14 @@ from typing import Self
 
 from xgpu import ir
 from xgpu.costs.values import instructions
-from xgpu.dialects.attributes import UNROLL
+from xgpu.dialects.attributes import RECURRENCE, UNROLL
 from xgpu.dialects.threads import ShuffleReduceOp
+from xgpu.emit import requirements
 from xgpu.emit.accumulators import combiner_name, emit_combiner_function
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, scalar_type
 from xgpu.emit.families.loop import block_field
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of
 from xgpu.emit.reduction_tiling import WARP, distances, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
@@ -26,14 +28,16 @@ from xgpu.emit.schedule import Schedule, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
 from xgpu.fusion.fallback import DYNAMIC_SLICE
+from xgpu.fusion.grouping.families import Heroes, Results
 from xgpu.fusion.loops.counters import Counter
-from xgpu.fusion.loops.recurrences import RECURRENCE_KIND, Recurrence, Stacked
+from xgpu.fusion.loops.recurrences import Recurrence, Stacked
 from xgpu.fusion.loops.steps import Start, Step
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
 
 _MOST_READS = 32
 """Elements that a thread reads before it waits for the first of them."""
@@ -106,7 +110,7 @@ def _together(recurrence: Recurrence) -> int:
 class RecurrenceEmitter:
     """Emits a fusion around one loop."""
 
-    NAME = RECURRENCE_KIND
+    NAME = "recurrence"
 
     def __init__(self, facts: Recurrences, schedule: RecurrenceSchedule):
         self.fusion = facts.fusion
@@ -297,3 +301,19 @@ def _emit_counter(counter: Counter, time: ir.Value) -> ir.Value:
     type_ = scalar_type(counter.dtype)
     steps = ir.arith.muli(ir.arith.index_castui(type_, time), constant(type_, counter.step))
     return ir.arith.addi(steps, constant(type_, counter.start))
+
+
+RECURRENCES = Family(
+    heroes=Heroes(
+        "one loop",
+        lambda op: op if op.name == "stablehlo.while" else None,
+        ("stablehlo.while",),
+        pays=lambda op: RECURRENCE in op.attributes,
+        results=Results.STORED,
+    ),
+    why=Reason("a loop of the program whose states are computed element by element"),
+    emitter=RecurrenceEmitter,
+    facts=Recurrences,
+    schedule=RecurrenceSchedule,
+    results=requirements.any_results,
+)

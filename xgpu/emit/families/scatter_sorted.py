@@ -8,20 +8,23 @@ with warps; that threads walk several rows whose loads come first is ours.)
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import batched
 from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners
+from xgpu.analysis.in_place import can_be_in_runs, has_runs, is_ordered, scatter_key
 from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.dialects.xgpu import InDomainOp
+from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, scalar_type
 from xgpu.emit.families.loop import block_field
-from xgpu.emit.families.scatter import ScatterEmitter, Scatters, longest_vector, vector_length
+from xgpu.emit.families.scatter import IN_PLACE, ScatterEmitter, Scatters, longest_vector, scatters, vector_length
 from xgpu.emit.families.update_runs import all_of
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of, when
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_integers, constant, constant_of, element_dtype
@@ -308,3 +311,19 @@ def _extract_element(vector: ir.Value, position: ir.Value) -> ir.Value:
 def _dynamic() -> dict[str, ir.Attribute]:
     """Say that the only position of an element is an operand."""
     return {"static_position": ir.DenseI64ArrayAttr.get([-(2**63)])}
+
+
+def _key(op: ir.Operation) -> Hashable | None:
+    key = scatter_key(op)
+    return None if key is None or is_ordered(op) or not can_be_in_runs(op) else key
+
+
+SORTED_SCATTERS = Family(
+    heroes=scatters("after those with one place were combined", _key, has_runs),
+    why=IN_PLACE,
+    emitter=SortedScatterEmitter,
+    facts=Scatters,
+    schedule=SortedScatterSchedule,
+    results=requirements.hero_results,
+    aliases=requirements.heroes_operands,
+)

@@ -5,7 +5,7 @@ operands' shape too; the epilogue computes the other results from the values in 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
@@ -13,18 +13,22 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.heroes import forms_of
 from xgpu.analysis.transposes import Transpose, access_width, transpose_of
+from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.families.transpose_tile import Place, TransposeTile
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two
 from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.fusion.grouping.families import Candidate, Heroes, Match
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
 
 _SIDE = {1: 128, 2: 128, 4: 64, 8: 32, 16: 32}
 """Rows and columns of a tile by the bytes of an element: enough for every bank, and for 16 bytes a thread or more."""
@@ -32,6 +36,10 @@ _GROUPED_SIDE = 32
 _THREADS = 512
 _THREADS_OF_NARROW_ACCESSES = 1024
 _NARROW_BYTES = 4
+_MOST_TILES = 4
+"""Transposes that one kernel may tile; their shared memory bounds how many blocks are resident."""
+
+_TILE = Reason("reading or writing would not coalesce in a loop: a transpose goes through shared memory")
 
 
 @dataclass(frozen=True)
@@ -234,3 +242,29 @@ def _from_tile(scalar: ir.Value, type_: ir.Type) -> ir.Value:
         return scalar
     narrow = ir.arith.trunci(ir.IntegerType.get_signless(element_dtype(type_).bits), scalar)
     return narrow if narrow.type == wanted else ir.arith.bitcast(wanted, narrow)
+
+
+def _key(op: ir.Operation) -> Hashable | None:
+    """Return what transposes of one kernel have in common: their canonical form, and the operand's shape."""
+    transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
+    if transpose is None or transpose.rows == transpose.columns or not math.prod(transpose.shape):
+        return None
+    return transpose, shape_of(op.operands[0]), shape_of(op.results[0])
+
+
+def _match(candidate: Candidate) -> Match | None:
+    """Take the transposes that a loop would not coalesce at, if one tile serves them all."""
+    if len(candidate.moves.transposes) != 1:
+        return None
+    (heroes,) = candidate.moves.transposes.values()
+    return Match(tuple(heroes[:_MOST_TILES]), _TILE)
+
+
+TRANSPOSES = Family(
+    heroes=Heroes("transposes of one canonical form, between rows and columns", _key),
+    match=_match,
+    emitter=TransposeEmitter,
+    facts=Transposes,
+    schedule=TransposeSchedule,
+    results=requirements.results_follow_or_operands,
+)

@@ -4,22 +4,27 @@ Heroes are ``dynamic_update_slice`` operations whose updates have one shape. The
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from xgpu import ir
+from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place
+from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, clamped_index
 from xgpu.emit.families.loop import block_field, run_field
 from xgpu.emit.families.update_runs import Elements, inputs_read, prologue
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import Tensor, entry_function, loop
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule
+from xgpu.fusion.grouping.families import Heroes, Results
 from xgpu.indexing.access import Shape, dims, ranges, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
 
 _MOST_ELEMENTS = 16
 """Elements up to which a loop over them becomes an access to a vector."""
@@ -146,3 +151,19 @@ def _contiguous(whole: Sequence[int], part: Sequence[int]) -> int:
             break
         elements *= size
     return elements
+
+
+def _key(op: ir.Operation) -> Hashable | None:
+    """Return the shape of the slice that is updated."""
+    return shape_of(op.operands[1]) if op.name == UPDATE_SLICE and math.prod(shape_of(op.operands[1])) > 0 else None
+
+
+SLICE_UPDATES = Family(
+    heroes=Heroes("updates of slices of one shape", _key, (UPDATE_SLICE,), can_update_in_place, Results.UPDATED),
+    why=Reason("it updates arrays in their own memory"),
+    emitter=UpdateSliceEmitter,
+    facts=SliceUpdates,
+    schedule=UpdateSliceSchedule,
+    results=requirements.hero_results,
+    aliases=requirements.heroes_operands,
+)

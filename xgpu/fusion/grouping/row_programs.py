@@ -15,20 +15,19 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.analysis.captures import captured, maker
-from xgpu.analysis.heroes import Form, HeroKind, follow, is_packed
-from xgpu.analysis.in_place import IN_PLACE, updated_operands
+from xgpu.analysis.heroes import Form, follow, is_packed
+from xgpu.analysis.in_place import updated_operands
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.analysis.root_indices import moves_elements
 from xgpu.fusion.grouping.decisions import Decision, Verdict, apart, merged
-from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping
+from xgpu.fusion.grouping.families import KernelFamily, Kind
+from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping, Levels
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 
-ROWS = "rows"
-"""The emitter of row programs, and the kind of their groups."""
 LONGEST_ROW = 1 << 14
 """Elements of a row that the threads of a block can hold: 16 for each of 1024."""
 
@@ -37,14 +36,11 @@ _NOT_READ = Reason("only the kernel that makes it reads it")
 _IN_ORDER = Reason("the order of the elements counts in its reduction")
 
 
-def merge_rows(
-    groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value]
-) -> tuple[list[Group], list[Decision]]:
-    """Return ``groups`` with row programs merged, and the decisions; ``results`` are those of the block."""
-    by_level = sorted(groups, key=lambda each: each.level)
-    refusals = {group: _refusal_to_start(group) for group in by_level if group.kind.name == "reduce" and group.roots}
+def merge_rows(family: KernelFamily, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
+    """Return ``grouping`` with row programs merged to kernels of ``family``, and the decisions."""
+    refusals = {group: _refusal_to_start(group) for group in grouping.groups if group.kind.family.stores_beside}
     starts = [group for group, refusal in refusals.items() if refusal is None]
-    found = _Rows(groups, grouping, results, starts)
+    found = _Rows(family, grouping, starts)
     for group, refusal in refusals.items():
         if refusal is not None:
             found.refuse_readers(group, refusal)
@@ -54,7 +50,7 @@ def merge_rows(
     found.starts.clear()
     for group in starts:
         found.grow(group)
-    return found.groups(), [*found.decisions.values(), *found.dropped]
+    return found.grouping(), [*found.decisions.values(), *found.dropped]
 
 
 @dataclass
@@ -79,25 +75,25 @@ class _Program:
 
 
 class _Rows:
-    """The consumers of each group of a block, and the row programs made of groups."""
+    """The consumers of each group of a block, and the row programs made of groups so far."""
 
-    def __init__(
-        self, groups: Sequence[Group], grouping: Grouping, results: Iterable[ir.Value], starts: Sequence[Group]
-    ):
+    def __init__(self, family: KernelFamily, grouping: Grouping, starts: Sequence[Group]):
         self.starts = {root: group for group in starts for root in group.roots}
-        self._groups = list(groups)
-        self._grouping = grouping
-        self._needed = set(results) | {value for _, op in grouping.left for value in (*op.operands, *captured(op))}
-        self._heroes = {hero for group in groups for hero in group.heroes}
+        self._family = family
+        self._before = grouping
+        self._levels, self._stored_at = dict(grouping.levels), dict(grouping.stored_at)
+        self._now = Levels(grouping.made, self._levels, self._stored_at)
+        self._needed = {*grouping.results, *(each for _, op in grouping.left for each in (*op.operands, *captured(op)))}
+        self._heroes = {hero for group in grouping.groups for hero in group.heroes}
         self._readers: dict[ir.Value, list[Group]] = {}
         self._left_readers: dict[ir.Value, int] = {}
         for level, op in reversed(grouping.left):
             self._left_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
         self._updates: dict[ir.Value, list[int]] = {}
-        for group in groups:
+        for group in grouping.groups:
             for value in self._read(group):
                 self._readers.setdefault(value, []).append(group)
-            for hero in group.heroes if group.kind.name in IN_PLACE else ():
+            for hero in group.heroes if group.kind.family.updates_in_place else ():
                 for value in updated_operands(hero):
                     self._updates.setdefault(behind_bitcasts(value), []).append(group.level)
         self._merged: dict[Group, _Program] = {}
@@ -115,26 +111,31 @@ class _Rows:
         decision = merged(value, other, _OWN_ROWS) if refusal is None else apart(value, other, refusal)
         self.decisions[group, first] = decision
 
-    def groups(self) -> list[Group]:
-        """Return the groups as merged so far, without roots that no other group reads any more."""
+    def grouping(self) -> Grouping:
+        """Return the grouping as merged so far, without roots that no other group reads any more."""
         if not self._merged:
-            return self._groups
+            return self._before
         found = []
-        for group in self._groups:
+        for group in self._before.groups:
             program = self._merged.get(group)
             if program is None or program.first == group:
-                found.append(group if program is None else _merged(program))
+                found.append(group if program is None else self._merged_group(program))
         needed, kept = set(self._needed), []
         for group in sorted(found, key=lambda each: -each.level):
-            if roots := [root for root in group.roots if root in needed]:
+            if roots := tuple(root for root in group.roots if root in needed):
                 self.dropped += [
                     Decision(Verdict.DROPPED, root, _NOT_READ) for root in group.roots if root not in needed
                 ]
                 # What is updated in place has a root for each array, needed or not.
-                is_whole = len(roots) == len(group.roots) or group.kind.name not in (ROWS, "reduce", "loop")
+                is_whole = len(roots) == len(group.roots) or group.kind.family.updates_in_place
                 kept.append(group if is_whole else replace(group, roots=roots))
                 needed |= self._read(kept[-1])
-        return sorted(kept, key=lambda each: each.level)
+        begun = tuple(sorted(kept, key=lambda each: each.level))
+        return replace(self._before, begun=begun, levels=self._levels, stored_at=self._stored_at)
+
+    def _merged_group(self, program: _Program) -> Group:
+        kind = Kind(self._family, program.shape)
+        return Group(kind, program.level, tuple(program.heroes), tuple(program.roots), _forms(program))
 
     def grow(self, first: Group) -> None:
         """Grow a program from ``first`` by all consumers that fit, if any does; it may have one already."""
@@ -159,8 +160,9 @@ class _Rows:
                 pending += self._readers_of(group)
         if len(program.members) > size:
             self._merged |= dict.fromkeys(program.members, program)
-            self._grouping.move(program.roots, program.level)
-            for value in self._read(_merged(program)):
+            self._stored_at.update(dict.fromkeys(program.roots, program.level))
+            self._levels.update(dict.fromkeys(program.roots, program.level + 1))
+            for value in self._read(self._merged_group(program)):
                 self._readers.setdefault(value, []).append(first)
 
     def _level_with(self, group: Group, program: _Program) -> int | Reason:
@@ -171,7 +173,7 @@ class _Rows:
         if refusal is None:
             return program.level
         read = self._read(group).difference(program.roots)
-        level = max((self._grouping.level(value) for value in read), default=0)
+        level = max((self._now.level(value) for value in read), default=0)
         if level <= program.level:
             return refusal
         if self._belongs_elsewhere(read, program):
@@ -213,7 +215,7 @@ class _Rows:
         found = set()
         while pending:
             value = pending.pop()
-            if self._grouping.stored_before(value, group.level):
+            if self._now.stored_before(value, group.level):
                 found.add(value)
                 continue
             op = maker(value)
@@ -227,7 +229,7 @@ class _Rows:
         whole, single = _computed_by(group, program)
         trial = replace(program, members=[*program.members, group])
         forms = _forms(trial)
-        trace = _Trace(self._grouping, program, self._heroes, trial)
+        trace = _Trace(self._before, self._now, program, self._heroes, trial)
         followers = [root for root in group.roots if root in group.forms]
         if not all(root in forms for root in followers):
             return Reason("what follows its reduction is not at one element of each reduction")
@@ -235,7 +237,7 @@ class _Rows:
             return Reason("an element needs reductions of other rows, or what is not there before the reduction")
         if not trace.reads_nothing(single):
             return Reason("its initial values depend on the reduction")
-        beside = _Trace(self._grouping, trial, self._heroes, trial)
+        beside = _Trace(self._before, self._now, trial, self._heroes, trial)
         if not beside.reads_nothing(_read_beside(followers, forms)):
             return Reason("what it computes for each row reads more that depends on the reductions")
         return None
@@ -244,9 +246,13 @@ class _Rows:
 class _Trace:
     """Per-element dependences of a row program, assuming ``trial``'s new group were merged into it."""
 
-    def __init__(self, grouping: Grouping, program: _Program, heroes: set[ir.Operation], trial: _Program):
-        """Of the block's ``heroes``, only those in ``trial``, the program with the group, are computed in it."""
+    def __init__(self, grouping: Grouping, now: Levels, program: _Program, heroes: set[ir.Operation], trial: _Program):
+        """Of the block's ``heroes``, only those in ``trial``, the program with the group, are computed in it.
+
+        ``now`` has the levels of ``grouping`` with what other programs changed.
+        """
         self._grouping = grouping
+        self._now = now
         self._level = program.level
         self._shape = program.shape
         self._made = {value for hero in program.heroes for value in hero.results}
@@ -317,7 +323,7 @@ class _Trace:
     def _is_leaf(self, value: ir.Value) -> bool:
         if value in self._made:
             return True
-        return value not in self._roots and self._grouping.stored_before(value, self._level)
+        return value not in self._roots and self._now.stored_before(value, self._level)
 
 
 def _operands_at(op: ir.Operation, map_: IndexingMap | None) -> list[tuple[ir.Value, IndexingMap | None]]:
@@ -359,13 +365,13 @@ def _misfit(group: Group, program: _Program) -> Reason | None:
     """Return why the kinds or sizes of ``group`` rule it out as part of ``program``; None if they do not."""
     if len(program.heroes) + len(group.heroes) > MOST_ROOTS or len(program.roots) + len(group.roots) > MOST_ROOTS:
         return TOO_MANY_ROOTS
-    if group.kind.name == "reduce":
+    if group.kind.family.stores_beside:
         if group.kind != program.first.kind:
             return Reason("it reduces other rows")
         if not all(map(is_commutative, group.heroes)):
             return _IN_ORDER
-    elif group.kind.name != "loop" or group.heroes:
-        return Reason("it is no loop and no reduction, but of the kind '{}'", (group.kind.name,))
+    elif group.heroes:
+        return Reason("it is no loop and no reduction, but of the family '{}'", (group.kind.family.name,))
     whole, _ = _computed_by(group, program)
     if any(math.prod(shape_of(value)) != program.shape.elements for value in whole):
         return Reason("it computes other numbers of elements than the rows of the reduction have")
@@ -392,11 +398,6 @@ def _refusal_to_start(group: Group) -> Reason | None:
     if not all(map(is_commutative, group.heroes)):
         return _IN_ORDER
     return PACKED if any(map(is_packed, group.roots)) else None
-
-
-def _merged(program: _Program) -> Group:
-    kind = HeroKind(ROWS, program.shape)
-    return Group(kind, program.level, program.heroes, program.roots, _forms(program))
 
 
 def _forms(program: _Program) -> dict[ir.Value, Form]:

@@ -17,7 +17,6 @@ from collections.abc import Mapping, Sequence, Set
 
 from xgpu import ir
 from xgpu.analysis.captures import captured, maker
-from xgpu.analysis.heroes import HeroKind
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.recomputation import MOST_VISITED, Costs
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
@@ -26,7 +25,9 @@ from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping import decisions
 from xgpu.fusion.grouping.decisions import Decision, Verdict
-from xgpu.fusion.grouping.groups import LOOP, MOST_OPERATIONS, Group, Grouping
+from xgpu.fusion.grouping.families import Families
+from xgpu.fusion.grouping.grouper import group_block
+from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind
@@ -55,24 +56,28 @@ _GROUPINGS = 8
 
 
 def group_operations(
-    operations: Sequence[ir.Operation], results: Sequence[ir.Value], target: Device, leave_scalars: bool
+    operations: Sequence[ir.Operation],
+    results: Sequence[ir.Value],
+    families: Families,
+    target: Device,
+    leave_scalars: bool,
 ) -> tuple[Grouping, Sequence[Decision]]:
     """Return the groups of a block, with all values stored that are cheaper to store on ``target``, and the decisions.
 
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
-    ``leave_scalars`` is passed on to `Grouping`.
+    ``families`` and ``leave_scalars`` are passed on to `group_block`.
     """
     costs, evaluations = Costs(), Evaluations[Group](operations)
     reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
     awaited: dict[ir.Value, Reason] = {}
     for _ in range(_GROUPINGS):
-        grouping = Grouping(operations, results, leave_scalars, awaited)
-        choice, more, why = _choose(reads, grouping, costs, evaluations, target)
+        grouping = group_block(operations, results, families, leave_scalars, awaited)
+        choice, more, why = _choose(reads, grouping, families, costs, evaluations, target)
         if not more:
             break
         awaited |= {value: why[value].reason for value in more}
-    for value, level in reversed(choice.items()):
-        grouping.store_at(value, level, why[value].reason)
+    chosen = {value: (level, why[value].reason) for value, level in reversed(choice.items())}
+    grouping = grouping.storing(chosen, families)
     recomputed = [each for each in reversed(why.values()) if each.verdict == Verdict.RECOMPUTED]
     return grouping, [*decisions.stored(grouping.why_stored), *recomputed]
 
@@ -80,19 +85,20 @@ def group_operations(
 def _choose(
     reads: Mapping[ir.Operation, Sequence[ir.Value]],
     grouping: Grouping,
+    families: Families,
     costs: Costs,
     evaluations: Evaluations[Group],
     target: Device,
 ) -> tuple[_Choice, Set[ir.Value], dict[ir.Value, Decision]]:
     """Return the values to store at their first kernel's level, those that kernels are to wait for, and decisions."""
     given = (operand for operands in reads.values() for operand in operands if grouping.is_given(operand))
-    stored_at = dict.fromkeys(given, -1) | grouping.stored_at()
+    stored_at = {**dict.fromkeys(given, -1), **grouping.stored_at}
     choice: _Choice = {}
     awaited: Set[ir.Value] = set()
     for _ in range(_ROUNDS):
         before = choice, awaited
         known = stored_at | choice | dict.fromkeys(awaited, -1)
-        this = _Round(grouping, costs, evaluations, target, known)
+        this = _Round(grouping, families, costs, evaluations, target, known)
         choice, awaited = this.choose(reads)
         if (choice, awaited) == before:
             break
@@ -109,12 +115,14 @@ class _Round:
     def __init__(
         self,
         grouping: Grouping,
+        families: Families,
         costs: Costs,
         evaluations: Evaluations[Group],
         target: Device,
         stored_at: Mapping[ir.Value, int],
     ):
         self._grouping = grouping
+        self._families = families
         self._costs = costs
         self._evaluations = evaluations
         self._target = target
@@ -161,7 +169,7 @@ class _Round:
         is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
         if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
-            own = own or Group(HeroKind(LOOP, shape_of(value)), self._grouping.level(value), roots=[value])
+            own = own or self._loop(value, self._grouping.level(value))
             self._evaluations.want(value, own)
             return {own: elements(value)}
         return needed if own else self._consider_later(value, needed)
@@ -201,7 +209,7 @@ class _Round:
     def _consider_later(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
         """Let the first kernel that computes ``value`` store it for those of higher levels, if that is cheaper."""
         first = level = min(group.level for group in needed)
-        is_extra = not any(_can_store(group, value) for group in needed if group.level == first)
+        is_extra = not any(self._can_store(group, value) for group in needed if group.level == first)
         if is_extra:
             level = self._grouping.level(value)
         later = [times for group, times in needed.items() if group.level > level]
@@ -225,10 +233,20 @@ class _Round:
         if self._decide(Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, value, reason)):
             self._choice[value] = level
             if is_extra:
-                own = Group(HeroKind(LOOP, shape_of(value)), level, roots=[value])
+                own = self._loop(value, level)
                 self._evaluations.want(value, own)
                 return {**needed, own: elements(value)}
         return needed
+
+    def _loop(self, value: ir.Value, level: int) -> Group:
+        """Return a loop of its own for ``value``."""
+        return Group(self._families.loop_over(value), level, roots=(value,))
+
+    def _can_store(self, group: Group, value: ir.Value) -> bool:
+        """Whether the kernel of ``group`` computes ``value`` at its own indices, so that it can store it."""
+        if group.kind.family.stores_beside:
+            return shape_of(group.heroes[0].operands[0]) == shape_of(value)
+        return group.kind == self._families.loop_over(value)
 
 
 def _is_short_move(value: ir.Value) -> bool:
@@ -254,10 +272,3 @@ def _width(group: Group) -> int:
     """Return about how many threads the kernel of ``group`` has."""
     read = (operand for hero in group.heroes for operand in hero.operands)
     return max(*map(elements, group.roots), *(elements(operand) // _READ_BY_THREAD for operand in read), 1)
-
-
-def _can_store(group: Group, value: ir.Value) -> bool:
-    """Whether the kernel of ``group`` computes ``value`` at its own indices, so that it can store it."""
-    if group.kind.name == "reduce":
-        return shape_of(group.heroes[0].operands[0]) == shape_of(value)
-    return group.kind == HeroKind(LOOP, shape_of(value))

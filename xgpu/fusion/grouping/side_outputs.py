@@ -3,15 +3,16 @@
 A loop of its own would read its inputs a second time.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.root_indices import Stored, at_root_indices, moves_elements
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
-from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group
+from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.reasons import Reason
@@ -19,26 +20,22 @@ from xgpu.reasons import Reason
 _SAME_READS = Reason("the reduction reads the same elements at the same indices")
 
 
-def merge_side_outputs(
-    groups: Sequence[Group], stored_before: Callable[[ir.Value, int], bool]
-) -> tuple[list[Group], list[Decision]]:
-    """Return ``groups`` with loops merged into reductions of arrays of the same shape, where both read one array.
-
-    ``stored_before`` tells whether a value is stored, or given, before kernels of a level run.
-    """
+def merge_side_outputs(grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
+    """Return ``grouping`` with loops merged into reductions of arrays of the same shape, where both read one array."""
+    groups = grouping.groups
     found: dict[tuple[int, tuple[int, ...]], list[Group]] = {}
     for group in groups:
-        if group.kind.name == "reduce":
+        if group.kind.family.stores_beside:
             found.setdefault((group.level, shape_of(group.heroes[0].operands[0])), []).append(group)
     new = {group: group for group in groups}
     decisions = []
     for group in groups:
-        if group.kind.name != "loop" or group.heroes:
+        if group.heroes:
             continue
-        stored = _before(group.level, stored_before)
+        stored = partial(grouping.stored_before, level=group.level)
         for reduction in found.get((group.level, shape_of(group.roots[0])), ()):
             pair = group.roots[0], reduction.heroes[0].results[0]
-            roots = [*new[reduction].roots, *group.roots]
+            roots = (*new[reduction].roots, *group.roots)
             too_many = len(roots) > MOST_ROOTS
             refusal = TOO_MANY_ROOTS if too_many else _refusal(group.roots, reduction, stored)
             if refusal is not None:
@@ -48,11 +45,7 @@ def merge_side_outputs(
             del new[group]
             decisions.append(merged(*pair, _SAME_READS))
             break
-    return list(new.values()), decisions
-
-
-def _before(level: int, stored_before: Callable[[ir.Value, int], bool]) -> Stored:
-    return lambda value: stored_before(value, level)
+    return replace(grouping, begun=tuple(new.values())), decisions
 
 
 def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored) -> Reason | None:

@@ -24,8 +24,6 @@ from xgpu.indexing.access import Shape, dims, integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 
-RECURRENCE_KIND = "recurrence"
-"""The emitter of recurrences, and the kind of their groups."""
 _MOST_TRIPS = (1 << 31) - 64
 """Iterations that an index of 32 bits counts, even if rounded up."""
 MOST_LANES = 32

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
-from xgpu.analysis.heroes import hero_kind
+from xgpu.analysis.heroes import is_hero
 from xgpu.analysis.subgraphs import Partition, partition
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.fallback import BARRIER, reason_to_leave
@@ -109,7 +109,7 @@ def step_of(recurrence: Recurrence) -> Step | None:
     if len(read) + len(recurrence.states) + len(recurrence.stacked) > _MOST_ARRAYS:
         return None
     step = Step(recurrence, read)
-    return None if any(map(hero_kind, step.operations)) else step
+    return None if any(map(is_hero, step.operations)) else step
 
 
 class Start:

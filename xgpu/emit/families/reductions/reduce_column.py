@@ -7,18 +7,22 @@ small column reduction emitters, which have 32 lanes over the columns and transp
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import batched
 from typing import Self
 
+from xgpu import ir
+from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import KIB, Device
+from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
 from xgpu.emit.families.reductions.reduce_row import MOST_TOGETHER, block_problems
-from xgpu.emit.families.reductions.reduction import Reductions, nest
+from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
     KernelBuilder,
     Rotation,
@@ -46,11 +50,13 @@ from xgpu.emit.reduction_tiling import (
     whole,
 )
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.fusion.grouping.families import Heroes
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.bank_conflicts import BANKS, bank_conflicts
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
 
 LINE_BYTES = 128
 """Neighbouring bytes that lanes of a warp read of a row, if it has them: a line of the cache."""
@@ -328,3 +334,20 @@ class ColumnReductionEmitter:
                 values = [tile.extract(others.result_arguments) for tile in tiles]
                 assign(totals, reductions.emit_combine(values_of(totals), values))
             reductions.epilogues.emit_stores(kernel, indices, values_of(totals))
+
+
+def _columns_key(op: ir.Operation) -> Hashable | None:
+    """Return what reductions of columns of one kernel have in common."""
+    shape = reduction_of(op)
+    return shape if shape is not None and not shape.is_rows and shape.reduced else None
+
+
+COLUMN_REDUCTIONS = Family(
+    heroes=Heroes("reductions of one shape, of columns", _columns_key, (REDUCE,)),
+    why=Reason("elements are combined that are no neighbours in memory"),
+    stores_beside=True,
+    emitter=ColumnReductionEmitter,
+    facts=Reductions,
+    schedule=ColumnSchedule,
+    results=requirements.without_packed(requirements.results_follow_or_beside),
+)

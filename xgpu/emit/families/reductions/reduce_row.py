@@ -5,17 +5,20 @@ which then exchange what they have through shared memory. Reduced dimensions fur
 threads. (Source: XLA's row reduction emitter, which has whole warps for each row unless the row is very short.)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
+from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import Device
+from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
-from xgpu.emit.families.reductions.reduction import Reductions, nest
+from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, Variable, assign, entry_function, loop, shared_tiles, values_of
 from xgpu.emit.reduction_tiling import (
     MOST_ELEMENTS,
@@ -32,8 +35,10 @@ from xgpu.emit.reduction_tiling import (
     whole,
 )
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
+from xgpu.fusion.grouping.families import Heroes
 from xgpu.indexing.affine import AffineExpr, delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.reasons import Reason
 
 BYTES_PER_THREAD = 256
 """What a thread reads of a row at most if more threads can share the row: blocks are then short, and end together."""
@@ -286,3 +291,20 @@ class RowReductionEmitter:
         with nest(self.tiling.reading(), self.tiling.depths, kernel.position, [*accumulators, *sides]) as indices:
             assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
         return values_of(accumulators)
+
+
+def rows_key(op: ir.Operation) -> Hashable | None:
+    """Return what reductions of rows of one kernel have in common."""
+    shape = reduction_of(op)
+    return shape if shape is not None and shape.is_rows else None
+
+
+ROW_REDUCTIONS = Family(
+    heroes=Heroes("reductions of one shape, of rows", rows_key, (REDUCE,)),
+    why=Reason("neighbours in memory are combined"),
+    stores_beside=True,
+    emitter=RowReductionEmitter,
+    facts=Reductions,
+    schedule=RowSchedule,
+    results=requirements.without_packed(requirements.results_follow_or_beside),
+)

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.heroes import forms_of
+from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.heroes import forms_of, is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
@@ -308,3 +309,11 @@ def _take_in(hero: ir.Operation, accumulators: Values, elements: Values) -> Valu
         sign = "u" if dtype.is_unsigned else "s"
         replaces = compare_integers(f"{sign}{'gt' if is_max else 'lt'}", element, kept)
     return [ir.arith.select(replaces, element, kept), ir.arith.select(replaces, its_position, position)]
+
+
+def reduction_of(op: ir.Operation) -> ReductionShape | None:
+    """Return the shape of a reduction that threads can share, else None."""
+    if op.name != REDUCE or any(map(is_packed, op.results)):
+        return None
+    shape = ReductionShape.of(op)
+    return shape if shape.elements else None

@@ -5,12 +5,15 @@ reduction with its result, which every thread of the row has. So softmax and nor
 XLA's fusion of softmax, which it has Triton compile.)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from xgpu import ir
+from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.device import Device
+from xgpu.emit import requirements
 from xgpu.emit.base import Fusion
 from xgpu.emit.families.reductions.reduce_row import (
     MOST_TOGETHER,
@@ -19,11 +22,16 @@ from xgpu.emit.families.reductions.reduce_row import (
     RowTiling,
     block_problems,
     lanes_of_a_warp,
+    rows_key,
 )
 from xgpu.emit.families.reductions.reduction import Reductions
+from xgpu.emit.family import Family
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.fusion.grouping.families import Heroes
+from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
+from xgpu.reasons import Reason
 
 HELD_BYTES = 64
 """What a thread holds of an array of the rows' size: 32 elements of 16 bits, 16 of 32 bits."""
@@ -96,3 +104,21 @@ class RowsEmitter(RowReductionEmitter):
     def __init__(self, facts: RowStages, schedule: RowsSchedule):
         super().__init__(facts, schedule)
         self.stages = facts.stages
+
+
+def _key(op: ir.Operation) -> Hashable | None:
+    """Return what reductions of rows have in common whose elements are combined in any order."""
+    shape = rows_key(op)
+    return shape if shape is not None and is_commutative(op) else None
+
+
+ROW_PROGRAMS = Family(
+    heroes=Heroes("reductions of one shape, of rows in any order", _key),
+    why=Reason("a row program: threads hold their rows from one reduction to the next"),
+    merge=merge_rows,
+    stores_beside=True,
+    emitter=RowsEmitter,
+    facts=RowStages,
+    schedule=RowsSchedule,
+    results=requirements.without_packed(requirements.results_follow_or_beside),
+)

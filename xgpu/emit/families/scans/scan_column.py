@@ -10,10 +10,13 @@ from itertools import batched
 
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
+from xgpu.emit import requirements
 from xgpu.emit.builders import Values, apply_map
-from xgpu.emit.families.scans.scan_functions import Part
+from xgpu.emit.families.scans.scan_functions import Part, Scans
+from xgpu.emit.families.scans.scan_heroes import scans_along
 from xgpu.emit.families.scans.scan_loop import ScanEmitter
-from xgpu.emit.families.scans.scan_tiling import ColumnScanTiling
+from xgpu.emit.families.scans.scan_tiling import ColumnScanSchedule, ColumnScanTiling
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
     KernelBuilder,
     Rotation,
@@ -29,6 +32,7 @@ from xgpu.emit.kernel_builder import (
 from xgpu.emit.reduction_tiling import WARP
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.reasons import Reason
 
 
 class ColumnScanEmitter(ScanEmitter):
@@ -142,3 +146,13 @@ class ColumnScanEmitter(ScanEmitter):
 
 def _index(number: int) -> ir.Value:
     return constant(ir.IndexType.get(), number)
+
+
+COLUMN_SCANS = Family(
+    heroes=scans_along("columns", is_rows=False),
+    why=Reason("elements are combined that are no neighbours in memory"),
+    emitter=ColumnScanEmitter,
+    facts=Scans,
+    schedule=ColumnScanSchedule,
+    results=requirements.without_packed(requirements.results_follow),
+)

@@ -8,13 +8,17 @@ and the warps of a row what their stretches are through shared memory. (Source: 
 from collections.abc import Sequence
 
 from xgpu import ir
+from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
 from xgpu.emit.builders import Values
-from xgpu.emit.families.scans.scan_functions import Part
+from xgpu.emit.families.scans.scan_functions import Part, Scans
+from xgpu.emit.families.scans.scan_heroes import scans_along
 from xgpu.emit.families.scans.scan_loop import ScanEmitter
-from xgpu.emit.families.scans.scan_tiling import RowScanTiling
+from xgpu.emit.families.scans.scan_tiling import RowScanSchedule, RowScanTiling
+from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, shared_tiles, sync_threads
 from xgpu.emit.reduction_tiling import WARP
+from xgpu.reasons import Reason
 
 
 class RowScanEmitter(ScanEmitter):
@@ -99,3 +103,13 @@ class RowScanEmitter(ScanEmitter):
         before = self.emit_shuffle(position, warp + (threads.warps - 1) % WARP, scanned)
         last = self.emit_shuffle(position, threads.thread * 0 + (threads.warps - 1), scanned)
         return Part(tuple(before), self.at_least(position, warp, 1)), tuple(last)
+
+
+ROW_SCANS = Family(
+    heroes=scans_along("rows", is_rows=True),
+    why=Reason("neighbours in memory are combined"),
+    emitter=RowScanEmitter,
+    facts=Scans,
+    schedule=RowScanSchedule,
+    results=requirements.without_packed(requirements.results_follow),
+)

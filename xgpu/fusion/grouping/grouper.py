@@ -1,0 +1,452 @@
+"""Decides which values of a program must be stored, and which kernels compute them.
+
+Results are stored, and what a hero and its epilogue compute if anything else reads it; all other values are recomputed
+by each consumer. One pass over the program, in program order.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xgpu import ir
+from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
+from xgpu.analysis.captures import captured, is_constant, maker
+from xgpu.analysis.heroes import Form, follow, is_packed
+from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
+from xgpu.analysis.transposes import moves_rows, transpose_of
+from xgpu.dtypes import dtype_of_element
+from xgpu.fusion.fallback import (
+    CONTRACTIONS,
+    DYNAMIC_SLICE,
+    FOLDED,
+    PRODUCT,
+    VIEWS,
+    is_address_for,
+    is_cast_for,
+    reason_to_leave,
+)
+from xgpu.fusion.grouping.families import Families, Kind
+from xgpu.fusion.grouping.groups import MOST_OPERATIONS, MOST_ROOTS, Group, Grouping, Levels
+from xgpu.fusion.loops.recurrences import Recurrence
+from xgpu.fusion.loops.steps import arrays_read
+from xgpu.indexing.access import shape_of
+from xgpu.reasons import Reason
+from xgpu.target_machine import WARP_SIZE
+
+_MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
+"""Operations that cost next to nothing to recompute."""
+
+_RESULT = Reason("a result of the program, or of the loop or branch around it")
+_UPDATED = Reason("it is made in the memory of what it updates")
+_OF_LOOP = Reason("the last state of a loop that is one kernel")
+_IN_LOOP = Reason("a loop that is one kernel reads it in every iteration")
+_READ_BESIDE = Reason("the epilogue of another hero reads it")
+_BEFORE_UPDATE = Reason("what reads it updates an array in place that it is computed from")
+_SPREAD = Reason(
+    "every thread of an array reads this one number, which takes {} operations or more", (MOST_OPERATIONS,)
+)
+"""The reason to store a number that is broadcast."""
+
+
+def group_block(
+    operations: Sequence[ir.Operation],
+    results: Sequence[ir.Value],
+    families: Families,
+    leave_scalars: bool,
+    awaited: Mapping[ir.Value, Reason],
+) -> Grouping:
+    """Return the groups of a block of ``operations``, which are without the terminator, for kernels of ``families``.
+
+    ``results`` are stored, unless they are given or bitcasts of what is stored. ``leave_scalars`` lets those that
+    depend on scalars alone, such as a loop's counter, fall back to XLA. ``awaited`` are values that are stored in any
+    case, with the reason; all kernels that need one run after the kernel that stores it.
+    """
+    return _Grouper(operations, results, families).run(leave_scalars, awaited)
+
+
+@dataclass(eq=False)
+class _Begun:
+    """A group that values are still added to."""
+
+    kind: Kind
+    level: int
+    heroes: list[ir.Operation] = field(default_factory=list)
+    roots: list[ir.Value] = field(default_factory=list)
+    forms: dict[ir.Value, Form] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """As of `Group`."""
+        return max(len(self.heroes), len(self.roots)) >= MOST_ROOTS
+
+
+class _Grouper:
+    """The groups of a block as far as its operations are placed."""
+
+    def __init__(self, operations: Sequence[ir.Operation], results: Sequence[ir.Value], families: Families):
+        self._operations, self._results, self._families = operations, results, families
+        self._groups: list[_Begun] = []
+        self._latest: dict[tuple[Kind, int], _Begun] = {}
+        self._open: dict[ir.Value, _Begun] = {}
+        self._levels: dict[ir.Value, int] = {}
+        self._stored: dict[ir.Value, int] = {}
+        self._known = Levels({value for op in operations for value in op.results}, self._levels, self._stored)
+        self._why: dict[ir.Value, Reason] = {}
+        self._kept = _kept(operations, results)
+        self._left: dict[ir.Operation, int] = {}
+        self._order = {op: number for number, op in enumerate(operations)}
+        self._views: dict[ir.Value, ir.Value] = {}
+
+    def run(self, leave_scalars: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
+        """Place all operations, then see to the results."""
+        for op in self._operations:
+            self._place(op)
+            if awaited:
+                for made in op.results:
+                    if made in awaited:
+                        self._store(made, awaited[made])
+        taken = set(self._results)
+        for value in self._results:
+            if self._known.is_given(value) or self._show(value, taken):
+                continue
+            if leave_scalars and (scalars := self._scalars_of(value)) is not None:
+                for op in scalars:
+                    self._leave_too(op)
+            else:
+                self._store(value, _RESULT)
+        return self._grouping()
+
+    def _grouping(self) -> Grouping:
+        left = sorted(
+            ((level, op) for op, level in self._left.items()), key=lambda each: (each[0], self._order[each[1]])
+        )
+        return Grouping(
+            self._known.made,
+            self._levels,
+            self._stored,
+            tuple(self._results),
+            tuple(
+                Group(each.kind, each.level, tuple(each.heroes), tuple(each.roots), each.forms) for each in self._groups
+            ),
+            tuple(left),
+            self._why,
+        )
+
+    def _place(self, op: ir.Operation) -> None:
+        if reason_to_leave(op) is not None:
+            self._leave(op)
+            return
+        kind = self._families.kind_of(op)
+        if kind is not None and kind.family.updates_in_place and not self._can_update(op):
+            kind = None
+        if kind is not None and kind.family.updates_in_place:
+            self._update_in_place(op, kind)
+        elif kind is not None and kind.family.has_single_hero:
+            self._run(op, kind)
+        elif kind is not None or not self._join(op):
+            self._compute(op, kind)
+
+    def _compute(self, op: ir.Operation, kind: Kind | None) -> None:
+        """Let kernels compute ``op`` from what it reads: a hero of ``kind``, or an operation that they recompute."""
+        for operand in op.operands:
+            if operand in self._open:
+                self._store_behind_bitcasts(operand, _read_elsewhere(op))
+            if op.name in CONTRACTIONS:
+                self._store_computed(operand, Reason("{} reads each of its elements many times", (op.name,)))
+            if self._is_spread_number(op, operand) and self._takes_many_operations(operand):
+                self._store(operand, _SPREAD)
+        level = max((self._known.level(operand) for operand in op.operands), default=0)
+        self._levels.update(dict.fromkeys(op.results, level))
+        if kind is not None:
+            group = self._group(kind, level)
+            group.heroes.append(op)
+            for value in op.results:
+                group.forms[value] = Form.of_hero(value)
+                self._open[value] = group
+
+    def _is_spread_number(self, op: ir.Operation, operand: ir.Value) -> bool:
+        """Whether ``op`` broadcasts one number to a large array, such as a norm by which all gradients are divided."""
+        if op.name != "stablehlo.broadcast_in_dim" or math.prod(shape_of(operand)) != 1:
+            return False
+        return math.prod(shape_of(op.results[0])) > WARP_SIZE
+
+    def _takes_many_operations(self, value: ir.Value) -> bool:
+        """Whether a kernel reads and computes `MOST_OPERATIONS` values or more to compute ``value``."""
+        pending, seen = [value], {value}
+        while pending and len(seen) < MOST_OPERATIONS:
+            each = pending.pop()
+            if not self._is_in_memory(each) and not is_constant(each):
+                operands = set(maker(each).operands) - seen
+                seen |= operands
+                pending += operands
+        return len(seen) >= MOST_OPERATIONS
+
+    def _leave(self, op: ir.Operation) -> None:
+        """Let ``op`` fall back to XLA. Its operands are stored before it; kernels of its level can read its results."""
+        for operand in dict.fromkeys((*op.operands, *captured(op))):
+            self._provide(operand, op.name)
+        level = max((self._known.level(operand) for operand in (*op.operands, *captured(op))), default=0)
+        self._left[op] = level
+        for value in op.results:
+            self._stored[value] = level - 1
+            self._levels[value] = level
+
+    def _provide(self, value: ir.Value, reader: str) -> None:
+        """Make ``value`` available to an operation called ``reader`` that falls back to XLA.
+
+        Operations that XLA folds into the reader fall back too, and so does what depends on scalars alone.
+        """
+        folded = FOLDED.get(reader, VIEWS)
+        pending = [value]
+        views = []
+        while pending:
+            each = pending.pop()
+            if self._known.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
+                continue
+            op = maker(each)
+            if (op.name in folded and not self._is_made_transposed(op, reader)) or self._is_free(op, reader):
+                views.append(op)
+                pending += op.operands
+            elif (scalars := self._scalars_of(each)) is not None:
+                views += scalars
+            else:
+                self._store(each, Reason("{} reads it, which is left to XLA", (reader,)))
+        for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
+            self._leave_too(op)
+
+    def _is_free(self, op: ir.Operation, reader: str) -> bool:
+        """Whether XLA needs no kernel for ``op``, whose operand is in memory, before a consumer called ``reader``."""
+        is_free = is_address_for(op, reader) or is_cast_for(op, reader)
+        return is_free and self._is_in_memory(behind_bitcasts(op.operands[0]))
+
+    def _is_made_transposed(self, op: ir.Operation, reader: str) -> bool:
+        """Whether ``op`` transposes a kernel's result for a product, so that the kernel may store it transposed."""
+        if reader != PRODUCT or op.name != "stablehlo.transpose" or is_bitcast(op):
+            return False
+        made = behind_bitcasts(op.operands[0])
+        return not self._is_in_memory(made) and maker(made).name not in VIEWS
+
+    def _leave_too(self, op: ir.Operation) -> None:
+        """Let ``op`` fall back to XLA, though kernels could compute it; its operands are stored or fall back already.
+
+        Its level is recomputed, as operands may have been stored after ``op`` was placed.
+        """
+        if op not in self._left:
+            self._left[op] = max((self._known.level(operand) for operand in op.operands), default=0)
+            self._levels.update(dict.fromkeys(op.results, self._left[op]))
+
+    def _scalars_of(self, value: ir.Value) -> list[ir.Operation] | None:
+        """Return the scalar operations that define ``value``, in order; None if it depends on anything but scalars."""
+        pending, found = [value], set[ir.Operation]()
+        while pending:
+            each = pending.pop()
+            if shape_of(each):
+                return None
+            if self._known.is_given(each) or each in self._stored or maker(each) in found or maker(each) in self._left:
+                continue
+            if len(maker(each).regions):
+                return None
+            found.add(maker(each))
+            pending += maker(each).operands
+        return sorted(found, key=lambda op: self._order[op])
+
+    def _can_update(self, op: ir.Operation) -> bool:
+        """Whether ``op`` can update its array here: its last reader, as what is not updated in place is a copy.
+
+        A scatter always does, in the memory of a copy that it is given where it needs one.
+        """
+        if op.name != UPDATE_SLICE:
+            return True
+        array = behind_bitcasts(op.operands[0])
+        return op.results[0] in self._kept and self._kept[array] == 1 and self._is_in_memory(array)
+
+    def _is_in_memory(self, value: ir.Value) -> bool:
+        """Whether ``value`` is given, or stored by an operation placed before."""
+        return self._known.is_given(value) or value in self._stored
+
+    def _show(self, value: ir.Value, taken: set[ir.Value]) -> bool:
+        """Let XLA return ``value`` as a bitcast of a stored array, if it is one; tell whether it is.
+
+        ``taken`` are the arrays that are results already: no two results share memory.
+        """
+        array = behind_bitcasts(value)
+        if array not in self._stored or array in taken:
+            return False
+        for op in bitcasts_behind(value):
+            self._leave_too(op)
+        taken.add(array)
+        return True
+
+    def _view(self, value: ir.Value) -> None:
+        """Let XLA view memory as ``value``, if it is a bitcast of what is in memory, so that kernels can update it."""
+        if self._is_in_memory(value) or not self._is_in_memory(array := behind_bitcasts(value)):
+            return
+        for op in bitcasts_behind(value):
+            self._leave_too(op)
+        self._stored[value] = self._known.level(value) - 1
+        self._views[value] = array
+
+    def _update_in_place(self, op: ir.Operation, kind: Kind) -> None:
+        """Compute ``op`` in the memory of the array that it updates, which its kernel reads for nothing else."""
+        targets = updated_operands(op)
+        if op.name == UPDATE_SLICE:
+            self._view(op.operands[0])
+        level = max(self._known.level(operand) for operand in op.operands)
+        for operand in dict.fromkeys(op.operands):
+            if operand in self._open:
+                self._store_behind_bitcasts(operand, _read_elsewhere(op))
+            elif not self._known.is_given(operand) and self._reads(operand, targets, level):
+                self._store(operand, _BEFORE_UPDATE)
+        level = max(self._known.level(operand) for operand in op.operands)
+        group = self._group(kind, level)
+        if any(self._interfere(op, hero, level) for hero in group.heroes):
+            group = self._begin(kind, level)
+        group.heroes.append(op)
+        for value in op.results:
+            group.roots.append(value)
+            self._why[value] = _UPDATED
+            self._stored[value] = level
+            self._levels[value] = level + 1
+
+    def _run(self, op: ir.Operation, kind: Kind) -> None:
+        """Run the loop ``op`` in one kernel. It computes initial states, and reads other inputs each iteration."""
+        recurrence = Recurrence.of(op)
+        assert recurrence is not None
+        for value in arrays_read(recurrence):
+            if not shape_of(value):
+                self._provide(value, op.name)
+            else:
+                self._store_computed(value, _IN_LOOP, is_read_in_rows=True)
+        needed = list(dict.fromkeys((*op.operands, *captured(op))))
+        for value in needed:
+            if value in self._open:
+                self._store_behind_bitcasts(value, _read_elsewhere(op))
+        level = max((self._known.level(value) for value in needed), default=0)
+        group = self._begin(kind, level)
+        group.heroes.append(op)
+        for value in op.results:
+            self._stored[value] = level
+            self._levels[value] = level + 1
+            if any(True for _ in value.uses):
+                group.roots.append(value)
+                self._why[value] = _OF_LOOP
+
+    def _interfere(self, op: ir.Operation, other: ir.Operation, level: int) -> bool:
+        """Whether one of two operations updates memory that the other updates or reads, in a kernel of ``level``."""
+        pairs = ((op, updated_operands(other)), (other, updated_operands(op)))
+        return any(self._reads(operand, targets, level) for each, targets in pairs for operand in each.operands)
+
+    def _reads(self, value: ir.Value, targets: Sequence[ir.Value], level: int) -> bool:
+        """Whether a kernel of ``level`` that computes ``value`` reads the memory of one of ``targets``."""
+        updated = {self._views.get(target, target) for target in targets}
+        pending, seen = [value], {value}
+        while pending:
+            value = pending.pop()
+            if self._views.get(value, value) in updated:
+                return True
+            if not self._known.stored_before(value, level):
+                operands = set(maker(value).operands) - seen
+                seen |= operands
+                pending += operands
+        return False
+
+    def _join(self, op: ir.Operation) -> bool:
+        """Add ``op`` to the epilogue of the latest group that it depends on; tell whether that was possible."""
+        groups = {self._open[operand] for operand in op.operands if operand in self._open}
+        if not groups:
+            return False
+        group = max(groups, key=lambda each: each.level)
+        others = [operand for operand in op.operands if operand not in group.forms]
+        if any(each.level == group.level for each in groups - {group}):
+            return False
+        if any(operand not in self._open and self._known.level(operand) > group.level for operand in others):
+            return False
+        form = follow(op, [group.forms.get(operand) for operand in op.operands])
+        if form is None:
+            return False
+        (result,) = op.results
+        if group.kind.family.is_cooperative and is_packed(result):
+            # Threads that make neighbouring results would write parts of one byte.
+            return False
+        for operand in others:
+            if operand in self._open:
+                self._store(operand, _READ_BESIDE)
+        group.forms[result] = form
+        self._open[result] = group
+        self._levels[result] = group.level
+        return True
+
+    def _store_computed(self, value: ir.Value, why: Reason, is_read_in_rows: bool = False) -> None:
+        """Materialize a contraction's operand, unless its producers only remap indices, which each read can do again.
+
+        If ``is_read_in_rows``, neighbouring threads read neighbours, which must then be neighbours in memory too.
+        """
+        moves = []
+        while not self._known.is_given(value) and value not in self._stored:
+            op = maker(value)
+            is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
+            if (op.name not in _MOVES and not is_part) or (is_read_in_rows and _breaks_rows(op)):
+                self._store(value, why)
+            if not op.operands or value in self._stored:
+                break
+            moves.append(value)
+            value = op.operands[0]
+        for moved in reversed(moves):
+            self._levels[moved] = max(self._known.level(operand) for operand in maker(moved).operands)
+
+    def _store_behind_bitcasts(self, value: ir.Value, why: Reason) -> None:
+        """Store the array of which ``value``, made with a hero, is a bitcast, for a reader that computes the bitcast.
+
+        So a state of a loop and its bitcast, which a stack of all states takes in, are stored once.
+        """
+        if value in self._stored:
+            return
+        array = behind_bitcasts(value)
+        self._store(array, why)
+        self._levels.update((op.results[0], self._known.level(array)) for op in bitcasts_behind(value))
+
+    def _store(self, value: ir.Value, why: Reason) -> None:
+        """Store ``value`` by the kernel of its hero, else by a loop over its shape, unless it is stored already."""
+        if value in self._stored:
+            return
+        self._why[value] = why
+        group = self._open.get(value)
+        if group is None:
+            group = self._group(self._families.loop_over(value), self._known.level(value))
+        group.roots.append(value)
+        self._stored[value] = group.level
+        self._levels[value] = group.level + 1
+
+    def _group(self, kind: Kind, level: int) -> _Begun:
+        """Return the group for another hero or root of this kind and level."""
+        group = self._latest.get((kind, level))
+        return self._begin(kind, level) if group is None or group.is_full else group
+
+    def _begin(self, kind: Kind, level: int) -> _Begun:
+        group = self._latest[kind, level] = _Begun(kind, level)
+        self._groups.append(group)
+        return group
+
+
+def _read_elsewhere(reader: ir.Operation) -> Reason:
+    return Reason("{} reads it, which is no part of the kernel of its hero", (reader.name,))
+
+
+def _breaks_rows(op: ir.Operation) -> bool:
+    """Whether ``op`` is a transpose that keeps few elements neighbours."""
+    transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
+    bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
+    return transpose is not None and not moves_rows(transpose, bits)
+
+
+def _kept(operations: Sequence[ir.Operation], results: Sequence[ir.Value]) -> Counter[ir.Value]:
+    """Count, for each array in memory at the end, or updated in place, the operations that update it.
+
+    An array and its bitcasts count as one.
+    """
+    kept = Counter(dict.fromkeys(map(behind_bitcasts, results), 0))
+    for op in reversed(operations):
+        if (op.name != UPDATE_SLICE or op.results[0] in kept) and can_update_in_place(op):
+            kept.update(map(behind_bitcasts, updated_operands(op)))
+    return kept

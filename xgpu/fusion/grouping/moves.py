@@ -1,0 +1,107 @@
+"""Operations that move elements within a kernel's results: transposes and concatenations that may ask for tiles."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.analysis.bitcasts import is_bitcast
+from xgpu.analysis.captures import captured, maker
+from xgpu.analysis.concatenations import Concatenation, Walk, concatenation_of, walk_of
+from xgpu.analysis.heroes import Form, follow
+from xgpu.analysis.root_indices import Stored, at_root_indices
+from xgpu.analysis.transposes import Transpose, moves_rows, needs_tile, transpose_of
+from xgpu.dtypes import dtype_of_element
+from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.hlo_maps import access_kind
+
+
+class Moves:
+    """The transposes and concatenations that compute ``roots`` of one shape; ``stored`` tells what is read from memory.
+
+    ``transposes`` has those that a loop would not coalesce at, ``concatenations`` all, each by how they move elements.
+    """
+
+    def __init__(self, roots: Sequence[ir.Value], stored: Stored):
+        self._roots, self._stored = roots, stored
+        self.transposes: dict[tuple[Transpose, Shape], list[ir.Operation]] = {}
+        self.concatenations: dict[Concatenation, list[ir.Operation]] = {}
+        narrowest = min(map(_bits, roots))
+        for op in at_root_indices(roots, stored):
+            if op.name == "stablehlo.concatenate":
+                self.concatenations.setdefault(concatenation_of(op), []).append(op)
+            if op.name == "stablehlo.transpose":
+                transpose = transpose_of(op)
+                if transpose is not None and needs_tile(transpose, _bits(op.results[0]), narrowest):
+                    self.transposes.setdefault((transpose, shape_of(op.operands[0])), []).append(op)
+        if not self.transposes and not self.concatenations:
+            self.concatenations = _joined_elsewhere(roots, stored)
+
+    @property
+    def forms(self) -> int:
+        """How many ways there are in which elements are moved."""
+        return len(self.transposes) + len(self.concatenations)
+
+    @cached_property
+    def joined(self) -> tuple[tuple[ir.Operation, ...], Walk] | None:
+        """The concatenations with their fastest walk, if they are of one layout and nothing else moves elements."""
+        if self.transposes or len(self.concatenations) != 1:
+            return None
+        (heroes,) = self.concatenations.values()
+        return tuple(heroes), walk_of(heroes, self._roots, self._stored)
+
+
+def _joined_elsewhere(roots: Sequence[ir.Value], stored: Stored) -> dict[Concatenation, list[ir.Operation]]:
+    """Return the row-preserving concatenations that all roots follow, element by element; none if one root does not."""
+    forms: dict[ir.Value, Form | None] = {}
+    joined: dict[Concatenation, list[ir.Operation]] = {}
+    pending = list(roots)
+    while pending:
+        value = pending[-1]
+        op = None if isinstance(value.owner, ir.Block) or stored(value) else maker(value)
+        if value in forms or op is None or not (_keeps_rows(op) or op.name == "stablehlo.concatenate"):
+            forms.setdefault(value, None)
+            pending.pop()
+        elif op.name == "stablehlo.concatenate":
+            layout = concatenation_of(op)
+            if layout.axis == len(layout.shape) - 1:
+                joined.setdefault(layout, []).append(op)
+                forms[value] = Form.of_hero(value)
+            else:
+                forms[value] = None
+        elif unknown := [operand for operand in op.operands if operand not in forms]:
+            pending += unknown
+        else:
+            forms[value] = follow(op, [forms[operand] for operand in op.operands])
+    beside = [operand for value, form in forms.items() if form for operand in maker(value).operands]
+    beside = [operand for operand in beside if forms.get(operand) is None]
+    heroes = {op for ops in joined.values() for op in ops}
+    is_whole = all(forms[root] is not None for root in roots) and not _depends_on(beside, heroes, stored)
+    return joined if is_whole else {}
+
+
+def _depends_on(values: Sequence[ir.Value], heroes: set[ir.Operation], stored: Stored) -> bool:
+    """Whether one of ``values`` depends on a result of ``heroes``, at whichever indices."""
+    pending, seen = list(values), set(values)
+    while pending:
+        value = pending.pop()
+        if isinstance(value.owner, ir.Block) or stored(value):
+            continue
+        op = maker(value)
+        if op in heroes:
+            return True
+        operands = {*op.operands, *captured(op)} - seen
+        seen |= operands
+        pending += operands
+    return False
+
+
+def _keeps_rows(op: ir.Operation) -> bool:
+    """Whether an operation reads one element of its operands for each of its own, and keeps rows together."""
+    if op.name == "stablehlo.transpose":
+        transpose = transpose_of(op)
+        return transpose is None or moves_rows(transpose, _bits(op.results[0]))
+    return access_kind(op) == "elementwise" or is_bitcast(op)
+
+
+def _bits(value: ir.Value) -> int:
+    return dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
