@@ -27,6 +27,10 @@ def _crossed(x: Any, y: Any, a: Any, b: Any) -> Any:
     return first, jnp.sin(first) * first @ b, second, x @ (jnp.cos(second) * second)
 
 
+def _dot(x: Any, y: Any) -> Any:
+    return lax.dot(x, y, preferred_element_type=jnp.int32)
+
+
 SQUARE = "f32[64,64]"
 PROGRAMS = {
     "a first operand": (lambda x, a, b: (x @ a, x @ b), ("f32[32,64]", SQUARE, "f32[64,48]"), 1),
@@ -37,7 +41,14 @@ PROGRAMS = {
         ("f32[4,32,64]", "f32[4,16,64]", "f32[4,8,64]"),
         1,
     ),
-    "8-bit integers": (lambda x, a, b: (x @ a, x @ b), ("s8[32,64]", "s8[64,64]", "s8[64,48]"), 1),
+    "8-bit integers": (lambda x, a, b: (_dot(x, a), _dot(x, b)), ("s8[32,64]", "s8[64,64]", "s8[64,48]"), 1),
+    "one with a third between": (
+        lambda x, a, b: (jnp.tanh((x @ a) @ b), jnp.tanh(x @ b)),
+        ("f32[32,64]",) + (SQUARE,) * 2,
+        2,
+    ),
+    "of constants": (lambda x: jnp.tanh(x @ jnp.ones((64, 64))) * (x @ jnp.zeros((64, 64))), ("f32[32,64]",), 2),
+    "for other products": (lambda x, a, b: (x @ a) @ (x @ b).T, ("f32[32,64]", SQUARE, SQUARE), 3),
     "one after the other": (lambda x, a: x @ (x @ a), (SQUARE, SQUARE), 2),
     "crossed": (_crossed, (SQUARE,) * 4, 4),
     "of two types": (

@@ -50,6 +50,8 @@ LEFT = {
     ),
 }
 CHAINS = {
+    "no number below zero": (lambda x, w: jnp.maximum((x @ w).astype(jnp.int32), 0), PRODUCT),
+    "whether it is positive": (lambda x, w: jnp.maximum(x @ w > 0, False), PRODUCT),
     "bias along one of two dimensions of columns": (
         lambda x, w, b: jnp.einsum("bi,ihd->bhd", x, w) + b,
         ("{0}[256,512]", "{0}[512,24,16]", "{0}[16]"),

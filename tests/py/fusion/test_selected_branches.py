@@ -47,7 +47,26 @@ def test_values(name: str) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_a_branch_with_a_product_or_much_work_stays() -> None:
-    for function, spec in ((lambda x: x @ x, "f32[64,64]"), (jnp.sin, "f32[8192,8192]")):
-        text = xgpu.compile(lambda p, x, f=function: lax.cond(p, f, lambda x: x * 2, x), "pred[]", spec).ir("fusions")
-        assert "stablehlo.case" in text
+def _many_kernels(x: Any) -> Any:
+    for i in range(1, 20):
+        x = jax.nn.softmax(x.T * i)
+    return x
+
+
+def _wide_window(x: Any) -> Any:
+    return lax.reduce_window(x, 0.0, lax.add, (128, 128), (1, 1), "SAME")
+
+
+STAYING = {
+    "a product": (lambda x: x @ x, "f32[64,64]"),
+    "a large array": (jnp.sin, "f32[8192,8192]"),
+    "many kernels": (_many_kernels, "f32[64,64]"),
+    "a wide window": (_wide_window, "f32[1024,1024]"),
+}
+
+
+@pytest.mark.parametrize("name", STAYING)
+def test_branches_with_much_work_stay(name: str) -> None:
+    function, spec = STAYING[name]
+    text = xgpu.compile(lambda p, x: lax.cond(p, function, lambda x: x * 2, x), "pred[]", spec).ir("fusions")
+    assert "stablehlo.case" in text

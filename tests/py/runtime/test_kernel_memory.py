@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import weakref
 from collections import deque
 from pathlib import Path
@@ -117,3 +119,16 @@ def test_passes_of_llvm_keep_no_memory() -> None:
     run(100)
     grown = resident() - before
     assert grown < 1 << 20, f"{grown} bytes after 100 modules"
+
+
+def test_what_xla_calls_outlives_the_module() -> None:
+    """Executables that Python frees at its end, after the module's names are gone, still count what they give back."""
+    script = """
+import gc, weakref
+from xgpu.runtime import xla_calls
+handler = weakref.ref(xla_calls.HANDLER)
+del xla_calls.HANDLER
+gc.collect()
+assert handler() is not None
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
