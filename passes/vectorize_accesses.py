@@ -18,12 +18,12 @@ from xgpu.passes.support.index_ops import create_apply, create_index, has_uses
 from xgpu.passes.support.ranges import constant_of, defining_op
 from xgpu.passes.support.regions import unroll_of
 from xgpu.reasons import Reason
+from xgpu.target_machine import ADDED_AS_VECTORS
 
 _MAX_TRIPS = 16
 _INITS = 3
 """The number of bounds and steps among the operands of `scf.for`, before the initial values of what it carries."""
 _ELEMENT_WRITES = frozenset(("tensor.insert", AtomicRmwOp.OPERATION_NAME))
-_ADDED_AS_VECTORS = frozenset(("f16", "bf16", "f32"))
 _WRITTEN_IN_LOOP = Reason("the loop writes to it")
 _DYNAMIC = -(1 << 63)
 """Marks a dynamic position in the ``static_position`` of `vector.extract` and `vector.insert`."""
@@ -387,7 +387,7 @@ def _written(write: ir.Operation) -> ir.Value | Reason:
     if write.name == "tensor.insert":
         return write.operands[0]
     type_ = ir.RankedTensorType(write.operands[0].type).element_type
-    if str(type_) not in _ADDED_AS_VECTORS:
+    if str(type_) not in ADDED_AS_VECTORS:
         return Reason("atomic updates of {} are not made as vectors", (type_,))
     update = find_update(write)
     if update.kind != FLOAT_ADD:

@@ -16,6 +16,8 @@ WARP_SIZE = 32
 
 Kernels are written for warps of this size before the machine is known, so it is that of every machine.
 """
+ADDED_AS_VECTORS = frozenset(("f16", "bf16", "f32"))
+"""Types of which one atomic operation adds to several neighbours, where the machine has such operations."""
 
 LATEST = 90
 """The compute capability, times ten, from which on GPUs have every instruction that passes choose."""

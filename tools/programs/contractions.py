@@ -35,7 +35,7 @@ _EVERYTHING = {
 }
 
 _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "dot-vectors": (jnp.dot, ("f32[67]", "f32[67]")),
+    "dot-vectors": (jnp.dot, ("f32[31]", "f32[31]")),
     "dot": (_matmul, ("f32[17,31]", "f32[31,9]")),
     "dot-transposed": (partial(_dot, contract=((0,), (1,))), ("f32[31,17]", "f32[9,31]")),
     "dot-batched": (partial(_dot, contract=((1,), (2,)), batch=((0,), (1,))), ("f32[3,31,17]", "f32[9,3,31]")),
@@ -53,7 +53,7 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "dot-f64": (_matmul, ("f64[17,31]", "f64[31,9]")),
     "dot-s8": (_matmul, ("s8[17,31]", "s8[31,9]")),
     "dot-s8-to-s32": (partial(_matmul, result="int32"), ("s8[17,31]", "s8[31,9]")),
-    "dot-u8-to-s32": (partial(_matmul, result="int32"), ("u8[17,33]", "u8[33,9]")),
+    "dot-u8-to-s32": (partial(_matmul, result="int32"), ("u8[17,31]", "u8[31,9]")),
     "dot-s64": (_matmul, ("s64[17,33]", "s64[33,9]")),
     "dot-u32": (_matmul, ("u32[17,33]", "u32[33,9]")),
     "dot-pred": (_matmul, ("pred[17,5]", "pred[5,9]")),

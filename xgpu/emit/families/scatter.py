@@ -32,9 +32,8 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
 from xgpu.reasons import Reason
+from xgpu.target_machine import ADDED_AS_VECTORS
 
-_VECTOR_TYPES = ("f16", "bf16", "f32")
-"""Types of which several neighbours can be added to in one atomic operation."""
 _SINGLE_UPDATES = 4
 """Updates with an index each that a thread makes: their indices and elements are then read as vectors."""
 
@@ -245,7 +244,7 @@ def longest_vector(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
     """Return how many neighbouring elements of f16, bf16 or f32 a thread can add to at once, 1 for other updates."""
     functions = {each.function for hero in heroes for each in combiners(hero)}
     dtypes = [element_dtype(value.type) for hero in heroes for value in hero.results]
-    if functions != {"add"} or any(d.hlo not in _VECTOR_TYPES for d in dtypes):
+    if functions != {"add"} or any(d.hlo not in ADDED_AS_VECTORS for d in dtypes):
         return 1
     return math.gcd(8 * fusion.device.max_vector_bytes // max(dtype.bits for dtype in dtypes), maps.contiguous)
 
