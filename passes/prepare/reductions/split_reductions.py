@@ -15,7 +15,7 @@ from xgpu.costs.recomputation import MOST_VISITED
 from xgpu.costs.values import instructions
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import FIRST_EXTREME
-from xgpu.hlo.operations import OPERATIONS
+from xgpu.hlo.operations import OPERATIONS, AccessKind
 from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite, operations_of
@@ -32,6 +32,7 @@ LARGE = 1 << 20
 """Elements that take longer to read in small pieces than another kernel takes to start."""
 READ = 16
 """Instructions for an element that a block executes while it is read."""
+_MOVING: tuple[AccessKind, ...] = ("indexing", "piecewise")
 NARROW_ROW = 32
 """Elements up to which a row, reduced together with dimensions further out, is too short for coalesced accesses."""
 
@@ -111,7 +112,11 @@ def _parts_of(op: ir.Operation, target: Device) -> Mapping[int, Part] | None:
         is_narrow = shape.reduced[-1] <= NARROW_ROW and shape.per_result > NARROW_ROW * shape.reduced[-1]
         if is_narrow and shape.elements > LARGE:
             return _minor_last(shape)
-    return _for_all_multiprocessors(shape, commutes, target, _weight(op))
+    # By what is computed at the same indices, which reductions of one array mostly share: they are split alike then.
+    parts = _for_all_multiprocessors(shape, commutes, target, _weight(op, ("elementwise",)))
+    if parts is None:
+        parts = _for_all_multiprocessors(shape, commutes, target, _weight(op, ("elementwise", *_MOVING)))
+    return parts
 
 
 def _minor_first(shape: ReductionShape) -> Mapping[int, Part]:
@@ -131,10 +136,10 @@ def _whole(size: int, is_reduced: bool) -> Part:
     return Part(size, 1, size) if is_reduced else Part(size, size, 1)
 
 
-def _weight(op: ir.Operation) -> float:
+def _weight(op: ir.Operation, kinds: Sequence[AccessKind]) -> float:
     """Return how many times longer than to read it a thread takes for an element of what ``op`` reduces, at least 1.
 
-    It computes one element of each array that the element depends on. Numbers are computed once for all.
+    It computes one element of each array that the element depends on, through operations of these ``kinds``.
     """
     pending = list(op.operands)[: len(op.results)]
     seen, taken = set(pending), 0
@@ -143,7 +148,7 @@ def _weight(op: ir.Operation) -> float:
         if isinstance(value.owner, ir.Block) or value.owner.operation.name not in OPERATIONS:
             continue
         made = value.owner.operation
-        if access_kind(made) in ("elementwise", "indexing", "piecewise") and math.prod(shape_of(value)) > 1:
+        if access_kind(made) in kinds:
             taken += instructions(made)
             operands = set(made.operands) - seen
             seen |= operands

@@ -1,7 +1,9 @@
 """Split reductions: the parts make up the whole, and the number of kernels."""
 
 import math
+from typing import Any
 
+import jax.numpy as jnp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -69,3 +71,14 @@ def _sum_over(shape: tuple[int, ...], axes: tuple[int, ...]) -> str:
       return %0 : tensor<{kept}f32>
     }}
     """
+
+
+def test_moved_elements_cost_what_they_are_computed_from() -> None:
+    """64,000 elements are few to read, and many to compute by one block."""
+
+    def norm(x: Any, function: Any) -> Any:
+        return jnp.sum(jnp.square(jnp.expand_dims(function(x).T, 0)), axis=(1, 2))
+
+    for function, kernels in ((lambda x: x, 1), (lambda x: jnp.sin(x) * jnp.tanh(x), 2)):
+        program = xgpu.compile(lambda x, function=function: norm(x, function), "f32[1000,64]")
+        assert [kernel.emitter for kernel in program.kernels] == ["reduce_row"] * kernels
