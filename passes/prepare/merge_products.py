@@ -28,7 +28,8 @@ class MergeProducts(BlockRewrite):
 
     XLA merges small products too, after kernels are made: it would copy the parts of the result for the kernels that
     read them, which read them in place so. Operands that a loop does not change are concatenated before it. Merged are
-    products of the same number of others one after the other, which cannot depend on each other.
+    products that kernels alone read, with the same number of others one after the other before them, which cannot
+    depend on each other. Those of constants are not: a kernel would have them in its text, and XLA folds them.
     Needs: nothing; run it before choose-product-layouts, which looks at the uses of a product.
 
     ```mlir

@@ -7,11 +7,15 @@
 // CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]], contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x80xf32>) -> tensor<32x80xf32>
 // CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[B]] [0:32, 0:64] : (tensor<32x80xf32>) -> tensor<32x64xf32>
 // CHECK-NEXT:    %[[D:.*]] = stablehlo.slice %[[B]] [0:32, 64:80] : (tensor<32x80xf32>) -> tensor<32x16xf32>
-// CHECK-NEXT:    return %[[C]], %[[D]] : tensor<32x64xf32>, tensor<32x16xf32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.sine %[[C]] : tensor<32x64xf32>
+// CHECK-NEXT:    %[[F:.*]] = stablehlo.sine %[[D]] : tensor<32x16xf32>
+// CHECK-NEXT:    return %[[E]], %[[F]] : tensor<32x64xf32>, tensor<32x16xf32>
 func.func @main(%x: tensor<32x256xf32>, %v: tensor<256x64xf32>, %w: tensor<256x16xf32>) -> (tensor<32x64xf32>, tensor<32x16xf32>) {
   %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x64xf32>) -> tensor<32x64xf32>
   %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x16xf32>) -> tensor<32x16xf32>
-  return %0, %1 : tensor<32x64xf32>, tensor<32x16xf32>
+  %2 = stablehlo.sine %0 : tensor<32x64xf32>
+  %3 = stablehlo.sine %1 : tensor<32x16xf32>
+  return %2, %3 : tensor<32x64xf32>, tensor<32x16xf32>
 }
 
 // -----
@@ -24,12 +28,14 @@ func.func @main(%x: tensor<32x256xf32>, %v: tensor<256x64xf32>, %w: tensor<256x1
 // CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[B]] [0:4, 0:32, 0:64] : (tensor<4x40x64xf32>) -> tensor<4x32x64xf32>
 // CHECK-NEXT:    %[[D:.*]] = stablehlo.sine %[[C]] : tensor<4x32x64xf32>
 // CHECK-NEXT:    %[[E:.*]] = stablehlo.slice %[[B]] [0:4, 32:40, 0:64] : (tensor<4x40x64xf32>) -> tensor<4x8x64xf32>
-// CHECK-NEXT:    return %[[D]], %[[E]] : tensor<4x32x64xf32>, tensor<4x8x64xf32>
+// CHECK-NEXT:    %[[F:.*]] = stablehlo.sine %[[E]] : tensor<4x8x64xf32>
+// CHECK-NEXT:    return %[[D]], %[[F]] : tensor<4x32x64xf32>, tensor<4x8x64xf32>
 func.func @main(%x: tensor<4x32x256xf32>, %y: tensor<4x8x256xf32>, %w: tensor<4x64x256xf32>) -> (tensor<4x32x64xf32>, tensor<4x8x64xf32>) {
   %0 = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<4x32x256xf32>, tensor<4x64x256xf32>) -> tensor<4x32x64xf32>
   %1 = stablehlo.sine %0 : tensor<4x32x64xf32>
   %2 = stablehlo.dot_general %y, %w, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<4x8x256xf32>, tensor<4x64x256xf32>) -> tensor<4x8x64xf32>
-  return %1, %2 : tensor<4x32x64xf32>, tensor<4x8x64xf32>
+  %3 = stablehlo.sine %2 : tensor<4x8x64xf32>
+  return %1, %3 : tensor<4x32x64xf32>, tensor<4x8x64xf32>
 }
 
 // -----
@@ -38,12 +44,16 @@ func.func @main(%x: tensor<4x32x256xf32>, %y: tensor<4x8x256xf32>, %w: tensor<4x
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>, %arg1: tensor<64x64xf32>) -> tensor<64x64xf32>
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]], contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-// CHECK-NEXT:    return %[[B]] : tensor<64x64xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.sine %[[A]] : tensor<64x64xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.dot_general %arg0, %[[B]], contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.sine %[[C]] : tensor<64x64xf32>
+// CHECK-NEXT:    return %[[D]] : tensor<64x64xf32>
 func.func @main(%x: tensor<64x64xf32>, %v: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-  %1 = stablehlo.dot_general %x, %0, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-  return %1 : tensor<64x64xf32>
+  %1 = stablehlo.sine %0 : tensor<64x64xf32>
+  %2 = stablehlo.dot_general %x, %1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %3 = stablehlo.sine %2 : tensor<64x64xf32>
+  return %3 : tensor<64x64xf32>
 }
 
 // -----
@@ -77,19 +87,36 @@ func.func @main(%x: tensor<32x64xf32>, %v: tensor<64x64xf32>, %w: tensor<64x64xf
 
 // -----
 
-// A product of products that are merged has other operands afterwards.
+// What XLA reads is left to it: it would read parts that a kernel copies.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>, %arg1: tensor<64x64xf32>, %arg2: tensor<64x64xf32>) -> tensor<64x64xf32>
-// CHECK:         %[[A:.*]] = stablehlo.dot_general %arg0, %{{.*}}, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x128xf32>) -> tensor<64x128xf32>
-// CHECK-NEXT:    %[[B:.*]] = stablehlo.slice %[[A]] [0:64, 0:64] : (tensor<64x128xf32>) -> tensor<64x64xf32>
-// CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[A]] [0:64, 64:128] : (tensor<64x128xf32>) -> tensor<64x64xf32>
-// CHECK-NEXT:    %[[D:.*]] = stablehlo.dot_general %[[B]], %[[C]], contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-// CHECK-NEXT:    return %[[D]] : tensor<64x64xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %arg2, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.dot_general %[[A]], %[[B]], contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+// CHECK-NEXT:    return %[[C]] : tensor<64x64xf32>
 func.func @main(%x: tensor<64x64xf32>, %v: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %2 = stablehlo.dot_general %0, %1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %2 : tensor<64x64xf32>
+}
+
+// -----
+
+// XLA folds what it makes of constants.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<32x64xf32>, %arg1: tensor<64x64xf32>) -> tensor<32x64xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<64x64xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]], contracting_dims = [1] x [0] : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.multiply %[[B]], %[[C]] : tensor<32x64xf32>
+// CHECK-NEXT:    return %[[D]] : tensor<32x64xf32>
+func.func @main(%x: tensor<32x64xf32>, %w: tensor<64x64xf32>) -> tensor<32x64xf32> {
+  %c = stablehlo.constant dense<1.0> : tensor<64x64xf32>
+  %0 = stablehlo.dot_general %x, %c, contracting_dims = [1] x [0] : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<32x64xf32>, tensor<64x64xf32>) -> tensor<32x64xf32>
+  %2 = stablehlo.multiply %0, %1 : tensor<32x64xf32>
+  return %2 : tensor<32x64xf32>
 }
 
 // -----
