@@ -60,13 +60,14 @@ class MergeProducts(BlockRewrite):
             for op in products:
                 if (key := _key(op, shared)) is not None:
                     groups.setdefault((depths[op.results[0]], key), []).append(op)
-            parts = (part for group in groups.values() for part in _parts(group))
-            for group in (each for each in parts if len(each) > 1):
-                _merge(group, shared)
-                products = [op for op in products if op not in group]
-                for op in group:
-                    op.erase()
-                is_changed = True
+            merged = [part for group in groups.values() for part in _parts(group) if len(part) > 1]
+            for part in merged:
+                _merge(part, shared)
+            gone = {op.results[0] for part in merged for op in part}
+            products = [op for op in products if op.results[0] not in gone]
+            for op in (op for part in merged for op in part):
+                op.erase()
+            is_changed |= bool(merged)
         if is_changed:
             sort_block(block)
 

@@ -5,7 +5,7 @@ from itertools import islice
 
 from xgpu import ir
 from xgpu.dialects.attributes import AWAITS
-from xgpu.dialects.messages import MARK, PIECE_BITS
+from xgpu.dialects.messages import MARK, PIECE_BITS, words_of
 from xgpu.passes.llvm.memory import atomic_load, atomic_store, element_pointer
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.pieces import from_pieces, pieces_of
@@ -26,7 +26,7 @@ def write_message(board: ir.Value, index: ir.Value, values: Sequence[ir.Value]) 
 
 def read_message(board: ir.Value, index: ir.Value, types: Sequence[ir.Type]) -> list[ir.Value]:
     """Read the words of a message again and again until all are marked, and return its values."""
-    counts = [-(-type_.width // PIECE_BITS) for type_ in types]  # type: ignore[attr-defined]
+    counts = [words_of([type_]) for type_ in types]
     first = element_pointer(board, _word(), index)
     loop = ir.Operation.create("scf.while", results=[_word()] * sum(counts), operands=[], regions=2)
     test, body = loop.regions[0].blocks.append(), loop.regions[1].blocks.append(*[_word()] * sum(counts))

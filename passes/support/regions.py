@@ -37,13 +37,6 @@ def body_of(op: ir.Operation, region: int = 0) -> ir.Block:
     return block
 
 
-def terminator_of(block: ir.Block) -> ir.Operation:
-    """Return the last operation of ``block``, without going through the others."""
-    last = ir.InsertionPoint.at_block_terminator(block).ref_operation
-    assert last is not None
-    return last.operation
-
-
 def move_body(block: ir.Block, values: Sequence[ir.Value], anchor: ir.Operation) -> list[ir.Value]:
     """Move the operations of ``block`` before ``anchor``, its arguments replaced by ``values``.
 

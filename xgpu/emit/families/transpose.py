@@ -149,10 +149,6 @@ class TransposeEmitter:
             return self._indices(self.tile.reading()).operand
         return self._epilogues.output_map(output, self._indices(self.tile.writing()).result)
 
-    def tile_maps(self) -> tuple[IndexingMap, IndexingMap]:
-        """Return (thread, block)[steps] -> address in the tile, of what is put into it and of what is taken from it."""
-        return self._indices(self.tile.reading()).address, self._indices(self.tile.writing()).address
-
     def _indices(self, place: Place) -> "_Maps":
         """Return where a thread is in the operand, in the result and in the tile."""
         transpose, dims = self.transpose, self.launch_dimensions().ranges
@@ -169,7 +165,7 @@ class TransposeEmitter:
         return _Maps(
             *(
                 IndexingMap(dims, place.steps, tuple(results), bounds).simplify()
-                for results in (operand, result, (place.address,), (*operand, place.address), (*result, place.address))
+                for results in (operand, result, (*operand, place.address), (*result, place.address))
             )
         )
 
@@ -206,11 +202,10 @@ class TransposeEmitter:
 
 @dataclass(frozen=True)
 class _Maps:
-    """From (thread, block)[steps] to the indices of the operand and of the result, and to the address in the tile."""
+    """From (thread, block)[steps] to the indices of operand and result, also with the address in the tile."""
 
     operand: IndexingMap
     result: IndexingMap
-    address: IndexingMap
     operand_and_address: IndexingMap
     result_and_address: IndexingMap
 
