@@ -116,13 +116,34 @@ INTEGER = AttributeKind(
     lambda value: int_attribute(value),
     lambda attribute: int_of(attribute),
 )
-
+TYPE = AttributeKind(
+    "a type",
+    lambda attribute: isinstance(attribute, ir.TypeAttr),
+    lambda type_: ir.TypeAttr.get(type_),
+    lambda attribute: ir.TypeAttr(attribute).value,
+)
+INTEGERS = AttributeKind(
+    "array<i64: ...>",
+    lambda attribute: isinstance(attribute, ir.DenseI64ArrayAttr),
+    lambda values: int_array(tuple(values)),
+    lambda attribute: int_array_of(attribute),
+)
 BOOLEAN = AttributeKind(
     "true or false",
     lambda attribute: isinstance(attribute, ir.BoolAttr),
     lambda value: ir.BoolAttr.get(value),
     lambda attribute: ir.BoolAttr(attribute).value,
 )
+
+
+def choice(*words: str) -> AttributeKind:
+    """Return the kind of attribute that is one of ``words``, a string."""
+    return AttributeKind(
+        "one of " + ", ".join(f'"{word}"' for word in words),
+        lambda attribute: isinstance(attribute, ir.StringAttr) and ir.StringAttr(attribute).value in words,
+        lambda word: ir.StringAttr.get(word),
+        lambda attribute: ir.StringAttr(attribute).value,
+    )
 
 
 def int_array(values: tuple[int, ...]) -> ir.Attribute:

@@ -33,7 +33,20 @@ SCALAR = TypeConstraint(
 TENSOR = TypeConstraint(
     "a tensor of static shape", lambda type_: isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
 )
+I32 = TypeConstraint("i32", lambda type_: str(type_) == "i32")
 VECTOR = TypeConstraint("a vector of one dimension", lambda type_: isinstance(type_, ir.VectorType) and type_.rank == 1)
+
+
+def _pointer(space: int, memory: str) -> TypeConstraint:
+    return TypeConstraint(
+        f"!llvm.ptr<{space}>, a pointer to {memory}",
+        lambda type_: isinstance(type_, ir.llvm.PointerType) and type_.address_space == space,
+    )
+
+
+GLOBAL_POINTER = _pointer(1, "global memory")
+SHARED_POINTER = _pointer(3, "shared memory")
+CLUSTER_POINTER = _pointer(7, "shared memory of the cluster")
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,17 @@ class Traits:
 
     ``pure``: its results follow from its operands, and it does nothing else, so it may be merged, moved and removed.
     ``collective``: other threads execute it with this one, so that it must not be copied into branches of which threads
-    take different ones. ``allocates``: it makes memory, and every thread of a block executes it once.
-    ``loop``: its regions run any number of times. ``call``: it calls a function. ``passes_on``: it gives values on as
-    they are, whatever their type: to its regions, their users, other functions or other threads.
+    take different ones. ``asynchronous``: it starts, counts or awaits what goes on beside the thread, so it keeps its
+    place among such operations and accesses to memory. ``allocates``: it makes memory, and every thread of a block
+    executes it once. ``loop``: its regions run any number of times. ``call``: it calls a function. ``passes_on``: it
+    gives values on as they are, whatever their type: to its regions, their users, other functions or other threads.
     ``reads`` and ``updates``: the number of the operand that is the tensor it reads or writes; what it writes is its
     first result from then on. ``at_element``: it does so at one element, whose indices are the operands that follow.
     """
 
     pure: bool = False
     collective: bool = False
+    asynchronous: bool = False
     allocates: bool = False
     loop: bool = False
     call: bool = False
@@ -39,7 +41,7 @@ class Traits:
     @property
     def has_effects(self) -> bool:
         """Whether to execute it twice is not the same as once."""
-        return self.collective or self.allocates or self.updates is not None
+        return self.collective or self.asynchronous or self.allocates or self.updates is not None
 
     @property
     def tensor(self) -> int | None:

@@ -6,6 +6,9 @@ from typing import Any
 from xgpu import ir
 from xgpu.dialects.attributes import MAP, SYMBOL, map_of
 from xgpu.dialects.base import ANY, BOOL, INDEX, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.block.copies import COPY_OPS
+from xgpu.dialects.block.matrices import MATRIX_OPS
+from xgpu.dialects.block.waits import WAIT_OPS
 from xgpu.dialects.messages import MESSAGE_OPS
 from xgpu.dialects.namespace import YIELD, XgpuDialect, terminator_problems
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
@@ -246,6 +249,9 @@ _OPS: tuple[type[DeclaredOp], ...] = (
     *FUNCTION_OPS,
     *THREAD_OPS,
     *MESSAGE_OPS,
+    *COPY_OPS,
+    *WAIT_OPS,
+    *MATRIX_OPS,
 )
 OPS: dict[str, type[DeclaredOp]] = {op.OPERATION_NAME: op for op in _OPS}
 """Every operation of the dialect by name."""

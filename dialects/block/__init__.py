@@ -1,0 +1,1 @@
+"""Operations of the xgpu dialect for kernels whose blocks work on tiles: copies, waits, and matrix products."""
