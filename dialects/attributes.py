@@ -31,6 +31,7 @@ BLOCK = "xgpu.block"
 INPUTS = "xgpu.inputs"
 OVERWRITES = "xgpu.overwrites"
 SCRATCH = "xgpu.scratch"
+WORKSPACE = "xgpu.workspace"
 SHARED_BYTES = "xgpu.shared_bytes"
 RESIDENT = "xgpu.resident"
 INDEX_BITS = "xgpu.index_bits"
@@ -169,6 +170,11 @@ def int_of(attribute: ir.Attribute) -> int:
 def scratch_of(kernel: ir.Operation) -> int:
     """Return how many words a kernel has for messages of its blocks."""
     return int_of(kernel.attributes[SCRATCH]) if SCRATCH in kernel.attributes else 0
+
+
+def workspace_of(kernel: ir.Operation) -> int:
+    """Return how many bytes of memory of its own a kernel has, its last output."""
+    return int_of(kernel.attributes[WORKSPACE]) if WORKSPACE in kernel.attributes else 0
 
 
 def range_attributes(interval: Interval) -> ir.DictAttr:

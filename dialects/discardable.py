@@ -305,6 +305,12 @@ DISCARDABLE: dict[str, Discardable] = {
             " its last output, which is the same memory. Blocks then wait for those before them in the grid.",
         ),
         Discardable(
+            attributes.WORKSPACE,
+            _KERNEL,
+            _integer_problem,
+            "Bytes of memory of its own that the kernel has: its last output, which holds anything when it starts.",
+        ),
+        Discardable(
             attributes.SHARED_BYTES,
             _KERNEL,
             _integer_problem,

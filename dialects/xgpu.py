@@ -8,6 +8,8 @@ from xgpu.dialects.attributes import MAP, SYMBOL, map_of
 from xgpu.dialects.base import ANY, BOOL, INDEX, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.block.copies import COPY_OPS
 from xgpu.dialects.block.matrices import MATRIX_OPS
+from xgpu.dialects.block.memory import MEMORY_OPS
+from xgpu.dialects.block.tiles import TILE_OPS
 from xgpu.dialects.block.waits import WAIT_OPS
 from xgpu.dialects.messages import MESSAGE_OPS
 from xgpu.dialects.namespace import YIELD, XgpuDialect, terminator_problems
@@ -249,6 +251,8 @@ _OPS: tuple[type[DeclaredOp], ...] = (
     *FUNCTION_OPS,
     *THREAD_OPS,
     *MESSAGE_OPS,
+    *TILE_OPS,
+    *MEMORY_OPS,
     *COPY_OPS,
     *WAIT_OPS,
     *MATRIX_OPS,

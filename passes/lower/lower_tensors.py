@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import ALIASES, ELEMENT_TYPE, INDEX_BITS, INPUTS, KERNEL, int_array_of, int_of
+from xgpu.dialects.block.memory import ArrayPointerOp
 from xgpu.dialects.messages import AwaitOp, PublishOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicAddOp, AtomicRmwOp
 from xgpu.dialects.traits import traits_of
@@ -161,7 +162,10 @@ class _FunctionLowering:
         # From here on the types of tensors are those of their addresses.
         for buffer in buffers:
             buffer.source.set_type(pointer_type(GLOBAL_SPACE))
-        self._tiles = SharedTiles(self._function, tensors.tiles)
+        self._tiles = SharedTiles(self._function, tensors.tiles, tensors.memories)
+        for number, op in enumerate(tensors.memories):
+            with ir.InsertionPoint(op), op.location:
+                replace_op(op, [self._tiles.raw_address(number)])
         updates = self._find_updates(tensors)
         for access, update in zip(tensors.accesses, updates, strict=True):
             with ir.InsertionPoint(access.op), access.op.location:
@@ -240,6 +244,8 @@ class _FunctionLowering:
                 self._publish(op, buffer)
             case AwaitOp.OPERATION_NAME:
                 self._await(op)
+            case ArrayPointerOp.OPERATION_NAME:
+                replace_op(op, [op.operands[0]])
             case "tensor.extract":
                 self._read(op, buffer, op.operands[0], op.operands[1])
             case "tensor.insert":

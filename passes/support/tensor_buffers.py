@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
 from xgpu import ir
+from xgpu.dialects.block.memory import SharedMemoryOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.traits import traits_of
 from xgpu.passes.support.refusals import refuse
@@ -111,7 +112,7 @@ class TensorBuffers:
     """The buffers of one function: those given, its constants, and its ``tiles``.
 
     ``accesses``, ``calls`` and ``barriers`` are what uses them, in program order, ``structural`` the operations that
-    hand tensors on.
+    hand tensors on, ``memories`` those that make shared memory without a type.
     """
 
     def __init__(self, function: ir.Operation, buffers: list[Buffer]):
@@ -122,6 +123,7 @@ class TensorBuffers:
         self.barriers: list[ir.Operation] = []
         self.calls: list[ir.Operation] = []
         self.structural: list[ir.Operation] = []
+        self.memories: list[ir.Operation] = []
         self._versions = {buffer.source: _Version(buffer, 0) for buffer in buffers}
         self._writable = [buffer for buffer in buffers if buffer.writable]
         self._updates = 0
@@ -154,6 +156,8 @@ class TensorBuffers:
                 self.accesses.append(Access(op, buffer))
         elif name == AllocateSharedOp.OPERATION_NAME:
             self._allocate(op)
+        elif name == SharedMemoryOp.OPERATION_NAME:
+            self.memories.append(op)
         elif name == SyncThreadsOp.OPERATION_NAME:
             self._synchronize(op)
         elif traits.call:

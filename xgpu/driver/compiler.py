@@ -68,7 +68,13 @@ class Kernel:
     @cached_property
     def _entry(self) -> ir.Operation:
         (*_, module) = self.modules.values()
-        return _entry_of(module)
+        # What threads need, memory of their own say, is known once there are threads.
+        return _entry_of(self.module("emitted") if "tiles" in self.modules else module)
+
+    @property
+    def source(self) -> ir.Module | None:
+        """The kernel as its emitter wrote it, at level ``tiles`` or ``emitted``; None if it is of a later level."""
+        return self.modules.get("tiles", self.modules.get("emitted"))
 
     @property
     def emitter(self) -> str:
@@ -95,14 +101,21 @@ class Kernel:
         """For each output, which of the inputs it is an update in place of, counted from 0; -1 for none."""
         if attributes.ALIASES not in self._entry.attributes:
             parameters = len(self._entry.regions[0].blocks[0].arguments)
-            return (-1,) * (parameters - attributes.int_of(self._entry.attributes[attributes.INPUTS]))
-        aliases = attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
-        return aliases[:-1] if self.scratch_words else aliases
+            aliases = (-1,) * (parameters - attributes.int_of(self._entry.attributes[attributes.INPUTS]))
+        else:
+            aliases = attributes.int_array_of(self._entry.attributes[attributes.ALIASES])
+        hidden = (self.scratch_words > 0) + (self.workspace_bytes > 0)
+        return aliases[: len(aliases) - hidden]
 
     @property
     def scratch_words(self) -> int:
         """Words for messages of its blocks, which a launch gives it besides its inputs and outputs; 0 for none."""
         return attributes.scratch_of(self._entry)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of memory of its own, which a launch gives it besides its outputs; 0 for none."""
+        return attributes.workspace_of(self._entry)
 
     @property
     def is_known(self) -> bool:
@@ -131,7 +144,8 @@ class Kernel:
     def module(self, level: str) -> ir.Module:
         """Return the kernel's module at an MLIR level, running the passes that lead to it if need be."""
         if level not in self.modules and level == "lowered" and self.built is not None:
-            self.modules[level] = ir.Module.parse(self.built.lowered, self.modules["emitted"].context)
+            context = next(iter(self.modules.values())).context
+            self.modules[level] = ir.Module.parse(self.built.lowered, context)
         path = pipeline.GRAPH.path(self.modules, level)
         if path is None:
             given = next(iter(self.modules))
@@ -147,9 +161,9 @@ class Kernel:
 
         A kernel that was given at a later level than ``emitted`` has none.
         """
-        if "emitted" not in self.modules:
+        if self.source is None:
             return ()
-        copy, found = _clone(self.modules["emitted"]), list[Remark]()
+        copy, found = _clone(self.module("emitted")), list[Remark]()
         with copy.context, ir.Location.unknown():
             manager.run(copy, pipeline.optimize(), manager.Instrumentation(remark=found.append))
         return tuple(dict.fromkeys(found))
@@ -195,9 +209,9 @@ class Kernel:
     @cached_property
     def _key(self) -> str | None:
         """The kernel's key in the cache: equal kernels have one, whatever they are called. None if it was edited."""
-        if "emitted" not in self.modules:
+        if self.source is None:
             return None
-        text = _with_name(str(self.modules["emitted"]), self.name, _ANY_NAME)
+        text = _with_name(str(self.source), self.name, _ANY_NAME)
         return key_of(text, self.device.name, repr(self.options))
 
     @cached_property
@@ -369,7 +383,8 @@ def emit_program(planned: ir.Module, device: Device, options: Options, times: Ti
         if name not in kernels:
             with timed(times, "emit"):
                 emitted = _emit_fusion(name, named[name], device, options)
-            kernels[name] = Kernel(name, device, options, times, {"emitted": emitted})
+            level = ir.StringAttr(emitted.operation.attributes[attributes.LEVEL]).value
+            kernels[name] = Kernel(name, device, options, times, {level: emitted})
         launches.append(Launch(kernels[name], inputs, outputs))
     results = tuple(numbers.get(value) for value in list(main.operations)[-1].operation.operands)
     return Program(tuple(kernels.values()), tuple(launches), tuple(specs), results, None if is_whole else planned)

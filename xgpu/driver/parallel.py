@@ -55,7 +55,7 @@ def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
     """
     missing = [kernel for kernel in kernels if not kernel.is_known]
     # Kernels that were given at a later level have less to go.
-    whole = [kernel for kernel in missing if "emitted" in kernel.modules]
+    whole = [kernel for kernel in missing if kernel.source is not None]
     processes = min(_jobs(), len(whole) // _KERNELS_PER_PROCESS)
     if processes > 1:
         with _progress(len(whole)) as progress:

@@ -94,10 +94,10 @@ def _restart_kernels(
     launches = []
     for module, entry, tensors, count in zip(modules, entries, parameters, counts, strict=True):
         first = (len(arguments), len(results))
-        # A launch brings the memory for messages, the last of both, itself.
-        end = -1 if attributes.scratch_of(entry) else None
-        arguments += _specs("arg", tensors[:count][:end], len(arguments))
-        results += _specs("result", tensors[count:][:end], len(results))
+        # A launch brings the memory for messages, an input and an output, and the kernel's own, an output, itself.
+        board, own = attributes.scratch_of(entry) > 0, attributes.workspace_of(entry) > 0
+        arguments += _specs("arg", tensors[: count - board], len(arguments))
+        results += _specs("result", tensors[count : len(tensors) - board - own], len(results))
         inputs = tuple(range(first[0], len(arguments)))
         outputs = tuple(range(total + first[1], total + len(results)))
         name = ir.StringAttr(entry.attributes["sym_name"]).value

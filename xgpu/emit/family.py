@@ -30,7 +30,7 @@ class Family(KernelFamily):
 
     ``facts`` makes of a fusion what is known of it, for the schedule and for the emitter; it may raise `InvalidInput`.
     ``results`` and ``aliases`` are checked after the heroes, which must be alike where threads compute them together.
-    Heroes that are marked where a family has none do not count.
+    Heroes that are marked where a family has none do not count. The emitter writes kernels of ``level``.
     """
 
     emitter: EmitterClass
@@ -38,6 +38,7 @@ class Family(KernelFamily):
     schedule: type[Schedule]
     results: Requirement
     aliases: Requirement = requirements.no_aliases
+    level: str = "emitted"
 
     @property
     def name(self) -> str:

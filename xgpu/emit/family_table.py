@@ -15,6 +15,7 @@ from xgpu.emit.families.concatenate import CONCATENATIONS
 from xgpu.emit.families.concatenate_tiled import TILED_CONCATENATIONS
 from xgpu.emit.families.input_slices import INPUT_SLICES
 from xgpu.emit.families.loop import LOOPS
+from xgpu.emit.families.products.product import PRODUCTS
 from xgpu.emit.families.recurrence import RECURRENCES
 from xgpu.emit.families.reductions.reduce_column import COLUMN_REDUCTIONS
 from xgpu.emit.families.reductions.reduce_row import ROW_REDUCTIONS
@@ -40,6 +41,7 @@ FAMILIES: Mapping[str, Family] = {
         SCATTERS,
         ORDERED_SCATTERS,
         SLICE_UPDATES,
+        PRODUCTS,
         RECURRENCES,
         ROW_REDUCTIONS,
         COLUMN_REDUCTIONS,
@@ -115,7 +117,7 @@ def emit_kernel(function: ir.Operation, device: Device, options: Options) -> ir.
         raise Unsupported(f"a kernel reads and writes {arrays} arrays, of which a launch takes {most} at most")
     with function.context, ir.Location.unknown(), errors_at(function):
         module = ir.Module.create()
-        module.operation.attributes[attributes.LEVEL] = ir.StringAttr.get("emitted")
+        module.operation.attributes[attributes.LEVEL] = ir.StringAttr.get(_family(function).level)
         with ir.InsertionPoint(module.body):
             emitter_of(function, device, options).emit()
     return module

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from xgpu.indexing import bijection
-from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
+from xgpu.indexing.affine import AffineExpr, Ranges, constant, dim, symbol
 from xgpu.indexing.constraints import Constraint, simplify_domain
 from xgpu.indexing.interval import EMPTY, Interval
 from xgpu.indexing.parse import parse_map
@@ -118,6 +118,14 @@ class IndexingMap:
     def box_size(self) -> int:
         """The number of points that the ranges alone allow."""
         return math.prod(interval.size for interval in (*self.dims, *self.symbols))
+
+    def result_ranges(self) -> tuple[Interval, ...]:
+        """The ranges of the results on the domain; they may be wider than they need be."""
+        domain = simplify_domain(self.dims, self.symbols, self.constraints)
+        if domain is None:
+            return (EMPTY,) * len(self.results)
+        known = Ranges(domain.dims, domain.symbols, domain.facts())
+        return tuple(known.interval(each) for each in self.results)
 
     def domain_checks(self, dims: Sequence[Interval], symbols: Sequence[Interval]) -> tuple[Constraint, ...]:
         """The conditions that put variables with these wider ranges in the domain, cheapest first."""

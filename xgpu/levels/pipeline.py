@@ -69,6 +69,11 @@ PREPARE: Pipeline = (
     ("set-level{{level=prepared}}", "the level is complete"),
 )
 
+LOWER_TILES: Pipeline = (
+    ("lower-tiles{{target={target}}}", "the decisions are made: they stand in the kernel's schedule"),
+    ("set-level{{level=emitted}}", "the level is complete"),
+)
+
 OPTIMIZE: Pipeline = (
     ("expand-complex", "before inlining: no other pass knows complex numbers, and functions then have their true size"),
     ("inline", "first, so that every later pass sees loads and stores beside the loops that drive them"),
@@ -125,6 +130,7 @@ GRAPH = LevelGraph(
         Level("stablehlo", of="program"),
         Level("prepared", of="program"),
         Level("fusions", of="program"),
+        Level("tiles", of="kernel"),
         Level("emitted", of="kernel"),
         Level("optimized", of="kernel"),
         Level("lowered", of="kernel"),
@@ -135,6 +141,8 @@ GRAPH = LevelGraph(
         Edge("stablehlo", "prepared", PREPARE),
         Edge("prepared", "fusions", stage="the planner"),
         Edge("fusions", "emitted", stage="the kernel's emitter"),
+        Edge("fusions", "tiles", stage="the emitter of products"),
+        Edge("tiles", "emitted", LOWER_TILES),
         Edge("emitted", "optimized", OPTIMIZE),
         Edge("optimized", "lowered", LOWER),
         Edge("lowered", "llvm", TO_LLVM),

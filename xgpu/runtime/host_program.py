@@ -27,7 +27,7 @@ class HostLaunch:
         self._executed = np.zeros(1, np.int64) if count else None
         self._kernel = HostKernel(module, kernel.name, kernel.grid, kernel.block, sanitize)
         self._outputs = tuple(zip(outputs, kernel.aliases, strict=True))
-        self._scratch_words = kernel.scratch_words
+        self._scratch_words, self._workspace_bytes = kernel.scratch_words, kernel.workspace_bytes
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """Run on arrays in their memory layout, and return the outputs in theirs."""
@@ -36,7 +36,8 @@ class HostLaunch:
         # The kernel knows the board as an input too, but uses it as an output alone.
         board = [np.zeros(self._scratch_words, np.int64)] if self._scratch_words else []
         count = [] if self._executed is None else [self._executed]
-        self._kernel.launch([*inputs, *board, *outputs, *board, *count])
+        own = [np.empty(self._workspace_bytes, np.uint8)] if self._workspace_bytes else []
+        self._kernel.launch([*inputs, *board, *outputs, *board, *own, *count])
         return outputs
 
     def take_count(self) -> int:

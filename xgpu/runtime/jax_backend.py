@@ -87,6 +87,9 @@ class _Call:
             operands.append(jax_mlir.full_like_aval(self.context, 0, board))
             taken.append(board)
             extra = board, *extra
+        if self.kernel.workspace_bytes:
+            own = jax.core.ShapedArray((self.kernel.workspace_bytes,), np.dtype(np.uint8))
+            extra = *extra[: self.kernel.scratch_words > 0], own, *extra[self.kernel.scratch_words > 0 :]
         types = {"avals_in": taken, "avals_out": [*map(_aval, self.outputs), *extra]}
         rule = jax.ffi.ffi_lowering(target, operand_output_aliases=aliases, has_side_effect=False)
         results: Sequence[Any] = rule(self.context.replace(**types), *operands, **attributes)

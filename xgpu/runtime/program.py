@@ -12,7 +12,7 @@ class CompiledKernel(Protocol):
     ``grid`` and ``block`` are its launch, as (x, y, z); ``shared_bytes`` is its dynamic shared memory. ``aliases`` has
     an entry for each output: the position among the inputs of what it updates in place, or -1. If it has
     ``scratch_words``, a launch gives it so many of 64 bits, all zero, as one more input, whose memory is that of one
-    more output.
+    more output; if it has ``workspace_bytes``, its last output is so many of anything.
     """
 
     name: str
@@ -40,6 +40,10 @@ class CompiledKernel(Protocol):
     @property
     def scratch_words(self) -> int:
         """Words for messages of its blocks."""
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of memory of its own."""
 
     def host_module(self, label: bool = False, count: bool = False) -> ir.Module:
         """Return the kernel in the LLVM dialect, lowered for this machine's processor.

@@ -1,0 +1,229 @@
+"""Operations of the xgpu dialect on whole tiles, of level ``tiles``: blocks, their steps, and what they read and write.
+
+All has value semantics. What is computed of tiles is StableHLO, whose operands are then the tiles' elements.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from xgpu import ir
+from xgpu.dialects.attributes import INTEGER, INTEGERS, MAP
+from xgpu.dialects.base import ANY, INDEX, TENSOR, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.discardable import MAX_GRID
+from xgpu.dialects.namespace import XgpuDialect, terminator_problems
+from xgpu.dialects.traits import Traits
+from xgpu.indexing.indexing_map import IndexingMap
+
+_AT = Values("at", INDEX, "The numbers of the block and the step: the dimensions of the map.", variadic=True)
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class BlocksOp(DeclaredOp):
+    """The blocks of a kernel: runs its body for each point of a grid, in any order, or all at once.
+
+    The body takes the block's numbers and the arrays as blocks before have left them, and yields these. No two blocks
+    write the same element, and none reads what is written.
+
+    ```mlir
+    %product = "xgpu.blocks"(%out) ({
+    ^bb0(%i: index, %j: index, %array: tensor<512x512xf32>):
+      ...
+      "xgpu.yield"(%updated) : (tensor<512x512xf32>) -> ()
+    }) {grid = array<i64: 4, 2>} : (tensor<512x512xf32>) -> tensor<512x512xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.blocks"
+    TRAITS = Traits(loop=True, passes_on=True)
+    OPERANDS = (Values("outputs", TENSOR, "The arrays that blocks write.", variadic=True),)
+    RESULTS = (Values("written", TENSOR, "The arrays once all have run.", variadic=True),)
+    ATTRIBUTES = (Attribute("grid", INTEGERS, "How many blocks there are along each dimension of the grid."),)
+    REGIONS = 1
+    _ODS_REGIONS = (1, True)
+    grid: tuple[int, ...]
+
+    @classmethod
+    def build(cls, grid: Sequence[int], outputs: Sequence[ir.Value], loc: ir.Location | None = None) -> "BlocksOp":
+        """Create the operation with an empty body; the caller fills it and ends it with `YieldOp`."""
+        types = [value.type for value in outputs]
+        op: BlocksOp = cls.create(outputs, types, {"grid": tuple(grid)}, loc)
+        op.operation.regions[0].blocks.append(*[ir.IndexType.get()] * len(grid), *types)
+        return op
+
+    @property
+    def body(self) -> ir.Block:
+        """What each block does."""
+        return self.operation.regions[0].blocks[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """There are blocks; the body takes their numbers and the arrays, and yields the arrays."""
+        if not self.grid or any(not 1 <= size <= MAX_GRID[0] for size in self.grid):
+            yield f"attribute 'grid': expected numbers of blocks from 1 to {MAX_GRID[0]}, got {self.grid}"
+            return
+        yield from _carried_problems(self, len(self.grid))
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class StepsOp(DeclaredOp):
+    """The steps of a block: runs its body ``count`` times, each with the values that the one before has yielded.
+
+    ```mlir
+    %sum = "xgpu.steps"(%zero) ({
+    ^bb0(%step: index, %partial: tensor<128x256xf32>):
+      ...
+      "xgpu.yield"(%next) : (tensor<128x256xf32>) -> ()
+    }) {count = 64 : i64} : (tensor<128x256xf32>) -> tensor<128x256xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.steps"
+    TRAITS = Traits(loop=True, passes_on=True)
+    OPERANDS = (Values("inits", ANY, "What the first step takes.", variadic=True),)
+    RESULTS = (Values("finals", ANY, "What the last step yields.", variadic=True),)
+    ATTRIBUTES = (Attribute("count", INTEGER, "The number of steps, from 0."),)
+    REGIONS = 1
+    _ODS_REGIONS = (1, True)
+    count: int
+
+    @classmethod
+    def build(cls, count: int, inits: Sequence[ir.Value], loc: ir.Location | None = None) -> "StepsOp":
+        """Create the operation with an empty body; the caller fills it and ends it with `YieldOp`."""
+        types = [value.type for value in inits]
+        op: StepsOp = cls.create(inits, types, {"count": count}, loc)
+        op.operation.regions[0].blocks.append(ir.IndexType.get(), *types)
+        return op
+
+    @property
+    def body(self) -> ir.Block:
+        """What each step does."""
+        return self.operation.regions[0].blocks[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The body takes the step's number and the values, and yields the values."""
+        if self.count < 0:
+            yield f"attribute 'count': expected a number from 0, got {self.count}"
+            return
+        yield from _carried_problems(self, 1)
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class TileOp(DeclaredOp):
+    """A tile of an array: the element at the tile's indices, the range variables of the map, is the array's there.
+
+    Where a constraint of the map does not hold, the element is zero.
+
+    ```mlir
+    %x = "xgpu.tile"(%array, %i, %step) {map = #xgpu.map<(d0, d1)[s0, s1] -> (d0 * 128 + s0, d1 * 64 + s1),
+        d0 in [0, 3], d1 in [0, 7], s0 in [0, 127], s1 in [0, 63], d0 * 128 + s0 in [0, 499]>}
+        : (tensor<500x512xbf16>, index, index) -> tensor<128x64xbf16>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.tile"
+    TRAITS = Traits(pure=True)
+    OPERANDS = (Values("array", TENSOR, "What to read."), _AT)
+    RESULTS = (Values("tile", TENSOR, "Its shape is that of the map's range variables."),)
+    ATTRIBUTES = (Attribute("map", MAP, "From block and step, and the indices in the tile, to those in the array."),)
+    map: IndexingMap
+    array: ir.Value
+    at: list[ir.Value]
+    tile: ir.Value
+
+    @classmethod
+    def build(
+        cls, array: ir.Value, at: Sequence[ir.Value], map_: IndexingMap, loc: ir.Location | None = None
+    ) -> ir.Value:
+        """Create the operation and return the tile."""
+        type_ = ir.RankedTensorType.get(_shape(map_), ir.RankedTensorType(array.type).element_type)
+        return cls.create([array, *at], [type_], {"map": map_}, loc).operation.results[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The map fits the array, the tile and the numbers."""
+        yield from _map_problems(self.map, self.array, self.tile, self.at)
+
+
+@ir.register_operation(XgpuDialect)
+@declare
+class InsertTileOp(DeclaredOp):
+    """Writes a tile into an array, but for the elements where a constraint of the map does not hold.
+
+    ```mlir
+    %updated = "xgpu.insert_tile"(%tile, %array, %i) {map = #xgpu.map<(d0)[s0] -> (d0 * 128 + s0),
+        d0 in [0, 3], s0 in [0, 127], d0 * 128 + s0 in [0, 499]>} : (tensor<128xf32>, tensor<500xf32>, index)
+        -> tensor<500xf32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.insert_tile"
+    TRAITS = Traits(updates=1)
+    OPERANDS = (Values("tile", TENSOR, "What to write."), Values("array", TENSOR, "Where to write it."), _AT)
+    RESULTS = (Values("updated", TENSOR, "The array afterwards."),)
+    ATTRIBUTES = (Attribute("map", MAP, "From block and step, and the indices in the tile, to those in the array."),)
+    map: IndexingMap
+    array: ir.Value
+    at: list[ir.Value]
+    tile: ir.Value
+
+    @classmethod
+    def build(
+        cls,
+        tile: ir.Value,
+        array: ir.Value,
+        at: Sequence[ir.Value],
+        map_: IndexingMap,
+        loc: ir.Location | None = None,
+    ) -> ir.Value:
+        """Create the operation and return the updated array."""
+        return cls.create([tile, array, *at], [array.type], {"map": map_}, loc).operation.results[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The map fits the array, the tile and the numbers; the result is of the array's type."""
+        yield from _map_problems(self.map, self.array, self.tile, self.at)
+        result = self.operation.results[0]
+        if result.type != self.array.type:
+            yield f"expected a result of the array's type {self.array.type}, got {result.type}"
+
+
+TILE_OPS: tuple[type[DeclaredOp], ...] = (BlocksOp, StepsOp, TileOp, InsertTileOp)
+"""The operations of this file."""
+
+
+def _shape(map_: IndexingMap) -> list[int]:
+    return [each.size for each in map_.symbols]
+
+
+def _map_problems(map_: IndexingMap, array: ir.Value, tile: ir.Value, at: Sequence[ir.Value]) -> Iterator[str]:
+    whole, part = ir.RankedTensorType(array.type), ir.RankedTensorType(tile.type)
+    if len(map_.dims) != len(at):
+        yield f"expected {len(map_.dims)} numbers of block and step, one for each dimension of the map, got {len(at)}"
+    elif len(map_.results) != whole.rank:
+        yield f"expected a map to {whole.rank} indices for {whole}, got {len(map_.results)}"
+    elif list(part.shape) != _shape(map_) or any(each.lower for each in map_.symbols):
+        yield f"expected a tile of shape {_shape(map_)}, that of the range variables from 0, got {part}"
+    elif part.element_type != whole.element_type:
+        yield f"expected a tile of the array's elements {whole.element_type}, got {part}"
+    elif any(
+        bound.lower < 0 or bound.upper >= size for bound, size in zip(map_.result_ranges(), whole.shape, strict=True)
+    ):
+        yield f"expected indices within {whole} where the map's constraints hold, got {map_}"
+
+
+def _carried_problems(op: BlocksOp | StepsOp, numbers: int) -> Iterator[str]:
+    """Yield errors in a body, which takes so many numbers, then the carried values, and yields these."""
+    carried = [str(value.type) for value in op.operation.operands]
+    results = [str(value.type) for value in op.operation.results]
+    if carried != results:
+        yield f"expected results of types ({', '.join(carried)}), those carried, got ({', '.join(results)})"
+        return
+    blocks = op.operation.regions[0].blocks
+    if len(blocks) != 1:
+        yield f"expected a body of one block, got {len(blocks)}"
+        return
+    expected = ["index"] * numbers + carried
+    got = [str(argument.type) for argument in blocks[0].arguments]
+    if expected != got:
+        yield f"expected body arguments ({', '.join(expected)}), got ({', '.join(got)})"
+        return
+    yield from terminator_problems(blocks[0], carried)

@@ -1,0 +1,1 @@
+"""From tiles to threads: passes on the level ``tiles``, and what they share."""

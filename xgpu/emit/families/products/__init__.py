@@ -1,0 +1,1 @@
+"""Kernels around matrix products."""

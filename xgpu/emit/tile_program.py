@@ -1,0 +1,93 @@
+"""Tiles of the values of a fusion: operations on whole arrays become the same ones on the tiles that a block needs."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xgpu import ir
+from xgpu.dialects.block.tiles import TileOp
+from xgpu.hlo.source_location import unsupported
+from xgpu.indexing.constraints import simplify_domain
+from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.simplify import Simplifier
+
+_CONSTANT = "stablehlo.constant"
+
+
+def can_be_tiled(op: ir.Operation) -> bool:
+    """Whether a tile of the result of ``op`` is computed of tiles of its operands: each element of one of each."""
+    if op.name == _CONSTANT:
+        return ir.DenseElementsAttr(op.attributes["value"]).is_splat
+    kind = access_kind(op)
+    if kind == "elementwise":
+        return not op.regions
+    return kind == "indexing" and not any(access.runtime for access in accesses(op))
+
+
+class TileProgram:
+    """The tiles that a block computes, at the insertion point: ``at`` are the numbers of the block, and of the step.
+
+    ``arrays`` has the kernel's parameter for each of the fusion's.
+    """
+
+    def __init__(self, at: Sequence[ir.Value], arrays: dict[ir.Value, ir.Value]):
+        self._at = list(at)
+        self._arrays = arrays
+        self._tiles: dict[tuple[ir.Value, IndexingMap], ir.Value] = {}
+
+    def know(self, value: ir.Value, map_: IndexingMap, tile: ir.Value) -> None:
+        """Take ``tile`` for the tile of ``value`` that ``map_`` leads to."""
+        self._tiles[value, map_] = tile
+
+    def tile(self, value: ir.Value, map_: IndexingMap) -> ir.Value:
+        """Return the tile of ``value`` whose element at the range variables of ``map_`` is where it leads to.
+
+        Raises `Unsupported` for an operation that is not computed element by element.
+        """
+        found = self._tiles.get((value, map_))
+        if found is None:
+            found = self._tiles[value, map_] = self._make(value, map_)
+        return found
+
+    def _make(self, value: ir.Value, map_: IndexingMap) -> ir.Value:
+        if value in self._arrays:
+            return TileOp.build(self._arrays[value], self._at, map_)
+        op = value.owner
+        assert isinstance(op, ir.Operation)
+        if not can_be_tiled(op):
+            raise unsupported(op, "its tiles are not computed of tiles of its operands")
+        if op.name == _CONSTANT:
+            element = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
+            splat = ir.DenseElementsAttr.get_splat(_tile_type(value, map_), element)
+            return ir.Operation.create(
+                _CONSTANT, results=[splat.type], attributes={"value": splat}, loc=op.location
+            ).results[0]
+        operands = [self.tile(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
+        if access_kind(op) == "indexing":
+            return operands[0]
+        return ir.Operation.create(
+            op.name,
+            results=[_tile_type(value, map_)],
+            operands=operands,
+            attributes={name: attribute for name, attribute in op.attributes.items() if not name.startswith("xgpu.")},
+            loc=op.location,
+        ).results[0]
+
+
+def then(tile: IndexingMap, access: IndexingMap) -> IndexingMap:
+    """Return the map of a tile, then that of a read."""
+    return simplify_results(tile.compose(access))
+
+
+def simplify_results(map_: IndexingMap) -> IndexingMap:
+    """Return the map with its results simply expressed; the variables keep their ranges, so tiles keep their shape."""
+    domain = simplify_domain(map_.dims, map_.symbols, map_.constraints)
+    if domain is None:
+        return map_
+    simplifier = Simplifier(domain.dims, domain.symbols, domain.facts())
+    return replace(map_, results=tuple(simplifier.simplify(each) for each in map_.results))
+
+
+def _tile_type(value: ir.Value, map_: IndexingMap) -> ir.Type:
+    element = ir.RankedTensorType(value.type).element_type
+    return ir.RankedTensorType.get([each.size for each in map_.symbols], element)

@@ -1,0 +1,126 @@
+"""How TMA copies a tile of an array: as boxes of a tensor, derived from the tile's indexing map."""
+
+from dataclasses import dataclass
+
+from xgpu.indexing.affine import AffineExpr, Atom, Dim, Symbol, constant, dim, linear, linearize
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.simplify import Simplifier
+
+MAX_TENSOR_RANK = 5
+MAX_BOX = 256
+"""Elements of a box along a dimension."""
+STRIDE_BYTES = 16
+"""Of what the distances between rows are multiples."""
+
+
+@dataclass(frozen=True)
+class _Dimension:
+    """A dimension of the tensor: its size, elements from one index to the next, and where a block's box begins.
+
+    ``symbol`` is the tile's dimension along it, None if a box is one element thick.
+    """
+
+    size: int
+    stride: int
+    start: AffineExpr
+    symbol: int | None
+
+
+@dataclass(frozen=True)
+class TensorView:
+    """An array as a tensor whose boxes are tiles; ``dimensions`` are outermost first.
+
+    The tile consists of ``panels`` boxes, side by side along its contiguous dimension, each with rows of ``row``
+    elements.
+    """
+
+    dimensions: tuple[_Dimension, ...]
+    tile: tuple[int, ...]
+    row: int
+
+    @property
+    def inner(self) -> int:
+        """The tile's dimension whose elements are neighbours in memory."""
+        symbol = self.dimensions[-1].symbol
+        assert symbol is not None
+        return symbol
+
+    @property
+    def rows(self) -> int:
+        """How many rows a box has."""
+        return self.tile[1 - self.inner]
+
+    @property
+    def panels(self) -> int:
+        """How many boxes a tile is copied as."""
+        return self.tile[self.inner] // self.row
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """The shape of a box."""
+        return tuple(
+            1 if each.symbol is None else self.row if each.symbol == self.inner else self.tile[each.symbol]
+            for each in self.dimensions
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the tensor."""
+        return tuple(each.size for each in self.dimensions)
+
+    def strides(self, size: int) -> tuple[int, ...]:
+        """The bytes from one index to the next, for elements of ``size`` bytes, of all dimensions but the innermost."""
+        return tuple(each.stride * size for each in self.dimensions[:-1])
+
+    def starts(self, panel: int) -> tuple[AffineExpr, ...]:
+        """Return the coordinates of a box, by the dimensions of the tile's map."""
+        return tuple(each.start + (panel * self.row if each.symbol == self.inner else 0) for each in self.dimensions)
+
+
+def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes: int) -> TensorView | str:
+    """Return the tensor whose boxes, with rows of so many bytes, are a tile of an array, or why there is none.
+
+    ``map_`` goes from block, step and the tile's two indices to those in the array, which has ``shape`` and elements
+    of ``size`` bytes.
+    """
+    position = Simplifier(map_.dims, map_.symbols).simplify(linearize(map_.results, shape))
+    strides = dict(position.terms)
+    if position.constant or any(not isinstance(atom, Dim | Symbol) for atom in strides):
+        return "its elements are not equally far apart in memory"
+    if any(strides.get(Symbol(i), 0) <= 0 for i in range(2)):
+        return "an element of the array is in it several times"
+    dimensions, used = [], set[Atom]()
+    for number in range(2):
+        found = _dimension(map_, strides, number)
+        dimensions.append(found)
+        used |= {atom for atom, _ in found.start.terms}
+    rest = [atom for atom in strides if isinstance(atom, Dim) and atom not in used]
+    dimensions += [_Dimension(map_.dims[atom.index].size, strides[atom], dim(atom.index), None) for atom in rest]
+    dimensions.sort(key=lambda each: -each.stride)
+    view = TensorView(tuple(dimensions), tuple(each.size for each in map_.symbols), row_bytes // size)
+    return _problem(view, size) or view
+
+
+def _dimension(map_: IndexingMap, strides: dict[Atom, int], number: int) -> _Dimension:
+    """Return the dimension along one of the tile's: as far as a constraint allows, or as its tiles reach."""
+    stride, own = strides[Symbol(number)], map_.symbols[number].size
+    for expression, bound in map_.constraints:
+        if dict(expression.terms).get(Symbol(number)) == 1:
+            start = linear({atom: c for atom, c in expression.terms if atom != Symbol(number)}, 0)
+            return _Dimension(bound.upper + 1, stride, start, number)
+    for atom, coefficient in strides.items():
+        if isinstance(atom, Dim) and coefficient == stride * own:
+            return _Dimension(own * map_.dims[atom.index].size, stride, dim(atom.index) * own, number)
+    return _Dimension(own, stride, constant(0), number)
+
+
+def _problem(view: TensorView, size: int) -> str | None:
+    if view.dimensions[-1].stride != 1 or view.dimensions[-1].symbol is None:
+        return "no dimension of it is contiguous in memory"
+    if len(view.dimensions) > MAX_TENSOR_RANK:
+        return f"it has more than {MAX_TENSOR_RANK} dimensions in memory"
+    if any(stride % STRIDE_BYTES for stride in view.strides(size)):
+        return f"its rows are not a multiple of {STRIDE_BYTES} bytes apart"
+    if view.tile[view.inner] % view.row or view.rows > MAX_BOX:
+        return f"it is not made of boxes with rows of {view.row} elements, up to {MAX_BOX} of them"
+    return None
