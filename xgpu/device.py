@@ -63,6 +63,11 @@ class Device:
         return int(self.cpu.removeprefix("sm_").rstrip("af"))
 
     @property
+    def is_specific(self) -> bool:
+        """Whether the processor has instructions that only those of its capability or family have (``sm_90a``)."""
+        return self.cpu[-1] in "af"
+
+    @property
     def resident_threads(self) -> int:
         """Threads that run at once at most."""
         return self.sm_count * self.max_threads_per_sm
@@ -75,7 +80,7 @@ class Device:
     @property
     def machine(self) -> TargetMachine:
         """The machine that kernels are lowered for."""
-        return nvvm(self.compute_capability)
+        return nvvm(self.compute_capability, self.is_specific)
 
     @property
     def vector_atomics(self) -> bool:

@@ -34,6 +34,49 @@ those of *normal* numbers take subnormal ones for zero.
 
 
 @dataclass(frozen=True)
+class Needs:
+    """Which GPUs have an instruction: those from a compute capability on, times ten.
+
+    ``specific``: only those processors whose name ends in ``a`` or ``f``. ``last``: the last capability that has it.
+    """
+
+    capability: int
+    specific: bool = False
+    last: int = 1000
+
+    def __str__(self) -> str:
+        """What is expected of a GPU, in words."""
+        if self.last == self.capability:
+            return f"the processor sm_{self.capability}{'a' if self.specific else ''}"
+        version = f"compute capability {self.capability // 10}.{self.capability % 10} or later"
+        return f"a processor of {version} with the suffix 'a'" if self.specific else version
+
+    def met(self, capability: int, specific: bool) -> bool:
+        """Return whether a GPU has the instruction."""
+        return self.capability <= capability <= self.last and (specific or not self.specific)
+
+
+GPU_INSTRUCTIONS: Mapping[str, Needs] = {
+    "cp.async": Needs(80),
+    "mbarrier": Needs(80),
+    "ldmatrix": Needs(80),
+    "mma": Needs(80),
+    "mma.f8": Needs(89),
+    "bulk": Needs(90),
+    "cluster": Needs(90),
+    "elect": Needs(90),
+    "fence.proxy": Needs(90),
+    "mbarrier.expect": Needs(90),
+    "mbarrier.try_wait": Needs(90),
+    "stmatrix": Needs(90),
+    "setmaxnreg": Needs(90, specific=True),
+    "tensormap.replace": Needs(90, specific=True),
+    "wgmma": Needs(90, specific=True, last=90),
+}
+"""What the instructions for operations of blocks need (PTX ISA, "Target ISA notes" of each), by their family."""
+
+
+@dataclass(frozen=True)
 class ByteConversion:
     """The intrinsics that convert between an 8-bit float type and others; results are rounded to nearest even.
 
@@ -81,6 +124,12 @@ class TargetMachine(ABC):
     """The intrinsics that convert a float type of 8 bits."""
     fast_instructions: Mapping[str, str] = field(default_factory=dict)
     """The intrinsics that `FAST_INSTRUCTIONS` names: all of them, or none."""
+    block_operations: str = ""
+    """How asynchronous copies, waits and products of warps are lowered: a key of `xgpu.passes.llvm.block.LOWERINGS`."""
+    processor: str = ""
+    """The processor, as messages name it, if the machine's instructions depend on it."""
+    instructions: frozenset[str] = frozenset()
+    """Those of `GPU_INSTRUCTIONS` that it has."""
 
     def __post_init__(self) -> None:
         """Raise ValueError for a machine that is not as passes take it to be."""
@@ -179,8 +228,11 @@ def _gpu_conversion(name: str) -> ByteConversion:
 
 
 @cache
-def nvvm(capability: int = LATEST) -> TargetMachine:
-    """Return NVIDIA's GPUs of a compute capability, given times ten, as the NVVM dialect and PTX have them."""
+def nvvm(capability: int = LATEST, specific: bool = True) -> TargetMachine:
+    """Return NVIDIA's GPUs of a compute capability, given times ten, as the NVVM dialect and PTX have them.
+
+    ``specific``: with the instructions that only GPUs of this capability have, or of its family (``sm_90a``).
+    """
     is_hopper = capability >= 90
     conversions = {"f8E4M3FN": _gpu_conversion("e4m3x2"), "f8E5M2": _gpu_conversion("e5m2x2")}
     return _Gpu(
@@ -197,6 +249,9 @@ def nvvm(capability: int = LATEST) -> TargetMachine:
         arithmetic={"f16": _F16_ARITHMETIC} | ({"bf16": _BF16_ARITHMETIC} if is_hopper else {}),
         byte_conversions=conversions if capability >= 89 else {},
         fast_instructions=_GPU_FAST_INSTRUCTIONS,
+        block_operations="ptx",
+        processor=f"sm_{capability}{'a' if specific else ''}",
+        instructions=frozenset(name for name, needs in GPU_INSTRUCTIONS.items() if needs.met(capability, specific)),
     )
 
 
@@ -240,8 +295,8 @@ HOST = _Host(
 NVVM = nvvm()
 """The GPUs of the latest compute capability."""
 
-MACHINES: dict[str, Callable[[int], TargetMachine]] = {"nvvm": nvvm, "host": lambda capability: HOST}
-"""The machines by name, each given a compute capability times ten, which only GPUs have."""
+MACHINES: dict[str, Callable[[int, bool], TargetMachine]] = {"nvvm": nvvm, "host": lambda capability, specific: HOST}
+"""The machines by name, each given what only GPUs have: a compute capability, and whether they are of it alone."""
 
 
 class TargetName(str):
@@ -260,9 +315,9 @@ class TargetName(str):
         """Return the names as help texts list them."""
         return "|".join(MACHINES)
 
-    def machine(self, capability: int = LATEST) -> TargetMachine:
-        """Return the machine, of the compute capability if it is a GPU."""
-        return MACHINES[self](capability)
+    def machine(self, capability: int = LATEST, specific: bool = True) -> TargetMachine:
+        """Return the machine, if it is a GPU that of `nvvm`."""
+        return MACHINES[self](capability, specific)
 
 
 DEFAULT_TARGET = TargetName("nvvm")

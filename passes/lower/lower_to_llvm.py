@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import BLOCK, COLD, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
+from xgpu.dialects.attributes import BLOCK, CLUSTER, COLD, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
 from xgpu.dialects.xgpu import FUNCTIONS
 from xgpu.passes.framework.base import Pass, function_name, functions, walk
+from xgpu.passes.llvm.block import block_lowerings, check_cluster
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm.scalars import SCALAR_LOWERINGS
 from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
 from xgpu.passes.support.refusals import refuse
-from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
+from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
 
 _DIMENSIONS = {"x": 0, "y": 1, "z": 2}
 _LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
@@ -50,11 +51,15 @@ class LowerToLlvm(Pass):
     NAME: ClassVar[str] = "lower-to-llvm"
     target: TargetName = DEFAULT_TARGET
     """The machine to lower for."""
+    capability: int = LATEST
+    """The compute capability of a GPU times ten."""
+    specific: bool = True
+    """Whether the GPU has the instructions that only those of its capability or family have (``sm_90a``)."""
 
     def apply(self, module: ir.Module) -> None:
         calls = Counter(callee_of(op) for op in walk(module.operation, "func.call"))
         cold = frozenset(function_name(f) for f in functions(module) if COLD in f.operation.attributes)
-        machine = self.target.machine()
+        machine = self.target.machine(self.capability, self.specific)
         for op in module.body.operations:
             if op.operation.name == "llvm.mlir.global" and not machine.has_address_spaces:
                 op.operation.attributes["addr_space"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
@@ -85,6 +90,7 @@ class _FunctionLowering:
             **SCALAR_LOWERINGS,
             **VECTOR_LOWERINGS,
             **THREAD_LOWERINGS,
+            **block_lowerings(machine),
             "cf.br": self._branch,
             "cf.cond_br": self._branch,
             "cf.switch": self._branch,
@@ -98,6 +104,8 @@ class _FunctionLowering:
         }
 
     def run(self) -> None:
+        if CLUSTER in self._function.attributes:
+            check_cluster(self._builder.machine, self._function)
         operations = [op for op in walk(self._function) if op != self._function]
         self._size = len(operations)
         # Copies of what has calls itself can double with every level of calls; cold functions are not copied.

@@ -117,7 +117,7 @@ TO_LLVM: Pipeline = (
     ("canonicalize{{top-down=false}}", "folds what the expansions of constants left"),
     ("cse", "neighbouring expansions share constants and range reductions"),
     ("lower-scf", "needs structured control flow to be final"),
-    ("lower-to-llvm{{target={machine}}}", "everything else is gone"),
+    ("lower-to-llvm{{target={machine} capability={capability} specific={specific}}}", "everything else is gone"),
     ("set-level{{level=llvm}}", "the level is complete"),
 )
 
@@ -165,6 +165,7 @@ def steps(
         "target": target.name,
         "machine": (machine or target.machine).name,
         "capability": str(target.compute_capability),
+        "specific": str(target.is_specific).lower(),
         "deterministic": str(options.deterministic).lower(),
         "keep_barriers": str(options.keep_barriers).lower(),
     }

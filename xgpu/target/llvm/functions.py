@@ -1,7 +1,7 @@
 """LLVM IR text of function headers, linkage, and parameter and function attributes."""
 
 from xgpu import ir
-from xgpu.dialects.attributes import RESIDENT
+from xgpu.dialects.attributes import CLUSTER, RESIDENT
 from xgpu.errors import CompilerError
 from xgpu.target.llvm.ops import calling_convention
 from xgpu.target.llvm.types import TypePrinter, quote, symbol
@@ -123,6 +123,8 @@ def _nvvm_attributes(op: ir.Operation) -> list[str]:
     if "xgpu.kernel" in op.attributes and block is not None:
         # The required size rather than the largest: a kernel is right for this block size only.
         words.append(f'"nvvm.reqntid"="{_numbers(block)}"')
+        if CLUSTER in op.attributes:
+            words.append(f'"nvvm.cluster_dim"="{_numbers(op.attributes[CLUSTER])}"')
         if RESIDENT in op.attributes:
             words.append(f'"nvvm.minctasm"="{_numbers(op.attributes[RESIDENT])}"')
     for name, value in op.attributes.items():

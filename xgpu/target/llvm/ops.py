@@ -10,6 +10,7 @@ from functools import partial
 from typing import Protocol
 
 from xgpu import ir
+from xgpu.dialects.attributes import CONVERGENT
 from xgpu.errors import CompilerError
 from xgpu.target.llvm.intrinsics import IMMEDIATES, OVERLOADS
 from xgpu.target.llvm.types import TypePrinter, Value, quote, symbol
@@ -365,7 +366,8 @@ def _inline_asm(w: Writer, op: ir.Operation) -> str:
     code = quote(attributes["asm_string"].value)  # type: ignore[attr-defined]
     constraints = quote(attributes["constraints"].value)  # type: ignore[attr-defined]
     arguments = ", ".join(w.typed(value) for value in op.operands)
-    return f"call {result_type(w, op)} asm {marks}{code}, {constraints}({arguments})"
+    convergent = " convergent" if CONVERGENT in attributes else ""
+    return f"call {result_type(w, op)} asm {marks}{code}, {constraints}({arguments}){convergent}"
 
 
 def special_register(w: Writer, op: ir.Operation) -> str:

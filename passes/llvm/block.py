@@ -1,0 +1,29 @@
+"""How lower-to-llvm lowers the operations of `xgpu.dialects.block`: machine by machine, as they differ in all of it."""
+
+from collections.abc import Mapping
+
+from xgpu import ir
+from xgpu.passes.llvm.builder import Lowering
+from xgpu.passes.llvm.gpu_copies import GPU_COPY_LOWERINGS
+from xgpu.passes.llvm.gpu_matrices import GPU_MATRIX_LOWERINGS
+from xgpu.passes.llvm.gpu_waits import GPU_WAIT_LOWERINGS
+from xgpu.passes.support.refusals import refuse
+from xgpu.target_machine import GPU_INSTRUCTIONS, TargetMachine
+
+LOWERINGS: Mapping[str, Mapping[str, Lowering]] = {
+    "": {},
+    "ptx": {**GPU_COPY_LOWERINGS, **GPU_WAIT_LOWERINGS, **GPU_MATRIX_LOWERINGS},
+}
+"""The lowerings by operation name, for each value of ``TargetMachine.block_operations``."""
+
+
+def block_lowerings(machine: TargetMachine) -> Mapping[str, Lowering]:
+    """Return the machine's lowerings of the operations, by name."""
+    return LOWERINGS[machine.block_operations]
+
+
+def check_cluster(machine: TargetMachine, kernel: ir.Operation) -> None:
+    """Refuse a kernel with clusters on a GPU that has none."""
+    if machine.block_operations == "ptx" and "cluster" not in machine.instructions:
+        needs = GPU_INSTRUCTIONS["cluster"]
+        refuse("lower-to-llvm", kernel, f"attribute 'xgpu.cluster': expected {needs}, got {machine.processor}")
