@@ -362,8 +362,8 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.UNROLL,
             Place("a loop, or its branch back"),
-            _one_of("none", "full"),
-            "`none` keeps the loop rolled, `full` asks LLVM to unroll it.",
+            _one_of("none", "full", attributes.EARLY),
+            "`none` keeps the loop rolled, `full` asks LLVM to unroll it, `early` has unroll-loops do it in any case.",
         ),
         Discardable(
             attributes.AWAITS,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.attributes import UNROLL
+from xgpu.dialects.attributes import EARLY, UNROLL
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp, LoopOp
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
@@ -24,7 +24,8 @@ class LowerLoops(Pass):
 
     There is one `scf.for` for each range variable with more than one value. Each constraint of the map is tested by an
     `scf.if` as far outside as the variables in it allow; so are the ranges of the map's dimensions, where it does not
-    follow from how the operands are made that they hold. The innermost loop keeps the attribute ``xgpu.unroll``.
+    follow from how the operands are made that they hold. The innermost loop keeps the attribute ``xgpu.unroll``,
+    all of them if it is ``"early"``.
     Needs: nothing. Run peel-loops before, so that fewer tests are inside loops.
 
     ```mlir
@@ -99,7 +100,7 @@ class _Nest:
         self._variables = loop.dims
         self._carried: Sequence[ir.Value] = loop.inits
         self._outermost: ir.Operation | None = None
-        self._innermost_loop: ir.Operation | None = None
+        self._loops: list[ir.Operation] = []
         self._block: ir.Block | None = None
         self._constants: dict[int, ir.Value] = {}
 
@@ -112,7 +113,7 @@ class _Nest:
         bounds = (lower, self._constant(interval.upper + 1), self._constant(1))
         with self._insertion_point():
             loop, body = create_for(*bounds, self._carried)
-        self._innermost_loop = loop
+        self._loops.append(loop)
         self._enter(loop, body)
         induction, *carried = body.arguments
         self._variables.append(induction)
@@ -142,8 +143,10 @@ class _Nest:
             return
         for number, value in enumerate(values):
             end.operands[number] = value
-        if self._innermost_loop is not None and UNROLL in self._loop.operation.attributes:
-            self._innermost_loop.attributes[UNROLL] = self._loop.operation.attributes[UNROLL]
+        if self._loops and UNROLL in self._loop.operation.attributes:
+            mark = self._loop.operation.attributes[UNROLL]
+            for loop in self._loops if ir.StringAttr(mark).value == EARLY else self._loops[-1:]:
+                loop.attributes[UNROLL] = mark
         replace_op(self._loop.operation, list(self._outermost.results))
 
     def _enter(self, op: ir.Operation, block: ir.Block) -> None:

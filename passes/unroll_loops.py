@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import UNROLL
+from xgpu.dialects.attributes import EARLY, UNROLL
 from xgpu.passes.framework.base import Pass, walk
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.support.ranges import constant_of
@@ -25,7 +25,8 @@ class UnrollLoops(Pass):
     An `scf.for` with constant bounds is unrolled if it has few iterations and these fit the budget, inner loops first.
     A loop over the elements of a vector that is too large for it is marked ``xgpu.unroll = "full"``, since LLVM keeps a
     vector in registers only if all positions are constants. Loops with a loop inside that stays are not unrolled, nor
-    are those marked ``xgpu.unroll = "none"``; a loop of one iteration or none always goes away.
+    are those marked ``xgpu.unroll = "none"``; a loop of one iteration or none always goes away, and so does one marked
+    ``"early"``, whatever its size.
     Remarks say why other loops stay.
     Needs: nothing. Run vectorize-accesses before it, which looks at loops; canonicalize and cse after it.
 
@@ -65,7 +66,7 @@ class UnrollLoops(Pass):
 
     def _refusal(self, loop: ir.Operation, trips: range) -> Reason | None:
         """Return why ``loop`` is not unrolled; None if it is."""
-        if len(trips) < 2:
+        if len(trips) < 2 or unroll_of(loop) == EARLY:
             return None
         if unroll_of(loop) == "none":
             return Reason('few threads execute it (xgpu.unroll = "none")')

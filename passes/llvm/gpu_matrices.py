@@ -101,7 +101,7 @@ def _warpgroup_mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     if element not in INTEGERS_OF_8_BITS:
         # The operands are not negated.
         texts += ["1", "1"]
-    if ELEMENT_BITS[element] == 16:  # noqa: PLR2004
+    if ELEMENT_BITS[element] == 16:
         layouts = [view.b_layout] if in_registers else [view.a_layout, view.b_layout]
         texts += [str(int(layout.transposed)) for layout in layouts]
     text = f"wgmma.mma_async.sync.aligned.m64n{view.columns}k{contracted(element)}.{types} {', '.join(texts)};"

@@ -18,7 +18,7 @@ class BlockProgram:
     """A kernel whose blocks add up products of tiles, step by step, and write what follows.
 
     ``left`` and ``right`` are the tiles of a step, ``total`` is the sum after the last one, ``stores`` write what is
-    computed of it. ``schedule`` has the numbers by which threads share the work.
+    computed of it, one tile into each of the ``outputs``. ``schedule`` has the numbers by which threads share the work.
     """
 
     function: ir.Operation
@@ -28,6 +28,11 @@ class BlockProgram:
     right: TileOp
     stores: tuple[InsertTileOp, ...]
     schedule: dict[str, int]
+
+    @property
+    def outputs(self) -> list[ir.Value]:
+        """The arrays that blocks write, before they do."""
+        return list(self.blocks.operation.operands)
 
     @property
     def total(self) -> ir.Value:
@@ -55,7 +60,7 @@ def read_program(function: ir.Operation) -> BlockProgram:
     added = defining_op(step[-1].operands[0])
     if added is None or added.name != "stablehlo.add":
         refuse(PASS, steps.operation, "expected each step to add the product to what it carries")
-    stores = tuple(op.opview for op in body if isinstance(op.opview, InsertTileOp))
+    stores = tuple(_store(body[-1], number, argument) for number, argument in enumerate(_outputs(blocks)))
     schedule = schedule_values(function.attributes[SCHEDULE])
     return BlockProgram(function, blocks, steps, left, right, stores, schedule)
 
@@ -65,6 +70,18 @@ def _only[OpT: DeclaredOp](parent: ir.Operation, operations: list[ir.Operation],
     if len(found) != 1:
         refuse(PASS, parent, f"expected one {kind.OPERATION_NAME} in it, got {len(found)}")
     return found[0]
+
+
+def _outputs(blocks: BlocksOp) -> list[ir.Value]:
+    return list(blocks.body.arguments)[len(blocks.grid) :]
+
+
+def _store(end: ir.Operation, number: int, array: ir.Value) -> InsertTileOp:
+    op = defining_op(end.operands[number])
+    view = None if op is None else op.opview
+    if not isinstance(view, InsertTileOp) or view.array != array:
+        refuse(PASS, end, f"expected value {number} to be the array of that number with one tile written")
+    return view
 
 
 def _tile(product: ir.Operation, number: int) -> TileOp:

@@ -55,13 +55,10 @@ class TensorView:
         """How many boxes a tile is copied as."""
         return self.tile[self.inner] // self.row
 
-    @property
-    def box(self) -> tuple[int, ...]:
-        """The shape of a box."""
-        return tuple(
-            1 if each.symbol is None else self.row if each.symbol == self.inner else self.tile[each.symbol]
-            for each in self.dimensions
-        )
+    def box(self, rows: int) -> tuple[int, ...]:
+        """Return the shape of a box of so many rows."""
+        sizes = {None: 1, self.inner: self.row, 1 - self.inner: rows}
+        return tuple(sizes[each.symbol] for each in self.dimensions)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,9 +69,10 @@ class TensorView:
         """The bytes from one index to the next, for elements of ``size`` bytes, of all dimensions but the innermost."""
         return tuple(each.stride * size for each in self.dimensions[:-1])
 
-    def starts(self, panel: int) -> tuple[AffineExpr, ...]:
-        """Return the coordinates of a box, by the dimensions of the tile's map."""
-        return tuple(each.start + (panel * self.row if each.symbol == self.inner else 0) for each in self.dimensions)
+    def starts(self, panel: AffineExpr, row: AffineExpr) -> tuple[AffineExpr, ...]:
+        """Return the coordinates of the box of a panel that begins at a row, by the dimensions of the tile's map."""
+        more = {None: constant(0), self.inner: panel * self.row, 1 - self.inner: row}
+        return tuple(each.start + more[each.symbol] for each in self.dimensions)
 
 
 def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes: int) -> TensorView | str:

@@ -15,11 +15,12 @@ from xgpu.dialects.attributes import SCHEDULE, schedule_attribute
 from xgpu.dialects.block.matrices import ELEMENT_BITS, WARPGROUP_ROWS, accumulator_of, warpgroup_columns
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp
 from xgpu.dialects.xgpu import YieldOp
+from xgpu.dtypes import dtype_of_element
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
-from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.emit.tile_program import TileProgram, simplify_results
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.indexing.access import Shape, ranges, shape_of
@@ -27,6 +28,7 @@ from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.tensor_views import TensorView, tensor_view
 from xgpu.target_machine import WARP_SIZE
 
 _GROUP_THREADS = 4 * WARP_SIZE
@@ -35,6 +37,7 @@ _ROW_BYTES = 128
 """Bytes of a tile along the contracted dimension: the widest row that shared memory swizzles."""
 _BARRIER_BYTES = 2048
 """Shared memory that a kernel takes besides its tiles, at most: mbarriers, and room for tensor maps."""
+_COPIED_BITS = (8, 16, 32, 64)
 _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
 MULTIPLIED = frozenset(("bf16", "f16"))
@@ -98,6 +101,26 @@ class Products:
         """Return how many tiles there are: matrices, tiles down a matrix, and along its rows."""
         return self.batch, -(-self.m // rows), -(-self.n // columns)
 
+    def result_views(self, tile: "TileSizes") -> list["TensorView | str"]:
+        """Return how each result's tiles are copied as boxes, or why they cannot be."""
+        map_ = self.result_map(tile)
+        types = [ir.RankedTensorType(value.type) for value in self.fusion.results]
+        return [
+            tensor_view(map_, tuple(each.shape), dtype_of_element(each.element_type).storage_bits // 8, _ROW_BYTES)
+            if dtype_of_element(each.element_type).storage_bits in _COPIED_BITS
+            else "its elements are not of 8 to 64 bits"
+            for each in types
+        ]
+
+    def staging_problem(self, tile: "TileSizes") -> str | None:
+        """Return why a result cannot be copied as boxes, None if each can."""
+        return next((view for view in self.result_views(tile) if isinstance(view, str)), None)
+
+    def staging_bytes(self, rows: int, columns: int) -> int:
+        """Return the shared memory that results of a tile take on their way."""
+        widths = [dtype_of_element(ir.RankedTensorType(each.type).element_type) for each in self.fusion.results]
+        return rows * columns * max(each.storage_bits for each in widths) // 8
+
     def result_map(self, tile: "TileSizes") -> IndexingMap:
         """Return the map of a tile of the result, from (batch, row of tiles, column of tiles)."""
         row, column = dim(1) * tile.m + symbol(0), dim(2) * tile.n + symbol(1)
@@ -153,6 +176,8 @@ class ProductSchedule(Schedule):
     stages: int = whole_number("Steps whose tiles shared memory has room for.", most=16)
     groups: int = whole_number("Warp groups that multiply; each has its share of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
+    cluster: int = power_of_two("Blocks one below the other that share tiles of the right operand.", most=8)
+    staged: bool = flag("Whether results go through shared memory, to be copied as boxes.")
     band: int = whole_number("Rows of tiles that are computed column by column, for what they share.", most=1 << 20)
 
     @classmethod
@@ -161,11 +186,16 @@ class ProductSchedule(Schedule):
         device, k = facts.fusion.device, _ROW_BYTES // facts.element_bytes
         sizes = [tile for tile in _LARGE_TILES if math.prod(facts.grid(*tile)) >= device.sm_count]
         m, n = sizes[0] if sizes else _LARGE_TILES[-1]
-        stage = (m + n) * _ROW_BYTES
-        stages = min(8, (device.shared_bytes_optin - _BARRIER_BYTES) // stage)
-        tiles = math.prod(facts.grid(m, n))
-        band = max(each for each in range(1, _BAND + 1) if facts.grid(m, n)[1] % each == 0)
-        return cls(m, n, k, stages, m // WARPGROUP_ROWS, min(tiles, device.sm_count), band)
+        staged = all(isinstance(view, TensorView) for view in facts.result_views(TileSizes(m, n, k)))
+        room = device.shared_bytes_optin - _BARRIER_BYTES - staged * facts.staging_bytes(m, n)
+        _, down, along = facts.grid(m, n)
+        cluster = 2 if down % 2 == 0 else 1
+        tiles = facts.batch * down * along
+        blocks = min(tiles, device.sm_count) // cluster * cluster
+        down //= cluster
+        band = max(each for each in range(1, _BAND + 1) if down % each == 0)
+        stages = min(8, room // ((m + n) * _ROW_BYTES))
+        return cls(m, n, k, stages, m // WARPGROUP_ROWS, blocks, cluster, staged, band)
 
     @property
     def sizes(self) -> TileSizes:
@@ -181,11 +211,17 @@ class ProductSchedule(Schedule):
         if self.tile_m % (self.groups * WARPGROUP_ROWS):
             yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
         used = self.stages * (self.tile_m + self.tile_n) * _ROW_BYTES + _BARRIER_BYTES
+        used += self.staged * facts.staging_bytes(self.tile_m, self.tile_n)
         most = facts.fusion.device.shared_bytes_optin
         if used > most:
             yield self.wrong("stages", f"tiles of at most {most - _BARRIER_BYTES} bytes, the shared memory of a block")
-        if facts.grid(self.tile_m, self.tile_n)[1] % self.band:
-            yield self.wrong("band", f"a divisor of {facts.grid(self.tile_m, self.tile_n)[1]}, the rows of tiles")
+        down = facts.grid(self.tile_m, self.tile_n)[1]
+        if down % self.cluster or self.blocks % self.cluster:
+            yield self.wrong("cluster", f"a divisor of {down}, the rows of tiles, and of {self.blocks}, the blocks")
+        elif down // self.cluster % self.band:
+            yield self.wrong("band", f"a divisor of {down // self.cluster}, the rows of tiles, or of clusters")
+        if self.staged and (problem := facts.staging_problem(self.sizes)):
+            yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
 
 
 class ProductEmitter:

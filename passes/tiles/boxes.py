@@ -1,0 +1,79 @@
+"""Tiles that are copied as boxes between arrays and shared memory, where their rows of 128 bytes are swizzled."""
+
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects.block import copies
+from xgpu.dialects.block.matrices import MatrixLayout
+from xgpu.dialects.block.memory import ArrayPointerOp
+from xgpu.dialects.block.tiles import InsertTileOp, TileOp
+from xgpu.dialects.xgpu import ApplyIndexingOp
+from xgpu.indexing.access import ranges
+from xgpu.indexing.affine import dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tensor_views import TensorView, tensor_view
+from xgpu.passes.support.refusals import refuse
+from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.ring import as_i32
+from xgpu.passes.tiles.structured import Values
+
+SWIZZLE = 128
+"""Bytes of a row of a box, within which chunks are permuted."""
+ATOM_BYTES = 8 * SWIZZLE
+"""Bytes after which the permutation repeats."""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """A tile that is copied as boxes between an array and shared memory."""
+
+    view: TensorView
+    map: IndexingMap
+    array: ir.Value
+    element: ir.Type
+
+    @classmethod
+    def of(cls, op: TileOp | InsertTileOp, array: ir.Value) -> "Boxes":
+        """Return the boxes of a tile of ``array``. Raises `CompilerError` for one that cannot be copied so."""
+        type_ = ir.RankedTensorType(array.type)
+        view = tensor_view(op.map, tuple(type_.shape), copies.element_bytes(type_.element_type), SWIZZLE)
+        if isinstance(view, str):
+            refuse(PASS, op.operation, f"the tile cannot be copied as boxes: {view}")
+        return cls(view, op.map, array, type_.element_type)
+
+    @property
+    def element_bytes(self) -> int:
+        """The bytes of an element."""
+        return copies.element_bytes(self.element)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the tile."""
+        return self.view.tile[0] * self.view.tile[1] * self.element_bytes
+
+    @property
+    def panel_bytes(self) -> int:
+        """The bytes of a box of the whole tile's rows."""
+        return self.view.rows * SWIZZLE
+
+    def layout(self, contracted: int) -> MatrixLayout:
+        """Return where the tile is in shared memory, as products read it, given its contracted dimension."""
+        return MatrixLayout(SWIZZLE, ATOM_BYTES, self.panel_bytes, transposed=self.view.inner != contracted)
+
+    def encode(self, map_: ir.Value, staging: ir.Value, rows: int) -> None:
+        """Write the tensor map of boxes of ``rows`` rows; a warp executes it."""
+        described = {
+            "element": self.element,
+            "shape": self.view.shape,
+            "strides": self.view.strides(self.element_bytes),
+            "box": self.view.box(rows),
+            "swizzle": str(SWIZZLE),
+        }
+        copies.EncodeTensorMapOp.create([map_, staging, ArrayPointerOp.build(self.array)], attributes=described)
+
+    def coordinates(self, at: Values, panel: ir.Value, row: ir.Value) -> Values:
+        """Return where the box of a panel that begins at a row lies in the array, for the numbers of block and step."""
+        count = len(self.map.dims)
+        more = ranges((self.view.panels, self.view.rows))
+        where = IndexingMap((*self.map.dims, *more), (), self.view.starts(dim(count), dim(count + 1)))
+        return [as_i32(each) for each in ApplyIndexingOp.build(where, [*at, panel, row])]

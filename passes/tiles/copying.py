@@ -1,0 +1,90 @@
+"""The warp that copies the tiles of each step into the ring."""
+
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects.block import copies, waits
+from xgpu.passes.support.scf_ops import create_index
+from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
+from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
+from xgpu.passes.tiles.roles import Order
+from xgpu.passes.tiles.structured import Values
+
+
+@dataclass(frozen=True)
+class Source:
+    """An operand of the product: its boxes, their tensor map, and where the ring has room for its tiles.
+
+    If ``is_shared``, the blocks of a cluster, which are ``cluster``, all need the same tile: each copies its share of
+    it, to all of them.
+    """
+
+    boxes: Boxes
+    map: ir.Value
+    memory: ir.Value
+    cluster: int
+
+    @staticmethod
+    def is_shared(boxes: Boxes) -> bool:
+        """Whether blocks one below the other need the same tile."""
+        used = {atom for each in boxes.map.results for atom in each.variables()[0]}
+        return 1 not in used
+
+    @property
+    def splits_panels(self) -> bool:
+        """Whether a block's share is some panels; else it is some rows of each."""
+        return self.boxes.view.panels % self.cluster == 0
+
+    @property
+    def rows(self) -> int:
+        """The rows of a box."""
+        return self.boxes.view.rows // (1 if self.splits_panels else self.cluster)
+
+    def buffer(self, slot: ir.Value) -> ir.Value:
+        """Return where the tile of a slot is."""
+        return offset(self.memory, ir.arith.muli(slot, i32(self.boxes.bytes)))
+
+
+@dataclass(frozen=True)
+class Copies:
+    """The code of the warp; one lane executes it."""
+
+    order: Order
+    ring: Ring
+    sources: tuple[Source, ...]
+
+    def write(self) -> None:
+        """Write it at the insertion point."""
+        for source in self.sources:
+            copies.AcquireTensorMapOp.create([source.map])
+        total = sum(source.boxes.bytes for source in self.sources)
+        with self.order.tiles([i32(0), i32(0)]) as tiles:
+            at = self.order.numbers(tiles.counter)
+            with self.order.steps(tiles.carried) as steps:
+                slot, phase = steps.carried
+                self.ring.wait_empty(slot, phase)
+                full = self.ring.full(slot)
+                waits.MbarrierExpectOp.create([full, i32(total)])
+                for source in self.sources:
+                    self._copy(source, slot, full, [*at, steps.counter])
+                steps.carried = list(self.ring.next(slot, phase))
+            tiles.carried = steps.results
+
+    def _copy(self, source: Source, slot: ir.Value, full: ir.Value, at: Values) -> None:
+        """Copy a tile, or this block's share of it."""
+        view, rank = source.boxes.view, self.order.place.rank
+        parts = source.cluster if source.splits_panels else 1
+        for number in range(view.panels // parts):
+            panel, row = create_index(number), create_index(0)
+            if source.cluster > 1 and source.splits_panels:
+                panel = ir.arith.addi(panel, ir.arith.muli(rank, create_index(view.panels // parts)))
+            elif source.cluster > 1:
+                row = ir.arith.muli(rank, create_index(source.rows))
+            first = ir.arith.muli(as_i32(panel), i32(source.boxes.panel_bytes))
+            to = offset(source.buffer(slot), ir.arith.addi(first, ir.arith.muli(as_i32(row), i32(SWIZZLE))))
+            where = source.boxes.coordinates(at, panel, row)
+            if source.cluster == 1:
+                copies.TensorLoadOp.create([to, source.map, full, *where])
+            else:
+                blocks = i32((1 << source.cluster) - 1)
+                copies.TensorLoadMulticastOp.create([to, source.map, full, blocks, *where])

@@ -1,0 +1,119 @@
+"""The warp groups that multiply tiles: each its share of the rows, the accumulators in registers."""
+
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects.block import matrices, waits
+from xgpu.emit.scalar.op import constant_of
+from xgpu.passes.support.scf_ops import create_index
+from xgpu.passes.tiles.boxes import SWIZZLE
+from xgpu.passes.tiles.copying import Source
+from xgpu.passes.tiles.results import Results
+from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
+from xgpu.passes.tiles.roles import Order, below
+from xgpu.passes.tiles.structured import Values, only_if
+
+_ROWS = matrices.WARPGROUP_ROWS
+
+
+@dataclass(frozen=True)
+class Products:
+    """The code of a warp group, which has ``share`` products of 64 rows, and then stores the results."""
+
+    order: Order
+    ring: Ring
+    left: Source
+    right: Source
+    share: int
+    results: Results
+
+    def write(self, outputs: Values) -> Values:
+        """Write it at the insertion point; return the arrays as it leaves them."""
+        self.results.begin()
+        with self.order.tiles([*outputs, i32(0), i32(0)]) as tiles:
+            *arrays, slot, phase = tiles.carried
+            at = self.order.numbers(tiles.counter)
+            sums, slot, phase = self._write_steps(slot, phase)
+            tiles.carried = [*self.results.write(arrays, at, sums), slot, phase]
+        self.results.end()
+        return tiles.results[: len(outputs)]
+
+    def _write_steps(self, slot: ir.Value, phase: ir.Value) -> tuple[Values, ir.Value, ir.Value]:
+        """Write the loop over the steps. The products of one go on while the next one's tiles are waited for."""
+        zeros = [self._zeros() for _ in range(self.share)]
+        with self.order.steps([*zeros, slot, phase, slot]) as steps:
+            *sums, slot, phase, before = steps.carried
+            self.ring.wait_full(slot, phase)
+            sums = self._wait(self._multiply(sums, slot, steps.counter), pending=1)
+            is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, steps.counter, create_index(0))
+            with only_if(ir.arith.xori(is_first, _boolean(True))):
+                self._release(before)
+            steps.carried = [*sums, *self.ring.next(slot, phase), slot]
+        *sums, slot, phase, last = steps.results
+        sums = self._wait(sums, pending=0)
+        self._release(last)
+        return sums, slot, phase
+
+    def _release(self, slot: ir.Value) -> None:
+        """Tell all blocks that copy into it that this warp needs a slot's tiles no more."""
+        empty, cluster = self.ring.empty(slot), self.order.cluster
+        with only_if(below(self.order.place.lane, cluster)):
+            if cluster == 1:
+                waits.MbarrierArriveOp.create([empty])
+            else:
+                waits.MbarrierArriveRemoteOp.create([empty, as_i32(self.order.place.lane)])
+
+    def _wait(self, sums: Values, pending: int) -> Values:
+        types = [each.type for each in sums]
+        return list(matrices.WarpgroupWaitOp.create(sums, types, {"pending": pending}).operation.results)
+
+    def _multiply(self, sums: Values, slot: ir.Value, step: ir.Value) -> Values:
+        """Start to add the products of a step's tiles."""
+        sums = list(sums)
+        element = self.left.boxes.element
+        left, right = self.left.buffer(slot), self.right.buffer(slot)
+        described = {
+            "a_element": element,
+            "b_element": element,
+            "a_layout": self.left.boxes.layout(contracted=1),
+            "b_layout": self.right.boxes.layout(contracted=0),
+        }
+        matrices.WarpgroupFenceOp.create()
+        contracted = matrices.contracted(str(element))
+        for part in range(self.left.boxes.view.tile[1] // contracted):
+            is_later = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, step, create_index(0))
+            accumulate = _boolean(True) if part else is_later
+            b = offset(right, _advance(self.right, 0, part * contracted))
+            for number in range(self.share):
+                a = offset(self._own_rows(left, number), _advance(self.left, 1, part * contracted))
+                made = matrices.WarpgroupMmaOp.create([sums[number], a, b, accumulate], [sums[number].type], described)
+                sums[number] = made.operation.results[0]
+        matrices.WarpgroupCommitOp.create()
+        return sums
+
+    def _own_rows(self, left: ir.Value, number: int) -> ir.Value:
+        """Return where a warp group's rows of the left operand begin, those of its product ``number``."""
+        boxes = self.left.boxes
+        if boxes.view.inner == 0:
+            step = boxes.panel_bytes * (_ROWS * boxes.element_bytes // SWIZZLE)
+        else:
+            step = _ROWS * SWIZZLE
+        first = ir.arith.muli(as_i32(self.order.place.group), i32(self.share * step))
+        return offset(offset(left, first), number * step)
+
+    def _zeros(self) -> ir.Value:
+        columns = self.order.program.shape[1]
+        element = ir.RankedTensorType(self.order.program.total.type).element_type
+        type_ = ir.VectorType.get([columns * _ROWS // 128], element)
+        zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+        return constant_of(type_, ir.DenseElementsAttr.get_splat(type_, zero))
+
+
+def _advance(source: Source, contracted: int, elements: int) -> int:
+    """Return how many bytes after its begin an operand goes on after so many contracted elements."""
+    return elements * (source.boxes.element_bytes if source.boxes.view.inner == contracted else SWIZZLE)
+
+
+def _boolean(value: bool) -> ir.Value:
+    type_ = ir.IntegerType.get_signless(1)
+    return constant_of(type_, ir.IntegerAttr.get(type_, int(value)))

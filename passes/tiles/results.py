@@ -1,0 +1,196 @@
+"""What a warp group does with the sums that its threads hold: computes what follows of them, and stores it.
+
+A thread holds neighbours of a row two by two. Written so, memory gets a quarter of a sector at a time; so where an
+array can be copied as boxes, they go through shared memory.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.dialects.attributes import EARLY, UNROLL
+from xgpu.dialects.block import copies, waits
+from xgpu.dialects.block.matrices import WARPGROUP_ROWS
+from xgpu.dialects.block.tiles import InsertTileOp
+from xgpu.dialects.xgpu import ApplyIndexingOp, LoopOp, YieldOp
+from xgpu.emit.builders import insert
+from xgpu.emit.scalar.op import constant_of
+from xgpu.indexing.access import ranges
+from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
+from xgpu.indexing.fragments import warpgroup_accumulators
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.passes.llvm.memory import store
+from xgpu.passes.support.scf_ops import create_index
+from xgpu.passes.tiles.block_program import BlockProgram
+from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
+from xgpu.passes.tiles.fragment_code import FragmentCode
+from xgpu.passes.tiles.ring import as_i32, i32, offset
+from xgpu.passes.tiles.roles import GROUP, Place, equal
+from xgpu.passes.tiles.structured import Values, only_if
+
+_CHUNK = 16
+_FIRST_BARRIER = 1
+"""The number of the named barrier of the first warp group; that of all threads has number 0."""
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Room in shared memory for the results of a warp group, 64 rows by the tile's columns, and their tensor map."""
+
+    boxes: Boxes
+    map: ir.Value
+    memory: ir.Value
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Writes the results of each store of the program; ``staging`` has an entry for each, None if it is direct."""
+
+    program: BlockProgram
+    place: Place
+    groups: int
+    share: int
+    staging: tuple[Staging | None, ...]
+
+    def begin(self) -> None:
+        """Write what a warp group does before its first tile."""
+        with only_if(self._is_leader):
+            for each in self.staging:
+                if each is not None:
+                    copies.AcquireTensorMapOp.create([each.map])
+
+    def end(self) -> None:
+        """Write what a warp group does after its last tile: memory must not go before it has been read."""
+        if any(self.staging):
+            with only_if(self._is_leader):
+                copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
+
+    def write(self, arrays: Values, at: Values, sums: Values) -> Values:
+        """Write what follows the last step of a tile; return the arrays afterwards."""
+        arrays = list(arrays)
+        for number, total in enumerate(sums):
+            for position, (each, staging) in enumerate(zip(self.program.stores, self.staging, strict=True)):
+                if staging is None:
+                    arrays[position] = self._store_elements(arrays[position], each, at, number, total)
+                else:
+                    self._store_boxes(staging, each, at, number, total)
+        return arrays
+
+    @property
+    def _is_leader(self) -> ir.Value:
+        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % GROUP,))
+        in_group = ApplyIndexingOp.build(map_, [self.place.thread])
+        return equal(in_group[0], 0)
+
+    @cached_property
+    def _own(self) -> IndexingMap:
+        """(thread)[half, eighth, neighbour] -> row and column in a product, and the number in the thread's vector."""
+        map_ = warpgroup_accumulators(self.program.shape[1])
+        results = tuple(each.substitute([dim(0) % GROUP]) for each in map_.results)
+        return IndexingMap((Interval(0, self.groups * GROUP - 1),), map_.symbols, results)
+
+    def _row(self, number: int) -> AffineExpr:
+        """Return the row in the block's tile of the thread's elements of product ``number``."""
+        return self._own.results[0] + (dim(0) // GROUP * self.share + number) * WARPGROUP_ROWS
+
+    def _store_elements(
+        self, array: ir.Value, each: InsertTileOp, at: Values, number: int, total: ir.Value
+    ) -> ir.Value:
+        row, (_, column, place) = self._row(number), self._own.results
+        numbers = [dim(1 + i) for i in range(len(at))]
+        inside = tuple((part.substitute(numbers, [row, column]), bound) for part, bound in each.map.constraints)
+        map_ = IndexingMap((*self._own.dims, *each.map.dims), self._own.symbols, (row, column, place), inside)
+        loop = LoopOp.build(map_, [self.place.thread, *at], [array])
+        loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
+        with ir.InsertionPoint(loop.body):
+            *element, register = loop.result_arguments
+            scalar = self._value(each, at, element, _extract(total, register), is_inside=True)
+            indices = ApplyIndexingOp.build(each.map, [*at, *element])
+            YieldOp.build([insert(scalar, loop.carried_arguments[0], indices)])
+        return loop.operation.results[0]
+
+    def _value(self, each: InsertTileOp, at: Values, element: Values, total: ir.Value, is_inside: bool) -> ir.Value:
+        map_ = each.map
+        known = IndexingMap(map_.dims, map_.symbols, (), map_.constraints if is_inside else ())
+        return FragmentCode(at, element, {self.program.total: total}, known).value(each.tile)
+
+    def _store_boxes(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
+        leader = self._is_leader
+        with only_if(leader):
+            copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
+        self._meet()
+        self._write_staging(staging, each, at, number, total)
+        waits.FenceOp.create(attributes={"kind": "async"})
+        self._meet()
+        with only_if(leader):
+            view = staging.boxes.view
+            row = ir.arith.muli(self.place.group, create_index(self.share * WARPGROUP_ROWS))
+            row = ir.arith.addi(row, create_index(number * WARPGROUP_ROWS))
+            for panel in range(view.panels):
+                where = staging.boxes.coordinates(at, create_index(panel), row)
+                source = offset(self._room(staging), panel * WARPGROUP_ROWS * SWIZZLE)
+                copies.TensorStoreOp.create([staging.map, source, *where])
+            copies.BulkCommitOp.create()
+
+    def _meet(self) -> None:
+        """Wait for the other threads of the warp group."""
+        number = ir.arith.addi(as_i32(self.place.group), i32(_FIRST_BARRIER))
+        waits.NamedBarrierOp.create([number], attributes={"threads": GROUP, "wait": True})
+
+    def _room(self, staging: Staging) -> ir.Value:
+        """Return where a warp group's results are in shared memory."""
+        each = WARPGROUP_ROWS * self.program.shape[1] * staging.boxes.element_bytes
+        return offset(staging.memory, ir.arith.muli(as_i32(self.place.group), i32(each)))
+
+    def _write_staging(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
+        """Write the thread's elements, two neighbours at once, each chunk where the swizzle has it."""
+        size, room = staging.boxes.element_bytes, self._room(staging)
+        row, column, place = self._own.results
+        byte = column.substitute(None, [symbol(0), symbol(1), constant(0)]) * size
+        panel = byte // SWIZZLE * (WARPGROUP_ROWS * SWIZZLE) + row * SWIZZLE
+        results = (panel, byte % SWIZZLE // _CHUNK, row % 8, byte % _CHUNK)
+        map_ = IndexingMap(self._own.dims, self._own.symbols[:2], results)
+        element = staging.boxes.element
+        pair = ir.VectorType.get([2], element)
+        loop = LoopOp.build(map_, [self.place.thread], [])
+        loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
+        with ir.InsertionPoint(loop.body):
+            start, chunk, turn, rest = (as_i32(value) for value in loop.result_arguments)
+            parts = [part.substitute(None, [dim(1), dim(2), symbol(0)]) for part in (self._row(number), column, place)]
+            dims = (*self._own.dims, *self._own.symbols[:2])
+            inner_map = IndexingMap(dims, self._own.symbols[2:], (*parts, symbol(0)))
+            zero = _zeros(pair)
+            inner = LoopOp.build(inner_map, [self.place.thread, *loop.symbol_arguments], [zero])
+            with ir.InsertionPoint(inner.body):
+                *where, register, neighbour = inner.result_arguments
+                scalar = self._value(each, at, where, _extract(total, register), is_inside=False)
+                YieldOp.build([_insert(scalar, inner.carried_arguments[0], neighbour)])
+            turned = ir.arith.muli(ir.arith.xori(chunk, turn), i32(_CHUNK))
+            address = offset(room, ir.arith.addi(ir.arith.addi(start, turned), rest))
+            store(inner.operation.results[0], address, 2 * size)
+            YieldOp.build([])
+
+
+def _zeros(type_: ir.VectorType) -> ir.Value:
+    element = type_.element_type
+    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
+    return constant_of(type_, ir.DenseElementsAttr.get_splat(type_, zero))
+
+
+def _extract(vector: ir.Value, position: ir.Value) -> ir.Value:
+    element = ir.VectorType(vector.type).element_type
+    return ir.Operation.create(
+        "vector.extract", results=[element], operands=[vector, position], attributes=_at_operand()
+    ).results[0]
+
+
+def _insert(scalar: ir.Value, vector: ir.Value, position: ir.Value) -> ir.Value:
+    return ir.Operation.create(
+        "vector.insert", results=[vector.type], operands=[scalar, vector, position], attributes=_at_operand()
+    ).results[0]
+
+
+def _at_operand() -> dict[str, ir.Attribute]:
+    """The attributes of an access to a vector's element whose number is an operand."""
+    return {"static_position": ir.DenseI64ArrayAttr.get([-(1 << 63)])}

@@ -1,0 +1,102 @@
+"""Where the threads of a product's blocks are, and which tiles come next: what all of their roles share."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects.attributes import BLOCK, GRID, int_array_of
+from xgpu.dialects.xgpu import ApplyIndexingOp
+from xgpu.indexing.access import ranges
+from xgpu.indexing.affine import AffineExpr, dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.support.scf_ops import create_index
+from xgpu.passes.tiles.block_program import BlockProgram
+from xgpu.passes.tiles.structured import Loop, Values, counted
+from xgpu.target_machine import WARP_SIZE
+
+WARPS = 4
+GROUP = WARPS * WARP_SIZE
+"""Threads of a warp group."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Numbers of a thread, computed where a kernel begins: of itself and of its block, warp group, warp and lane.
+
+    ``rank`` is the block's in its cluster, 0 without clusters.
+    """
+
+    threads: int
+    thread: ir.Value
+    block: ir.Value
+    group: ir.Value
+    warp: ir.Value
+    lane: ir.Value
+    rank: ir.Value
+    cluster: ir.Value
+
+    @classmethod
+    def compute(cls, kernel: ir.Operation, cluster: int) -> "Place":
+        """Write the code that computes them, at the insertion point."""
+        threads, blocks = (int_array_of(kernel.attributes[name])[0] for name in (BLOCK, GRID))
+        thread, block = _launch_index("gpu.thread_id", threads), _launch_index("gpu.block_id", blocks)
+        group, warp, lane = (
+            _apply(each, threads, thread) for each in (dim(0) // GROUP, dim(0) // WARP_SIZE, dim(0) % WARP_SIZE)
+        )
+        rank, own = (_apply(each, blocks, block) for each in (dim(0) % cluster, dim(0) // cluster))
+        return cls(threads, thread, block, group, warp, lane, rank, own)
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which tiles a block computes one after the other: those of its cluster, which are one below the other."""
+
+    program: BlockProgram
+    place: Place
+    cluster: int
+
+    def tiles(self, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
+        """Write the loop over the tiles of a block."""
+        batch, down, along = self.program.blocks.grid
+        count = batch * down * along // self.cluster
+        step = self.program.schedule["blocks"] // self.cluster
+        return counted(self.place.cluster, create_index(count), create_index(step), inits)
+
+    def steps(self, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
+        """Write the loop over the steps of a tile."""
+        return counted(create_index(0), create_index(self.program.steps.count), create_index(1), inits)
+
+    def numbers(self, tile: ir.Value) -> Values:
+        """Return the numbers in the grid of a block's tile: bands of rows, each column by column."""
+        batch, down, along = self.program.blocks.grid
+        down //= self.cluster
+        band = min(self.program.schedule["band"], down)
+        in_matrix, in_band = dim(0) % (down * along), dim(0) % (band * along)
+        row = in_matrix // (band * along) * band + in_band % band
+        results = (dim(0) // (down * along), row * self.cluster + dim(1), in_band // band)
+        map_ = IndexingMap(ranges((batch * down * along, self.cluster)), (), results)
+        return ApplyIndexingOp.build(map_, [tile, self.place.rank])
+
+
+def equal(value: ir.Value, number: int) -> ir.Value:
+    """Return whether an index is a number."""
+    return ir.arith.cmpi(ir.arith.CmpIPredicate.eq, value, create_index(number))
+
+
+def below(value: ir.Value, number: int) -> ir.Value:
+    """Return whether an index is below a number."""
+    return ir.arith.cmpi(ir.arith.CmpIPredicate.ult, value, create_index(number))
+
+
+def _apply(expression: AffineExpr, size: int, value: ir.Value) -> ir.Value:
+    return ApplyIndexingOp.build(IndexingMap(ranges((size,)), (), (expression,)).simplify(), [value])[0]
+
+
+def _launch_index(name: str, bound: int) -> ir.Value:
+    index = ir.IndexType.get()
+    described = {
+        "dimension": ir.Attribute.parse("#gpu.dim<x>"),
+        "upper_bound": ir.IntegerAttr.get(index, bound),
+    }
+    return ir.Operation.create(name, results=[index], attributes=described).results[0]
