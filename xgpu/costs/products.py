@@ -1,0 +1,32 @@
+"""How long matrix products take that warp groups compute in blocks of tiles."""
+
+from xgpu.device import Device
+
+_SHARED_BYTES_PER_CYCLE = 128
+"""What shared memory of a multiprocessor reads or writes in a cycle."""
+_MULTIPLIED_PER_CYCLE = 4096
+"""Bytes of rows times columns that the tensor cores of a multiprocessor multiply in a cycle: 2,048 pairs of 16 bits."""
+_SHARE = 0.89
+"""The part of these that is reached, measured with tiles of 128 x 256 x 64 on an H200."""
+_ROWS = 64
+_ROW_BYTES_OF_PRODUCT = 32
+_SLOWED_CLOCK = 0.89
+"""The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
+_RESULT_SECONDS = 1.0e-6
+"""What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
+
+
+def product_seconds(tile: tuple[int, int, int], steps: int, waves: int, result_bytes: int, target: Device) -> float:
+    """Return how long a product takes: each multiprocessor computes ``waves`` tiles, each in some steps.
+
+    ``tile`` is its rows, its columns, and the bytes of a row that a step contracts. A step takes what the tensor cores
+    do, or what shared memory does: it is written once, and each product of 64 rows reads both of its operands.
+    """
+    rows, columns, row_bytes = tile
+    clock = target.clock * _SLOWED_CLOCK
+    multiplied = rows * columns * row_bytes / _MULTIPLIED_PER_CYCLE / _SHARE
+    products = rows // _ROWS * (row_bytes // _ROW_BYTES_OF_PRODUCT)
+    moved = (rows + columns) * row_bytes + products * (_ROWS + columns) * _ROW_BYTES_OF_PRODUCT
+    step = max(multiplied, moved / _SHARED_BYTES_PER_CYCLE) / clock
+    result = _RESULT_SECONDS + 2 * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
+    return target.launch_seconds + waves * (steps * step + result)

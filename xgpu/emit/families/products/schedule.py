@@ -1,0 +1,98 @@
+"""How the blocks and threads of a matrix product share it."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from xgpu.costs.products import product_seconds
+from xgpu.dialects.block.matrices import WARPGROUP_ROWS, warpgroup_columns
+from xgpu.emit.families.products.facts import ROW_BYTES, Products, TileSizes
+from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
+
+_BARRIER_BYTES = 2048
+"""Shared memory that a kernel takes besides its tiles, at most: mbarriers, and room for tensor maps."""
+_COPIED_BITS = (8, 16, 32, 64)
+_MOST_STAGES = 8
+_BAND = 16
+"""Rows of tiles that blocks at work share columns of the right operand with, at most."""
+MULTIPLIED = frozenset(("bf16", "f16"))
+"""Types of elements that the kernels multiply."""
+_ROWS = (64, 128)
+_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
+
+
+@dataclass(frozen=True)
+class ProductSchedule(Schedule):
+    """How the blocks of a product share it, and how the threads of a block do."""
+
+    tile_m: int = power_of_two("Rows of a block's tile.", least=64, most=256)
+    tile_n: int = whole_number("Columns of a block's tile, a multiple of 8.", least=8, most=256)
+    tile_k: int = power_of_two("Elements that a step contracts.", least=8, most=128)
+    stages: int = whole_number("Steps whose tiles shared memory has room for.", most=16)
+    groups: int = whole_number("Warp groups that multiply; each has its share of the rows.", most=3)
+    blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
+    cluster: int = power_of_two("Blocks one below the other that share tiles of the right operand.", most=8)
+    staged: bool = flag("Whether results go through shared memory, to be copied as boxes.")
+    band: int = whole_number("Rows of tiles that are computed column by column, for what they share.", most=1 << 20)
+
+    @classmethod
+    def of(cls, facts: Products) -> Self:
+        """Tiles that take the least time; as many stages as there is room for."""
+        candidates = [cls._with_tile(facts, m, n) for m in _ROWS for n in _COLUMNS]
+        fitting = [each for each in candidates if not any(each.problems(facts))]
+        return min(fitting or candidates, key=lambda each: each.seconds(facts))
+
+    @classmethod
+    def _with_tile(cls, facts: Products, m: int, n: int) -> Self:
+        product, device = facts.product, facts.fusion.device
+        staged = facts.staging_problem(TileSizes(m, n, product.step)) is None
+        room = device.shared_bytes_optin - _BARRIER_BYTES - staged * facts.staging_bytes(m, n)
+        batch, down, along = product.grid(m, n)
+        return cls(
+            tile_m=m,
+            tile_n=n,
+            tile_k=product.step,
+            stages=min(_MOST_STAGES, room // ((m + n) * ROW_BYTES)),
+            groups=m // WARPGROUP_ROWS,
+            blocks=min(batch * down * along, device.sm_count),
+            cluster=1,
+            staged=staged,
+            band=max(each for each in range(1, _BAND + 1) if down % each == 0),
+        )
+
+    def seconds(self, facts: Products) -> float:
+        """Return how long the kernel takes, about."""
+        product = facts.product
+        tiles = math.prod(product.grid(self.tile_m, self.tile_n))
+        waves, steps = -(-tiles // self.blocks), -(-product.k // self.tile_k)
+        sizes = (self.tile_m, self.tile_n, ROW_BYTES)
+        return product_seconds(sizes, steps, waves, facts.staging_bytes(self.tile_m, self.tile_n), facts.fusion.device)
+
+    @property
+    def sizes(self) -> TileSizes:
+        """The tiles of a step."""
+        return TileSizes(self.tile_m, self.tile_n, self.tile_k)
+
+    def problems(self, facts: Products) -> Iterator[str]:
+        """The tiles are ones that warp groups multiply, and fit the memory of a block."""
+        if self.tile_n not in warpgroup_columns(facts.product.element):
+            yield self.wrong("tile_n", "a number of columns that the instruction has")
+        if self.tile_k * facts.product.element_bytes != ROW_BYTES:
+            yield self.wrong("tile_k", f"{facts.product.step}, rows of {ROW_BYTES} bytes")
+        if self.tile_m % (self.groups * WARPGROUP_ROWS):
+            yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
+        used = self.stages * (self.tile_m + self.tile_n) * ROW_BYTES + _BARRIER_BYTES
+        used += self.staged * facts.staging_bytes(self.tile_m, self.tile_n)
+        most = facts.fusion.device.shared_bytes_optin
+        if used > most:
+            yield self.wrong("stages", f"tiles of at most {most - _BARRIER_BYTES} bytes, the shared memory of a block")
+        down = facts.product.grid(self.tile_m, self.tile_n)[1]
+        if down % self.cluster or self.blocks % self.cluster:
+            yield self.wrong("cluster", f"a divisor of {down}, the rows of tiles, and of {self.blocks}, the blocks")
+        elif down // self.cluster % self.band:
+            yield self.wrong("band", f"a divisor of {down // self.cluster}, the rows of tiles, or of clusters")
+        if problem := facts.product.problem(self.sizes):
+            yield self.wrong("tile_n", problem)
+        if self.staged and (problem := facts.staging_problem(self.sizes)):
+            yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
