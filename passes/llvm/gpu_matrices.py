@@ -70,8 +70,9 @@ def _mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
 def _descriptor(b: LlvmBuilder, pointer: ir.Value, layout: MatrixLayout) -> ir.Value:
     """Return the number that tells a product of a warp group where an operand lies (PTX ISA, "Matrix descriptor").
 
-    The strides' roles: along the contracted dimension, and along the other one. Without a swizzle, the leading one is
-    the first; with one, it is that between panels.
+    Without a swizzle, the leading stride is that between chunks along the contracted dimension: groups of a transposed
+    matrix, panels of another. With one, it is that between panels, and not used where rows go along the contracted
+    dimension.
     """
     leading, stride = layout.panel, layout.group
     if layout.transposed and not layout.swizzle:
@@ -106,7 +107,16 @@ def _warpgroup_mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
         texts += [str(int(layout.transposed)) for layout in layouts]
     text = f"wgmma.mma_async.sync.aligned.m64n{view.columns}k{contracted(element)}.{types} {', '.join(texts)};"
     operands = [*left, _descriptor(b, right, view.b_layout), accumulate]
+    if _is_false(accumulate):
+        # Accumulators that are not read need no value before, which code would have to be made for.
+        return [vector_of(b, ptx(b, text, operands, [value.type for value in sums], together=True))]
     return [vector_of(b, ptx(b, text, operands, together=True, changed=sums))]
+
+
+def _is_false(value: ir.Value) -> bool:
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "llvm.mlir.constant":
+        return False
+    return not ir.IntegerAttr(value.owner.attributes["value"]).value
 
 
 def _warpgroup_wait(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
