@@ -10,7 +10,7 @@ MAX_VECTOR_ELEMENTS = 1024
 """Far more elements than any vector that a pass makes; LLVM takes such vectors apart element by element."""
 ADDRESS_SPACES = {0: "any", 1: "global", 3: "shared", 4: "constant", 5: "local", 7: "shared of the cluster"}
 """The address spaces of NVVM. LLVM ends the process at some others, and the host takes some for segments."""
-_SPACES_OF_GLOBALS = tuple(space for space in ADDRESS_SPACES if space != 7)  # noqa: PLR2004
+_SPACES_OF_GLOBALS = tuple(space for space in ADDRESS_SPACES if space != 7)
 """Those that a global may be in: what is shared in a cluster is a global of each block."""
 
 

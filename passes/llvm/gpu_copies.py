@@ -6,7 +6,7 @@ from typing import cast
 from xgpu import ir
 from xgpu.dialects.block.copies import SWIZZLES, AsyncCopyOp, AsyncWaitOp, BulkWaitOp, EncodeTensorMapOp
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
-from xgpu.passes.llvm.gpu_ptx import fixed, names, ptx, requiring
+from xgpu.passes.llvm.gpu_ptx import fixed, ptx, requiring
 
 _ELEMENT_CODES = {"i8": 0, "i16": 1, "i32": 2, "i64": 4, "f16": 6, "f32": 7, "f64": 9, "bf16": 10}
 _SWIZZLE_CODES = {name: code for code, name in enumerate(SWIZZLES)}
@@ -19,7 +19,7 @@ _PUBLISH = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.releas
 def _async_copy(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     size = cast(AsyncCopyOp, op.opview).bytes
     # Only copies of 16 bytes can pass by the L1 cache, which has no use for what goes to shared memory.
-    cache = "cg" if size == 16 else "ca"  # noqa: PLR2004
+    cache = "cg" if size == 16 else "ca"
     return ptx(b, f"cp.async.{cache}.shared.global [$0], [$1], {size}, $2;", list(op.operands))
 
 
