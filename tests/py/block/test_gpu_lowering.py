@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.py.block.pipelined import THREADS, pipelined_product
 from tests.py.block.samples import COLUMNS, FRAGMENTS, ROWS, SAMPLES, SUMS, Sample, kernel
 from xgpu import ir
 from xgpu.device import DEVICES, device
@@ -177,3 +178,34 @@ def test_sums_of_products_stay_in_registers(columns: int, element: str, fragment
 def test_kernels_for_a_gpu_are_taken(path: Path) -> None:
     assembled = assemble(compiled(path.read_text()))
     assert assembled.spill_bytes == 0 and assembled.remarks == ()
+
+
+@needs_ptxas
+@pytest.mark.parametrize("columns", [128, 256])
+def test_roles_have_the_registers_that_they_ask_for(columns: int) -> None:
+    ptx = compiled(pipelined_product(512, 512, 512, columns))
+    (loop,) = [part for part in re.split(r"\n(?=\$L)", ptx) if "wgmma.mma_async" in part]
+    assert re.findall(r"^\s*mov\.b32.*", loop, re.MULTILINE) == []
+    assembled = assemble(ptx)
+    assert assembled.spill_bytes == assembled.stack_bytes == 0 and assembled.remarks == ()
+    # What a thread has when the kernel starts: its roles then have 40 and 232.
+    assert assembled.registers == 65536 // THREADS // 8 * 8
+
+
+def test_what_warps_execute_together_is_not_copied() -> None:
+    """LLVM makes one branch of two on a condition, each with a copy of what is between, if that may be done."""
+    ptx = compiled(
+        kernel("""%t = gpu.thread_id x upper_bound 128
+            %c1 = arith.constant 1 : i32
+            %c32 = arith.constant 32 : index
+            %is_first_warp = arith.cmpi ult, %t, %c32 : index
+            %second = llvm.getelementptr %out[4] : (!llvm.ptr<1>) -> !llvm.ptr<1>, i8
+            scf.if %is_first_warp { llvm.store %n, %out : i32, !llvm.ptr<1> }
+            "xgpu.named_barrier"(%c1) {threads = 128 : i64, wait = true} : (i32) -> ()
+            scf.if %is_first_warp {
+              llvm.store %n, %second : i32, !llvm.ptr<1>
+            } else {
+              llvm.store %c1, %second : i32, !llvm.ptr<1>
+            }""")
+    )
+    assert ptx.count("bar.sync") == 1
