@@ -1,6 +1,7 @@
 """How lower-to-llvm lowers products of warps and warp groups on NVIDIA GPUs (PTX ISA, "Matrix multiply-accumulate")."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import cast
 
 from xgpu import ir
@@ -64,14 +65,15 @@ def _mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
         first += len(group)
     text = f"mma.sync.aligned.{shape}.row.col.{sums}.{_ptx_type(a)}.{_ptx_type(right)}.{sums} {', '.join(registers)};"
     types = [value.type for value in groups[2]]
-    return [vector_of(b, ptx(b, text, sum(groups, []), types, together=True, pure=True))]
+    return [vector_of(b, ptx(b, text, list(chain(*groups)), types, together=True, pure=True))]
 
 
 def _descriptor(b: LlvmBuilder, pointer: ir.Value, layout: MatrixLayout) -> ir.Value:
     """Return the number that tells a product of a warp group where an operand lies (PTX ISA, "Matrix descriptor").
 
-    The strides' roles: along the contracted dimension, and along the other one. Without a swizzle, the leading one is
-    the first; with one, it is that between panels.
+    Without a swizzle, the leading stride is that between chunks along the contracted dimension: groups of a transposed
+    matrix, panels of another. With one, it is that between panels, and not used where rows go along the contracted
+    dimension.
     """
     leading, stride = layout.panel, layout.group
     if layout.transposed and not layout.swizzle:
@@ -106,14 +108,24 @@ def _warpgroup_mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
         texts += [str(int(layout.transposed)) for layout in layouts]
     text = f"wgmma.mma_async.sync.aligned.m64n{view.columns}k{contracted(element)}.{types} {', '.join(texts)};"
     operands = [*left, _descriptor(b, right, view.b_layout), accumulate]
+    if _is_false(accumulate):
+        # Accumulators that are not read need no code that makes their value.
+        return [vector_of(b, ptx(b, text, operands, [value.type for value in sums], together=True))]
     return [vector_of(b, ptx(b, text, operands, together=True, changed=sums))]
+
+
+def _is_false(value: ir.Value) -> bool:
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner.operation
+    return op.name == "llvm.mlir.constant" and not ir.IntegerAttr(op.attributes["value"]).value
 
 
 def _warpgroup_wait(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     """The accumulators go through the text, so that nothing that reads them moves before it."""
     groups = [elements(b, value) for value in op.operands]
     text = f"wgmma.wait_group.sync.aligned {cast(WarpgroupWaitOp, op.opview).pending};"
-    values = iter(ptx(b, text, together=True, changed=sum(groups, [])))
+    values = iter(ptx(b, text, together=True, changed=list(chain(*groups))))
     return [vector_of(b, [next(values) for _ in group]) for group in groups]
 
 

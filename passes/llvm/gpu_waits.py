@@ -103,8 +103,8 @@ GPU_WAIT_LOWERINGS: dict[str, Lowering] = {
     "xgpu.elect": requiring("elect", _elect),
     "xgpu.set_registers": requiring("setmaxnreg", _set_registers),
     "xgpu.cluster_rank": _cluster_rank,
-    "xgpu.cluster_arrive": requiring("cluster", fixed("barrier.cluster.arrive.aligned;", together=True)),
-    "xgpu.cluster_wait": requiring("cluster", fixed("barrier.cluster.wait.aligned;", together=True)),
+    "xgpu.cluster_arrive": requiring("cluster", fixed("barrier.cluster.arrive;", together=True)),
+    "xgpu.cluster_wait": requiring("cluster", fixed("barrier.cluster.wait;", together=True)),
     "xgpu.cluster_pointer": requiring("cluster", _cluster_pointer),
 }
 """The lowerings by operation name."""

@@ -192,3 +192,30 @@ func.func @dictionary() attributes {xgpu.schedule = {vector = 4}} {
 func.func @twice() attributes {xgpu.schedule = #xgpu.schedule<vector = 4, vector = 2>} {
   return
 }
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.cluster': expected at most 16 together}}
+func.func @large_cluster() attributes {xgpu.kernel, xgpu.cluster = array<i64: 16, 2, 1>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.cluster': expected divisors of the grid's sizes (6, 4, 1), got (4, 1, 1)}}
+func.func @part_of_a_cluster() attributes {xgpu.kernel, xgpu.cluster = array<i64: 4, 1, 1>, xgpu.grid = array<i64: 6, 4, 1>} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{'llvm.mlir.global' is in address space 7: they are 0, 1, 3, 4, 5}}
+llvm.mlir.global internal @of_a_cluster() {addr_space = 7 : i32} : !llvm.array<8 x i8>
+
+// -----
+
+func.func @convergent(%x: f32) -> f32 {
+  // expected-error @+1 {{attribute 'xgpu.convergent' stands on an `llvm.inline_asm`}}
+  %y = arith.addf %x, %x {xgpu.convergent} : f32
+  return %y : f32
+}

@@ -46,7 +46,7 @@ PASSES = ",".join(f"{name}{{target=fake}}" for name in ("expand-atomics", "expan
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(MACHINES, "fake", lambda capability: FAKE)
+    monkeypatch.setitem(MACHINES, "fake", lambda capability, specific: FAKE)
 
 
 def lowered(body: str) -> str:

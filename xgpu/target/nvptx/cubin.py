@@ -28,6 +28,8 @@ class AssembledKernel:
     stack_bytes: int
     shared_bytes: int
     barriers: int
+    remarks: tuple[str, ...] = ()
+    """What else ptxas says of the code, such as that it waits after each product of a warp group."""
 
     @property
     def spill_bytes(self) -> int:
@@ -60,6 +62,7 @@ def assemble(ptx: str, target: str = DEFAULT_DEVICE) -> AssembledKernel:
         stack_bytes=largest(r"(\d+) bytes stack frame"),
         shared_bytes=largest(r"(\d+) bytes smem"),
         barriers=largest(r"used (\d+) barriers"),
+        remarks=tuple(re.findall(r"^ptxas (?:info *: \(C\d+\)|warning *:) (.*)$", report, re.MULTILINE)),
     )
 
 
