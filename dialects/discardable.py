@@ -17,6 +17,8 @@ from xgpu.errors import InvalidInput
 MAX_THREADS_PER_BLOCK = 1024
 """Threads of a block on every CUDA device; a device may allow fewer for a given kernel."""
 _MAX_BLOCK = (1024, 1024, 64)
+MAX_BLOCKS_PER_CLUSTER = 16
+"""Blocks of a cluster on GPUs that have clusters; beyond 8, a launch must allow it."""
 MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks of a grid along x, y and z, of every CUDA device."""
 
@@ -51,6 +53,7 @@ def attribute_problems(op: ir.Operation) -> Iterator[str]:
             return
     yield from _alias_problems(op)
     yield from _scratch_problems(op)
+    yield from _cluster_problems(op)
     if "arg_attrs" not in present:
         return
     for number, argument in enumerate(ir.ArrayAttr(present["arg_attrs"])):
@@ -113,6 +116,16 @@ def _scratch_problems(function: ir.Operation) -> Iterator[str]:
     last = type_.inputs[inputs - 1]
     if isinstance(last, ir.RankedTensorType) and str(last) != f"tensor<{words}xi64>":
         yield f"attribute '{name}': expected the last input to be of type tensor<{words}xi64>, got {last}"
+
+
+def _cluster_problems(kernel: ir.Operation) -> Iterator[str]:
+    """Yield an error if the grid of a kernel is not one of whole clusters."""
+    present = kernel.attributes
+    if attributes.CLUSTER not in present or attributes.GRID not in present:
+        return
+    cluster, grid = _int64s(present[attributes.CLUSTER]), _int64s(present[attributes.GRID])
+    if cluster and grid and any(blocks % size for blocks, size in zip(grid, cluster, strict=True)):
+        yield f"attribute '{attributes.CLUSTER}': expected divisors of the grid's sizes {grid}, got {cluster}"
 
 
 def _int64s(attribute: ir.Attribute) -> tuple[int, ...] | None:
@@ -284,6 +297,12 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(attributes.KERNEL, _KERNEL, _unit_problem, "The function is the entry function of a kernel."),
         Discardable(attributes.GRID, _KERNEL, _dimensions(MAX_GRID, None), "Blocks of the launch."),
         Discardable(attributes.BLOCK, _KERNEL, _dimensions(_MAX_BLOCK, MAX_THREADS_PER_BLOCK), "Threads of a block."),
+        Discardable(
+            attributes.CLUSTER,
+            _KERNEL,
+            _dimensions((MAX_BLOCKS_PER_CLUSTER,) * 3, MAX_BLOCKS_PER_CLUSTER),
+            "Blocks of a cluster: they run at once, and reach each other's shared memory. They divide the grid.",
+        ),
         Discardable(
             attributes.INPUTS,
             _KERNEL,

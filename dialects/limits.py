@@ -8,8 +8,10 @@ from xgpu.dtypes import MAX_ELEMENTS
 
 MAX_VECTOR_ELEMENTS = 1024
 """Far more elements than any vector that a pass makes; LLVM takes such vectors apart element by element."""
-ADDRESS_SPACES = {0: "any", 1: "global", 3: "shared", 4: "constant", 5: "local"}
+ADDRESS_SPACES = {0: "any", 1: "global", 3: "shared", 4: "constant", 5: "local", 7: "shared of the cluster"}
 """The address spaces of NVVM. LLVM ends the process at some others, and the host takes some for segments."""
+_SPACES_OF_GLOBALS = tuple(space for space in ADDRESS_SPACES if space != 7)
+"""Those that a global may be in: what is shared in a cluster is a global of each block."""
 
 
 def type_problems(module: ir.Module) -> list[Problem]:
@@ -24,9 +26,11 @@ def type_problems(module: ir.Module) -> list[Problem]:
             found.append(Problem(op, f"'{op.name}' has a value of type {type_}: {problem}"))
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "llvm.mlir.global" and (space := _space_of(op)) not in ADDRESS_SPACES:
+        if op.name == "llvm.mlir.global" and (space := _space_of(op)) not in _SPACES_OF_GLOBALS:
             found.append(
-                Problem(op, f"'{op.name}' is in address space {space}: they are {', '.join(map(str, ADDRESS_SPACES))}")
+                Problem(
+                    op, f"'{op.name}' is in address space {space}: they are {', '.join(map(str, _SPACES_OF_GLOBALS))}"
+                )
             )
         for result in op.results:
             check(op, result.type)

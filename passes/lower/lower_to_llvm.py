@@ -9,6 +9,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import BLOCK, COLD, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
 from xgpu.dialects.xgpu import FUNCTIONS
 from xgpu.passes.framework.base import Pass, function_name, functions, walk
+from xgpu.passes.llvm.block import block_lowerings
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm.scalars import SCALAR_LOWERINGS
 from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
@@ -85,6 +86,7 @@ class _FunctionLowering:
             **SCALAR_LOWERINGS,
             **VECTOR_LOWERINGS,
             **THREAD_LOWERINGS,
+            **block_lowerings(machine),
             "cf.br": self._branch,
             "cf.cond_br": self._branch,
             "cf.switch": self._branch,

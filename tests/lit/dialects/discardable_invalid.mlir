@@ -123,7 +123,7 @@ module attributes {xgpu.level = 42} {
 // -----
 
 func.func @address_space(%i: i64) {
-  // expected-error @+1 {{'llvm.inttoptr' has a value of type !llvm.ptr<77>: the address spaces are 0, 1, 3, 4, 5}}
+  // expected-error @+1 {{'llvm.inttoptr' has a value of type !llvm.ptr<77>: the address spaces are 0, 1, 3, 4, 5, 7}}
   %p = llvm.inttoptr %i : i64 to !llvm.ptr<77>
   return
 }
