@@ -261,6 +261,12 @@ HOST_SHUFFLES = {"xor": "xgpu_host_shuffle_xor", "idx": "xgpu_host_shuffle_idx"}
 """``i32(i32 value, i32 by)``: returns the value of the warp's thread whose number differs by, or is, the second one."""
 
 
+HOST_BLOCK_PREFIX = "xgpu_host_block_"
+"""How the names of those functions start that operations of blocks call (`xgpu.target.host.block`)."""
+HOST_PAUSE = "xgpu_host_pause"
+"""``void(i64)``: if the number is not 0, returns when what the thread waits for has come."""
+
+
 def _call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -> Sequence[ir.Value]:
     call = ir.Operation.create(
         "llvm.call",
@@ -287,8 +293,9 @@ class _Host(TargetMachine):
 
 HOST = _Host(
     name="host",
-    functions={HOST_BARRIER: "!llvm.func<void ()>"}
+    functions={HOST_BARRIER: "!llvm.func<void ()>", HOST_PAUSE: "!llvm.func<void (i64)>"}
     | dict.fromkeys(HOST_SHUFFLES.values(), "!llvm.func<i32 (i32, i32)>"),
+    block_operations="calls",
 )
 """This machine's processor, on which the host executor runs threads one after the other."""
 

@@ -7,11 +7,13 @@ from xgpu.passes.llvm.builder import Lowering
 from xgpu.passes.llvm.gpu_copies import GPU_COPY_LOWERINGS
 from xgpu.passes.llvm.gpu_matrices import GPU_MATRIX_LOWERINGS
 from xgpu.passes.llvm.gpu_waits import GPU_WAIT_LOWERINGS
+from xgpu.passes.llvm.host_block import HOST_BLOCK_LOWERINGS
 from xgpu.passes.support.refusals import refuse
 from xgpu.target_machine import GPU_INSTRUCTIONS, TargetMachine
 
 LOWERINGS: Mapping[str, Mapping[str, Lowering]] = {
     "": {},
+    "calls": HOST_BLOCK_LOWERINGS,
     "ptx": {**GPU_COPY_LOWERINGS, **GPU_WAIT_LOWERINGS, **GPU_MATRIX_LOWERINGS},
 }
 """The lowerings by operation name, for each value of ``TargetMachine.block_operations``."""

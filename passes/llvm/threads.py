@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.passes.framework.base import walk
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.support.refusals import refuse
-from xgpu.target_machine import TargetMachine
+from xgpu.target_machine import HOST_BLOCK_PREFIX, TargetMachine
 
 _MODES = frozenset(("xor", "idx"))
 
@@ -14,18 +14,18 @@ _MODES = frozenset(("xor", "idx"))
 def declare_functions(module: ir.Module, machine: TargetMachine) -> None:
     """Declare those functions of the machine's runtime that ``module`` calls."""
     calls = walk(module.operation, "llvm.call") if machine.functions else []
-    called = {ir.FlatSymbolRefAttr(op.attributes["callee"]).value for op in calls if "callee" in op.attributes}
-    for name, type_ in machine.functions.items():
-        if name in called:
-            with ir.InsertionPoint.at_block_begin(module.body):
-                ir.Operation.create(
-                    "llvm.func",
-                    attributes={
-                        "sym_name": ir.StringAttr.get(name),
-                        "function_type": ir.TypeAttr.get(ir.Type.parse(type_)),
-                    },
-                    regions=1,
-                )
+    types: dict[str, ir.Type] = {}
+    for op in calls:
+        name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value if "callee" in op.attributes else ""
+        if name in machine.functions:
+            types[name] = ir.Type.parse(machine.functions[name])
+        elif name.startswith(HOST_BLOCK_PREFIX):
+            result = op.results[0].type
+            types[name] = ir.llvm.FunctionType.get(result, [operand.type for operand in op.operands])
+    for name, type_ in types.items():
+        with ir.InsertionPoint.at_block_begin(module.body):
+            attributes = {"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(type_)}
+            ir.Operation.create("llvm.func", attributes=attributes, regions=1)
 
 
 def _barrier(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:

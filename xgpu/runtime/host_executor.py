@@ -89,8 +89,8 @@ class HostKernel:
                 np.copyto(buffer, array)
 
     def _run_blocks(self, buffers: Sequence[Array]) -> None:
-        """Run the blocks, in pieces on several cores if there are enough; none runs any more when this returns."""
-        blocks, workers = self._code.blocks, _core_count()
+        """Run the clusters, in pieces on several cores if there are enough; none runs any more when this returns."""
+        blocks, workers = self._code.clusters, _core_count()
         if workers <= 1 or not self._code.is_split:
             self._run_piece(buffers, 0, blocks)
             return
@@ -121,7 +121,7 @@ class HostKernel:
         tables = CheckTables(self._code, buffers, context.ctypes.data)
         header = _header(context)
         header.checks = tables.address
-        self._driver(_pointers(buffers), 0, self._code.blocks, context.ctypes.data)
+        self._driver(_pointers(buffers), 0, self._code.clusters, context.ctypes.data)
         diverged = divergence(self._code, header)
         faults = (*tables.faults(), *([diverged] if diverged else []))
         if faults:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xgpu.errors import CompilerError, Fault, InvalidInput
+from xgpu.runtime.host_stops import stopped
 from xgpu.target.host.access_checks import (
     FAULTS,
     MISALIGNED,
@@ -24,7 +25,7 @@ from xgpu.target.host.access_checks import (
     Memory,
     Tables,
 )
-from xgpu.target.host.block_driver import Dim3
+from xgpu.target.host.block_driver import Dim3, position
 from xgpu.target.host.context import SCRATCH_BYTES, Header
 from xgpu.target.host.labels import Place
 from xgpu.target.host.machine_code import HostCode
@@ -39,9 +40,11 @@ def divergence(code: HostCode, header: Header) -> Fault | None:
     """Return what a context's header says of threads of a block that did not meet, or None."""
     if not header.diverged:
         return None
-    block = _position(header.block, code.grid)
+    if header.stop:
+        return stopped(code, header)
+    block = position(header.block, code.grid)
     (site, number), (other_site, other_number) = sorted(zip(header.sites, header.threads, strict=True), reverse=True)
-    thread, other = (_position(each, code.block) for each in (number, other_number))
+    thread, other = (position(each, code.block) for each in (number, other_number))
     # One of the two waits at least; the other may have ended.
     name, place = code.waits[site - 1]
     does = f"is at {code.waits[other_site - 1][0]}" if other_site else "has ended"
@@ -124,7 +127,7 @@ class CheckTables:
 
     def _thread_and_block(self, number: int) -> tuple[Dim3, Dim3]:
         block, thread = divmod(number - 1, math.prod(self._code.block))
-        return _position(thread, self._code.block), _position(block, self._code.grid)
+        return position(thread, self._code.block), position(block, self._code.grid)
 
 
 def _with_other(fault: Fault, place: Place) -> Fault:
@@ -154,8 +157,3 @@ def _description(memory: MemoryObject) -> str:
     if memory.parameter is not None:
         return memory.name
     return f"{'tile' if memory.is_shared else 'constant'} '{memory.name}'"
-
-
-def _position(number: int, shape: Dim3) -> Dim3:
-    """Return the coordinates of a number that counts x fastest."""
-    return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])

@@ -191,7 +191,7 @@ def _record_of(code: HostCode) -> KernelRecord:
     return KernelRecord(
         code.address,
         len(code.parameters) + 1,  # The last is the result that nobody reads.
-        code.blocks,
+        code.clusters,
         alignment - 1,
         code.is_split,
         code.context_bytes,

@@ -33,7 +33,8 @@ class Launch:
     """The kernel that a driver calls: its name, how many buffers it takes, its grid and its block.
 
     ``has_context`` tells whether it takes a context after the indices of thread and block; ``frames`` is where in the
-    context its coroutines' frames begin. ``constants`` are the number and symbol of each constant that checks know.
+    context its coroutines' frames begin, ``cluster`` the blocks of a cluster. ``constants`` are the number and symbol
+    of each constant that checks know.
     """
 
     name: str
@@ -42,7 +43,13 @@ class Launch:
     block: Dim3
     has_context: bool = False
     frames: int = 0
+    cluster: Dim3 = (1, 1, 1)
     constants: tuple[tuple[int, str], ...] = ()
+
+
+def position(number: int, shape: Dim3) -> Dim3:
+    """Return the coordinates of a number that counts x fastest."""
+    return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
 
 
 def driver_name(kernel: str) -> str:
@@ -112,11 +119,23 @@ def coroutine_driver(launch: Launch, barriers: int) -> str:
 
     Sites up to ``barriers`` are barriers, those above shuffles.
     """
-    shape = (*launch.block, *launch.grid[:2], barriers, launch.frames)
+    return _coroutine_driver(launch, RUN_BLOCKS, (*launch.block, *launch.grid[:2], barriers, launch.frames))
+
+
+def cluster_driver(launch: Launch, shared_end: int, state: int) -> str:
+    """Return LLVM IR of a driver that has `RUN_CLUSTERS` run the clusters, and of the function that makes it a thread.
+
+    Shared memory ends at ``shared_end`` in the context, and a block's state begins at ``state``.
+    """
+    shape = (*launch.block, *launch.grid, *launch.cluster, shared_end, state, launch.frames)
+    return _coroutine_driver(launch, RUN_CLUSTERS, shape)
+
+
+def _coroutine_driver(launch: Launch, run: str, shape: tuple[int, ...]) -> str:
     name = symbol(f"{launch.name}__shape")
     make = symbol(make_name(launch.name))
     return f"""
-declare void {symbol(RUN_BLOCKS)}(ptr, ptr, i64, i64, ptr, ptr)
+declare void {symbol(run)}(ptr, ptr, i64, i64, ptr, ptr)
 
 {name} = internal constant [{len(shape)} x i64] [{", ".join(f"i64 {number}" for number in shape)}]
 
@@ -128,7 +147,7 @@ define ptr {make}(ptr noalias readonly %buffers, i32 %x, i32 %y, i32 %z, ptr %co
 }}
 
 {_head(launch)}
-  call void {symbol(RUN_BLOCKS)}(ptr {make}, ptr %buffers, i64 %first, i64 %last, ptr %context, ptr {name})
+  call void {symbol(run)}(ptr {make}, ptr %buffers, i64 %first, i64 %last, ptr %context, ptr {name})
   ret void
 }}
 """
@@ -136,6 +155,8 @@ define ptr {make}(ptr noalias readonly %buffers, i32 %x, i32 %y, i32 %z, ptr %co
 
 RUN_BLOCKS = "xgpu_run_blocks"
 """The driver that all kernels share whose threads are coroutines."""
+RUN_CLUSTERS = "xgpu_run_clusters"
+"""The driver of those whose threads wait at different places; see `xgpu.target.host.block.scheduler`."""
 
 _SHAPE = "bx by bz gx gy barriers frames".split()
 

@@ -30,6 +30,8 @@ class Header(ctypes.Structure):
     Epochs count up from 1 with every block and every barrier; ``first_epoch`` is that of the block's start. Lanes store
     what they give to a shuffle in ``write_slots``, and read from ``read_slots`` what others gave: ``PIECES`` numbers a
     lane. If the threads of a block do not meet, ``diverged`` is 1, and two ``threads`` and their ``sites`` say where.
+    Where threads wait at different places a block has a ``state`` (`xgpu.target.host.block`), and ``stop`` says why not
+    all came to their end.
     """
 
     _fields_ = [
@@ -45,6 +47,12 @@ class Header(ctypes.Structure):
         ("read_slots", ctypes.c_void_p),
         ("write_slots", ctypes.c_void_p),
         ("checks", ctypes.c_void_p),
+        ("state", ctypes.c_void_p),
+        ("stop", ctypes.c_int32),
+        ("stop_thread", ctypes.c_int32),
+        ("stop_site", ctypes.c_int64),
+        ("stop_value", ctypes.c_int64),
+        ("stop_rank", ctypes.c_int64),
         ("slots", ctypes.c_int32 * (2 * WARP * PIECES)),
     ]
 

@@ -3,7 +3,8 @@
 The coroutine lives as long as a driver call: it suspends at the start of every block, at barriers and at shuffles, each
 time with the number of that site in the context, and a driver resumes the threads in turn (`block_driver`). Calls of
 ``void @xgpu_host_barrier()``, ``i32 @xgpu_host_shuffle_xor(i32 value, i32 distance)`` and
-``i32 @xgpu_host_shuffle_idx(i32 value, i32 lane)`` are the sites.
+``i32 @xgpu_host_shuffle_idx(i32 value, i32 lane)`` are the sites. So are those of ``void @xgpu_host_pause(i64)``, the
+only ones in kernels whose threads wait at different places: they suspend only if the number is not 0.
 """
 
 from collections.abc import Sequence
@@ -26,7 +27,7 @@ from xgpu.target.host.context import (
 )
 from xgpu.target.host.frames import keep_values
 from xgpu.target.llvm.ops import DYNAMIC_INDEX, Instruction, Writer
-from xgpu.target_machine import HOST, HOST_BARRIER, HOST_SHUFFLES
+from xgpu.target_machine import HOST, HOST_BARRIER, HOST_PAUSE, HOST_SHUFFLES
 
 BARRIER = HOST_BARRIER
 SHUFFLE = HOST_SHUFFLES["xor"]
@@ -71,7 +72,7 @@ def find_sites(module: ir.Module, kernel: ir.Operation) -> list[Site]:
         movable: list[ir.Operation] = []
         for op in [op.operation for op in block.operations]:
             callee = _sync_callee(op)
-            if callee == BARRIER:
+            if callee in (BARRIER, HOST_PAUSE):
                 barriers.append(Site((op,), is_shuffle=False))
             if callee in _SHUFFLES or (op.name not in _FIXED and not op.name.startswith(_FIXED_PREFIXES)):
                 movable.append(op)
@@ -84,7 +85,7 @@ def find_sites(module: ir.Module, kernel: ir.Operation) -> list[Site]:
 def _sync_callee(op: ir.Operation) -> str | None:
     callee = op.attributes.get("callee") if op.name == "llvm.call" else None
     name = ir.FlatSymbolRefAttr(callee).value if callee is not None else None
-    return name if name in (BARRIER, *_SHUFFLES) else None
+    return name if name in (BARRIER, HOST_PAUSE, *_SHUFFLES) else None
 
 
 def _steps(movable: Sequence[ir.Operation], following: ir.Operation) -> list[Site]:
@@ -219,7 +220,10 @@ class _Coroutine:
         with ir.InsertionPoint(site.calls[-1]):
             if site.is_shuffle:
                 self._give(site)
-            self._suspend(number, resumed)
+            if _sync_callee(site.calls[-1]) == HOST_PAUSE:
+                self._pause(site.calls[-1].operands[0], number, resumed)
+            else:
+                self._suspend(number, resumed)
         with ir.InsertionPoint(resumed):
             if site.is_shuffle:
                 self._take(site)
@@ -258,6 +262,13 @@ class _Coroutine:
         reason = ir.Operation.create("coro.suspend", [self._i8]).results[0]
         _branch(self._suspended, resumed, b.compare("ne", reason, b.constant(0, self._i8)))
         self._suspensions.append((ir.InsertionPoint.current.block, resumed))
+
+    def _pause(self, must_wait: ir.Value, number: int, resumed: ir.Block) -> None:
+        """Suspend if a number is not 0, and go on at ``resumed``."""
+        waiting = self._entry.create_after()
+        _branch(waiting, resumed, self._b.compare("ne", must_wait, self._b.constant(0, must_wait.type)))
+        with ir.InsertionPoint(waiting):
+            self._suspend(number, resumed)
 
     def _load(self, address: ir.Value, type_: ir.Type) -> ir.Value:
         return self._b.op("load", [address], type_)

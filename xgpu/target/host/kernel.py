@@ -6,14 +6,18 @@ from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.target.host.block_driver import Launch, coroutine_driver, loop_driver
+from xgpu.target.host.block.calls import block_calls, complete_calls
+from xgpu.target.host.block.state import state_bytes
+from xgpu.target.host.block_driver import Launch, cluster_driver, coroutine_driver, loop_driver
 from xgpu.target.host.context import (
+    ALIGNMENT,
     FRAME_ALIGNMENT,
     SHARED,
     WARP,
     Tile,
     add_context,
     address_tiles,
+    defined_functions,
     is_tile,
     place_tiles,
     round_up,
@@ -21,6 +25,7 @@ from xgpu.target.host.context import (
 from xgpu.target.host.coroutine import Site, find_sites, make_coroutine, sync_calls
 from xgpu.target.host.labels import Place, place_of
 from xgpu.target.host.sanitizer import Checks, insert_checks
+from xgpu.target_machine import HOST_BLOCK_PREFIX
 
 
 @dataclass(frozen=True)
@@ -28,21 +33,21 @@ class Ready:
     """A kernel and what runs it.
 
     ``launch`` is how its ``driver``, LLVM IR, calls it. ``frames`` is where in a context the coroutines' frames begin,
-    the bytes of a context that holds none; 0 if the kernel takes no context. ``waits`` are the places at which threads
-    wait for each other, in the order of their numbers from 1. ``checks`` is None unless sanitized.
+    the bytes of a context that holds none; 0 if the kernel takes no context. ``shared_end`` is where shared memory ends
+    in it. ``waits`` are the places at which threads wait for each other, in the order of their numbers from 1.
+    ``checks`` is None unless sanitized.
     """
 
     module: ir.Module
     launch: Launch
     driver: str
     frames: int = 0
+    shared_end: int = 0
     waits: tuple[tuple[str, Place], ...] = ()
     checks: Checks | None = None
 
-    @property
-    def is_coroutine(self) -> bool:
-        """Whether threads have frames in the context."""
-        return bool(self.waits)
+    is_coroutine: bool = False
+    """Whether threads have frames in the context."""
 
 
 def make_ready(module: ir.Module, launch: Launch, buffers: Sequence[tuple[int, bool]], sanitize: bool) -> Ready:
@@ -52,7 +57,7 @@ def make_ready(module: ir.Module, launch: Launch, buffers: Sequence[tuple[int, b
     host cannot run.
     """
     operations = [op.operation for op in module.body.operations]
-    if not sanitize and not any(is_tile(op) or (op.name == "llvm.func" and sync_calls(op)) for op in operations):
+    if not sanitize and not any(is_tile(op) or (op.name == "llvm.func" and _has_calls(op)) for op in operations):
         return Ready(module, launch, loop_driver(launch))
     with module.context, ir.Location.unknown():
         copy = _clone(module)
@@ -64,16 +69,23 @@ def make_ready(module: ir.Module, launch: Launch, buffers: Sequence[tuple[int, b
         return _with_driver(copy, kernel, launch, tiles, checks)
 
 
+def _has_calls(function: ir.Operation) -> bool:
+    return bool(sync_calls(function) or block_calls(function))
+
+
 def _with_driver(
     module: ir.Module, kernel: ir.Operation, launch: Launch, tiles: Sequence[Tile], checks: Checks | None
 ) -> Ready:
     end = max([SHARED, *(tile.offset + tile.size for tile in tiles)])
-    frames = round_up(end, FRAME_ALIGNMENT)
     constants = tuple(checks.constants()) if checks else ()
-    launch = replace(launch, has_context=True, frames=frames, constants=constants)
+    launch = replace(launch, has_context=True, constants=constants)
+    if any(block_calls(function) for function in defined_functions(module)):
+        return _with_clusters(module, kernel, launch, end, checks)
+    frames = round_up(end, FRAME_ALIGNMENT)
+    launch = replace(launch, frames=frames)
     sites = find_sites(module, kernel)
     if not sites:
-        return Ready(module, launch, loop_driver(launch), frames, checks=checks)
+        return Ready(module, launch, loop_driver(launch), frames, end, checks=checks)
     barriers = sum(not site.is_shuffle for site in sites)
     threads = math.prod(launch.block)
     if barriers < len(sites) and threads % WARP:
@@ -83,7 +95,21 @@ def _with_driver(
         )
     waits = _names(kernel, sites, barriers)
     make_coroutine(kernel, sites, launch.block)
-    return Ready(module, launch, coroutine_driver(launch, barriers), frames, waits, checks)
+    driver = coroutine_driver(launch, barriers)
+    return Ready(module, launch, driver, frames, end, waits, checks, is_coroutine=True)
+
+
+def _with_clusters(module: ir.Module, kernel: ir.Operation, launch: Launch, end: int, checks: Checks | None) -> Ready:
+    """Return a kernel whose threads wait at different places; they have a state behind the shared memory."""
+    if any(size % blocks for size, blocks in zip(launch.grid, launch.cluster, strict=True)):
+        raise CompilerError(f"kernel '{launch.name}' has a grid of {launch.grid} in clusters of {launch.cluster}")
+    state = round_up(end, ALIGNMENT)
+    frames = round_up(state + state_bytes(math.prod(launch.block)), FRAME_ALIGNMENT)
+    launch = replace(launch, frames=frames)
+    waits = complete_calls(module, HOST_BLOCK_PREFIX)
+    make_coroutine(kernel, find_sites(module, kernel), launch.block)
+    driver = cluster_driver(launch, end, state)
+    return Ready(module, launch, driver, frames, end, waits, checks, is_coroutine=True)
 
 
 def _names(kernel: ir.Operation, sites: Sequence[Site], barriers: int) -> tuple[tuple[str, Place], ...]:

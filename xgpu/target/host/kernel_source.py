@@ -15,7 +15,7 @@ from xgpu.target.host.block_driver import Dim3
 from xgpu.target.host.labels import Place
 from xgpu.target.host.sanitizer import Checks
 
-FORMAT = 2
+FORMAT = 3
 """Goes up when the text of a kernel changes its meaning, or the functions that kernels call do."""
 
 PIECES_PER_WORKER = 4
@@ -37,9 +37,10 @@ class BufferParameter:
 class HostSource:
     """A kernel as LLVM IR.
 
-    ``shared_end`` is where in a context its shared memory ends, 0 if it takes no context; its threads have frames
-    behind that if it ``is_coroutine``. Blocks that wait for others run ``in_order``. ``waits`` names the places where
-    threads wait for each other, in the order of their numbers from 1; ``checks`` is None unless sanitized.
+    ``shared_end`` is where in a context its shared memory ends, ``frames`` what all that is in a context takes but for
+    frames, 0 if it takes no context; its threads have frames behind that if it ``is_coroutine``. ``cluster`` are the
+    blocks of a cluster, which run together. Blocks that wait for others run ``in_order``. ``waits`` names the places
+    where threads wait for each other, in the order of their numbers from 1; ``checks`` is None unless sanitized.
     """
 
     name: str
@@ -49,20 +50,23 @@ class HostSource:
     llvm_ir: str
     triple: str
     shared_end: int
+    frames: int
+    cluster: Dim3
     is_coroutine: bool
     in_order: bool
     waits: tuple[tuple[str, Place], ...] = field(repr=False)
     checks: Checks | None = field(repr=False)
 
     @property
-    def blocks(self) -> int:
-        """Blocks of the grid."""
-        return math.prod(self.grid)
+    def clusters(self) -> int:
+        """Clusters of the grid: what is run one after the other, or at the same time on several cores."""
+        return math.prod(self.grid) // math.prod(self.cluster)
 
     @property
     def is_split(self) -> bool:
         """Whether a launch is worth spreading over several cores: where blocks wait for others, one after the other."""
-        return not self.in_order and self.blocks > 1 and self.blocks * math.prod(self.block) >= _INLINE_THREADS
+        threads = math.prod(self.grid) * math.prod(self.block)
+        return not self.in_order and self.clusters > 1 and threads >= _INLINE_THREADS
 
 
 def to_text(source: HostSource) -> str:
@@ -83,7 +87,7 @@ def from_text(text: bytes) -> HostSource:
             raise InvalidInput(f"a kernel has format {given}, and this xgpu reads format {FORMAT}: compile it again")
         values["parameters"] = tuple(BufferParameter(*each) for each in values["parameters"])
         values["waits"] = tuple((name, Place(place, _location(at))) for name, place, at in values["waits"])
-        shape = {name: tuple(values[name]) for name in ("grid", "block")}
+        shape = {name: tuple(values[name]) for name in ("grid", "block", "cluster")}
         return HostSource(**values | shape, checks=None)
     except (binascii.Error, zlib.error, ValueError, LookupError, TypeError, AttributeError) as error:
         raise InvalidInput(f"the text of a kernel is damaged: {error}") from error

@@ -8,12 +8,20 @@ import io
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.dialects.block.copies import COPY_OPS
+from xgpu.dialects.block.matrices import MATRIX_OPS
+from xgpu.dialects.block.waits import WAIT_OPS
 from xgpu.errors import SourceLocation
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import functions, walk
 
 _MARK = "xgpu lowered: "
-_LABELLED = frozenset("llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg gpu.barrier gpu.shuffle".split())
+_LABELLED = frozenset(
+    (
+        *"llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg gpu.barrier gpu.shuffle".split(),
+        *(op.OPERATION_NAME for op in (*COPY_OPS, *WAIT_OPS, *MATRIX_OPS)),
+    )
+)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ made twice, and a second linker ends the process. So this module makes each of t
 import itertools
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from weakref import WeakValueDictionary
 
@@ -15,15 +15,20 @@ import llvmlite.binding as llvm
 
 from xgpu.errors import CompilerError
 from xgpu.target.host.access_checks import CHECK, CHECK_IR
-from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS
+from xgpu.target.host.block.library import EXPORTS, library_ir
+from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS, RUN_CLUSTERS
 from xgpu.target.host.float_conversions import HELPER_IR, HELPER_NAMES
 from xgpu.target.llvm.module import optimize, parse_llvm_ir
 
 OPT_LEVEL = 3
 # These CPU features convert to bf16 with subnormals flushed to zero, which is not what the program says.
 _FLUSHING_FEATURES = ("avx512bf16", "avxneconvert", "avx10.2", "avx10.2-256", "avx10.2-512")
-# What only some kernels call, each in a library of its own.
-_LIBRARIES = {CHECK: CHECK_IR, RUN_BLOCKS: DRIVER_IR}
+# What only some kernels call, in libraries of their own, by a function that tells: the library, and what it exports.
+_LIBRARIES: dict[str, tuple[Callable[[], str], Sequence[str]]] = {
+    CHECK: (lambda: CHECK_IR, [CHECK]),
+    RUN_BLOCKS: (lambda: DRIVER_IR, [RUN_BLOCKS]),
+    RUN_CLUSTERS: (library_ir, EXPORTS),
+}
 _KEPT = 32
 """Modules that stay loaded though nobody uses them: functions are often thrown away and made again."""
 _LOCK = threading.RLock()
@@ -76,11 +81,11 @@ class _Linker:
         self._last: deque[llvm.ResourceTracker] = deque(maxlen=_KEPT)
         self._jit = llvm.create_lljit_compiler(machine())
         self._libraries: dict[str, object] = {}
-        self._add_library("xgpu_helpers", HELPER_IR, HELPER_NAMES)
+        self._add_library("xgpu_helpers", lambda: HELPER_IR, HELPER_NAMES)
 
-    def _add_library(self, name: str, llvm_ir: str, functions: Sequence[str]) -> None:
+    def _add_library(self, name: str, llvm_ir: Callable[[], str], functions: Sequence[str]) -> None:
         if name not in self._libraries:
-            builder = llvm.JITLibraryBuilder().add_object_img(_object_code(llvm_ir))
+            builder = llvm.JITLibraryBuilder().add_object_img(_object_code(llvm_ir()))
             for function in functions:
                 builder.export_symbol(function)
             self._libraries[name] = builder.link(self._jit, name)
@@ -88,9 +93,9 @@ class _Linker:
     def link(self, llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
         library = self._linked.get(llvm_ir)
         if library is None:
-            for function, library_ir in _LIBRARIES.items():
+            for function, (text, exports) in _LIBRARIES.items():
                 if f"@{function}(" in llvm_ir:
-                    self._add_library(function, library_ir, [function])
+                    self._add_library(function, text, exports)
             library = self._linked[llvm_ir] = self._add(_object_code(llvm_ir), symbols, {})
         self._last.append(library)
         return _addresses(library, symbols), library

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xgpu import ir
-from xgpu.dialects.attributes import scratch_of
+from xgpu.dialects.attributes import CLUSTER, int_array_of, scratch_of
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.target.host.block_driver import Dim3, Launch, entry_name, entry_point, make_name
-from xgpu.target.host.context import FRAME_ALIGNMENT, round_up
+from xgpu.target.host.context import ALIGNMENT, FRAME_ALIGNMENT, round_up
 from xgpu.target.host.coroutine import COROUTINE_INSTRUCTIONS
 from xgpu.target.host.kernel import make_ready
 from xgpu.target.host.kernel_source import BufferParameter, HostSource
@@ -60,12 +60,24 @@ def host_source(
     parameters, in_order = _buffer_parameters(kernel, symbol_name), scratch_of(kernel) > 0
     shape = _dimensions(kernel, "xgpu.grid", grid), _dimensions(kernel, "xgpu.block", block)
     buffers = [(parameter.size, parameter.is_readonly) for parameter in parameters]
-    ready = make_ready(module, Launch(symbol_name, len(parameters), *shape), buffers, sanitize)
+    ready = make_ready(module, _launch(kernel, len(parameters), *shape), buffers, sanitize)
     triple = machine().triple
     kernel_ir = export_llvm_ir(ready.module, triple, str(machine().target_data), COROUTINE_INSTRUCTIONS)
     llvm_ir = kernel_ir + ready.driver + entry_point(ready.launch, triple)
-    contract = symbol_name, *shape, parameters
-    return HostSource(*contract, llvm_ir, triple, ready.frames, ready.is_coroutine, in_order, ready.waits, ready.checks)
+    return HostSource(
+        symbol_name,
+        *shape,
+        parameters,
+        llvm_ir,
+        triple,
+        ready.shared_end,
+        ready.frames,
+        ready.launch.cluster,
+        ready.is_coroutine,
+        in_order,
+        ready.waits,
+        ready.checks,
+    )
 
 
 def load_source(source: HostSource) -> HostCode:
@@ -79,7 +91,10 @@ def load_source(source: HostSource) -> HostCode:
     entry = entry_name(source.name)
     addresses, library = link(source.llvm_ir, [entry, make] if source.is_coroutine else [entry])
     frame = _frame_bytes(addresses[make], len(source.parameters)) if source.is_coroutine else 0
-    context_bytes = source.shared_end + math.prod(source.block) * frame
+    blocks = math.prod(source.cluster)
+    context_bytes = source.frames + math.prod(source.block) * frame
+    if blocks > 1:
+        context_bytes = blocks * round_up(context_bytes, ALIGNMENT)
     return HostCode(**vars(source), address=addresses[entry], context_bytes=context_bytes, _library=library)
 
 
@@ -100,6 +115,12 @@ _MAKE_TYPE = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, *[ctypes.c_int32
 def _frame_bytes(make: int, buffers: int) -> int:
     """Return how many bytes of a context a thread takes, by asking the function at the address ``make``."""
     return round_up(int(_MAKE_TYPE(make)((ctypes.c_void_p * buffers)(), 0, 0, 0, None, None)), FRAME_ALIGNMENT)
+
+
+def _launch(kernel: ir.Operation, buffers: int, grid: Dim3, block: Dim3) -> Launch:
+    cluster = kernel.attributes.get(CLUSTER)
+    x, y, z = (1, 1, 1) if cluster is None else int_array_of(cluster)
+    return Launch(_string(kernel, "sym_name"), buffers, grid, block, cluster=(x, y, z))
 
 
 def _find_kernel(module: ir.Module, name: str | None) -> ir.Operation:

@@ -1,0 +1,107 @@
+"""The calls of the runtime in a kernel whose threads wait at different places, made ready for that runtime.
+
+Each call gets two more operands: the context, and the number of its site, from 1. Barriers and shuffles become such
+calls too. Where a thread may have to wait, a call of `HOST_PAUSE` follows, at which `coroutine` suspends it.
+"""
+
+from collections.abc import Sequence
+
+from xgpu import ir
+from xgpu.passes.framework.base import walk
+from xgpu.passes.llvm.builder import LlvmBuilder
+from xgpu.target.host.context import context_of, defined_functions
+from xgpu.target.host.labels import Place, place_of
+from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES
+
+type Sites = tuple[tuple[str, Place], ...]
+
+
+def block_calls(function: ir.Operation) -> list[ir.Operation]:
+    """Return the calls of the runtime in a function, in the order of the text."""
+    return [call for call in walk(function, "llvm.call") if (callee_of(call) or "").startswith(HOST_BLOCK_PREFIX)]
+
+
+def callee_of(call: ir.Operation) -> str | None:
+    """Return the name of the function that is called, None if it is called by its address."""
+    callee = call.attributes.get("callee")
+    return None if callee is None else ir.FlatSymbolRefAttr(callee).value
+
+
+def complete_calls(module: ir.Module, prefix: str) -> Sites:
+    """Complete the calls of a module whose functions all have a context; return name and place of each site.
+
+    ``prefix`` is that of the functions that are then called.
+    """
+    with ir.Location.unknown():
+        for function in defined_functions(module):
+            _expand_barriers(function)
+        sites: list[tuple[str, Place]] = []
+        for function in defined_functions(module):
+            state = ir.AsmState(function)
+            calls = [(call, place_of(call, state)) for call in block_calls(function)]
+            for call, place in calls:
+                name = (callee_of(call) or "").removeprefix(HOST_BLOCK_PREFIX)
+                sites.append((name.replace("_", " "), place))
+                _complete(call, context_of(function), len(sites), prefix + name)
+        _declare(module, prefix)
+    return tuple(sites)
+
+
+def _create(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -> ir.Operation:
+    return ir.Operation.create(
+        "llvm.call",
+        results=list(results),
+        operands=list(operands),
+        attributes={
+            "callee": ir.FlatSymbolRefAttr.get(name),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )
+
+
+def _expand_barriers(function: ir.Operation) -> None:
+    b, i64 = LlvmBuilder(HOST, 32), ir.IntegerType.get_signless(64)
+    modes = {name: mode for mode, name in HOST_SHUFFLES.items()}
+    for call in walk(function, "llvm.call"):
+        callee = callee_of(call)
+        with ir.InsertionPoint(call), call.location:
+            if callee == HOST_BARRIER:
+                _create(HOST_PAUSE, [_create(f"{HOST_BLOCK_PREFIX}barrier", [], [i64]).results[0]], [])
+            elif callee in modes:
+                value, by = (b.op("zext", [operand], i64) for operand in call.operands)
+                _create(HOST_PAUSE, [_create(f"{HOST_BLOCK_PREFIX}shuffle", [value], [i64]).results[0]], [])
+                taken = _create(f"{HOST_BLOCK_PREFIX}shuffle_{modes[callee]}", [by], [i64]).results[0]
+                call.results[0].replace_all_uses_with(b.op("trunc", [taken], b.i32))
+            else:
+                continue
+        call.erase()
+
+
+def _complete(call: ir.Operation, context: ir.Value, site: int, name: str) -> None:
+    with ir.InsertionPoint(call), call.location:
+        number = LlvmBuilder(HOST, 32).constant(site, ir.IntegerType.get_signless(64))
+        new = _create(name, [*call.operands, context, number], [result.type for result in call.results])
+    for old, value in zip(call.results, new.results, strict=True):
+        old.replace_all_uses_with(value)
+    call.erase()
+
+
+def _declare(module: ir.Module, prefix: str) -> None:
+    """Declare the functions as they are now called."""
+    for op in [op.operation for op in module.body.operations]:
+        if op.name == "llvm.func":
+            name = ir.StringAttr(op.attributes["sym_name"]).value
+            if name.startswith(HOST_BLOCK_PREFIX) or name == HOST_PAUSE:
+                op.erase()
+    types: dict[str, ir.Type] = {HOST_PAUSE: ir.Type.parse("!llvm.func<void (i64)>")}
+    for function in defined_functions(module):
+        for call in walk(function, "llvm.call"):
+            name = callee_of(call) or ""
+            if name.startswith(prefix):
+                operands = [operand.type for operand in call.operands]
+                types[name] = ir.llvm.FunctionType.get(call.results[0].type, operands)
+    for name, type_ in types.items():
+        with ir.InsertionPoint.at_block_begin(module.body):
+            attributes = {"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(type_)}
+            ir.Operation.create("llvm.func", attributes=attributes, regions=1)

@@ -1,0 +1,167 @@
+"""Copies that a thread starts for itself: from global to shared memory, and those of whole boxes back."""
+
+from ctypes import c_uint8
+
+from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled, copy, fill
+from xgpu.target.host.block.state import (
+    COPIES_PER_THREAD,
+    MISUSED,
+    STORES_PER_THREAD,
+    TOO_MANY,
+    BlockState,
+    Copy,
+    Store,
+)
+from xgpu.target.host.block.tensor_maps import copy_box, is_map
+from xgpu.target.host.block.threads import state_of, stop, this_thread
+from xgpu.target.host.context import UNWRITTEN_BYTE, Header
+
+
+@compiled
+def copy_at(state: Pointer[BlockState], thread: int, number: int) -> Pointer[Copy]:
+    """A thread's copy of a number, in its ring."""
+    return state.copies[thread * COPIES_PER_THREAD + number % COPIES_PER_THREAD]
+
+
+@compiled
+def async_copy(to: Bytes, source: Bytes, valid: int, bytes: int, context: Pointer[Header], site: int) -> int:
+    """Start to copy a few bytes."""
+    thread = this_thread(context)
+    if thread.next_copy - thread.first_copy == COPIES_PER_THREAD:
+        return stop(context, TOO_MANY, site, COPIES_PER_THREAD)
+    if valid < 0 or valid > bytes:
+        return stop(context, MISUSED, site, valid)
+    made = copy_at(state_of(context), context.thread, thread.next_copy)
+    made.to = to
+    made.source = source
+    made.bytes = bytes
+    made.valid = valid
+    made.group = thread.copy_group
+    made.site = site
+    thread.next_copy += 1
+    return 0
+
+
+@compiled
+def copies_up_to(end: int, number: int, context: Pointer[Header]) -> None:
+    """Make a thread's copies up to a number."""
+    state = state_of(context)
+    thread = state.threads[number]
+    while thread.first_copy < end:
+        made = copy_at(state, number, thread.first_copy)
+        copy(made.to, made.source, made.valid)
+        fill(made.to + made.valid, 0, made.bytes - made.valid)
+        thread.first_copy += 1
+
+
+@compiled
+def async_commit(context: Pointer[Header], site: int) -> int:
+    """End this thread's group of copies."""
+    this_thread(context).copy_group += 1
+    return 0
+
+
+@compiled
+def async_wait(pending: int, context: Pointer[Header], site: int) -> int:
+    """Make this thread's copies but for those of its last groups."""
+    state = state_of(context)
+    thread = this_thread(context)
+    end = thread.first_copy
+    while end < thread.next_copy and copy_at(state, context.thread, end).group < thread.copy_group - pending:
+        end += 1
+    copies_up_to(end, context.thread, context)
+    return 0
+
+
+@compiled
+def store_at(state: Pointer[BlockState], thread: int, number: int) -> Pointer[Store]:
+    """A thread's store of a number, in its ring."""
+    return state.stores[thread * STORES_PER_THREAD + number % STORES_PER_THREAD]
+
+
+@compiled
+def new_store(source: Bytes, context: Pointer[Header], site: int) -> Pointer[Store]:
+    """A new store of this thread, in its open group."""
+    thread = this_thread(context)
+    made = store_at(state_of(context), context.thread, thread.next_store)
+    if thread.next_store - thread.first_store == STORES_PER_THREAD:
+        stop(context, TOO_MANY, site, STORES_PER_THREAD)
+        return made
+    made.source = source
+    made.map = cast(c_uint8, 0)
+    made.group = thread.store_group
+    made.site = site
+    thread.next_store += 1
+    return made
+
+
+@compiled
+def bulk_store(to: Bytes, source: Bytes, bytes: int, context: Pointer[Header], site: int) -> int:
+    """Start to copy consecutive bytes to global memory."""
+    made = new_store(source, context, site)
+    made.to = to
+    made.bytes = bytes
+    return 0
+
+
+@compiled
+def tensor_store(
+    map: Bytes, source: Bytes, c0: int, c1: int, c2: int, c3: int, c4: int, context: Pointer[Header], site: int
+) -> int:
+    """Start to copy a box to an array."""
+    if not is_map(map):
+        return stop(context, MISUSED, site, 0)
+    made = new_store(source, context, site)
+    made.map = map
+    made.coordinates[0] = c0
+    made.coordinates[1] = c1
+    made.coordinates[2] = c2
+    made.coordinates[3] = c3
+    made.coordinates[4] = c4
+    return 0
+
+
+@compiled
+def stores_up_to(end: int, number: int, context: Pointer[Header]) -> None:
+    """Make a thread's stores up to a number."""
+    state = state_of(context)
+    thread = state.threads[number]
+    while thread.first_store < end:
+        made = store_at(state, number, thread.first_store)
+        if address(made.map) != 0:
+            copy_box(made.map, made.source, made.coordinates, True)
+        else:
+            copy(made.to, made.source, made.bytes)
+        thread.first_store += 1
+
+
+@compiled
+def bulk_commit(context: Pointer[Header], site: int) -> int:
+    """End this thread's group of stores."""
+    this_thread(context).store_group += 1
+    return 0
+
+
+@compiled
+def bulk_wait(pending: int, done: int, context: Pointer[Header], site: int) -> int:
+    """Make this thread's stores but for those of its last groups."""
+    state = state_of(context)
+    thread = this_thread(context)
+    end = thread.first_store
+    while end < thread.next_store and store_at(state, context.thread, end).group < thread.store_group - pending:
+        end += 1
+    stores_up_to(end, context.thread, context)
+    return 0
+
+
+@compiled
+def end_block(context: Pointer[Header]) -> None:
+    """Make the stores that nobody waited for, of shared memory that is no more."""
+    state = state_of(context)
+    is_clean = True
+    for t in range(state.count):
+        if state.threads[t].first_store < state.threads[t].next_store:
+            if is_clean:
+                fill(state.shared, UNWRITTEN_BYTE, state.shared_bytes)
+                is_clean = False
+            stores_up_to(state.threads[t].next_store, t, context)

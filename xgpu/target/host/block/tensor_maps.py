@@ -1,0 +1,73 @@
+"""Tensor maps, and the copies of boxes between arrays and shared memory."""
+
+from ctypes import c_int32, c_uint8
+
+from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled, copy, fill
+from xgpu.target.host.block.state import MAP_MARK, TensorMap
+
+CHUNK = 16
+"""Bytes that a swizzle keeps together."""
+
+
+@compiled
+def swizzled(place: int, swizzle: int) -> int:
+    """Where the chunk at an address is found; ``swizzle`` is 0 or the bytes of a row in which chunks are permuted."""
+    if swizzle == 0:
+        return place
+    return place ^ (place // 128 % (swizzle // CHUNK) * CHUNK)
+
+
+@compiled
+def copy_box(map: Bytes, shared: Bytes, coordinates: Pointer[c_int32], stores: bool) -> None:
+    """Copy a box to shared memory, zeros for what is out of bounds, or back."""
+    what = cast(TensorMap, map)
+    last = what.rank - 1
+    rows = 1
+    for d in range(last):
+        rows = rows * what.box[d]
+    for row in range(rows):
+        source = cast(c_uint8, what.array)
+        rest = row
+        is_inside = True
+        for reverse in range(last):
+            d = last - 1 - reverse
+            index = coordinates[d] + rest % what.box[d]
+            rest = rest // what.box[d]
+            if index < 0 or index >= what.shape[d]:
+                is_inside = False
+            source = source + index * what.strides[d]
+        copy_row(what, source, is_inside, coordinates[last], shared + row * what.box[last] * what.element, stores)
+
+
+@compiled
+def copy_row(
+    what: Pointer[TensorMap], source: Bytes, is_inside: bool, column: int, shared: Bytes, stores: bool
+) -> None:
+    """Copy a row of a box, which begins at a column of the array's row ``source``, chunk by chunk."""
+    last = what.rank - 1
+    width = what.box[last] * what.element
+    first = max(-column, 0) * what.element
+    end = min(width, (what.shape[last] - column) * what.element)
+    if not is_inside:
+        end = 0
+    for chunk in range(0, width, CHUNK):
+        place = cast(c_uint8, swizzled(address(shared + chunk), what.swizzle))
+        begin = max(first - chunk, 0)
+        stop = min(end - chunk, CHUNK)
+        there = source + (column * what.element + chunk)
+        if not stores:
+            if begin == 0 and stop == CHUNK:
+                copy(place, there, CHUNK)
+            else:
+                fill(place, 0, CHUNK)
+                for b in range(begin, stop):
+                    place[b] = there[b]
+        else:
+            for b in range(begin, stop):
+                there[b] = place[b]
+
+
+@compiled
+def is_map(map: Bytes) -> bool:
+    """Whether there is a tensor map at an address."""
+    return address(map) % 64 == 0 and cast(TensorMap, map).mark == MAP_MARK

@@ -1,0 +1,317 @@
+"""Barriers of a block, of some of its warps and of its cluster, and mbarriers, as kernels call them."""
+
+from ctypes import c_uint8, c_uint32
+
+from xgpu.target.host.block.copies import copies_up_to
+from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled, copy
+from xgpu.target.host.block.state import (
+    MBARRIER_MARK,
+    MISUSED,
+    MOST_MBARRIERS,
+    NAMED_BARRIERS,
+    NO_MBARRIER,
+    TOO_MANY,
+    TRANSFERS,
+    Barrier,
+    BlockState,
+    Mbarrier,
+    Transfer,
+)
+from xgpu.target.host.block.tensor_maps import copy_box
+from xgpu.target.host.block.threads import is_shared, other_context, state_of, stop, this_thread, wait_for
+from xgpu.target.host.context import Header
+
+
+@compiled
+def barrier(context: Pointer[Header], site: int) -> int:
+    """Wait for all threads of the block."""
+    return meet(0, state_of(context).count, True, context, site)
+
+
+@compiled
+def named_barrier(number: int, threads: int, waits: int, context: Pointer[Header], site: int) -> int:
+    """Arrive at a barrier of some warps, and wait for the others."""
+    if number < 1 or number >= NAMED_BARRIERS:
+        return stop(context, MISUSED, site, number)
+    return meet(number, threads, waits != 0, context, site)
+
+
+@compiled
+def meet(number: int, threads: int, waits: bool, context: Pointer[Header], site: int) -> int:
+    """Arrive at a barrier of so many threads."""
+    met = state_of(context).barriers[number]
+    if met.count == 0:
+        met.expected = threads
+        met.site = site
+    elif met.expected != threads:
+        return stop(context, MISUSED, site, number)
+    round = met.round
+    met.count += 1
+    if met.count == threads:
+        met.count = 0
+        met.round = round + 1
+        return 0
+    if not waits:
+        return 0
+    return wait_for(this_thread(context), cast(c_uint32, met), round, site)
+
+
+@compiled
+def cluster_arrive(context: Pointer[Header], site: int) -> int:
+    """Arrive at the barrier of the cluster."""
+    state = state_of(context)
+    met = cluster_barrier(context)
+    this_thread(context).cluster_round = met.round
+    met.count += 1
+    if met.count == state.count * state.blocks:
+        met.count = 0
+        met.round += 1
+    return 0
+
+
+@compiled
+def cluster_wait(context: Pointer[Header], site: int) -> int:
+    """Wait until all threads of the cluster have arrived."""
+    met = cluster_barrier(context)
+    thread = this_thread(context)
+    if met.round != thread.cluster_round:
+        return 0
+    return wait_for(thread, cast(c_uint32, met), met.round, site)
+
+
+@compiled
+def cluster_barrier(context: Pointer[Header]) -> Pointer[Barrier]:
+    """The barrier of the cluster, which its first block keeps."""
+    found = cast(c_uint8, state_of(other_context(context, 0))) + CLUSTER_OFFSET
+    return cast(Barrier, found)
+
+
+CLUSTER_OFFSET = BlockState.cluster.offset
+
+
+@compiled
+def cluster_rank(context: Pointer[Header], site: int) -> int:
+    """The rank of the block in its cluster."""
+    return state_of(context).rank
+
+
+@compiled
+def cluster_pointer(here: Bytes, rank: int, context: Pointer[Header], site: int) -> Bytes:
+    """The same place in the shared memory of another block of the cluster."""
+    state = state_of(context)
+    if rank < 0 or rank >= state.blocks:
+        stop(context, MISUSED, site, rank)
+        return here
+    return here + (rank - state.rank) * state.stride
+
+
+@compiled
+def mbarrier_init(place: Bytes, count: int, context: Pointer[Header], site: int) -> int:
+    """Make an mbarrier; its 8 bytes hold a mark and its number."""
+    state = state_of(context)
+    if not is_shared(state, address(place), 8) or address(place) % 8 != 0:
+        return stop(context, MISUSED, site, 0)
+    words = cast(c_uint32, place)
+    number = state.mbarrier_count
+    if words[0] == MBARRIER_MARK and words[1] < number and state.mbarriers[words[1]].address == address(place):
+        number = words[1]
+    elif number == MOST_MBARRIERS:
+        return stop(context, TOO_MANY, site, MOST_MBARRIERS)
+    else:
+        state.mbarrier_count += 1
+    words[0] = MBARRIER_MARK
+    words[1] = number
+    made = state.mbarriers[number]
+    made.address = address(place)
+    made.phase = 0
+    made.count = count
+    made.site = site
+    made.maker = context.thread
+    made.is_fenced = 0
+    begin_phase(made)
+    return 0
+
+
+@compiled
+def begin_phase(made: Pointer[Mbarrier]) -> None:
+    """Begin a phase of an mbarrier."""
+    made.pending = made.count
+    made.is_awaited = 0
+    made.deferred = 0
+    made.transfers = 0
+    made.bytes = 0
+    made.under_way = 0
+
+
+@compiled
+def number_of(place: Bytes, context: Pointer[Header], site: int) -> int:
+    """The number of an mbarrier of a block, whose context is given; -1 if there is none at that place."""
+    state = state_of(context)
+    if is_shared(state, address(place), 8) and address(place) % 8 == 0:
+        words = cast(c_uint32, place)
+        is_made = words[0] == MBARRIER_MARK and words[1] < state.mbarrier_count
+        if is_made and state.mbarriers[words[1]].address == address(place):
+            return words[1]
+    stop(context, NO_MBARRIER, site, address(place) - address(state.shared))
+    return -1
+
+
+@compiled
+def complete(context: Pointer[Header], number: int) -> None:
+    """Complete the phase of an mbarrier if nothing is missing; copies are made only if somebody waits for it."""
+    made = state_of(context).mbarriers[number]
+    if made.pending != made.deferred or made.bytes != made.under_way:
+        return
+    if made.is_awaited == 0 and made.transfers != 0:
+        return
+    if made.transfers != 0:
+        transfer_all(context, number)
+    made.phase += 1
+    begin_phase(made)
+
+
+@compiled
+def transfer_all(context: Pointer[Header], number: int) -> None:
+    """Make the copies that complete at an mbarrier, in the order in which they were started."""
+    state = state_of(context)
+    left = state.mbarriers[number].transfers
+    while left > 0:
+        best = -1
+        for t in range(state.highest_transfer):
+            each = state.transfers[t]
+            is_one = each.is_taken != 0 and each.mbarrier == number
+            if is_one and (best < 0 or each.order < state.transfers[max(best, 0)].order):
+                best = t
+        transfer(context, state.transfers[best])
+        left -= 1
+
+
+@compiled
+def transfer(context: Pointer[Header], started: Pointer[Transfer]) -> None:
+    """Make a copy that was started."""
+    started.is_taken = 0
+    if started.is_arrival != 0:
+        copies_up_to(started.bytes, started.thread, context)
+    elif address(started.map) != 0:
+        copy_box(started.map, started.to, started.coordinates, False)
+    else:
+        copy(started.to, started.source, started.bytes)
+
+
+@compiled
+def new_transfer(number: int, context: Pointer[Header], site: int) -> Pointer[Transfer]:
+    """A new copy that completes at an mbarrier of a block, whose context is given."""
+    state = state_of(context)
+    free = 0
+    while free < TRANSFERS - 1 and free < state.highest_transfer and state.transfers[free].is_taken != 0:
+        free += 1
+    made = state.transfers[free]
+    if made.is_taken != 0 and free < state.highest_transfer:
+        stop(context, TOO_MANY, site, TRANSFERS)
+    state.highest_transfer = max(state.highest_transfer, free + 1)
+    made.is_taken = 1
+    made.is_arrival = 0
+    made.mbarrier = number
+    made.order = state.transfers_made
+    made.site = site
+    made.thread = context.thread
+    made.map = cast(c_uint8, 0)
+    state.transfers_made += 1
+    state.mbarriers[number].transfers += 1
+    return made
+
+
+@compiled
+def arrive(context: Pointer[Header], number: int, bytes: int, site: int) -> int:
+    """Arrive at an mbarrier of a block, whose context is given, that then expects so many bytes more."""
+    made = state_of(context).mbarriers[number]
+    if made.pending == made.deferred:
+        # What is under way is done: it is too late to wait for it.
+        made.is_awaited = 1
+        complete(context, number)
+        if made.pending == made.deferred:
+            return stop(context, MISUSED, site, made.count)
+    made.pending -= 1
+    made.bytes += bytes
+    complete(context, number)
+    return 0
+
+
+@compiled
+def mbarrier_expect(place: Bytes, bytes: int, context: Pointer[Header], site: int) -> int:
+    """Arrive, and let the phase wait for bytes."""
+    number = number_of(place, context, site)
+    if number < 0:
+        return 0
+    return arrive(context, number, bytes, site)
+
+
+@compiled
+def mbarrier_arrive(place: Bytes, context: Pointer[Header], site: int) -> int:
+    """Arrive at an mbarrier."""
+    number = number_of(place, context, site)
+    if number < 0:
+        return 0
+    return arrive(context, number, 0, site)
+
+
+@compiled
+def mbarrier_arrive_remote(place: Bytes, rank: int, context: Pointer[Header], site: int) -> int:
+    """Arrive at the mbarrier at the same place in another block of the cluster."""
+    there = cluster_pointer(place, rank, context, site)
+    if context.stop != 0:
+        return 0
+    other = other_context(context, rank)
+    number = number_of(there, other, site)
+    if number < 0:
+        return stop(context, NO_MBARRIER, site, address(place) - address(state_of(context).shared))
+    return arrive(other, number, 0, site)
+
+
+@compiled
+def mbarrier_arrive_copies(place: Bytes, context: Pointer[Header], site: int) -> int:
+    """Arrive as soon as the copies of this thread are made, which is when somebody waits for that."""
+    number = number_of(place, context, site)
+    if number < 0:
+        return 0
+    made = state_of(context).mbarriers[number]
+    if made.pending == made.deferred:
+        return stop(context, MISUSED, site, made.count)
+    started = new_transfer(number, context, site)
+    started.is_arrival = 1
+    started.bytes = this_thread(context).next_copy
+    made.deferred += 1
+    complete(context, number)
+    return 0
+
+
+@compiled
+def mbarrier_wait(place: Bytes, parity: int, context: Pointer[Header], site: int) -> int:
+    """Wait until the phase of a parity is complete."""
+    number = number_of(place, context, site)
+    if number < 0:
+        return 1
+    made = state_of(context).mbarriers[number]
+    if made.phase % 2 != parity % 2:
+        return 0
+    made.is_awaited = 1
+    complete(context, number)
+    if made.phase % 2 != parity % 2:
+        return 0
+    phase = cast(c_uint32, cast(c_uint8, made) + PHASE)
+    return wait_for(this_thread(context), phase, made.phase, site)
+
+
+PHASE = Mbarrier.phase.offset
+
+
+@compiled
+def fence(kind: int, context: Pointer[Header], site: int) -> int:
+    """Order accesses of this thread, which the host does anyway."""
+    return 0
+
+
+@compiled
+def set_registers(count: int, more: int, context: Pointer[Header], site: int) -> int:
+    """Threads have all registers here."""
+    return 0
