@@ -283,6 +283,12 @@ DISCARDABLE: dict[str, Discardable] = {
             "The loop is one kernel.",
         ),
         Discardable(
+            attributes.PRODUCT,
+            Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",))),
+            _unit_problem,
+            "A kernel computes the product, and what follows it, by tiles.",
+        ),
+        Discardable(
             attributes.LEFT,
             Place("an operation of `@main`"),
             _string_problem,

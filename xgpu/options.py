@@ -18,6 +18,8 @@ class Options:
     costs such scatters more kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes
     ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are
     removed where kernels compute all else.
+    ``products`` says what computes matrix products: XLA's ``"library"``, or ``"kernels"`` where they can, with what
+    follows them (`xgpu.passes.prepare.mark_products`).
     ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number:
     ``{"relu_fusion_0": {"vector": 2}}``. ``xgpu explain`` shows both. What is not fixed is chosen. A cache knows a
     kernel's schedule from its text.
@@ -28,6 +30,7 @@ class Options:
     opt_level: int = 3
     deterministic: bool = False
     keep_barriers: bool = False
+    products: str = "library"
     schedules: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
@@ -35,6 +38,8 @@ class Options:
         for switch in ("deterministic", "keep_barriers"):
             if not isinstance(getattr(self, switch), bool):
                 raise InvalidInput(f"option {switch}: expected True or False, got {getattr(self, switch)!r}")
+        if self.products not in ("library", "kernels"):
+            raise InvalidInput(f"option products: expected 'library' or 'kernels', got {self.products!r}")
         _check("threads_per_block", self.threads_per_block, 1, 1024)
         _check(
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1

@@ -12,7 +12,7 @@ from xgpu.dialects.attributes import INTEGER, INTEGERS, TYPE, choice
 from xgpu.dialects.base import GLOBAL_POINTER, I32, SHARED_POINTER, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect
 from xgpu.dialects.traits import Traits
-from xgpu.indexing.tensor_views import MAX_BOX, MAX_TENSOR_RANK, STRIDE_BYTES
+from xgpu.indexing.tiles.tensor_views import MAX_BOX, MAX_TENSOR_RANK, STRIDE_BYTES
 
 TENSOR_MAP_BYTES = 128
 """Size and alignment of a tensor map."""

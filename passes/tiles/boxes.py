@@ -11,7 +11,7 @@ from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tensor_views import TensorView, tensor_view
+from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.ring import as_i32

@@ -17,9 +17,9 @@ from xgpu.emit.builders import insert
 from xgpu.emit.scalar.op import constant_of
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
-from xgpu.indexing.fragments import warpgroup_accumulators
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.tiles.fragments import warpgroup_accumulators
 from xgpu.passes.llvm.memory import store
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram

@@ -10,6 +10,7 @@ from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.structured import Loop, Values, counted
@@ -70,12 +71,7 @@ class Order:
     def numbers(self, tile: ir.Value) -> Values:
         """Return the numbers in the grid of a block's tile: bands of rows, each column by column."""
         batch, down, along = self.program.blocks.grid
-        down //= self.cluster
-        band = min(self.program.schedule["band"], down)
-        in_matrix, in_band = dim(0) % (down * along), dim(0) % (band * along)
-        row = in_matrix // (band * along) * band + in_band % band
-        results = (dim(0) // (down * along), row * self.cluster + dim(1), in_band // band)
-        map_ = IndexingMap(ranges((batch * down * along, self.cluster)), (), results)
+        map_ = tile_order((batch, down, along), self.cluster, self.program.schedule["band"])
         return ApplyIndexingOp.build(map_, [tile, self.place.rank])
 
 

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xgpu import ir
+from xgpu.analysis.captures import maker
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.hlo.source_location import unsupported
-from xgpu.indexing.constraints import simplify_domain
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.simplify import Simplifier
 
 _CONSTANT = "stablehlo.constant"
 
@@ -52,8 +51,7 @@ class TileProgram:
     def _make(self, value: ir.Value, map_: IndexingMap) -> ir.Value:
         if value in self._arrays:
             return TileOp.build(self._arrays[value], self._at, map_)
-        op = value.owner
-        assert isinstance(op, ir.Operation)
+        op = maker(value)
         if not can_be_tiled(op):
             raise unsupported(op, "its tiles are not computed of tiles of its operands")
         if op.name == _CONSTANT:
@@ -75,17 +73,12 @@ class TileProgram:
 
 
 def then(tile: IndexingMap, access: IndexingMap) -> IndexingMap:
-    """Return the map of a tile, then that of a read."""
-    return simplify_results(tile.compose(access))
+    """Return the map of a tile, then that of a read of what the tile is of.
 
-
-def simplify_results(map_: IndexingMap) -> IndexingMap:
-    """Return the map with its results simply expressed; the variables keep their ranges, so tiles keep their shape."""
-    domain = simplify_domain(map_.dims, map_.symbols, map_.constraints)
-    if domain is None:
-        return map_
-    simplifier = Simplifier(domain.dims, domain.symbols, domain.facts())
-    return replace(map_, results=tuple(simplifier.simplify(each) for each in map_.results))
+    Indices that a tile has where its constraints hold are indices of the array, so there are no more constraints.
+    """
+    composed = tile.compose(access)
+    return replace(composed, constraints=tile.constraints).with_simple_results()
 
 
 def _tile_type(value: ir.Value, map_: IndexingMap) -> ir.Type:

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 
 from xgpu import ir
 from xgpu.analysis.captures import REDUCE, nested
-from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, RECURRENCE
+from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, PRODUCT, RECURRENCE
 from xgpu.dialects.base import Problem
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import step_of
+from xgpu.indexing.tiles.product_maps import Product
 
 
 def claim_problems(module: ir.Module) -> list[Problem]:
@@ -44,7 +45,12 @@ def _recurrence_problem(op: ir.Operation) -> str | None:
     return None
 
 
+def _product_problem(op: ir.Operation) -> str | None:
+    return Product(op).problem()
+
+
 _CHECKS: Mapping[str, Callable[[ir.Operation], str | None]] = {
     FIRST_EXTREME: _extreme_problem,
     RECURRENCE: _recurrence_problem,
+    PRODUCT: _product_problem,
 }

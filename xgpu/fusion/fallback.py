@@ -6,6 +6,7 @@ from xgpu import ir
 from xgpu.analysis.captures import CONTROL_FLOW, nested
 from xgpu.analysis.in_place import can_update_in_place
 from xgpu.dialects.attributes import LEFT, RECURRENCE
+from xgpu.dialects.attributes import PRODUCT as PRODUCT_MARK
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.hlo.operations import OPERATIONS, without_code
@@ -51,7 +52,7 @@ def reason_to_leave(op: ir.Operation) -> str | None:
     """Return why ``op`` falls back to XLA; None if kernels compute it."""
     if isinstance(planned := op.attributes.get(LEFT), ir.StringAttr):
         return planned.value
-    if RECURRENCE in op.attributes:
+    if RECURRENCE in op.attributes or PRODUCT_MARK in op.attributes:
         return None
     if op.name in CONTROL_FLOW:
         return "control flow; the blocks it runs are compiled"

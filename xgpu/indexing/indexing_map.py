@@ -119,6 +119,14 @@ class IndexingMap:
         """The number of points that the ranges alone allow."""
         return math.prod(interval.size for interval in (*self.dims, *self.symbols))
 
+    def with_simple_results(self) -> "IndexingMap":
+        """The map with its results simply expressed; the variables keep their ranges, and the constraints stay."""
+        domain = simplify_domain(self.dims, self.symbols, self.constraints)
+        if domain is None:
+            return self
+        simplifier = Simplifier(domain.dims, domain.symbols, domain.facts())
+        return replace(self, results=tuple(simplifier.simplify(each) for each in self.results))
+
     def result_ranges(self) -> tuple[Interval, ...]:
         """The ranges of the results on the domain; they may be wider than they need be."""
         domain = simplify_domain(self.dims, self.symbols, self.constraints)

@@ -50,6 +50,10 @@ PREPARE: Pipeline = (
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     ("merge-products", "before layouts are chosen, for the merged ones; after barriers, which keep readers apart"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
+    (
+        "mark-products{{target={target} products={products}}}",
+        "after layouts, which maps of tiles follow; before epilogues, which are left with products that XLA computes",
+    ),
     ("leave-epilogues", "after layouts: it marks what follows products in their final form"),
     ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
     ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
@@ -167,6 +171,7 @@ def steps(
         "capability": str(target.compute_capability),
         "specific": str(target.is_specific).lower(),
         "deterministic": str(options.deterministic).lower(),
+        "products": options.products,
         "keep_barriers": str(options.keep_barriers).lower(),
     }
     return list(_parsed(",".join(text for text, _ in passes).format(**given)))

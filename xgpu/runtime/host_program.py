@@ -13,6 +13,9 @@ from xgpu.runtime.program import CompiledKernel, CompiledProgram
 
 type Array = np.ndarray[Any, Any]
 
+_ALIGNMENT = 128
+"""Alignment in bytes of a kernel's own memory, as of every buffer on a GPU."""
+
 
 class HostLaunch:
     """A kernel of a program, compiled for the host; ``outputs`` are the arrays that it writes.
@@ -36,7 +39,7 @@ class HostLaunch:
         # The kernel knows the board as an input too, but uses it as an output alone.
         board = [np.zeros(self._scratch_words, np.int64)] if self._scratch_words else []
         count = [] if self._executed is None else [self._executed]
-        own = [np.empty(self._workspace_bytes, np.uint8)] if self._workspace_bytes else []
+        own = [_aligned(self._workspace_bytes)] if self._workspace_bytes else []
         self._kernel.launch([*inputs, *board, *outputs, *board, *own, *count])
         return outputs
 
@@ -51,6 +54,13 @@ class HostLaunch:
         """Run on NumPy arrays, one per input, and return one per output."""
         written = self.run([_buffer(array) for array in arrays])
         return [_array(buffer, spec) for buffer, (spec, _) in zip(written, self._outputs, strict=True)]
+
+
+def _aligned(size: int) -> Array:
+    """Return memory that begins where a GPU's buffers may."""
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size]
 
 
 class HostLaunches:

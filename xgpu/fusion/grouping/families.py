@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from xgpu import ir
-from xgpu.analysis.heroes import is_hero
+from xgpu.analysis.heroes import Form, is_hero
 from xgpu.analysis.root_indices import Stored
 from xgpu.fusion.grouping.decisions import Decision
 from xgpu.fusion.grouping.moves import Moves
@@ -85,6 +85,9 @@ class KernelFamily(ABC):
     ``is_cooperative``: the threads of a kernel compute its heroes together. Otherwise each thread computes whole
     elements of the results, heroes and all, which are of one shape, and may overwrite what it alone reads.
 
+    ``follows``: whether an operation whose result has a form may be in the epilogue of heroes, with all that kernels
+    compute it from; any may be where that is None.
+
     ``stores_beside``: a kernel can store other arrays of the shape of its heroes' operands, which its threads walk.
     """
 
@@ -94,6 +97,7 @@ class KernelFamily(ABC):
     merge: Merge | None = None
     is_cooperative: bool = True
     stores_beside: bool = False
+    follows: Callable[[ir.Operation, Form], bool] | None = None
 
     @property
     @abstractmethod

@@ -363,7 +363,7 @@ class _Grouper:
         if any(operand not in self._open and self._known.level(operand) > group.level for operand in others):
             return False
         form = follow(op, [group.forms.get(operand) for operand in op.operands])
-        if form is None:
+        if form is None or not self._follows(group, op, form, others):
             return False
         (result,) = op.results
         if group.kind.family.is_cooperative and is_packed(result):
@@ -375,6 +375,26 @@ class _Grouper:
         group.forms[result] = form
         self._open[result] = group
         self._levels[result] = group.level
+        return True
+
+    def _follows(self, group: _Begun, op: ir.Operation, form: Form, others: Sequence[ir.Value]) -> bool:
+        """Whether the family of ``group`` has code for ``op``, and for what its kernel would compute it from."""
+        follows = group.kind.family.follows
+        if follows is None:
+            return True
+        if not follows(op, form):
+            return False
+        pending = [value for value in others if value not in self._open]
+        seen = set(pending)
+        while pending:
+            value = pending.pop()
+            if self._is_in_memory(value):
+                continue
+            if len(seen) > MOST_OPERATIONS or not follows(maker(value), Form.of_hero(maker(value).results[0])):
+                return False
+            operands = set(maker(value).operands) - seen
+            seen |= operands
+            pending += operands
         return True
 
     def _store_computed(self, value: ir.Value, why: Reason, is_read_in_rows: bool = False) -> None:

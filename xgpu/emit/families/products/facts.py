@@ -1,136 +1,15 @@
-"""What is known of a matrix product before it is scheduled: its sizes, and the maps of its tiles."""
+"""What is known of a fusion around a matrix product before it is scheduled."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.dialects.block.matrices import ELEMENT_BITS, WARPGROUP_ROWS
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.base import Fusion
-from xgpu.emit.tile_program import simplify_results
-from xgpu.indexing.access import Shape, ranges, shape_of
-from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
-from xgpu.indexing.hlo_maps import accesses
-from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.interval import Interval
-from xgpu.indexing.tensor_views import TensorView, tensor_view
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes
+from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 
-ROW_BYTES = 128
-"""Bytes of a tile's rows: the widest that shared memory swizzles."""
-MULTIPLIED = frozenset(("bf16", "f16"))
-"""Types of elements that the kernels multiply."""
 _COPIED_BITS = (8, 16, 32, 64)
-
-
-@dataclass(frozen=True)
-class TileSizes:
-    """The tiles that a block multiplies in a step: m x k by k x n."""
-
-    m: int
-    n: int
-    k: int
-
-
-@dataclass(frozen=True)
-class Product:
-    """A `dot_general` as ``batch`` products of matrices, m x k by k x n."""
-
-    op: ir.Operation
-
-    @cached_property
-    def element(self) -> str:
-        """The type of the operands' elements."""
-        return str(ir.RankedTensorType(self.op.operands[0].type).element_type)
-
-    @property
-    def element_bytes(self) -> int:
-        """The bytes of an element of the operands."""
-        return ELEMENT_BITS[self.element] // 8
-
-    @cached_property
-    def _shapes(self) -> tuple[Shape, Shape, Shape, Shape]:
-        """The sizes of the batch dimensions, of those of the left and of the right operand, of the contracted ones."""
-        numbers = ir.stablehlo.DotDimensionNumbers(self.op.attributes["dot_dimension_numbers"])
-        result, left = shape_of(self.op.results[0]), shape_of(self.op.operands[0])
-        batches = len(numbers.lhs_batching_dimensions)
-        split = len(left) - len(numbers.lhs_contracting_dimensions)
-        contracted = tuple(left[i] for i in numbers.lhs_contracting_dimensions)
-        return result[:batches], result[batches:split], result[split:], contracted
-
-    @property
-    def batch(self) -> int:
-        """How many products of two matrices there are."""
-        return math.prod(self._shapes[0])
-
-    @property
-    def m(self) -> int:
-        """Rows of the left matrices."""
-        return math.prod(self._shapes[1])
-
-    @property
-    def n(self) -> int:
-        """Columns of the right matrices."""
-        return math.prod(self._shapes[2])
-
-    @property
-    def k(self) -> int:
-        """Elements that are contracted."""
-        return math.prod(self._shapes[3])
-
-    def grid(self, rows: int, columns: int) -> tuple[int, int, int]:
-        """Return how many tiles there are: matrices, tiles down a matrix, and along its rows."""
-        return self.batch, -(-self.m // rows), -(-self.n // columns)
-
-    def result_map(self, tile: TileSizes) -> IndexingMap:
-        """Return the map of a tile of the result, from (batch, row of tiles, column of tiles)."""
-        row, column = dim(1) * tile.m + symbol(0), dim(2) * tile.n + symbol(1)
-        bounds = [(row, self.m, tile.m), (column, self.n, tile.n)]
-        grid = self.grid(tile.m, tile.n)
-        return _within(grid, (tile.m, tile.n), self._result_indices(row, column), bounds)
-
-    def operand_map(self, number: int, tile: TileSizes) -> IndexingMap:
-        """Return the map of a tile of an operand, m x k or k x n, from (batch, row, column, step)."""
-        row, column = dim(1) * tile.m + symbol(0), dim(2) * tile.n + symbol(1)
-        position = dim(3) * tile.k + symbol(1 - number)
-        contracted = delinearize(position, self._shapes[3])
-        access = accesses(self.op)[number].map
-        indices = self._result_indices(row, column)
-        results = tuple(each.substitute(indices, contracted) for each in access.results)
-        shape = ((tile.m, tile.k), (tile.k, tile.n))[number]
-        free = ((row, self.m, tile.m), (column, self.n, tile.n))[number]
-        grid = (*self.grid(tile.m, tile.n), -(-self.k // tile.k))
-        return _within(grid, shape, results, [free, (position, self.k, tile.k)])
-
-    def _result_indices(self, row: AffineExpr, column: AffineExpr) -> tuple[AffineExpr, ...]:
-        batch, left, right, _ = self._shapes
-        return (*delinearize(dim(0), batch), *delinearize(row, left), *delinearize(column, right))
-
-    def operand_view(self, number: int, tile: TileSizes) -> TensorView | str:
-        """Return how tiles of an operand are copied as boxes, or why they cannot be."""
-        shape = shape_of(self.op.operands[number])
-        return tensor_view(self.operand_map(number, tile), shape, self.element_bytes, ROW_BYTES)
-
-    @property
-    def step(self) -> int:
-        """The contracted elements of a row of a tile."""
-        return ROW_BYTES // self.element_bytes
-
-    def problem(self, tile: TileSizes | None = None) -> str | None:
-        """Return why no kernel computes it, by these tiles or the smallest; None if one does."""
-        elements = {str(ir.RankedTensorType(value.type).element_type) for value in self.op.operands}
-        if len(elements) != 1 or not elements <= MULTIPLIED:
-            return (
-                f"expected operands of one type, of {', '.join(sorted(MULTIPLIED))}, got {', '.join(sorted(elements))}"
-            )
-        if not self.batch * self.m * self.n * self.k:
-            return "expected operands with elements"
-        smallest = tile or TileSizes(WARPGROUP_ROWS, self.step, self.step)
-        for number in range(2):
-            if isinstance(view := self.operand_view(number, smallest), str):
-                return f"expected operands that can be copied as boxes, but of operand {number} {view}"
-        return None
 
 
 @dataclass(frozen=True)
@@ -163,14 +42,3 @@ class Products:
         """Return the shared memory that results of a tile take on their way."""
         widths = [dtype_of_element(ir.RankedTensorType(each.type).element_type) for each in self.fusion.results]
         return rows * columns * max(each.storage_bits for each in widths) // 8
-
-
-def _within(
-    dims: Sequence[int],
-    shape: Sequence[int],
-    results: tuple[AffineExpr, ...],
-    bounds: list[tuple[AffineExpr, int, int]],
-) -> IndexingMap:
-    """Return a map of tiles: of each bound, an expression is below a size, which ``step`` may not divide."""
-    constraints = tuple((each, Interval(0, size - 1)) for each, size, step in bounds if size % step)
-    return simplify_results(IndexingMap(ranges(tuple(dims)), ranges(tuple(shape)), results, constraints))

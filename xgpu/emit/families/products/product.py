@@ -4,24 +4,34 @@ The hero is a `dot_general`; what it reads and what follows it is computed on ti
 ``tiles``; how threads copy tiles and multiply them is decided by the passes that lower it, as the schedule says.
 """
 
+import math
 from collections.abc import Hashable
 
 from xgpu import ir
-from xgpu.dialects.attributes import SCHEDULE, schedule_attribute
-from xgpu.dialects.block.matrices import accumulator_of
+from xgpu.analysis.heroes import Form
+from xgpu.dialects.attributes import PRODUCT, SCHEDULE, schedule_attribute
+from xgpu.dialects.block.matrices import WARPGROUP_ROWS, accumulator_of
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
-from xgpu.emit.families.products.facts import Product, Products
+from xgpu.emit.families.products.facts import Products
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
-from xgpu.emit.tile_program import TileProgram
+from xgpu.emit.tile_program import TileProgram, can_be_tiled
 from xgpu.fusion.grouping.families import Heroes
+from xgpu.indexing.affine import dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.indexing.tiles.fragments import warpgroup_accumulators
+from xgpu.indexing.tiles.product_maps import Product
+from xgpu.indexing.tiles.tile_order import tile_order
+from xgpu.reasons import Reason
 from xgpu.target_machine import WARP_SIZE
 
+_DOT = "stablehlo.dot_general"
+_TILES = Reason("a product that kernels compute, by tiles")
 _GROUP_THREADS = 4 * WARP_SIZE
 """Threads of a warp group."""
 
@@ -39,8 +49,25 @@ class ProductEmitter:
         return LaunchDimensions.along_x(self.schedule.blocks, (self.schedule.groups + 1) * _GROUP_THREADS)
 
     def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[steps] -> indices."""
-        raise NotImplementedError
+        """Return (thread, block)[tile, product of the group, and the thread's elements of it] -> indices."""
+        schedule, (threads, blocks) = self.schedule, self.launch_dimensions().ranges
+        grid = self.product.grid(schedule.tile_m, schedule.tile_n)
+        clusters = math.prod(grid) // schedule.cluster
+        step, share = schedule.blocks // schedule.cluster, schedule.tile_m // schedule.groups // WARPGROUP_ROWS
+        number = dim(1) // schedule.cluster + symbol(0) * step
+        at = tile_order(grid, schedule.cluster, schedule.band)
+        own = warpgroup_accumulators(schedule.tile_n)
+        row, column, _ = (
+            each.substitute([dim(0) % _GROUP_THREADS], [symbol(2 + i) for i in range(3)]) for each in own.results
+        )
+        row = row + (dim(0) // _GROUP_THREADS * share + symbol(1)) * WARPGROUP_ROWS
+        block = [each.substitute([number, dim(1) % schedule.cluster]) for each in at.results]
+        result = self.product.result_map(schedule.sizes)
+        bounds = [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
+        bounds += [(number, Interval(0, clusters - 1)), (dim(0), Interval(0, schedule.groups * _GROUP_THREADS - 1))]
+        symbols = (Interval(0, -(-clusters // step) - 1), Interval(0, share - 1), *own.symbols)
+        results = tuple(each.substitute(block, [row, column]) for each in result.results)
+        return IndexingMap((threads, blocks), symbols, results, tuple(bounds)).simplify()
 
     def emit(self) -> None:
         """Write the entry function."""
@@ -94,11 +121,29 @@ def _zeros(type_: ir.RankedTensorType) -> ir.Value:
 
 def _key(op: ir.Operation) -> Hashable | None:
     """Return the product itself: a kernel computes one."""
-    return op if op.name == "stablehlo.dot_general" and Product(op).problem() is None else None
+    return op if op.name == _DOT and Product(op).problem() is None else None
+
+
+def _follows(op: ir.Operation, form: Form) -> bool:
+    """Whether ``op`` is computed of the product's tile, element by element at the same place."""
+    types = [ir.RankedTensorType(value.type).element_type for value in (*op.operands, *op.results)]
+    return form == Form.of_hero(op.results[0]) and can_be_tiled(op) and all(map(_is_plain, types))
+
+
+def _is_plain(element: ir.Type) -> bool:
+    """Whether elements are floats or signless integers, each of a byte or more."""
+    return not (isinstance(element, ir.IntegerType) and not element.is_signless) and "complex" not in str(element)
 
 
 PRODUCTS = Family(
-    heroes=Heroes("one product of bf16 or f16, of operands that can be copied as boxes", _key),
+    heroes=Heroes(
+        "one product of bf16 or f16, of operands that can be copied as boxes",
+        _key,
+        operations=(_DOT,),
+        pays=lambda op: PRODUCT in op.attributes,
+    ),
+    follows=_follows,
+    why=_TILES,
     emitter=ProductEmitter,
     facts=Products,
     schedule=ProductSchedule,

@@ -7,8 +7,9 @@ from typing import Self
 
 from xgpu.costs.products import product_seconds
 from xgpu.dialects.block.matrices import WARPGROUP_ROWS, warpgroup_columns
-from xgpu.emit.families.products.facts import ROW_BYTES, Products, TileSizes
+from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
 
 _BARRIER_BYTES = 2048
 """Shared memory that a kernel takes besides its tiles, at most: mbarriers, and room for tensor maps."""

@@ -1,0 +1,45 @@
+"""The pass `mark-products`."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from xgpu import ir
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.dialects.attributes import PRODUCT
+from xgpu.indexing.tiles.product_maps import Product
+from xgpu.passes.framework.base import OperationRewrite
+
+_INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
+"""What kernels of products are made of."""
+
+
+@dataclass(frozen=True)
+class MarkProducts(OperationRewrite):
+    """Marks the matrix products that kernels compute, with what follows them, instead of XLA's libraries.
+
+    With ``products=kernels`` these are all that a kernel can compute: of bf16 or f16, with operands that can be copied
+    as boxes, on a GPU that multiplies by warp groups (sm_90a). Needs: products in their final form.
+
+    ```mlir
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...
+    ```
+    becomes, with products=kernels
+    ```mlir
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {xgpu.product} : ...
+    ```
+    """
+
+    NAME: ClassVar[str] = "mark-products"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.dot_general",))
+    target: str = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
+    products: Literal["library", "kernels"] = "library"
+    """What computes matrix products."""
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Mark a product if a kernel computes it."""
+        if PRODUCT in op.attributes:
+            del op.attributes[PRODUCT]
+        has_kernels = device(self.target).machine.instructions >= _INSTRUCTIONS
+        if self.products == "kernels" and has_kernels and Product(op).problem() is None:
+            op.attributes[PRODUCT] = ir.UnitAttr.get()
