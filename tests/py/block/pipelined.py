@@ -28,30 +28,7 @@ def pipelined_product(m: int, n: int, k: int, columns: int = 256, stages: int = 
       attributes {{xgpu.kernel, xgpu.emitter = "loop", xgpu.index_bits = 32 : i64, xgpu.inputs = 2 : i64,
                   xgpu.shared_bytes = {_RING + stages * stage_bytes} : i64,
                   xgpu.grid = array<i64: {n // columns}, {m // ROWS}, 1>, xgpu.block = array<i64: {THREADS}, 1, 1>}} {{
-    %shared = llvm.mlir.addressof @product__shared : !llvm.ptr<3>
-    %empty = llvm.getelementptr %shared[{8 * stages}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %x_staging = llvm.getelementptr %shared[512] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %w_staging = llvm.getelementptr %shared[640] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %ring = llvm.getelementptr %shared[{_RING}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
-    %false = arith.constant false
-    %true = arith.constant true
-    %c0 = arith.constant 0 : i32
-    %c1 = arith.constant 1 : i32
-    %c2 = arith.constant 2 : i32
-    %c4 = arith.constant 4 : i32
-    %c8 = arith.constant 8 : i32
-    %c16 = arith.constant 16 : i32
-    %c32 = arith.constant 32 : i32
-    %c128 = arith.constant 128 : i32
-    %c256 = arith.constant 256 : i32
-    %step = arith.constant {STEP} : i32
-    %stages = arith.constant {stages} : i32
-    %steps = arith.constant {k // STEP} : i32
-    %bytes = arith.constant {stage_bytes} : i32
-    %half = arith.constant {_LEFT_BYTES // 2} : i32
-    %columns = arith.constant {columns} : i32
-    %n = arith.constant {n} : i32
-    %across = arith.constant {n // columns} : i32
+    {_constants(n, k, columns, stages, stage_bytes)}
     %t_index = gpu.thread_id x upper_bound {THREADS}
     %bx_index = gpu.block_id x
     %by_index = gpu.block_id y
@@ -95,6 +72,33 @@ def pipelined_product(m: int, n: int, k: int, columns: int = 256, stages: int = 
   }}
 }}
 """
+
+
+def _constants(n: int, k: int, columns: int, stages: int, stage_bytes: int) -> str:
+    return f"""%shared = llvm.mlir.addressof @product__shared : !llvm.ptr<3>
+    %empty = llvm.getelementptr %shared[{8 * stages}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %x_staging = llvm.getelementptr %shared[512] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %w_staging = llvm.getelementptr %shared[640] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %ring = llvm.getelementptr %shared[{_RING}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %false = arith.constant false
+    %true = arith.constant true
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c2 = arith.constant 2 : i32
+    %c4 = arith.constant 4 : i32
+    %c8 = arith.constant 8 : i32
+    %c16 = arith.constant 16 : i32
+    %c32 = arith.constant 32 : i32
+    %c128 = arith.constant 128 : i32
+    %c256 = arith.constant 256 : i32
+    %step = arith.constant {STEP} : i32
+    %stages = arith.constant {stages} : i32
+    %steps = arith.constant {k // STEP} : i32
+    %bytes = arith.constant {stage_bytes} : i32
+    %half = arith.constant {_LEFT_BYTES // 2} : i32
+    %columns = arith.constant {columns} : i32
+    %n = arith.constant {n} : i32
+    %across = arith.constant {n // columns} : i32"""
 
 
 def _encode(name: str, rows: int, columns: int, box_rows: int) -> str:
