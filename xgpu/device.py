@@ -22,11 +22,10 @@ class Device:
     """A GPU target. Sizes in bytes; limits are those of the CUDA programming guide's compute capability tables.
 
     ``cpu`` is the processor name that LLVM and ptxas use. ``ptx_version`` is the PTX ISA version asked of LLVM times
-    ten: 8.3 (CUDA 12.3) where that is enough, 8.4 for compute capability 8.9 and 9.0, whose products of 8-bit floats
-    need it, for newer GPUs the first version that has them. ``sm_count`` is that of the usual data-centre or desktop
-    part and is only a default for cost estimates. ``shared_bytes`` is what a block gets without opting in,
-    ``shared_bytes_optin`` the most it may ask for. ``max_vector_bytes`` is the widest access that one thread makes,
-    ``parameter_bytes`` what a launch can hand over.
+    ten, unless a kernel needs a newer one: 8.3 (CUDA 12.3) where that is enough, for newer GPUs the first version that
+    has them. ``sm_count`` is that of the usual data-centre or desktop part and is only a default for cost estimates.
+    ``shared_bytes`` is what a block gets without opting in, ``shared_bytes_optin`` the most it may ask for.
+    ``max_vector_bytes`` is the widest access that one thread makes, ``parameter_bytes`` what a launch can hand over.
     ``memory_bandwidth`` is in bytes a second, ``clock`` in cycles, at boost: data sheets' numbers of the usual part, an
     H200's for ``sm_90``. The times in seconds are an H200's, and taken for those of all: ``launch_seconds`` is the cost
     of one more kernel between others, start to end, as those of a graph, ``memory_latency`` that of a load, and
@@ -88,11 +87,6 @@ class Device:
         """Whether one atomic operation adds to several neighbouring floats of 16 or 32 bits in global memory."""
         return self.machine.atomic_vector_bytes > 0
 
-    @property
-    def features(self) -> str:
-        """The feature string for LLVM's target machine."""
-        return f"+ptx{self.ptx_version}"
-
 
 def _device(
     name: str, ptx: int, sms: int, threads: int, optin_kib: int, sm_kib: int, terabytes: float, ghz: float
@@ -105,9 +99,9 @@ DEVICES: dict[str, Device] = {
     for each in (
         _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, sm_kib=164, terabytes=1.94, ghz=1.41),  # A100
         _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.70, ghz=1.74),  # A40
-        _device("sm_89", 84, sms=142, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.86, ghz=2.52),  # L40S
-        _device("sm_90", 84, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8, ghz=1.98),  # H100
-        _device("sm_90a", 84, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8, ghz=1.98),  # H100, H200
+        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.86, ghz=2.52),  # L40S
+        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8, ghz=1.98),  # H100
+        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8, ghz=1.98),  # H100, H200
         _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, sm_kib=228, terabytes=8.0, ghz=1.96),  # B200
         _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, sm_kib=100, terabytes=1.79, ghz=2.41),  # RTX 5090
     )

@@ -28,7 +28,30 @@ def pipelined_product(m: int, n: int, k: int, columns: int = 256, stages: int = 
       attributes {{xgpu.kernel, xgpu.emitter = "loop", xgpu.index_bits = 32 : i64, xgpu.inputs = 2 : i64,
                   xgpu.shared_bytes = {_RING + stages * stage_bytes} : i64,
                   xgpu.grid = array<i64: {n // columns}, {m // ROWS}, 1>, xgpu.block = array<i64: {THREADS}, 1, 1>}} {{
-    %shared = llvm.mlir.addressof @product__shared : !llvm.ptr<3>
+    {_constants(n, k, columns, stages, stage_bytes)}
+    {_WHERE}
+    scf.if %is_first_warp {{
+      {_encode("x", m, k, ROWS)}
+      {_encode("w", k, n, STEP)}
+    }}
+    {_BARRIERS}
+    gpu.barrier
+    %is_producer = arith.cmpi eq, %group, %c0 : i32
+    scf.if %is_producer {{
+      "xgpu.set_registers"() {{count = 40 : i64, more = false}} : () -> ()
+      {_producer(columns)}
+    }} else {{
+      "xgpu.set_registers"() {{count = 232 : i64, more = true}} : () -> ()
+      {_consumer(columns, n)}
+    }}
+    return
+  }}
+}}
+"""
+
+
+def _constants(n: int, k: int, columns: int, stages: int, stage_bytes: int) -> str:
+    return f"""%shared = llvm.mlir.addressof @product__shared : !llvm.ptr<3>
     %empty = llvm.getelementptr %shared[{8 * stages}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %x_staging = llvm.getelementptr %shared[512] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
     %w_staging = llvm.getelementptr %shared[640] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
@@ -51,8 +74,16 @@ def pipelined_product(m: int, n: int, k: int, columns: int = 256, stages: int = 
     %half = arith.constant {_LEFT_BYTES // 2} : i32
     %columns = arith.constant {columns} : i32
     %n = arith.constant {n} : i32
-    %across = arith.constant {n // columns} : i32
-    %t_index = gpu.thread_id x upper_bound {THREADS}
+    %across = arith.constant {n // columns} : i32"""
+
+
+def _encode(name: str, rows: int, columns: int, box_rows: int) -> str:
+    return f""""xgpu.encode_tensor_map"(%{name}_map, %{name}_staging, %{name}) {{element = bf16,
+          shape = array<i64: {rows}, {columns}>, strides = array<i64: {columns * 2}>,
+          box = array<i64: {box_rows}, 64>, swizzle = "128"}} : (!llvm.ptr<1>, !llvm.ptr<3>, !llvm.ptr<1>) -> ()"""
+
+
+_WHERE = """%t_index = gpu.thread_id x upper_bound 384
     %bx_index = gpu.block_id x
     %by_index = gpu.block_id y
     %t = arith.index_cast %t_index : index to i32
@@ -68,40 +99,19 @@ def pipelined_product(m: int, n: int, k: int, columns: int = 256, stages: int = 
     %first_row = arith.muli %by, %c128 : i32
     %first_column = arith.muli %bx, %columns : i32
     %is_first_warp = arith.cmpi eq, %warp, %c0 : i32
-    %is_first = arith.cmpi eq, %t, %c0 : i32
-    scf.if %is_first_warp {{
-      {_encode("x", m, k, ROWS)}
-      {_encode("w", k, n, STEP)}
-    }}
-    scf.if %is_first {{
-      scf.for %i = %c0 to %stages step %c1 : i32 {{
+    %is_first = arith.cmpi eq, %t, %c0 : i32"""
+"""Where a thread is, and its tile."""
+
+_BARRIERS = """scf.if %is_first {
+      scf.for %i = %c0 to %stages step %c1 : i32 {
         %full_i = llvm.getelementptr %shared[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
         %empty_i = llvm.getelementptr %empty[%i] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
-        "xgpu.mbarrier_init"(%full_i) {{count = 1 : i64}} : (!llvm.ptr<3>) -> ()
-        "xgpu.mbarrier_init"(%empty_i) {{count = 8 : i64}} : (!llvm.ptr<3>) -> ()
-      }}
-      "xgpu.fence"() {{kind = "mbarrier_init"}} : () -> ()
-    }}
-    gpu.barrier
-    %is_producer = arith.cmpi eq, %group, %c0 : i32
-    scf.if %is_producer {{
-      "xgpu.set_registers"() {{count = 40 : i64, more = false}} : () -> ()
-      {_producer(columns)}
-    }} else {{
-      "xgpu.set_registers"() {{count = 232 : i64, more = true}} : () -> ()
-      {_consumer(columns, n)}
-    }}
-    return
-  }}
-}}
-"""
-
-
-def _encode(name: str, rows: int, columns: int, box_rows: int) -> str:
-    return f""""xgpu.encode_tensor_map"(%{name}_map, %{name}_staging, %{name}) {{element = bf16,
-          shape = array<i64: {rows}, {columns}>, strides = array<i64: {columns * 2}>,
-          box = array<i64: {box_rows}, 64>, swizzle = "128"}} : (!llvm.ptr<1>, !llvm.ptr<3>, !llvm.ptr<1>) -> ()"""
-
+        "xgpu.mbarrier_init"(%full_i) {count = 1 : i64} : (!llvm.ptr<3>) -> ()
+        "xgpu.mbarrier_init"(%empty_i) {count = 8 : i64} : (!llvm.ptr<3>) -> ()
+      }
+      "xgpu.fence"() {kind = "mbarrier_init"} : () -> ()
+    }"""
+"""A barrier of each stage for those who wait until it is full, and one for who waits until it is empty."""
 
 _STAGE = """%stage = arith.remui %i, %stages : i32
         %turn = arith.divui %i, %stages : i32
@@ -152,14 +162,6 @@ def _consumer(columns: int, n: int) -> str:
               a_layout = {{group = 1024 : i64, panel = 0 : i64, swizzle = 128 : i64, transposed = false}},
               b_layout = {{group = 1024 : i64, panel = 8192 : i64, swizzle = 128 : i64, transposed = true}}}}
               : ({sums}, !llvm.ptr<3>, !llvm.ptr<3>, i1) -> {sums}"""
-    stores = ""
-    for pair in range(columns // 4):
-        at = 8 * (pair // 2) + (pair % 2) * 8 * n
-        stores += f"""
-      %v{pair} = "vector.extract_strided_slice"(%sum) <{{offsets = [{2 * pair}], sizes = [2], strides = [1]}}>
-          : ({sums}) -> vector<2xf32>
-      %to{pair} = llvm.getelementptr %to[{at}] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
-      llvm.store %v{pair}, %to{pair} : vector<2xf32>, !llvm.ptr<1>"""
     return f"""%zero = arith.constant dense<0.0> : {sums}
       %consumer = arith.subi %group, %c1 : i32
       %own_at = arith.muli %consumer, %half : i32
@@ -185,7 +187,21 @@ def _consumer(columns: int, n: int) -> str:
         scf.yield %next : {sums}
       }}
       %sum = "xgpu.warpgroup_wait"(%started) {{pending = 0 : i64}} : ({sums}) -> {sums}
-      %group_row = arith.muli %consumer, %step : i32
+      {_epilogue(columns, n)}"""
+
+
+def _epilogue(columns: int, n: int) -> str:
+    """A thread stores its sums, two neighbours at a time."""
+    sums = f"vector<{columns // 2}xf32>"
+    stores = ""
+    for pair in range(columns // 4):
+        at = 8 * (pair // 2) + (pair % 2) * 8 * n
+        stores += f"""
+      %v{pair} = "vector.extract_strided_slice"(%sum) <{{offsets = [{2 * pair}], sizes = [2], strides = [1]}}>
+          : ({sums}) -> vector<2xf32>
+      %to{pair} = llvm.getelementptr %to[{at}] : (!llvm.ptr<1>) -> !llvm.ptr<1>, f32
+      llvm.store %v{pair}, %to{pair} : vector<2xf32>, !llvm.ptr<1>"""
+    return f"""%group_row = arith.muli %consumer, %step : i32
       %warp_of_group = arith.divui %in_group, %c32 : i32
       %warp_row = arith.muli %warp_of_group, %c16 : i32
       %lane_row = arith.divui %lane, %c4 : i32

@@ -95,6 +95,18 @@ def test_cluster_is_required_of_the_launch() -> None:
         compiled(text, "sm_89")
 
 
+@pytest.mark.parametrize(("element", "version"), [("bf16", "8.3"), ("f8E4M3FN", "8.4")])
+def test_version_is_that_of_the_instructions(element: str, version: str) -> None:
+    samples = [sample for sample in SAMPLES if f"a_element = {element}," in sample.line and "xgpu.mma" in sample.line]
+    assert f".version {version}\n" in compiled(kernel(lines(*samples)), "sm_89")
+
+
+def test_ptxas_that_would_take_strides_wrongly_refuses() -> None:
+    """That of CUDA 12.4 does, and knows versions up to 8.4; from 8.6 on all take them for bytes."""
+    samples = [sample for sample in SAMPLES if sample.name == "xgpu.encode_tensor_map"]
+    assert ".version 8.6\n" in compiled(kernel(lines(*samples)))
+
+
 def test_wait_tests_where_it_cannot_sleep() -> None:
     sample = next(sample for sample in SAMPLES if sample.name == "xgpu.mbarrier_wait")
     assert "mbarrier.test_wait.parity" in compiled(kernel(lines(sample)), "sm_89")

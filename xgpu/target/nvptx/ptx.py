@@ -23,6 +23,12 @@ _NO_CODE = set(
 _NO_CODE_FOR = {"exp2": "f64", "canonicalize": "bf16", "cos": "f64", "sin": "f64", "tanh": "f64"}
 # These have code only as the approximate instructions of float, which calls ask for with the flag afn.
 _APPROXIMATE = {"cos", "sin", "tanh"}
+_NEWER_VERSIONS = {"m16n8k32.row.col.f32.e": 84, "tensormap.replace.": 86}
+"""PTX ISA versions, times ten, that kernels with these parts of instructions need.
+
+Products of 8-bit floats came with 8.4. Tensor maps' strides are bytes, but multiples of 16 bytes to the ptxas of CUDA
+12.4 and before: it must not assemble the kernel, and does not know 8.6.
+"""
 
 
 def compile_to_ptx(llvm_ir: str, target: str = DEFAULT_DEVICE, opt_level: int = 3) -> str:
@@ -31,7 +37,7 @@ def compile_to_ptx(llvm_ir: str, target: str = DEFAULT_DEVICE, opt_level: int = 
     Raises InvalidInput for an unknown target and CompilerError, with the offending line, for LLVM IR that does not
     parse or verify, or that calls what does not exist on a GPU.
     """
-    machine = _machine(device(target), opt_level)
+    machine = _machine(device(target), _version(llvm_ir, device(target)), opt_level)
     module = _optimized(llvm_ir, machine, opt_level)
     ptx = str(machine.emit_assembly(module))
     external = re.search(r"^\.extern \.func.*?(\S+)\s*$", ptx, re.MULTILINE)
@@ -48,15 +54,21 @@ def _renumbered(ptx: str) -> str:
 
 def optimize_llvm_ir(llvm_ir: str, target: str = DEFAULT_DEVICE, opt_level: int = 3) -> str:
     """Return LLVM IR text as it is after the optimisations that ``compile_to_ptx`` runs."""
-    return str(_optimized(llvm_ir, _machine(device(target), opt_level), opt_level))
+    machine = _machine(device(target), _version(llvm_ir, device(target)), opt_level)
+    return str(_optimized(llvm_ir, machine, opt_level))
+
+
+def _version(llvm_ir: str, target: Device) -> int:
+    needed = (version for part, version in _NEWER_VERSIONS.items() if part in llvm_ir)
+    return max(target.ptx_version, *needed, 0)
 
 
 @cache
-def _machine(target: Device, opt_level: int) -> llvm.TargetMachine:
+def _machine(target: Device, version: int, opt_level: int) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     nvptx = llvm.Target.from_triple(NVPTX_TRIPLE)
-    return nvptx.create_target_machine(cpu=target.cpu, features=target.features, opt=opt_level)
+    return nvptx.create_target_machine(cpu=target.cpu, features=f"+ptx{version}", opt=opt_level)
 
 
 def _optimized(llvm_ir: str, machine: llvm.TargetMachine, opt_level: int) -> llvm.ModuleRef:
