@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
-from xgpu.dialects.block.copies import MAX_TENSOR_RANK, SWIZZLES, AsyncCopyOp, EncodeTensorMapOp, element_bytes
+from xgpu.dialects.block.copies import SWIZZLES, AsyncCopyOp, EncodeTensorMapOp, element_bytes
 from xgpu.dialects.block.matrices import ELEMENT_BITS, MatrixLayout
+from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm.memory import element_pointer, load, store
 from xgpu.target_machine import HOST_BLOCK_PREFIX, HOST_PAUSE

@@ -73,7 +73,7 @@ def _only[OpT: DeclaredOp](parent: ir.Operation, operations: list[ir.Operation],
 
 
 def _outputs(blocks: BlocksOp) -> list[ir.Value]:
-    return list(blocks.body.arguments)[len(blocks.grid) :]
+    return [*list(blocks.body.arguments)[len(blocks.grid) :]]
 
 
 def _store(end: ir.Operation, number: int, array: ir.Value) -> InsertTileOp:

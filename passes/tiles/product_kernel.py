@@ -86,7 +86,7 @@ class ProductKernel:
         for number, boxes in enumerate(self._results):
             staging[number] = Staging(boxes, maps[2 + number], rooms[2])
         results = Results(self._program, place, self._groups, self._share, tuple(staging))
-        products = Products(order, ring, *sources, self._share, results)
+        products = Products(order, ring, sources[0], sources[1], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         if self._cluster > 1:
             _meet_cluster()

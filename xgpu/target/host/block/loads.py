@@ -1,6 +1,6 @@
 """Copies to shared memory that complete at an mbarrier, and the tensor maps that they take."""
 
-from xgpu.dialects.block.copies import MAX_TENSOR_RANK
+from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
 from xgpu.passes.llvm.host_block import FORM_OFFSET
 from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled
 from xgpu.target.host.block.state import MAP_MARK, MISUSED, GivenForm, TensorMap, Transfer

@@ -7,7 +7,7 @@ not know what it is that a thread waits for.
 import ctypes
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
-from xgpu.dialects.block.copies import MAX_TENSOR_RANK
+from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
 from xgpu.passes.llvm.host_block import MAP_FORM, PRODUCT_FORM
 from xgpu.target.host.context import WARP, Header
 
