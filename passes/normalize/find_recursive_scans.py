@@ -8,11 +8,10 @@ from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
 from xgpu.passes.framework.base import Pass
+from xgpu.passes.support.unused import erase_unused
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """Operations that put the halves together, each of which has zeros where the other has elements."""
-_MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
-"""Operations of a scan that is written out, besides its combinations."""
 _LARGEST = 1 << 10
 """Values of a combination at most."""
 
@@ -81,20 +80,7 @@ class FindRecursiveScans(Pass):
                 made.append((each, scans))
             if scans is not None:
                 replaced[each.value] = each.use(scans[each.arrays[0]])
-        _erase_unused([each.value for each in found], order)
-
-
-def _erase_unused(values: Sequence[Value], order: Mapping[ir.Operation, int]) -> None:
-    """Erase what makes these values, and what only that needed, where nothing uses them; users come later in order."""
-    pending, makers = list(values), set[ir.Operation]()
-    while pending:
-        op = _maker(pending.pop())
-        if op is not None and op in order and op not in makers and (op.name in ELEMENTWISE or op.name in _MOVING):
-            makers.add(op)
-            pending += op.operands
-    for op in sorted(makers, key=lambda op: -order[op]):
-        if next(iter(op.results[0].uses), None) is None:
-            op.erase()
+        erase_unused([each.value for each in found], order)
 
 
 @dataclass(frozen=True)

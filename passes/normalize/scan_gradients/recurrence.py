@@ -1,0 +1,254 @@
+"""The gradient of a scan as another scan, from the end, of numbers and of proof points alike."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from xgpu import ir
+from xgpu.passes.normalize.scan_gradients.polynomials import Algebra, NoPolynomialError, Number, Polynomials
+
+_MOST_ARRAYS = 16
+"""Arrays of a gradient's scan at most."""
+
+
+class Arrays[T](Algebra[T], Protocol):
+    """Arrays with a dimension along which scans go."""
+
+    def filled(self, number: Number, like: T) -> T:
+        """Return an array of the size of another, of one number."""
+
+    def part(self, value: T, start: int, end: int) -> T:
+        """Return the elements from ``start`` until before ``end``."""
+
+    def padded(self, value: T, before: int, after: int) -> T:
+        """Return an array with zeros before and after its elements."""
+
+    def joined(self, first: T, second: T) -> T:
+        """Return the elements of one array and then another's."""
+
+    def scan(self, arrays: Sequence[T], from_end: bool, combine: Callable[[list[T]], Sequence[T]]) -> list[T]:
+        """Return the scans of arrays."""
+
+
+class Recurrence:
+    """How elements of a scan make the next ones: ``s[i] = c(s[i-1], e[i])``, where ``c`` is some polynomials.
+
+    With cotangents ``t`` of ``s``, what a result depends on ``s[i]`` by, in all, and the gradients are
+
+        u[i] = t[i] + (dc/ds)(s[i], e[i+1])^T u[i+1];  g[i] = (dc/de)(s[i-1], e[i])^T u[i];  g[0] = u[0]
+
+    A chain of ``u = t + M u`` is a scan of pairs ``(M, t)``, of the matrices' entries that are not zero.
+    """
+
+    def __init__(self, block: ir.Block):
+        self.polynomials, self.results = Polynomials.of_region(block)
+        self.count = len(self.results)
+        self._block = block
+
+    @cached_property
+    def _by_scan(self) -> list[list[int]]:
+        """What each result depends on what comes before by: row for each result, column for each array."""
+        return [[self.polynomials.derivative(each, i) for i in range(self.count)] for each in self.results]
+
+    @cached_property
+    def _by_element(self) -> list[list[int]]:
+        columns = range(self.count, 2 * self.count)
+        return [[self.polynomials.derivative(each, i) for i in columns] for each in self.results]
+
+    @property
+    def block(self) -> ir.Block:
+        """The region that says what elements are combined to."""
+        return self._block
+
+    def prefixes[T](self, arrays: Arrays[T], elements: Sequence[T]) -> list[T]:
+        """Return the scans of the arrays."""
+
+        def combine(operands: list[T]) -> list[T]:
+            found = self.polynomials.values(self.results, arrays, dict(enumerate(operands)))
+            return [self._array(arrays, each, operands[0]) for each in found]
+
+        return arrays.scan(elements, False, combine)
+
+    def _array[T](self, arrays: Arrays[T], value: T | Number, like: T) -> T:
+        return arrays.filled(value, like) if isinstance(value, int | float) else value
+
+    def reached(self, given: frozenset[int]) -> list[int]:
+        """Return the arrays that have a ``u`` other than zero where those of these numbers have cotangents."""
+        return self._closure(given, lambda i: [j for j in range(self.count) if self._is_set(self._by_scan[i][j])])
+
+    def _is_set(self, node: int) -> bool:
+        return node != self.polynomials.number(0)
+
+    def _closure(self, first: frozenset[int], after: Callable[[int], Sequence[int]]) -> list[int]:
+        found, pending = set(first), list(first)
+        while pending:
+            new = set(after(pending.pop())) - found
+            found |= new
+            pending += new
+        return sorted(found)
+
+    def concerns(self, result: int, wanted: int) -> bool:
+        """Whether the gradient by an array depends on the cotangent of a result."""
+        return bool(self.needed(frozenset([result]), frozenset([wanted])))
+
+    def needed(self, given: frozenset[int], wanted: frozenset[int]) -> list[int]:
+        """Return the arrays whose ``u`` the gradients of the wanted arrays need."""
+        reached = self.reached(given)
+        first = frozenset(i for i in reached if any(self._is_set(self._by_element[i][j]) for j in wanted))
+        first |= wanted & frozenset(reached)
+        return self._closure(first, lambda i: [j for j in reached if self._is_set(self._by_scan[j][i])])
+
+    def gradients[T](
+        self,
+        arrays: Arrays[T],
+        size: int,
+        elements: Mapping[int, T],
+        prefixes: Callable[[], Sequence[T]],
+        cotangents: Mapping[int, T],
+        wanted: frozenset[int],
+    ) -> dict[int, T | None]:
+        """Return the gradients by the wanted arrays, None for one that is zero. There are two elements or more."""
+        needed = self.needed(frozenset(cotangents), wanted)
+        chains = dict(zip(needed, self._chains(arrays, size, elements, prefixes, cotangents, needed), strict=True))
+        return {i: self._gradient(arrays, size, elements, prefixes, chains, i) for i in wanted}
+
+    def _chains[T](
+        self,
+        arrays: Arrays[T],
+        size: int,
+        elements: Mapping[int, T],
+        prefixes: Callable[[], Sequence[T]],
+        cotangents: Mapping[int, T],
+        needed: Sequence[int],
+    ) -> list[T]:
+        """Return ``u`` of the needed arrays."""
+        like = next(iter(cotangents.values()))
+        vectors = [cotangents[i] if i in cotangents else arrays.filled(0, like) for i in needed]
+        matrix = _Matrix(self.polynomials, [[self._by_scan[j][i] for j in needed] for i in needed])
+        if len(matrix.entries) + len(vectors) > _MOST_ARRAYS:
+            raise NoPolynomialError
+        found = self._shifted(arrays, size, elements, prefixes, matrix.entries)
+        entries = [arrays.padded(self._array(arrays, each, arrays.part(like, 1, size)), 0, 1) for each in found]
+
+        def combine(operands: list[T]) -> list[T]:
+            return [self._array(arrays, each, operands[0]) for each in matrix.combined(arrays, operands)]
+
+        return arrays.scan([*entries, *vectors], True, combine)[len(entries) :]
+
+    def _shifted[T](
+        self,
+        arrays: Arrays[T],
+        size: int,
+        elements: Mapping[int, T],
+        prefixes: Callable[[], Sequence[T]],
+        nodes: Sequence[int],
+        others: Mapping[int, T] | None = None,
+    ) -> list[T | Number]:
+        """Return the values of nodes for each element but the first, and what is before it."""
+        known = dict(others or {})
+        for i in self.polynomials.arguments(nodes) - known.keys():
+            if i < self.count:
+                known[i] = arrays.part(prefixes()[i], 0, size - 1)
+            elif i - self.count in elements:
+                known[i] = arrays.part(elements[i - self.count], 1, size)
+            else:
+                raise NoPolynomialError
+        return self.polynomials.values(nodes, arrays, known)
+
+    def _gradient[T](
+        self,
+        arrays: Arrays[T],
+        size: int,
+        elements: Mapping[int, T],
+        prefixes: Callable[[], Sequence[T]],
+        chains: Mapping[int, T],
+        wanted: int,
+    ) -> T | None:
+        factors = {i: self._by_element[i][wanted] for i in chains if self._is_set(self._by_element[i][wanted])}
+        if not factors:
+            return None
+        if factors == {wanted: self.polynomials.number(1)}:
+            return chains[wanted]
+        # The chains count as more arguments.
+        others = {2 * self.count + i: arrays.part(chains[i], 1, size) for i in factors}
+        terms = [
+            self.polynomials.apply("multiply", [factor, self.polynomials.argument(2 * self.count + i)])
+            for i, factor in factors.items()
+        ]
+        (rest,) = self._shifted(arrays, size, elements, prefixes, [self.polynomials.total(terms)], others)
+        assert not isinstance(rest, int | float)
+        if wanted not in chains:
+            return arrays.padded(rest, 1, 0)
+        return arrays.joined(arrays.part(chains[wanted], 0, 1), rest)
+
+
+class _Matrix:
+    """A square matrix of nodes, of which products are made: entries that are the same in all of them are one.
+
+    ``entries`` are the nodes of those entries that are neither 0 nor 1 in each product.
+    """
+
+    def __init__(self, polynomials: Polynomials, nodes: Sequence[Sequence[int]]):
+        self._size = len(nodes)
+        self._zero, self._one = polynomials.number(0), polynomials.number(1)
+        self._nodes = nodes
+        is_set = [[node != self._zero for node in row] for row in nodes]
+        rows = range(self._size)
+        for k in rows:
+            for i in rows:
+                for j in rows:
+                    is_set[i][j] |= is_set[i][k] and is_set[k][j]
+        self._factors = {
+            (i, j): [k for k in rows if is_set[i][k] and is_set[k][j]] for i in rows for j in rows if is_set[i][j]
+        }
+        self._kinds = self._refined()
+        kinds = list(dict.fromkeys(self._kinds.values()))
+        firsts = {kind: next(at for at in self._kinds if self._kinds[at] == kind) for kind in kinds}
+        self._ones = {kind for kind, at in firsts.items() if self._is_one(at)}
+        varying = [kind for kind in kinds if kind not in self._ones]
+        self._places = {kind: place for place, kind in enumerate(varying)}
+        self._firsts = [firsts[kind] for kind in varying]
+        self.entries = [nodes[i][j] for i, j in self._firsts]
+
+    def _refined(self) -> dict[tuple[int, int], int]:
+        """Return a number for each entry, which those have in common that have the same node and the same products."""
+        kinds = {(i, j): self._nodes[i][j] for i, j in self._factors}
+        while True:
+            found = {
+                (i, j): (kinds[i, j], tuple((kinds[i, k], kinds[k, j]) for k in factors))
+                for (i, j), factors in self._factors.items()
+            }
+            numbers = {each: number for number, each in enumerate(dict.fromkeys(found.values()))}
+            refined = {at: numbers[found[at]] for at in found}
+            if len(set(refined.values())) == len(set(kinds.values())):
+                return refined
+            kinds = refined
+
+    def _is_one(self, at: tuple[int, int]) -> bool:
+        i, j = at
+        return self._nodes[i][j] == self._one and i == j and self._factors[at] == [i]
+
+    def combined[T](self, arrays: Arrays[T], operands: Sequence[T]) -> list[T | Number]:
+        """Return what entries and vectors come to: those of what comes before, and those of an element, are given."""
+        made, half = Polynomials(), len(self.entries) + self._size
+        chosen = [made.number(1) for _ in range(2)]
+
+        def entry(at: tuple[int, int], side: int) -> int:
+            kind = self._kinds[at]
+            return chosen[side] if kind in self._ones else made.argument(half * side + self._places[kind])
+
+        def vector(i: int, side: int) -> int:
+            return made.argument(half * side + len(self.entries) + i)
+
+        results = [
+            made.total(made.apply("multiply", [entry((i, k), 1), entry((k, j), 0)]) for k in self._factors[i, j])
+            for i, j in self._firsts
+        ]
+        for i in range(self._size):
+            terms = [
+                made.apply("multiply", [entry((i, k), 1), vector(k, 0)])
+                for k in range(self._size)
+                if (i, k) in self._factors
+            ]
+            results.append(made.total([vector(i, 1), *terms]))
+        return made.values(results, arrays, dict(enumerate(operands)))
