@@ -1,6 +1,6 @@
 """The pass `find-recursive-scans`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
 from xgpu.passes.framework.base import Pass
-from xgpu.passes.support.unused import erase_unused
+from xgpu.passes.normalize.scans.program_order import ProgramOrder
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """Operations that put the halves together, each of which has zeros where the other has elements."""
@@ -53,17 +53,11 @@ class FindRecursiveScans(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Replace the results of all scans that are written out, and erase what only they needed."""
-        order: dict[ir.Operation, int] = {}
-
-        def number(op: ir.Operation) -> ir.WalkResult:
-            order[op.operation] = len(order)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(number, ir.WalkOrder.PRE_ORDER)
+        order = ProgramOrder(module)
         inner: set[Value] = set()
         found: list[_Written] = []
         # Outer levels come after inner ones.
-        for op in reversed(order):
+        for op in reversed(order.operations):
             if op.name in _JOINING and op.results[0] not in inner:
                 try:
                     found.append(_Written.of(op.results[0]))
@@ -80,7 +74,7 @@ class FindRecursiveScans(Pass):
                 made.append((each, scans))
             if scans is not None:
                 replaced[each.value] = each.use(scans[each.arrays[0]])
-        erase_unused([each.value for each in found], order)
+        order.erase_unused([each.value for each in found])
 
 
 @dataclass(frozen=True)
@@ -372,22 +366,21 @@ class _Written:
         assert op is not None
         return op.block
 
-    def is_before(self, other: "_Written", order: Mapping[ir.Operation, int]) -> bool:
-        """Whether all arrays are there where the other's result is made; ``order`` numbers the operations."""
+    def is_before(self, other: "_Written", order: ProgramOrder) -> bool:
+        """Whether all arrays are there where the other's result is made."""
         last, maker = self._last(order), _maker(other.value)
-        return last is None or maker is None or order[last] < order[maker]
+        return last is None or maker is None or order.place(last) < order.place(maker)
 
-    def _last(self, order: Mapping[ir.Operation, int]) -> ir.Operation | None:
+    def _last(self, order: ProgramOrder) -> ir.Operation | None:
         """Return the last operation in the block that makes an array, None if none of them does."""
-        makers = [maker for array in self.arrays if (maker := _maker(array)) is not None]
-        return max((op for op in makers if op.block == self._block), key=lambda op: order[op], default=None)
+        return order.last(map(_maker, self.arrays), self._block)
 
     @property
     def is_reversed(self) -> bool:
         """Whether all arrays are reversed along the dimension, and only that."""
         return all(_is_reversed(array, self.dimension) for array in self.arrays)
 
-    def emit(self, order: Mapping[ir.Operation, int], replaced: Mapping[Value, Value]) -> dict[Value, Value]:
+    def emit(self, order: ProgramOrder, replaced: Mapping[Value, Value]) -> dict[Value, Value]:
         """Emit the scan of the arrays, of those before they are reversed if they are; return the scans by array.
 
         ``replaced`` has what has been put in place of results so far.

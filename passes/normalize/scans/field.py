@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, shape_of
-from xgpu.passes.normalize.scan_gradients.polynomials import NoPolynomialError, Number, number_of, operation_kind
+from xgpu.passes.normalize.scans.polynomials import (
+    NoPolynomialError,
+    Number,
+    maker_of,
+    number_of,
+    operation_kind,
+)
 
 type Points = NDArray[np.uint64]
 """Elements along a dimension, each at `_POINTS` points."""
@@ -20,6 +26,8 @@ type Points = NDArray[np.uint64]
 PRIME = (1 << 31) - 1
 """The size of the field: products of two elements are 64-bit integers."""
 _POINTS = 4
+_MOST_KEPT = 1 << 24
+"""Elements at points, of 8 bytes, that are kept for gradients to come."""
 
 
 def element(number: Number) -> Points:
@@ -129,9 +137,11 @@ class FieldProgram:
         self._values: dict[Value, Points] = {}
         self._sources: dict[Value, frozenset[Value]] = {}
         self._places: dict[Value, int] = {}
+        self._inner = set[Value]()
+        self._kept = 0
 
     def value(self, root: Value) -> Points:
-        """Return the elements of a value. Raises `NoPolynomialError` for one that is not made of arrays of the shape."""
+        """Return the elements of a value. Raises `NoPolynomialError` if it is not made of such arrays."""
         self._visit(root)
         return self._values[root]
 
@@ -145,8 +155,17 @@ class FieldProgram:
         return self._places[source]
 
     def has(self, value: Value) -> bool:
-        """Whether the value is one that others are made of."""
-        return value in self._values
+        """Whether the value is one that others are made of, and is made of others."""
+        return value in self._inner
+
+    def forget(self) -> bool:
+        """Forget values if they take much memory, but for the random ones; return whether they did."""
+        if self._kept <= _MOST_KEPT:
+            return False
+        self._values = {value: self._values[value] for value in self._places}
+        self._sources = {value: self._sources[value] for value in self._places}
+        self._kept = 0
+        return True
 
     def _visit(self, root: Value) -> None:
         pending = [root]
@@ -159,6 +178,9 @@ class FieldProgram:
             else:
                 pending.pop()
                 self._values[value] = self._compute(value)
+                self._kept += self._values[value].size
+                if value not in self._places:
+                    self._inner.add(value)
                 parts = [self._sources[each] for each in self._operands(value)]
                 self._sources[value] = frozenset[Value]().union(*parts) if parts else self._own_source(value)
 
@@ -171,15 +193,13 @@ class FieldProgram:
     def _operands(self, value: Value) -> list[Value]:
         """Return what a value is computed from, none for a random one and a constant."""
         is_source = self._is_source(value)
-        if isinstance(value.owner, ir.Block):
-            if not is_source:
-                raise NoPolynomialError
-            return []
-        op = value.owner.operation
-        if op.name in ("stablehlo.slice", "stablehlo.pad") and (not is_source or _is_whole(op)):
+        op = maker_of(value)
+        if op is not None and op.name in ("stablehlo.slice", "stablehlo.pad") and (not is_source or _is_whole(op)):
             return [op.operands[0]]
         if is_source:
             return []
+        if op is None:
+            raise NoPolynomialError
         return [] if number_of(op) is not None else list(op.operands)
 
     def _compute(self, value: Value) -> Points:
@@ -187,7 +207,8 @@ class FieldProgram:
         if self._is_source(value):
             # What is no random array is all of one.
             return self._values[operands[0]] if operands else self._drawn(value)
-        op = value.owner.operation
+        op = maker_of(value)
+        assert op is not None
         shape = shape_of(value)
         size = shape[self.dimension] if len(shape) == len(self.shape) else -1
         if tuple(shape) != (*self.shape[: self.dimension], size, *self.shape[self.dimension + 1 :]):
@@ -242,8 +263,8 @@ def subset(total: Points, parts: Sequence[Points]) -> list[int] | None:
         for column, known in leading.items():
             factor = row[column]
             row = [(number - factor * other) % PRIME for number, other in zip(row, known, strict=True)]
-        column = next((i for i, number in enumerate(row) if number), None)
-        if column is None:
+        column = next((i for i, number in enumerate(row) if number), -1)
+        if column < 0:
             continue
         inverse = pow(row[column], -1, PRIME)
         row = [number * inverse % PRIME for number in row]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from xgpu import ir
 from xgpu.hlo.scan_op import build_scan
 from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, shape_of, splat, tensor
-from xgpu.passes.normalize.scan_gradients.polynomials import Number
+from xgpu.passes.normalize.scans.polynomials import Number, is_pred
 
 
 class Tensors:
@@ -17,7 +17,7 @@ class Tensors:
     def __init__(self, dimension: int, element: ir.Type, is_reversed: bool):
         self._dimension = dimension
         self._element = element
-        self._is_reversed = is_reversed
+        self.is_reversed = is_reversed
 
     def apply(self, kind: str, operands: Sequence[Value | Number]) -> Value:
         """Return the result of an operation on arrays and numbers."""
@@ -41,21 +41,22 @@ class Tensors:
         """Return the elements from ``start`` until before ``end``."""
         shape, i = shape_of(value), self._dimension
         starts, ends = [0] * len(shape), list(shape)
-        starts[i], ends[i] = (shape[i] - end, shape[i] - start) if self._is_reversed else (start, end)
+        starts[i], ends[i] = (shape[i] - end, shape[i] - start) if self.is_reversed else (start, end)
         return hlo.slice(value, starts, ends, [1] * len(shape))
 
     def padded(self, value: Value, before: int, after: int) -> Value:
-        """Return an array with zeros before and after its elements."""
+        """Return an array with zeros, or false, before and after its elements."""
+        zero = splat(0, tensor([], element_of(value))) if is_pred(value) else self._splat(0, [])
         lows, highs, insides = ([0] * len(shape_of(value)) for _ in range(3))
-        lows[self._dimension], highs[self._dimension] = (after, before) if self._is_reversed else (before, after)
-        return hlo.pad(value, self._splat(0, []), lows, highs, insides)
+        lows[self._dimension], highs[self._dimension] = (after, before) if self.is_reversed else (before, after)
+        return hlo.pad(value, zero, lows, highs, insides)
 
     def joined(self, first: Value, second: Value) -> Value:
         """Return the elements of one array and then another's."""
-        return hlo.concatenate([second, first] if self._is_reversed else [first, second], self._dimension)
+        return hlo.concatenate([second, first] if self.is_reversed else [first, second], self._dimension)
 
     def scan(
         self, arrays: Sequence[Value], from_end: bool, combine: Callable[[list[Value]], Sequence[Value]]
     ) -> list[Value]:
         """Return the scans of arrays."""
-        return build_scan(arrays, self._dimension, from_end != self._is_reversed, combine)
+        return build_scan(arrays, self._dimension, from_end != self.is_reversed, combine)

@@ -45,6 +45,11 @@ class Node:
     number: Number = 0
 
 
+def maker_of(value: Value) -> ir.Operation | None:
+    """Return the operation that makes a value, None for an argument."""
+    return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
 def operation_kind(op: ir.Operation) -> str:
     """Return which of `OPERATIONS` an operation of StableHLO is. Raises `NoPolynomialError` if it is none."""
     name = op.name.partition(".")[2]
@@ -76,11 +81,14 @@ def number_of(op: ir.Operation) -> Number | None:
         return None
     if isinstance(attribute, ir.FloatAttr):
         return float(attribute.value)
-    return int(ir.IntegerAttr(attribute).value) if not isinstance(attribute, ir.BoolAttr) else int(attribute.value)
+    if isinstance(attribute, ir.BoolAttr):
+        return int(attribute.value)
+    return int(ir.IntegerAttr(attribute).value)
 
 
 def _constant(value: Value) -> Number | None:
-    return None if isinstance(value.owner, ir.Block) else number_of(value.owner.operation)
+    maker = maker_of(value)
+    return None if maker is None else number_of(maker)
 
 
 class Polynomials:
@@ -95,7 +103,7 @@ class Polynomials:
     def of_region(cls, block: ir.Block) -> "tuple[Polynomials, list[int]]":
         """Return what a scan's region computes. Raises `NoPolynomialError` if that is no polynomials."""
         made = cls()
-        values = {argument: made.argument(i) for i, argument in enumerate(block.arguments)}
+        values: dict[Value, int] = {argument: made.argument(i) for i, argument in enumerate(block.arguments)}
         *body, terminator = (op.operation for op in block.operations)
         for op in body:
             number = number_of(op)
@@ -130,11 +138,22 @@ class Polynomials:
             return zero
         if kind == "multiply" and one in operands:
             return operands[1 - operands.index(one)]
+        if kind == "multiply" and (gated := self._gated(operands)) is not None:
+            return gated
         if kind == "select" and operands[1] == operands[2]:
             return operands[1]
         if all(self.nodes[operand].kind == "number" for operand in operands):
             raise NoPolynomialError
         return self._node(Node(kind, tuple(operands)))
+
+    def _gated(self, operands: Sequence[int]) -> int | None:
+        """Return a product with what is 0 under a condition, so that it is 0 then whatever the other factor is."""
+        for operand, other in (operands, reversed(operands)):
+            node = self.nodes[operand]
+            if node.kind == "select" and self.number(0) in node.operands[1:]:
+                products = [self.apply("multiply", [each, other]) for each in node.operands[1:]]
+                return self.apply("select", [node.operands[0], *products])
+        return None
 
     def _node(self, node: Node) -> int:
         found = self._numbers.setdefault(node, len(self.nodes))

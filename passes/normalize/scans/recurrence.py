@@ -5,7 +5,8 @@ from functools import cached_property
 from typing import Protocol
 
 from xgpu import ir
-from xgpu.passes.normalize.scan_gradients.polynomials import Algebra, NoPolynomialError, Number, Polynomials
+from xgpu.passes.normalize.scans.polynomials import Algebra, NoPolynomialError, Number, Polynomials
+from xgpu.passes.normalize.scans.transitions import Transitions
 
 _MOST_ARRAYS = 16
 """Arrays of a gradient's scan at most."""
@@ -37,7 +38,7 @@ class Recurrence:
 
         u[i] = t[i] + (dc/ds)(s[i], e[i+1])^T u[i+1];  g[i] = (dc/de)(s[i-1], e[i])^T u[i];  g[0] = u[0]
 
-    A chain of ``u = t + M u`` is a scan of pairs ``(M, t)``, of the matrices' entries that are not zero.
+    A chain of ``u = t + M u`` is a scan of pairs ``(M, t)``, in which the matrices are `Transitions`.
     """
 
     def __init__(self, block: ir.Block):
@@ -106,11 +107,12 @@ class Recurrence:
         prefixes: Callable[[], Sequence[T]],
         cotangents: Mapping[int, T],
         wanted: frozenset[int],
-    ) -> dict[int, T | None]:
-        """Return the gradients by the wanted arrays, None for one that is zero. There are two elements or more."""
+    ) -> dict[int, T]:
+        """Return the gradients by the wanted arrays that are not zero. There are two elements or more."""
         needed = self.needed(frozenset(cotangents), wanted)
         chains = dict(zip(needed, self._chains(arrays, size, elements, prefixes, cotangents, needed), strict=True))
-        return {i: self._gradient(arrays, size, elements, prefixes, chains, i) for i in wanted}
+        found = {i: self._gradient(arrays, size, elements, prefixes, chains, i) for i in wanted}
+        return {i: gradient for i, gradient in found.items() if gradient is not None}
 
     def _chains[T](
         self,
@@ -124,7 +126,7 @@ class Recurrence:
         """Return ``u`` of the needed arrays."""
         like = next(iter(cotangents.values()))
         vectors = [cotangents[i] if i in cotangents else arrays.filled(0, like) for i in needed]
-        matrix = _Matrix(self.polynomials, [[self._by_scan[j][i] for j in needed] for i in needed])
+        matrix = Transitions(self.polynomials, [[self._by_scan[j][i] for j in needed] for i in needed])
         if len(matrix.entries) + len(vectors) > _MOST_ARRAYS:
             raise NoPolynomialError
         found = self._shifted(arrays, size, elements, prefixes, matrix.entries)
@@ -180,75 +182,3 @@ class Recurrence:
         if wanted not in chains:
             return arrays.padded(rest, 1, 0)
         return arrays.joined(arrays.part(chains[wanted], 0, 1), rest)
-
-
-class _Matrix:
-    """A square matrix of nodes, of which products are made: entries that are the same in all of them are one.
-
-    ``entries`` are the nodes of those entries that are neither 0 nor 1 in each product.
-    """
-
-    def __init__(self, polynomials: Polynomials, nodes: Sequence[Sequence[int]]):
-        self._size = len(nodes)
-        self._zero, self._one = polynomials.number(0), polynomials.number(1)
-        self._nodes = nodes
-        is_set = [[node != self._zero for node in row] for row in nodes]
-        rows = range(self._size)
-        for k in rows:
-            for i in rows:
-                for j in rows:
-                    is_set[i][j] |= is_set[i][k] and is_set[k][j]
-        self._factors = {
-            (i, j): [k for k in rows if is_set[i][k] and is_set[k][j]] for i in rows for j in rows if is_set[i][j]
-        }
-        self._kinds = self._refined()
-        kinds = list(dict.fromkeys(self._kinds.values()))
-        firsts = {kind: next(at for at in self._kinds if self._kinds[at] == kind) for kind in kinds}
-        self._ones = {kind for kind, at in firsts.items() if self._is_one(at)}
-        varying = [kind for kind in kinds if kind not in self._ones]
-        self._places = {kind: place for place, kind in enumerate(varying)}
-        self._firsts = [firsts[kind] for kind in varying]
-        self.entries = [nodes[i][j] for i, j in self._firsts]
-
-    def _refined(self) -> dict[tuple[int, int], int]:
-        """Return a number for each entry, which those have in common that have the same node and the same products."""
-        kinds = {(i, j): self._nodes[i][j] for i, j in self._factors}
-        while True:
-            found = {
-                (i, j): (kinds[i, j], tuple((kinds[i, k], kinds[k, j]) for k in factors))
-                for (i, j), factors in self._factors.items()
-            }
-            numbers = {each: number for number, each in enumerate(dict.fromkeys(found.values()))}
-            refined = {at: numbers[found[at]] for at in found}
-            if len(set(refined.values())) == len(set(kinds.values())):
-                return refined
-            kinds = refined
-
-    def _is_one(self, at: tuple[int, int]) -> bool:
-        i, j = at
-        return self._nodes[i][j] == self._one and i == j and self._factors[at] == [i]
-
-    def combined[T](self, arrays: Arrays[T], operands: Sequence[T]) -> list[T | Number]:
-        """Return what entries and vectors come to: those of what comes before, and those of an element, are given."""
-        made, half = Polynomials(), len(self.entries) + self._size
-        chosen = [made.number(1) for _ in range(2)]
-
-        def entry(at: tuple[int, int], side: int) -> int:
-            kind = self._kinds[at]
-            return chosen[side] if kind in self._ones else made.argument(half * side + self._places[kind])
-
-        def vector(i: int, side: int) -> int:
-            return made.argument(half * side + len(self.entries) + i)
-
-        results = [
-            made.total(made.apply("multiply", [entry((i, k), 1), entry((k, j), 0)]) for k in self._factors[i, j])
-            for i, j in self._firsts
-        ]
-        for i in range(self._size):
-            terms = [
-                made.apply("multiply", [entry((i, k), 1), vector(k, 0)])
-                for k in range(self._size)
-                if (i, k) in self._factors
-            ]
-            results.append(made.total([vector(i, 1), *terms]))
-        return made.values(results, arrays, dict(enumerate(operands)))

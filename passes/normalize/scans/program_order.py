@@ -1,0 +1,57 @@
+"""The order of a program's operations, and what is erased in that order."""
+
+from collections.abc import Iterable, Sequence
+
+from xgpu import ir
+from xgpu.hlo.scan_op import ELEMENTWISE
+from xgpu.hlo.stablehlo_builder import Value
+
+_MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
+"""Operations of a scan that is written out, besides its combinations."""
+
+
+class ProgramOrder:
+    """The operations of a module that have results, as they are now, and their places.
+
+    Places are kept by results: an operation's hash is another one once its operands are replaced.
+    """
+
+    def __init__(self, module: ir.Module):
+        self.operations: list[ir.Operation] = []
+        self._places: dict[Value, int] = {}
+
+        def number(op: ir.Operation) -> ir.WalkResult:
+            if len(op.operation.results):
+                self._places[op.operation.results[0]] = len(self.operations)
+                self.operations.append(op.operation)
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(number, ir.WalkOrder.PRE_ORDER)
+
+    def place(self, op: ir.Operation) -> int:
+        """Return the place of an operation that was there."""
+        return self._places[op.results[0]]
+
+    def last(self, operations: Iterable[ir.Operation | None], block: ir.Block) -> ir.Operation | None:
+        """Return the last one of those of the operations that are in a block, None if none of them is."""
+        here = [op for op in operations if op is not None and op.block == block]
+        return max(here, key=self.place, default=None)
+
+    def erase_unused(self, values: Sequence[Value]) -> None:
+        """Erase what makes these values, and what only that needed, where nothing uses them."""
+        pending, seen = list(values), set[Value]()
+        places: list[int] = []
+        while pending:
+            value = pending.pop()
+            op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+            if op is not None and value in self._places and value not in seen and _is_erasable(op):
+                seen.add(value)
+                places.append(self._places[value])
+                pending += op.operands
+        for place in sorted(places, reverse=True):
+            if next(iter(self.operations[place].results[0].uses), None) is None:
+                self.operations[place].erase()
+
+
+def _is_erasable(op: ir.Operation) -> bool:
+    return op.name in ELEMENTWISE or op.name in _MOVING
