@@ -1,6 +1,6 @@
 """The pass `find-scan-gradients`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.normalize.scans.finder import Finder, Group
-from xgpu.passes.normalize.scans.polynomials import maker_of
+from xgpu.passes.normalize.scans.polynomials import maker_of, number_of
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
 from xgpu.passes.normalize.scans.scan import Scan, unreversed
 from xgpu.passes.normalize.scans.sums import Sum
@@ -79,7 +79,8 @@ def _emit(group: Group, order: ProgramOrder) -> list[Sum]:
     makers = [maker_of(value) for value in sources]
     is_reversed = all(unreversed(maker, scan.dimension) is not None for maker in makers)
     known = scan.op if scan.op is not None and scan.op.block == block and scan.is_reversed == is_reversed else None
-    last = order.last((known, *makers), block)
+    results = [] if known is None else [_used(result, block) for result in known.results]
+    last = order.last([*makers, *map(maker_of, results)], block)
     found = {
         i: each
         for i, each in group.gradients.items()
@@ -90,27 +91,37 @@ def _emit(group: Group, order: ProgramOrder) -> list[Sum]:
     place = ir.InsertionPoint.at_block_begin(block) if last is None else ir.InsertionPoint.after(last)
     with next(iter(found.values())).sum.op.location, place:
         tensors = Tensors(scan.dimension, scan.element, is_reversed)
-        emitted = _emit_gradients(tensors, scan, known, cotangents, frozenset(found))
+        emitted = _emit_gradients(tensors, scan, results, cotangents, frozenset(found))
         for i, each in found.items():
             each.sum.known += each.padded
             each.sum.gradients.append((emitted[i], is_reversed))
     return [each.sum for each in found.values()]
 
 
+def _used(result: Value, block: ir.Block) -> Value:
+    """Return what the program uses of a scan's result: the sum with zero, if there is one, so that one is stored."""
+    for use in result.uses:
+        op = use.owner.operation
+        zero = maker_of(op.operands[1]) if op.name == "stablehlo.add" and op.block == block else None
+        if zero is not None and number_of(zero) == 0:
+            return op.results[0]
+    return result
+
+
 def _emit_gradients(
-    tensors: Tensors, scan: Scan, known: ir.Operation | None, cotangents: Mapping[int, Value], wanted: frozenset[int]
+    tensors: Tensors, scan: Scan, results: Sequence[Value], cotangents: Mapping[int, Value], wanted: frozenset[int]
 ) -> dict[int, Value]:
-    """Return the gradients by the wanted arrays. The operation ``known`` computes the scan, if it is one."""
+    """Return the gradients by the wanted arrays. What the scan comes to is in ``results``, if that is known."""
 
     def straight(value: Value) -> Value:
         maker = maker_of(value)
         return maker.operands[0] if tensors.is_reversed and maker is not None else value
 
     elements = [straight(value) for value in scan.elements]
-    made: list[Value] = [] if known is None else list(known.results)
+    made = list(results)
 
     def prefixes() -> list[Value]:
-        made.extend([] if made else scan.recurrence.prefixes(tensors, elements))
+        made.extend([] if made else scan.recurrence.scans(tensors, elements))
         return made
 
     found = scan.recurrence.gradients(

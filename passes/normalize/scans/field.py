@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xgpu import ir
+from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.normalize.scans.polynomials import (
     NoPolynomialError,
@@ -19,6 +20,7 @@ from xgpu.passes.normalize.scans.polynomials import (
     number_of,
     operation_kind,
 )
+from xgpu.passes.normalize.scans.recurrence import Recurrence
 
 type Points = NDArray[np.uint64]
 """Elements along a dimension, each at `_POINTS` points."""
@@ -219,6 +221,8 @@ class FieldProgram:
             return self.pad(op)
         if op.name == "stablehlo.concatenate" and ir.IntegerAttr(op.attributes["dimension"]).value == self.dimension:
             return np.concatenate([self._values[operand] for operand in op.operands])
+        if op.name == SCAN and ir.IntegerAttr(op.attributes["dimension"]).value == self.dimension:
+            return self._scan(op)[ir.OpResult(value).result_number]
         number = number_of(op)
         if number is not None:
             return np.broadcast_to(element(number), (size, _POINTS))
@@ -227,6 +231,12 @@ class FieldProgram:
     def _drawn(self, value: Value) -> Points:
         self._places[value] = len(self._places)
         return self._random.integers(0, PRIME, (self.size, _POINTS), np.uint64)
+
+    def _scan(self, op: ir.Operation) -> list[Points]:
+        """Return what a scan inside the program comes to: that of an inner level, whose outer ones are not computed."""
+        recurrence = Recurrence(op.regions[0].blocks[0])
+        is_reversed = bool(ir.BoolAttr(op.attributes["reverse"]).value)
+        return recurrence.scans(FieldArrays(), [self._values[operand] for operand in op.operands], is_reversed)
 
     def _slice(self, op: ir.Operation) -> Points:
         starts, limits, steps = (

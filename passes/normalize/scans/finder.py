@@ -179,7 +179,7 @@ class Finder:
         elements = [program.value(value) for value in scan.elements]
 
         def prefixes() -> list[Points]:
-            scan.points.extend([] if scan.points else scan.recurrence.prefixes(arrays, elements))
+            scan.points.extend([] if scan.points else scan.recurrence.scans(arrays, elements))
             return scan.points
 
         points = {i: program.value(value) for i, value in cotangents.values}

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from xgpu import ir
-from xgpu.hlo.scan_op import ELEMENTWISE
+from xgpu.hlo.scan_op import ELEMENTWISE, SCAN
 from xgpu.hlo.stablehlo_builder import Value
 
 _MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
-"""Operations of a scan that is written out, besides its combinations."""
+"""Operations of a scan that is written out, besides its combinations and scans."""
 
 
 class ProgramOrder:
@@ -44,14 +44,15 @@ class ProgramOrder:
         while pending:
             value = pending.pop()
             op = None if isinstance(value.owner, ir.Block) else value.owner.operation
-            if op is not None and value in self._places and value not in seen and _is_erasable(op):
-                seen.add(value)
-                places.append(self._places[value])
+            first = None if op is None or not _is_erasable(op) else op.results[0]
+            if op is not None and first in self._places and first not in seen:
+                seen.add(first)
+                places.append(self._places[first])
                 pending += op.operands
         for place in sorted(places, reverse=True):
-            if next(iter(self.operations[place].results[0].uses), None) is None:
+            if all(next(iter(result.uses), None) is None for result in self.operations[place].results):
                 self.operations[place].erase()
 
 
 def _is_erasable(op: ir.Operation) -> bool:
-    return op.name in ELEMENTWISE or op.name in _MOVING
+    return op.name in ELEMENTWISE or op.name in _MOVING or op.name == SCAN

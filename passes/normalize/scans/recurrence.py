@@ -44,7 +44,6 @@ class Recurrence:
     def __init__(self, block: ir.Block):
         self.polynomials, self.results = Polynomials.of_region(block)
         self.count = len(self.results)
-        self._block = block
 
     @cached_property
     def _by_scan(self) -> list[list[int]]:
@@ -56,19 +55,14 @@ class Recurrence:
         columns = range(self.count, 2 * self.count)
         return [[self.polynomials.derivative(each, i) for i in columns] for each in self.results]
 
-    @property
-    def block(self) -> ir.Block:
-        """The region that says what elements are combined to."""
-        return self._block
-
-    def prefixes[T](self, arrays: Arrays[T], elements: Sequence[T]) -> list[T]:
+    def scans[T](self, arrays: Arrays[T], elements: Sequence[T], from_end: bool = False) -> list[T]:
         """Return the scans of the arrays."""
 
         def combine(operands: list[T]) -> list[T]:
             found = self.polynomials.values(self.results, arrays, dict(enumerate(operands)))
             return [self._array(arrays, each, operands[0]) for each in found]
 
-        return arrays.scan(elements, False, combine)
+        return arrays.scan(elements, from_end, combine)
 
     def _array[T](self, arrays: Arrays[T], value: T | Number, like: T) -> T:
         return arrays.filled(value, like) if isinstance(value, int | float) else value

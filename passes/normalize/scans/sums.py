@@ -1,6 +1,7 @@
 """Sums of padded arrays, which gradients of what is read in parts are."""
 
 from dataclasses import dataclass, field
+from functools import reduce
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, hlo
@@ -53,18 +54,16 @@ class Sum:
     def replace(self) -> None:
         """Put the gradients in place of what they are the same as."""
         rest = [*self.others, *(op.results[0] for op in self.padded if op not in self.known)]
-        straight = self.gradients[0][0] if self.gradients[0][1] and len(self.gradients) == 1 and not rest else None
+        gradient, is_reversed = self.gradients[0]
+        if is_reversed and len(self.gradients) == 1 and not rest:
+            for use in list(self.value.uses):
+                user = use.owner.operation
+                if unreversed(user, self.dimension) is not None:
+                    user.results[0].replace_all_uses_with(gradient)
         with self.op.location, ir.InsertionPoint(self.op):
             for gradient, is_reversed in self.gradients:
                 rest.append(hlo.reverse(gradient, [self.dimension]) if is_reversed else gradient)
-            total = rest[0]
-            for each in rest[1:]:
-                total = hlo.add(total, each)
-        for use in list(self.value.uses) if straight is not None else ():
-            user = use.owner.operation
-            if unreversed(user, self.dimension) is not None:
-                user.results[0].replace_all_uses_with(straight)
-        self.value.replace_all_uses_with(total)
+            self.value.replace_all_uses_with(reduce(hlo.add, rest))
 
 
 def _has_padded(op: ir.Operation) -> bool:

@@ -71,6 +71,11 @@ def test_a_scan_of_a_scan():
     check(lambda x: scan(jnp.add)(scan(jnp.add)(x)), "s32[40]", scans=2)
 
 
+def test_a_scan_of_what_is_computed_of_a_scan():
+    """The operation between has another operand by the time that the second scan is made."""
+    check(lambda x: scan(jnp.add)(scan(jnp.add)(x) % 7), "s32[40]", scans=2)
+
+
 def test_under_vmap_and_in_a_loop():
     check(jax.vmap(scan(jnp.add)), "s32[5,40]")
     check(lambda x: lax.fori_loop(0, 3, lambda _, x: scan(jnp.add)(x) % 100, x), "s32[40]")
