@@ -1,6 +1,7 @@
 """The pass `find-recursive-scans`."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,6 +9,7 @@ from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
 from xgpu.passes.framework.base import Pass
+from xgpu.passes.normalize.scans.broadcasts import Broadcasts
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
@@ -56,14 +58,16 @@ class FindRecursiveScans(Pass):
         order = ProgramOrder(module)
         inner: set[Value] = set()
         found: list[_Written] = []
+        unused: list[_Written] = []
+        finder = _Finder(order)
         # Outer levels come after inner ones.
         for op in reversed(order.operations):
             if op.name in _JOINING and op.results[0] not in inner:
-                try:
-                    found.append(_Written.of(op.results[0]))
-                except _NoScanError:
-                    continue
-                inner |= found[-1].inner
+                is_used = next(iter(op.results[0].uses), None) is not None
+                written = finder.find(op.results[0])
+                if written is not None:
+                    (found if is_used else unused).append(written)
+                    inner |= written.inner | {finder.original(value) for value in written.inner}
         made: list[tuple[_Written, Mapping[Value, Value]]] = []
         replaced: dict[Value, Value] = {}
         # A scan of several arrays is also that of those among them that need no others.
@@ -74,7 +78,8 @@ class FindRecursiveScans(Pass):
                 made.append((each, scans))
             if scans is not None:
                 replaced[each.value] = each.use(scans[each.arrays[0]])
-        order.erase_unused([each.value for each in found])
+        made_of = [value for each in (*found, *unused) for value in (each.value, finder.original(each.value))]
+        order.erase_unused([*made_of, *finder.copies])
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,15 @@ class _Interleaved:
 
 def _maker(value: Value) -> ir.Operation | None:
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _unconverted(value: Value) -> Value:
+    """Return what a value is converted from, if that has its type: JAX makes such operations of numbers in Python."""
+    op = _maker(value)
+    while op is not None and op.name == "stablehlo.convert" and op.operands[0].type == value.type:
+        value = op.operands[0]
+        op = _maker(value)
+    return value
 
 
 def _spread(value: Value) -> tuple[Value, int, int] | None:
@@ -249,7 +263,7 @@ class _Levels:
         numbers = {array: number for number, array in level.arrays.items()}
         pending, seen = [value], {value}
         while pending:
-            each = pending.pop()
+            each = _unconverted(pending.pop())
             part, op = _Slice.of(each, self.dimension), _maker(each)
             if part is not None and part.size == level.size and part.start in (0, 1):
                 if part.array not in numbers and depth:
@@ -267,8 +281,8 @@ class _Levels:
         """Check that a value is computed as the region's of this number; ``meet`` is given what stands for elements."""
         pending, seen = [(self.region[number], value)], set[tuple[Value, Value]]()
         while pending:
-            pair = pending.pop()
-            known, found = pair
+            known, found = map(_unconverted, pending.pop())
+            pair = known, found
             if pair in seen:
                 continue
             seen.add(pair)
@@ -440,3 +454,37 @@ def _is_reversed(value: Value, dimension: int) -> bool:
     if op is None or op.name != "stablehlo.reverse":
         return False
     return list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])) == [dimension]
+
+
+class _Finder:
+    """Finds scans, those too whose arrays are broadcast where they are combined."""
+
+    def __init__(self, order: ProgramOrder):
+        self._order = order
+        self._broadcasts: dict[tuple[int, int], Broadcasts] = {}
+
+    def find(self, value: Value) -> _Written | None:
+        """Return the scan that a value is, or that a copy is which takes its place; None if it is none."""
+        with suppress(_NoScanError):
+            return _Written.of(value)
+        outermost = _Interleaved.of(value)
+        if outermost is None:
+            return None
+        key = outermost.dimension, outermost.size
+        moved = self._broadcasts.setdefault(key, Broadcasts(self._order, *key)).moved(value)
+        if moved == value:
+            return None
+        with suppress(_NoScanError):
+            written = _Written.of(moved)
+            value.replace_all_uses_with(moved)
+            return written
+        return None
+
+    def original(self, value: Value) -> Value:
+        """Return the program's value in whose place a copy is, the value itself if it is none."""
+        return next((made.original(value) for made in self._broadcasts.values() if made.has(value)), value)
+
+    @property
+    def copies(self) -> list[Value]:
+        """All copies, whether they have become a scan or not."""
+        return [copy for made in self._broadcasts.values() for copy in made.copies]

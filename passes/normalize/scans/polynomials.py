@@ -55,7 +55,7 @@ def operation_kind(op: ir.Operation) -> str:
     name = op.name.partition(".")[2]
     element = element_of(op.results[0])
     if name in ("select", "convert"):
-        is_known = name == "select" or is_pred(op.operands[0])
+        is_known = name == "select" or is_pred(op.operands[0]) or op.operands[0].type == op.results[0].type
     elif is_pred(op.results[0]):
         name = _OF_PRED.get(name, name)
         is_known = name in ("and", "or", "not") and all(is_pred(operand) for operand in op.operands)
@@ -109,6 +109,8 @@ class Polynomials:
             number = number_of(op)
             if number is not None:
                 values[op.results[0]] = made.number(number)
+            elif op.name == "stablehlo.convert" and op.operands[0].type == op.results[0].type:
+                values[op.results[0]] = values[op.operands[0]]
             elif all(operand in values for operand in op.operands):
                 values[op.results[0]] = made.apply(operation_kind(op), [values[each] for each in op.operands])
             else:

@@ -11,14 +11,14 @@ _MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate rever
 
 
 class ProgramOrder:
-    """The operations of a module that have results, as they are now, and their places.
+    """The operations of a module that have results, as they are now, and their places among those of a block.
 
     Places are kept by results: an operation's hash is another one once its operands are replaced.
     """
 
     def __init__(self, module: ir.Module):
         self.operations: list[ir.Operation] = []
-        self._places: dict[Value, int] = {}
+        self._places: dict[Value, float] = {}
 
         def number(op: ir.Operation) -> ir.WalkResult:
             if len(op.operation.results):
@@ -28,8 +28,13 @@ class ProgramOrder:
 
         module.operation.walk(number, ir.WalkOrder.PRE_ORDER)
 
-    def place(self, op: ir.Operation) -> int:
-        """Return the place of an operation that was there."""
+    def add(self, copy: Value, original: Value) -> None:
+        """Note that what makes a copy stands right after what makes the original, or at the start of its block."""
+        owner = original.owner
+        self._places[copy] = -1 if isinstance(owner, ir.Block) else self.place(owner.operation) + 0.5
+
+    def place(self, op: ir.Operation) -> float:
+        """Return the place of an operation."""
         return self._places[op.results[0]]
 
     def last(self, operations: Iterable[ir.Operation | None], block: ir.Block) -> ir.Operation | None:
@@ -40,18 +45,18 @@ class ProgramOrder:
     def erase_unused(self, values: Sequence[Value]) -> None:
         """Erase what makes these values, and what only that needed, where nothing uses them."""
         pending, seen = list(values), set[Value]()
-        places: list[int] = []
+        makers: list[tuple[float, ir.Operation]] = []
         while pending:
             value = pending.pop()
             op = None if isinstance(value.owner, ir.Block) else value.owner.operation
             first = None if op is None or not _is_erasable(op) else op.results[0]
             if op is not None and first in self._places and first not in seen:
                 seen.add(first)
-                places.append(self._places[first])
+                makers.append((self._places[first], op))
                 pending += op.operands
-        for place in sorted(places, reverse=True):
-            if all(next(iter(result.uses), None) is None for result in self.operations[place].results):
-                self.operations[place].erase()
+        for _, op in sorted(makers, key=lambda maker: maker[0], reverse=True):
+            if all(next(iter(result.uses), None) is None for result in op.results):
+                op.erase()
 
 
 def _is_erasable(op: ir.Operation) -> bool:
