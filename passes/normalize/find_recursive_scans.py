@@ -31,7 +31,8 @@ class FindRecursiveScans(Pass):
     apart level by level; the region is what the first combination does, and every other is compared with it. The arrays
     that a scan has are those that its combinations read, whether the program uses their scans or not. (A function in
     place of JAX's would not be met by a module that has imported it before, nor in text.) A combination that is not
-    elementwise, such as a product of matrices, is left. What only the scan's results needed is erased.
+    elementwise, such as a product of matrices, is left. Arrays that a combination broadcasts are broadcast before. What
+    only the scan's results needed is erased.
 
     Needs: calls inlined.
 

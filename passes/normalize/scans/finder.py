@@ -164,7 +164,7 @@ class Finder:
         parts = [self._gradients(program, each).get(wanted) for each in single]
         known = [(each, part) for each, part in zip(single, parts, strict=True) if part is not None]
         chosen = subset(total[-_LAST:], [part[-_LAST:] for _, part in known])
-        if chosen is None:
+        if not chosen:
             return None
         values = dict(known[i][0].values[0] for i in chosen)
         cotangents = Cotangents(scan, tuple(values.items()))
