@@ -11,8 +11,6 @@ from xgpu.hlo.stablehlo_builder import Value, element_of
 
 type Number = int | float
 
-OPERATIONS = frozenset("add subtract multiply negate select and or not convert".split())
-"""What polynomials are made of besides numbers: a truth value counts as the number 0 or 1, and is only converted."""
 _OF_PRED = {"add": "or", "maximum": "or", "multiply": "and", "minimum": "and"}
 """What these operations are on truth values."""
 _FOLDED: Mapping[str, Callable[..., Number]] = {
@@ -33,7 +31,7 @@ class Algebra[T](Protocol):
     """Things that operations can be applied to, such as arrays."""
 
     def apply(self, kind: str, operands: Sequence[T | Number]) -> T:
-        """Return the result of one of `OPERATIONS`. Some operand is no number."""
+        """Return the result of an operation, such as ``add``. Some operand is no number."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,11 @@ def maker_of(value: Value) -> ir.Operation | None:
 
 
 def operation_kind(op: ir.Operation) -> str:
-    """Return which of `OPERATIONS` an operation of StableHLO is. Raises `NoPolynomialError` if it is none."""
+    """Return which operation on numbers or truth values one of StableHLO is.
+
+    These are ``add``, ``subtract``, ``multiply``, ``negate`` and ``select``, of truth values ``and``, ``or`` and
+    ``not``, and ``convert`` of these to numbers. Raises `NoPolynomialError` for others.
+    """
     name = op.name.partition(".")[2]
     element = element_of(op.results[0])
     if name in ("select", "convert"):
