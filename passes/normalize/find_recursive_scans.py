@@ -1,6 +1,7 @@
 """The pass `find-recursive-scans`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -8,11 +9,11 @@ from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
 from xgpu.passes.framework.base import Pass
+from xgpu.passes.normalize.scans.broadcasts import Broadcasts
+from xgpu.passes.normalize.scans.program_order import ProgramOrder
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """Operations that put the halves together, each of which has zeros where the other has elements."""
-_MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
-"""Operations of a scan that is written out, besides its combinations."""
 _LARGEST = 1 << 10
 """Values of a combination at most."""
 
@@ -30,7 +31,8 @@ class FindRecursiveScans(Pass):
     apart level by level; the region is what the first combination does, and every other is compared with it. The arrays
     that a scan has are those that its combinations read, whether the program uses their scans or not. (A function in
     place of JAX's would not be met by a module that has imported it before, nor in text.) A combination that is not
-    elementwise, such as a product of matrices, is left. What only the scan's results needed is erased.
+    elementwise, such as a product of matrices, is left. Arrays that a combination broadcasts are broadcast before. What
+    only the scan's results needed is erased.
 
     Needs: calls inlined.
 
@@ -54,23 +56,19 @@ class FindRecursiveScans(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Replace the results of all scans that are written out, and erase what only they needed."""
-        order: dict[ir.Operation, int] = {}
-
-        def number(op: ir.Operation) -> ir.WalkResult:
-            order[op.operation] = len(order)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(number, ir.WalkOrder.PRE_ORDER)
+        order = ProgramOrder(module)
         inner: set[Value] = set()
         found: list[_Written] = []
+        unused: list[_Written] = []
+        finder = _Finder(order)
         # Outer levels come after inner ones.
-        for op in reversed(order):
+        for op in reversed(order.operations):
             if op.name in _JOINING and op.results[0] not in inner:
-                try:
-                    found.append(_Written.of(op.results[0]))
-                except _NoScanError:
-                    continue
-                inner |= found[-1].inner
+                is_used = next(iter(op.results[0].uses), None) is not None
+                written = finder.find(op.results[0])
+                if written is not None:
+                    (found if is_used else unused).append(written)
+                    inner |= written.inner | {finder.original(value) for value in written.inner}
         made: list[tuple[_Written, Mapping[Value, Value]]] = []
         replaced: dict[Value, Value] = {}
         # A scan of several arrays is also that of those among them that need no others.
@@ -81,20 +79,8 @@ class FindRecursiveScans(Pass):
                 made.append((each, scans))
             if scans is not None:
                 replaced[each.value] = each.use(scans[each.arrays[0]])
-        _erase_unused([each.value for each in found], order)
-
-
-def _erase_unused(values: Sequence[Value], order: Mapping[ir.Operation, int]) -> None:
-    """Erase what makes these values, and what only that needed, where nothing uses them; users come later in order."""
-    pending, makers = list(values), set[ir.Operation]()
-    while pending:
-        op = _maker(pending.pop())
-        if op is not None and op in order and op not in makers and (op.name in ELEMENTWISE or op.name in _MOVING):
-            makers.add(op)
-            pending += op.operands
-    for op in sorted(makers, key=lambda op: -order[op]):
-        if next(iter(op.results[0].uses), None) is None:
-            op.erase()
+        made_of = [value for each in (*found, *unused) for value in (each.value, finder.original(each.value))]
+        order.erase_unused([*made_of, *finder.copies])
 
 
 @dataclass(frozen=True)
@@ -134,6 +120,15 @@ class _Interleaved:
 
 def _maker(value: Value) -> ir.Operation | None:
     return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+
+def _unconverted(value: Value) -> Value:
+    """Return what a value is converted from, if that has its type: JAX makes such operations of numbers in Python."""
+    op = _maker(value)
+    while op is not None and op.name == "stablehlo.convert" and op.operands[0].type == value.type:
+        value = op.operands[0]
+        op = _maker(value)
+    return value
 
 
 def _spread(value: Value) -> tuple[Value, int, int] | None:
@@ -269,7 +264,7 @@ class _Levels:
         numbers = {array: number for number, array in level.arrays.items()}
         pending, seen = [value], {value}
         while pending:
-            each = pending.pop()
+            each = _unconverted(pending.pop())
             part, op = _Slice.of(each, self.dimension), _maker(each)
             if part is not None and part.size == level.size and part.start in (0, 1):
                 if part.array not in numbers and depth:
@@ -287,8 +282,8 @@ class _Levels:
         """Check that a value is computed as the region's of this number; ``meet`` is given what stands for elements."""
         pending, seen = [(self.region[number], value)], set[tuple[Value, Value]]()
         while pending:
-            pair = pending.pop()
-            known, found = pair
+            known, found = map(_unconverted, pending.pop())
+            pair = known, found
             if pair in seen:
                 continue
             seen.add(pair)
@@ -386,22 +381,21 @@ class _Written:
         assert op is not None
         return op.block
 
-    def is_before(self, other: "_Written", order: Mapping[ir.Operation, int]) -> bool:
-        """Whether all arrays are there where the other's result is made; ``order`` numbers the operations."""
+    def is_before(self, other: "_Written", order: ProgramOrder) -> bool:
+        """Whether all arrays are there where the other's result is made."""
         last, maker = self._last(order), _maker(other.value)
-        return last is None or maker is None or order[last] < order[maker]
+        return last is None or maker is None or order.place(last) < order.place(maker)
 
-    def _last(self, order: Mapping[ir.Operation, int]) -> ir.Operation | None:
+    def _last(self, order: ProgramOrder) -> ir.Operation | None:
         """Return the last operation in the block that makes an array, None if none of them does."""
-        makers = [maker for array in self.arrays if (maker := _maker(array)) is not None]
-        return max((op for op in makers if op.block == self._block), key=lambda op: order[op], default=None)
+        return order.last(map(_maker, self.arrays), self._block)
 
     @property
     def is_reversed(self) -> bool:
         """Whether all arrays are reversed along the dimension, and only that."""
         return all(_is_reversed(array, self.dimension) for array in self.arrays)
 
-    def emit(self, order: Mapping[ir.Operation, int], replaced: Mapping[Value, Value]) -> dict[Value, Value]:
+    def emit(self, order: ProgramOrder, replaced: Mapping[Value, Value]) -> dict[Value, Value]:
         """Emit the scan of the arrays, of those before they are reversed if they are; return the scans by array.
 
         ``replaced`` has what has been put in place of results so far.
@@ -461,3 +455,37 @@ def _is_reversed(value: Value, dimension: int) -> bool:
     if op is None or op.name != "stablehlo.reverse":
         return False
     return list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])) == [dimension]
+
+
+class _Finder:
+    """Finds scans, those too whose arrays are broadcast where they are combined."""
+
+    def __init__(self, order: ProgramOrder):
+        self._order = order
+        self._broadcasts: dict[tuple[int, int], Broadcasts] = {}
+
+    def find(self, value: Value) -> _Written | None:
+        """Return the scan that a value is, or that a copy is which takes its place; None if it is none."""
+        with suppress(_NoScanError):
+            return _Written.of(value)
+        outermost = _Interleaved.of(value)
+        if outermost is None:
+            return None
+        key = outermost.dimension, outermost.size
+        moved = self._broadcasts.setdefault(key, Broadcasts(self._order, *key)).moved(value)
+        if moved == value:
+            return None
+        with suppress(_NoScanError):
+            written = _Written.of(moved)
+            value.replace_all_uses_with(moved)
+            return written
+        return None
+
+    def original(self, value: Value) -> Value:
+        """Return the program's value in whose place a copy is, the value itself if it is none."""
+        return next((made.original(value) for made in self._broadcasts.values() if made.has(value)), value)
+
+    @property
+    def copies(self) -> list[Value]:
+        """All copies, whether they have become a scan or not."""
+        return [copy for made in self._broadcasts.values() for copy in made.copies]

@@ -24,6 +24,10 @@ def _linear(a: Any, b: Any, **options: Any) -> Any:
     return lax.associative_scan(_recurrence, (jnp.tanh(a), b), **options)
 
 
+def _recurrence_gradient(a: Any, b: Any) -> Any:
+    return jax.grad(lambda a, b: jnp.sum(_linear(a, b, axis=1)[1] ** 2), (0, 1))(a, b)
+
+
 def _prefixes(x: Any, low: int, high: int) -> Any:
     """Return sums of windows as long as an array, moved to either side."""
     return lax.reduce_window(x, 0.0, lax.add, x.shape, (1,), ((low, high),))
@@ -81,6 +85,11 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "associative-of-columns": (lambda x: lax.associative_scan(jnp.maximum, x, reverse=True), ("f32[130,5]",)),
     "associative-of-matrices": (lambda x: lax.associative_scan(jnp.matmul, x), ("f32[9,2,2]",)),
     "gradient": (jax.grad(lambda x: jnp.sum(jnp.cumsum(x * x, 1) ** 2)), ("f32[9,130]",)),
+    "gradient-recurrence": (_recurrence_gradient, ("f32[3,257]", "f32[3,257]")),
+    "gradient-restarting": (
+        jax.grad(lambda x, f: jnp.sum(lax.associative_scan(_restarting, (f, x), reverse=True)[1] ** 2)),
+        ("f32[300]", "pred[300]"),
+    ),
     "gradient-logsumexp": (jax.grad(lambda x: jnp.sum(lax.cumlogsumexp(x, 1))), ("f32[5,65]",)),
     "nonzero": (lambda x: jnp.nonzero(x > 0, size=300, fill_value=-1)[0], ("f32[331]",)),
     "repeat": (lambda x, n: jnp.repeat(x, n % 3, total_repeat_length=500), ("f32[331]", "u32[331]")),

@@ -29,6 +29,7 @@ NORMALIZE: Pipeline = (
     ("inline-calls", "after the check: an error then names the function that the user wrote"),
     ("expand-operations", "after inlining, so that an operation is expanded where it is computed"),
     ("find-recursive-scans", "after inlining: JAX has each level of such a scan in functions"),
+    ("find-scan-gradients", "right after the scans are found whose gradients these are"),
     ("find-prefix-scans", "after expansions, which make windows"),
     ("split-complex-constants", "again, as CHLO's functions bring new ones"),
     ("expand-complex-math", "before floats are widened: it makes real arithmetic"),

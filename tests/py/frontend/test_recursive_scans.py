@@ -71,6 +71,43 @@ def test_a_scan_of_a_scan():
     check(lambda x: scan(jnp.add)(scan(jnp.add)(x)), "s32[40]", scans=2)
 
 
+def test_a_scan_of_what_is_computed_of_a_scan():
+    """The operation between has another operand by the time that the second scan is made."""
+    check(lambda x: scan(jnp.add)(scan(jnp.add)(x) % 7), "s32[40]", scans=2)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_arrays_that_are_broadcast_where_they_are_combined(size):
+    """A flag for each row, a factor of which only one is there under `jax.vmap`, and one with a dimension of one."""
+    rows = lambda a, b: (a[0] | b[0], jnp.where(b[0][:, None], b[1], a[1] + b[1]))  # noqa: E731
+    check(lambda f, x: scan(rows)(f, x)[1], f"pred[{size}]", f"s32[{size},3]")
+    check(jax.vmap(lambda a, b: scan(recurrence)(a % 2, b)[1], (None, 0)), f"s32[{size}]", f"s32[3,{size}]")
+    text = check(lambda a, b: scan(recurrence, axis=1)(a % 2, b)[1], f"s32[3,{size},1]", f"s32[3,{size},4]")
+    assert "stablehlo.pad" not in text
+
+
+def test_all_results_of_arrays_that_are_broadcast():
+    """What is before an element is broadcast, too, and several results share what is broadcast."""
+
+    def combine(a, b):
+        both = (a[0] * b[0])[:, None]
+        return a[0] + b[0], a[1] + b[1] + both, a[2] + b[2] - a[1] * 0 - both
+
+    text = check(scan(combine), "s32[9]", "s32[9,3]", "s32[9,3]", scans=2)
+    assert "stablehlo.pad" not in text
+
+
+def test_what_is_broadcast_along_the_scan_stays():
+    source = load_source(lambda a, b: scan(lambda x, y: x * y + a)(b), ["s32[3]", "s32[9,3]"])
+    assert "xgpu.scan" not in str(source.module)
+
+
+def test_a_number_of_python():
+    """JAX converts it, to the type that it has."""
+    text = check(lambda x: scan(recurrence)(jnp.full(40, 2), x % 2)[1] % 7, "s32[40]")
+    assert "stablehlo.pad" not in text
+
+
 def test_under_vmap_and_in_a_loop():
     check(jax.vmap(scan(jnp.add)), "s32[5,40]")
     check(lambda x: lax.fori_loop(0, 3, lambda _, x: scan(jnp.add)(x) % 100, x), "s32[40]")
