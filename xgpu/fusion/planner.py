@@ -106,7 +106,7 @@ class _Planner:
         families = self._families
         grouping, decisions = group_operations(operations, stored, families, self._target, leave_scalars=not is_main)
         self.decisions += decisions
-        for merge in (merge_side_outputs, *families.merges):
+        for merge in (merge_side_outputs, *families.merges(self._target)):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
         writer = FusionWriter(source, grouping, families, self._names, {} if is_main else _state(source))

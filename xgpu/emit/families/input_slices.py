@@ -18,6 +18,7 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.root_indices import Stored, at_root_indices
+from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import apply_map
@@ -192,7 +193,7 @@ def _overlap(one: Box, two: Box) -> bool:
     return not any(own.intersect(other).is_empty for own, other in zip(one, two, strict=True))
 
 
-def _merge(family: KernelFamily, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
+def _merge(family: KernelFamily, _: Device, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with the loops merged that store slices of one value at one level.
 
     Stored values may follow their slices element by element. A new group takes the place of the first that it replaces.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
 from xgpu.analysis.root_indices import Stored
+from xgpu.device import Device
 from xgpu.fusion.grouping.decisions import Decision
 from xgpu.fusion.grouping.moves import Moves
 from xgpu.indexing.access import shape_of
@@ -71,8 +72,8 @@ class Match:
     why: Reason
 
 
-type Merge = Callable[[KernelFamily, Grouping], tuple[Grouping, Sequence[Decision]]]
-"""Returns a grouping with some groups merged to groups of a family, and the decisions."""
+type Merge = Callable[[KernelFamily, Device, Grouping], tuple[Grouping, Sequence[Decision]]]
+"""Returns a grouping with some groups merged to groups of a family, for a device, and the decisions."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,7 +152,6 @@ class Families:
                 return family, match
         raise AssertionError("the last family takes every candidate")
 
-    @property
-    def merges(self) -> list[Callable[["Grouping"], tuple["Grouping", Sequence[Decision]]]]:
-        """The merges of the families that have one."""
-        return [partial(family.merge, family) for family in self._families if family.merge is not None]
+    def merges(self, target: Device) -> list[Callable[["Grouping"], tuple["Grouping", Sequence[Decision]]]]:
+        """Return the merges, for kernels of ``target``, of the families that have one."""
+        return [partial(family.merge, family, target) for family in self._families if family.merge is not None]

@@ -20,6 +20,9 @@ from xgpu.analysis.in_place import updated_operands
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.analysis.root_indices import moves_elements
+from xgpu.costs.registers import longest_row
+from xgpu.device import Device
+from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.grouping.decisions import Decision, Verdict, apart, merged
 from xgpu.fusion.grouping.families import KernelFamily, Kind
 from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping, Levels
@@ -28,19 +31,17 @@ from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 
-LONGEST_ROW = 1 << 14
-"""Elements of a row that the threads of a block can hold: 16 for each of 1024."""
-
 _OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")
 _NOT_READ = Reason("only the kernel that makes it reads it")
 _IN_ORDER = Reason("the order of the elements counts in its reduction")
 
 
-def merge_rows(family: KernelFamily, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
-    """Return ``grouping`` with row programs merged to kernels of ``family``, and the decisions."""
-    refusals = {group: _refusal_to_start(group) for group in grouping.groups if group.kind.family.stores_beside}
+def merge_rows(family: KernelFamily, target: Device, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
+    """Return ``grouping`` with row programs merged to kernels of ``family`` on ``target``, and the decisions."""
+    found = _Rows(family, target, grouping)
+    refusals = {group: found.refusal_to_start(group) for group in grouping.groups if group.kind.family.stores_beside}
     starts = [group for group, refusal in refusals.items() if refusal is None]
-    found = _Rows(family, grouping, starts)
+    found.starts.update((root, group) for group in starts for root in group.roots)
     for group, refusal in refusals.items():
         if refusal is not None:
             found.refuse_readers(group, refusal)
@@ -77,9 +78,9 @@ class _Program:
 class _Rows:
     """The consumers of each group of a block, and the row programs made of groups so far."""
 
-    def __init__(self, family: KernelFamily, grouping: Grouping, starts: Sequence[Group]):
-        self.starts = {root: group for group in starts for root in group.roots}
-        self._family = family
+    def __init__(self, family: KernelFamily, target: Device, grouping: Grouping):
+        self.starts: dict[ir.Value, Group] = {}
+        self._family, self._target = family, target
         self._before = grouping
         self._levels, self._stored_at = dict(grouping.levels), dict(grouping.stored_at)
         self._now = Levels(grouping.made, self._levels, self._stored_at)
@@ -99,6 +100,26 @@ class _Rows:
         self._merged: dict[Group, _Program] = {}
         self.decisions: dict[tuple[Group, Group], Decision] = {}
         self.dropped: list[Decision] = []
+
+    def refusal_to_start(self, group: Group) -> Reason | None:
+        """Return why the reduction ``group`` starts no row program; None if it may."""
+        shape = ReductionShape.of(group.heroes[0])
+        if not shape.is_rows or len(shape.reduced) != 1:
+            return Reason("the reduction is not one of rows")
+        if refusal := self._too_long(shape, [group]):
+            return refusal
+        if not all(map(is_commutative, group.heroes)):
+            return _IN_ORDER
+        return PACKED if any(map(is_packed, group.roots)) else None
+
+    def _too_long(self, shape: ReductionShape, groups: Sequence[Group]) -> Reason | None:
+        """Return why the threads of a block cannot hold the rows of a program of ``groups``; None if they can."""
+        roots = {root for group in groups for root in group.roots}
+        read = set[ir.Value]().union(*map(self._read, groups)) - roots
+        longest = longest_row(_widths(read, shape), _widths(roots, shape), self._target)
+        if shape.per_result <= longest:
+            return None
+        return Reason("rows of {:,} elements: the threads of a block hold {:,}", (shape.per_result, longest))
 
     def refuse_readers(self, group: Group, refusal: Reason) -> None:
         """Record that the reduction ``group`` starts no row program, for the kernels that read it."""
@@ -167,7 +188,7 @@ class _Rows:
 
     def _level_with(self, group: Group, program: _Program) -> int | Reason:
         """Return the level at which ``program`` can run with ``group`` as a part, or why it cannot."""
-        if refusal := _misfit(group, program):
+        if refusal := _misfit(group, program) or self._too_long(program.shape, [*program.members, group]):
             return refusal
         refusal = self._cannot_follow(group, program)
         if refusal is None:
@@ -388,16 +409,10 @@ def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[
     return whole + [root for root in group.roots if root not in group.forms], single
 
 
-def _refusal_to_start(group: Group) -> Reason | None:
-    """Return why the reduction ``group`` starts no row program; None if it may."""
-    shape = ReductionShape.of(group.heroes[0])
-    if not shape.is_rows or len(shape.reduced) != 1:
-        return Reason("the reduction is not one of rows")
-    if shape.per_result > LONGEST_ROW:
-        return Reason("rows of {:,} elements: the threads of a block hold {:,}", (shape.per_result, LONGEST_ROW))
-    if not all(map(is_commutative, group.heroes)):
-        return _IN_ORDER
-    return PACKED if any(map(is_packed, group.roots)) else None
+def _widths(values: Iterable[ir.Value], shape: ReductionShape) -> list[int]:
+    """Return the bits of an element of each of ``values`` that is of the rows' size or larger."""
+    types = (ir.RankedTensorType(value.type) for value in values if math.prod(shape_of(value)) >= shape.elements)
+    return [dtype_of_element(type_.element_type).storage_bits for type_ in types]
 
 
 def _forms(program: _Program) -> dict[ir.Value, Form]:
