@@ -9,6 +9,7 @@ from xgpu.dialects.attributes import INTEGER, SYMBOL
 from xgpu.dialects.base import BOOL, INDEX, SCALAR, TENSOR, VECTOR, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.traits import Traits, traits_of
+from xgpu.structure import nested
 
 _MOST_ELEMENTS = 1 << 20
 """Limit of a tile's elements: far above what any block has room for."""
@@ -316,7 +317,7 @@ class AtomicRmwOp(DeclaredOp):
             yield f"expected body arguments ({element}), got ({', '.join(got)})"
             return
         yield from terminator_problems(blocks[0], [element])
-        with_effects = sorted({op.name for op in _nested(self.operation) if traits_of(op.name).has_effects})
+        with_effects = sorted({op.name for op in nested(self.operation) if traits_of(op.name).has_effects})
         if with_effects:
             yield f"expected a body without side effects, got '{with_effects[0]}'"
 
@@ -369,21 +370,6 @@ THREAD_OPS: tuple[type[DeclaredOp], ...] = (
     AtomicAddOp,
 )
 """The operations of this file."""
-
-
-def _nested(op: ir.Operation) -> list[ir.Operation]:
-    """Return the operations in the regions of ``op``."""
-    found: list[ir.Operation] = []
-
-    def visit(nested: ir.Operation) -> ir.WalkResult:
-        found.append(nested)
-        return ir.WalkResult.ADVANCE
-
-    for region in op.regions:
-        for block in region.blocks:
-            for each in block.operations:
-                each.operation.walk(visit)
-    return found
 
 
 def _same_types(op: DeclaredOp) -> Iterator[str]:

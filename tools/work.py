@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, planned_blocks
+from xgpu.analysis.control_flow import CONTROL_FLOW, planned_blocks
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
@@ -22,7 +22,8 @@ from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.families import Kind
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import integers
-from xgpu.passes.framework.base import function_name, functions, walk
+from xgpu.passes.framework.base import function_name, functions
+from xgpu.structure import walk
 
 MOST_REPEATED = 4
 """Multiple of the least work that a plan may do, besides what is worth its time."""

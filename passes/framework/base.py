@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from xgpu import ir
-from xgpu.analysis.captures import planned_blocks
+from xgpu.analysis.control_flow import planned_blocks
 from xgpu.errors import InvalidInput
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.contents import Contents
+from xgpu.structure import walk
 from xgpu.target_machine import TargetName
 
 MAIN = "main"
@@ -186,16 +187,3 @@ def functions(module: ir.Module) -> list[ir.func.FuncOp]:
 def function_name(function: ir.func.FuncOp) -> str:
     """Return the symbol name of ``function``."""
     return ir.StringAttr(function.operation.attributes["sym_name"]).value
-
-
-def walk(op: ir.Operation, name: str | None = None, post_order: bool = True) -> list[ir.Operation]:
-    """Return the operations nested in ``op`` (itself included) in walk order, only those called ``name`` if given."""
-    found: list[ir.Operation] = []
-
-    def visit(nested: ir.Operation) -> ir.WalkResult:
-        if name is None or nested.name == name:
-            found.append(nested)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit, ir.WalkOrder.POST_ORDER if post_order else ir.WalkOrder.PRE_ORDER)
-    return found

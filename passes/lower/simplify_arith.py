@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.indexing.interval import Interval
-from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import Constants, erase_unused
-from xgpu.passes.support.ranges import Ranges, defining_op, type_range
+from xgpu.passes.support.ranges import Ranges, type_range
+from xgpu.structure import defining_op, walk
 
 
 @dataclass(frozen=True)

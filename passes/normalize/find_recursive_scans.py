@@ -8,6 +8,7 @@ from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
 from xgpu.passes.framework.base import Pass
+from xgpu.structure import defining_op, is_used, producer, walk
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """Operations that put the halves together, each of which has zeros where the other has elements."""
@@ -54,13 +55,7 @@ class FindRecursiveScans(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Replace the results of all scans that are written out, and erase what only they needed."""
-        order: dict[ir.Operation, int] = {}
-
-        def number(op: ir.Operation) -> ir.WalkResult:
-            order[op.operation] = len(order)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(number, ir.WalkOrder.PRE_ORDER)
+        order = {op: number for number, op in enumerate(walk(module.operation, post_order=False))}
         inner: set[Value] = set()
         found: list[_Written] = []
         # Outer levels come after inner ones.
@@ -88,12 +83,12 @@ def _erase_unused(values: Sequence[Value], order: Mapping[ir.Operation, int]) ->
     """Erase what makes these values, and what only that needed, where nothing uses them; users come later in order."""
     pending, makers = list(values), set[ir.Operation]()
     while pending:
-        op = _maker(pending.pop())
+        op = defining_op(pending.pop())
         if op is not None and op in order and op not in makers and (op.name in ELEMENTWISE or op.name in _MOVING):
             makers.add(op)
             pending += op.operands
     for op in sorted(makers, key=lambda op: -order[op]):
-        if next(iter(op.results[0].uses), None) is None:
+        if not is_used(op.results[0]):
             op.erase()
 
 
@@ -115,30 +110,26 @@ class _Interleaved:
     @classmethod
     def of(cls, value: Value) -> "_Interleaved | None":
         """Return how ``value`` is made of two padded arrays; None if it is not."""
-        maker = _maker(value)
+        maker = defining_op(value)
         if maker is None or maker.name not in _JOINING:
             return None
         even, odd = (_spread(operand) for operand in maker.operands)
         if even is None or odd is None or even[1] != odd[1] or (even[2], odd[2]) != (0, 1):
             return None
         dimension, size = even[1], shape_of(value)[even[1]]
-        joined = _maker(even[0])
+        joined = defining_op(even[0])
         parts = [even[0]] if joined is None or joined.name != "stablehlo.concatenate" else list(joined.operands)
         head = _Slice.of(parts[0], dimension)
         if len(parts) > 2 or head is None or (head.start, head.count) != (0, 1) or head.size != size:
             return None
         others = parts[1] if len(parts) == 2 and shape_of(parts[1])[dimension] else None
-        zero = maker.operands[0].owner.operation.operands[1]
+        zero = producer(maker.operands[0]).operands[1]
         return cls(dimension, size, head.array, others, odd[0], zero)
-
-
-def _maker(value: Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _spread(value: Value) -> tuple[Value, int, int] | None:
     """Return an array, the dimension along which a zero is between each two of its elements, and how many before."""
-    op = _maker(value)
+    op = defining_op(value)
     if op is None or op.name != "stablehlo.pad" or not _is_zero(op.operands[1]):
         return None
     low, high, interior = (
@@ -155,7 +146,7 @@ def _spread(value: Value) -> tuple[Value, int, int] | None:
 
 
 def _is_zero(value: Value) -> bool:
-    op = _maker(value)
+    op = defining_op(value)
     if op is not None and op.name == "stablehlo.complex":
         return all(_is_zero(operand) for operand in op.operands)
     number: Any = None if op is None else uniform(op)
@@ -175,7 +166,7 @@ class _Slice:
     @classmethod
     def of(cls, value: Value, dimension: int) -> "_Slice | None":
         """Return what part of which array a `stablehlo.slice` is, if it cuts along the dimension alone."""
-        op = _maker(value)
+        op = defining_op(value)
         if op is None or op.name != "stablehlo.slice":
             return None
         starts, limits, steps = (
@@ -270,7 +261,7 @@ class _Levels:
         pending, seen = [value], {value}
         while pending:
             each = pending.pop()
-            part, op = _Slice.of(each, self.dimension), _maker(each)
+            part, op = _Slice.of(each, self.dimension), defining_op(each)
             if part is not None and part.size == level.size and part.start in (0, 1):
                 if part.array not in numbers and depth:
                     raise _NoScanError
@@ -295,7 +286,7 @@ class _Levels:
             if known in self.leaves:
                 meet(self.leaves[known], found)
                 continue
-            op, other = _maker(known), _maker(found)
+            op, other = defining_op(known), defining_op(found)
             assert op is not None
             is_same = other is not None and element_of(known) == element_of(found)
             if not is_same or other is None or uniform(op) != uniform(other):
@@ -382,18 +373,18 @@ class _Written:
 
     @property
     def _block(self) -> ir.Block:
-        op = _maker(self.value)
+        op = defining_op(self.value)
         assert op is not None
         return op.block
 
     def is_before(self, other: "_Written", order: Mapping[ir.Operation, int]) -> bool:
         """Whether all arrays are there where the other's result is made; ``order`` numbers the operations."""
-        last, maker = self._last(order), _maker(other.value)
+        last, maker = self._last(order), defining_op(other.value)
         return last is None or maker is None or order[last] < order[maker]
 
     def _last(self, order: Mapping[ir.Operation, int]) -> ir.Operation | None:
         """Return the last operation in the block that makes an array, None if none of them does."""
-        makers = [maker for array in self.arrays if (maker := _maker(array)) is not None]
+        makers = [maker for array in self.arrays if (maker := defining_op(array)) is not None]
         return max((op for op in makers if op.block == self._block), key=lambda op: order[op], default=None)
 
     @property
@@ -406,12 +397,12 @@ class _Written:
 
         ``replaced`` has what has been put in place of results so far.
         """
-        last, result = self._last(order), _maker(self.value)
+        last, result = self._last(order), defining_op(self.value)
         assert result is not None
         place = ir.InsertionPoint.at_block_begin(self._block) if last is None else ir.InsertionPoint.after(last)
         arrays = [replaced.get(array, array) for array in self.arrays]
         if self.is_reversed:
-            arrays = [maker.operands[0] for array in self.arrays if (maker := _maker(array)) is not None]
+            arrays = [maker.operands[0] for array in self.arrays if (maker := defining_op(array)) is not None]
         with result.location, place:
             scans = build_scan(arrays, self.dimension, self.is_reversed, self._emit_region)
         return dict(zip(self.arrays, scans, strict=True))
@@ -423,7 +414,7 @@ class _Written:
         pending = list(reversed(self.region))
         while pending:
             value = pending[-1]
-            op = None if value in values else _maker(value)
+            op = None if value in values else defining_op(value)
             if op is None:
                 pending.pop()
             elif (number := uniform(op)) is not None:
@@ -439,7 +430,7 @@ class _Written:
 
     def use(self, scan: Value) -> Value:
         """Have what uses the result use ``scan``, which is not reversed where the arrays are; return what it uses."""
-        maker = _maker(self.value)
+        maker = defining_op(self.value)
         assert maker is not None
         with maker.location, ir.InsertionPoint(maker):
             if maker.name == "stablehlo.add" and not isinstance(element_of(scan), ir.IntegerType):
@@ -457,7 +448,7 @@ class _Written:
 
 
 def _is_reversed(value: Value, dimension: int) -> bool:
-    op = _maker(value)
+    op = defining_op(value)
     if op is None or op.name != "stablehlo.reverse":
         return False
     return list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])) == [dimension]

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.fusion.fallback import BARRIER, reason_to_leave
-from xgpu.hlo.stablehlo_builder import replace
 from xgpu.passes.framework.base import BlockRewrite
+from xgpu.structure import replace_op
 
 
 @dataclass(frozen=True)
@@ -44,4 +44,4 @@ class ForwardBarriers(BlockRewrite):
         ):
             return
         for op in barriers:
-            replace(op, list(op.operands))
+            replace_op(op, list(op.operands))

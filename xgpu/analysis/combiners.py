@@ -5,6 +5,7 @@ from typing import Literal
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
+from xgpu.structure import is_argument, producer
 
 Function = Literal["overwrite", "add", "multiply", "minimum", "maximum", "and", "or", "xor", "other"]
 
@@ -89,9 +90,9 @@ def is_unordered(op: ir.Operation) -> bool:
 def _function(value: ir.Value, old: ir.Value, update: ir.Value) -> Function:
     if value == update:
         return "overwrite"
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         return "other"
-    op = value.owner.operation
+    op = producer(value)
     operands = list(op.operands)
     return BINARY.get(op.name, "other") if operands in ([old, update], [update, old]) else "other"
 
@@ -104,8 +105,8 @@ def _arguments_of(value: ir.Value) -> set[ir.Value]:
         if value in seen:
             continue
         seen.add(value)
-        if isinstance(value.owner, ir.Block):
+        if is_argument(value):
             found.add(value)
         else:
-            pending += value.owner.operation.operands
+            pending += producer(value).operands
     return found

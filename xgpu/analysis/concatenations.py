@@ -20,6 +20,7 @@ from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
+from xgpu.structure import backward_slice
 from xgpu.target_machine import WARP_SIZE
 
 
@@ -233,13 +234,4 @@ def _read_elsewhere(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], s
 
 def _computed_with(values: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
     """Yield the backward slice of ``values``, up to what is read from memory."""
-    pending = list(values)
-    seen: set[ir.Operation] = set()
-    while pending:
-        value = pending.pop()
-        owner = value.owner
-        if isinstance(owner, ir.Block) or stored(value) or owner.operation in seen:
-            continue
-        seen.add(owner.operation)
-        yield owner.operation
-        pending += owner.operation.operands
+    return backward_slice(values, stored)

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import identity_map, integers, shape_of

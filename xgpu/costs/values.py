@@ -3,11 +3,11 @@
 import math
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import accesses
+from xgpu.structure import behind, is_constant
 
 
 def elements(value: ir.Value) -> int:
@@ -33,6 +33,4 @@ def instructions(op: ir.Operation) -> int:
 
 def is_immediate(value: ir.Value) -> bool:
     """Whether ``value`` is a constant, or one number in every element: it costs no instruction and no memory."""
-    while not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.broadcast_in_dim":
-        value = maker(value).operands[0]
-    return not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.constant"
+    return is_constant(behind(value, "stablehlo.broadcast_in_dim"))

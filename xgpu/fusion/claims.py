@@ -7,12 +7,13 @@ checked here, but for one: that a region is commutative cannot be.
 from collections.abc import Callable, Mapping
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE, nested
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, RECURRENCE
 from xgpu.dialects.base import Problem
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import step_of
+from xgpu.structure import nested
 
 
 def claim_problems(module: ir.Module) -> list[Problem]:

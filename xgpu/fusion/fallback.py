@@ -3,7 +3,7 @@
 import math
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.analysis.in_place import can_update_in_place
 from xgpu.dialects.attributes import LEFT, RECURRENCE
 from xgpu.dtypes import dtype_of_element
@@ -12,6 +12,7 @@ from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses, explanation
+from xgpu.structure import nested, users_of
 
 VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
 """Operations that XLA folds into their consumers, such as a matrix product."""
@@ -115,7 +116,7 @@ def is_read_by_kernels(op: ir.Operation) -> bool:
     pending = list(op.results)
     seen = set(pending)
     while pending:
-        for user in (use.owner.operation for use in pending.pop().uses):
+        for user in users_of(pending.pop()):
             is_known = user.name.startswith("stablehlo.") and user.name != "stablehlo.return"
             if not is_known or reason_to_leave(user) is not None:
                 return False

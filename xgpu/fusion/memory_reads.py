@@ -10,6 +10,7 @@ from xgpu.fusion.fallback import reason_to_leave
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import is_argument, producer
 
 type _Reads = tuple[tuple[int, IndexingMap | None], ...]
 type Known = dict[ir.Operation, _Reads | None]
@@ -31,10 +32,10 @@ def arrays_read(value: ir.Value, fewest: int = 0, known: Known | None = None) ->
     seen = set(pending)
     while pending:
         value, map_ = pending.pop()
-        if isinstance(value.owner, ir.Block):
+        if is_argument(value):
             yield value, map_
             continue
-        op = value.owner.operation
+        op = producer(value)
         if op not in known:
             known[op] = _reads(op)
         reads = known[op]

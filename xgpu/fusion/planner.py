@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, captured, copy_operation
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
@@ -21,6 +21,7 @@ from xgpu.fusion.grouping.groups import Group
 from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
 from xgpu.hlo.stablehlo_builder import empty_constant
+from xgpu.structure import captured, copy_operation
 
 MAIN = "main"
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xgpu import ir
+from xgpu.structure import is_constant
 
 AccessKind = Literal["elementwise", "indexing", "piecewise", "reduce", "contract", "generator"]
 
@@ -152,7 +153,7 @@ def without_code(op: ir.Operation) -> str | None:
     for block in op.regions[0].blocks:
         own.update(block.arguments)
         for each in (view.operation for view in block.operations):
-            outer = [value for value in each.operands if value not in own and not _is_constant(value)]
+            outer = [value for value in each.operands if value not in own and not is_constant(value)]
             if outer:
                 return "its region uses a value from outside it"
             own.update(each.results)
@@ -196,10 +197,6 @@ _LIMITS: Mapping[str, Callable[[ir.Operation], str | None]] = {
     "stablehlo.reduce_precision": _precision_limit,
 }
 """Why operations that have scalar code may have none for some types or attributes."""
-
-
-def _is_constant(value: ir.Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
 
 
 def _element(value: ir.Value) -> ir.Type:

@@ -103,10 +103,3 @@ def inline_block(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
             copy.operands[position] = operand
         values.update(zip(operation.results, copy.results, strict=True))
     raise AssertionError("a verified region ends with stablehlo.return")
-
-
-def replace(op: ir.Operation, values: Sequence[Value]) -> None:
-    """Replace an operation's results by these values and erase it."""
-    for result, value in zip(op.results, values, strict=True):
-        result.replace_all_uses_with(value)
-    op.erase()

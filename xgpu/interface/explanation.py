@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.costs.time import seconds_to_move
 from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
@@ -20,6 +20,7 @@ from xgpu.fusion.planner import make_plan
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
 from xgpu.interface.coalescing import sectors_of_loop
+from xgpu.structure import nested
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)

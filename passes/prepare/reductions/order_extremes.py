@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import first_extreme
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.constants import is_number

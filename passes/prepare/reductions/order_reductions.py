@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.fusion.memory_reads import Known, arrays_read
 from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
 from xgpu.indexing.access import Shape, shape_of

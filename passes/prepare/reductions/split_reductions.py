@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
 from xgpu.costs.recomputation import MOST_VISITED
 from xgpu.costs.values import instructions
@@ -19,6 +18,7 @@ from xgpu.hlo.operations import OPERATIONS, AccessKind
 from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.structure import is_argument, producer
 
 SMALLEST_PART = 1 << 13
 """Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
@@ -145,9 +145,9 @@ def _weight(op: ir.Operation, kinds: Sequence[AccessKind]) -> float:
     seen, taken = set(pending), 0
     while pending and len(seen) < MOST_VISITED:
         value = pending.pop()
-        if isinstance(value.owner, ir.Block) or value.owner.operation.name not in OPERATIONS:
+        if is_argument(value) or producer(value).name not in OPERATIONS:
             continue
-        made = value.owner.operation
+        made = producer(value)
         if access_kind(made) in kinds:
             taken += instructions(made)
             operands = set(made.operands) - seen

@@ -10,9 +10,10 @@ from xgpu.analysis.combiners import Function, combined, combiners, is_binary
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import elements
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, hlo, replace, shape_of
+from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, hlo, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import replace_op
 
 _IDEMPOTENT = frozenset(("and", "or", "minimum", "maximum"))
 _LEAST_GAIN = 3
@@ -65,7 +66,7 @@ class SplitWideWindows(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Rewrite the windows of one operation if that is worth it."""
         if (windows := _windows(op)) and _is_worth_it(op, windows, device(self.target)):
-            replace(op, [_rewritten(op, windows)])
+            replace_op(op, [_rewritten(op, windows)])
 
 
 def _windows(op: ir.Operation) -> list[_Window] | None:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import region_names
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.dialects.attributes import LEFT
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.subgraphs import partition
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions

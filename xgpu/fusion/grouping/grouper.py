@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
-from xgpu.analysis.captures import captured, is_constant, maker
 from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
 from xgpu.analysis.transposes import moves_rows, transpose_of
@@ -32,6 +31,7 @@ from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
+from xgpu.structure import captured, is_constant, is_used, producer
 from xgpu.target_machine import WARP_SIZE
 
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
@@ -177,7 +177,7 @@ class _Grouper:
         while pending and len(seen) < MOST_OPERATIONS:
             each = pending.pop()
             if not self._is_in_memory(each) and not is_constant(each):
-                operands = set(maker(each).operands) - seen
+                operands = set(producer(each).operands) - seen
                 seen |= operands
                 pending += operands
         return len(seen) >= MOST_OPERATIONS
@@ -204,7 +204,7 @@ class _Grouper:
             each = pending.pop()
             if self._known.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
                 continue
-            op = maker(each)
+            op = producer(each)
             if (op.name in folded and not self._is_made_transposed(op, reader)) or self._is_free(op, reader):
                 views.append(op)
                 pending += op.operands
@@ -225,7 +225,7 @@ class _Grouper:
         if reader != PRODUCT or op.name != "stablehlo.transpose" or is_bitcast(op):
             return False
         made = behind_bitcasts(op.operands[0])
-        return not self._is_in_memory(made) and maker(made).name not in VIEWS
+        return not self._is_in_memory(made) and producer(made).name not in VIEWS
 
     def _leave_too(self, op: ir.Operation) -> None:
         """Let ``op`` fall back to XLA, though kernels could compute it; its operands are stored or fall back already.
@@ -243,12 +243,15 @@ class _Grouper:
             each = pending.pop()
             if shape_of(each):
                 return None
-            if self._known.is_given(each) or each in self._stored or maker(each) in found or maker(each) in self._left:
+            if self._known.is_given(each) or each in self._stored:
                 continue
-            if len(maker(each).regions):
+            op = producer(each)
+            if op in found or op in self._left:
+                continue
+            if len(op.regions):
                 return None
-            found.add(maker(each))
-            pending += maker(each).operands
+            found.add(op)
+            pending += op.operands
         return sorted(found, key=lambda op: self._order[op])
 
     def _can_update(self, op: ir.Operation) -> bool:
@@ -328,7 +331,7 @@ class _Grouper:
         for value in op.results:
             self._stored[value] = level
             self._levels[value] = level + 1
-            if any(True for _ in value.uses):
+            if is_used(value):
                 group.roots.append(value)
                 self._why[value] = _OF_LOOP
 
@@ -346,7 +349,7 @@ class _Grouper:
             if self._views.get(value, value) in updated:
                 return True
             if not self._known.stored_before(value, level):
-                operands = set(maker(value).operands) - seen
+                operands = set(producer(value).operands) - seen
                 seen |= operands
                 pending += operands
         return False
@@ -384,7 +387,7 @@ class _Grouper:
         """
         moves = []
         while not self._known.is_given(value) and value not in self._stored:
-            op = maker(value)
+            op = producer(value)
             is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
             if (op.name not in _MOVES and not is_part) or (is_read_in_rows and _breaks_rows(op)):
                 self._store(value, why)
@@ -393,7 +396,7 @@ class _Grouper:
             moves.append(value)
             value = op.operands[0]
         for moved in reversed(moves):
-            self._levels[moved] = max(self._known.level(operand) for operand in maker(moved).operands)
+            self._levels[moved] = max(self._known.level(operand) for operand in producer(moved).operands)
 
     def _store_behind_bitcasts(self, value: ir.Value, why: Reason) -> None:
         """Store the array of which ``value``, made with a hero, is a bitcast, for a reader that computes the bitcast.

@@ -14,7 +14,6 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
-from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import updated_operands
 from xgpu.analysis.reduction_regions import is_commutative
@@ -30,6 +29,7 @@ from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
+from xgpu.structure import captured, producer
 
 _OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")
 _NOT_READ = Reason("only the kernel that makes it reads it")
@@ -239,7 +239,7 @@ class _Rows:
             if self._now.stored_before(value, group.level):
                 found.add(value)
                 continue
-            op = maker(value)
+            op = producer(value)
             operands = {*op.operands, *captured(op)} - seen
             seen |= operands
             pending += operands
@@ -315,7 +315,7 @@ class _Trace:
                 if map_ != row_map:
                     return False
                 continue
-            pending += _operands_at(maker(value), map_)
+            pending += _operands_at(producer(value), map_)
         return True
 
     def _can_compute(self, values: Sequence[ir.Value]) -> bool:
@@ -329,7 +329,7 @@ class _Trace:
             if self._is_leaf(value):
                 self._dependent[value] = value in self._made
                 continue
-            op = maker(value)
+            op = producer(value)
             is_left = self._grouping.is_left(op) and self._grouping.is_stored(value)
             if is_left or moves_elements(op) or (op in self._heroes and op not in self._own):
                 return False
@@ -370,7 +370,7 @@ def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) 
     pending, seen = list(followers), set(followers)
     found = dict[ir.Value, None]()
     while pending:
-        op = maker(pending.pop())
+        op = producer(pending.pop())
         if op.name == "stablehlo.reduce":
             continue
         for operand in op.operands:
@@ -420,7 +420,7 @@ def _forms(program: _Program) -> dict[ir.Value, Form]:
     forms: dict[ir.Value, Form] = {}
     for member in program.members:
         for value in member.forms:
-            op = maker(value)
+            op = producer(value)
             if op in member.heroes:
                 forms[value] = Form.of_hero(value)
             elif (form := follow(op, [forms.get(operand) for operand in op.operands])) is not None:

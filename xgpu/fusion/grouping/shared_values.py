@@ -16,7 +16,6 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, maker
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.recomputation import MOST_VISITED, Costs
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
@@ -32,6 +31,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.reasons import Reason
+from xgpu.structure import captured, defining_op
 
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
@@ -257,10 +257,10 @@ def _is_short_move(value: ir.Value) -> bool:
     pending, seen = [value], {value}
     while pending and len(seen) <= _MOST_MOVES:
         each = pending.pop()
-        if isinstance(each.owner, ir.Block) or maker(each).name not in OPERATIONS:
+        if (op := defining_op(each)) is None or op.name not in OPERATIONS:
             continue
-        if access_kind(maker(each)) in ("indexing", "piecewise"):
-            operands = set(maker(each).operands) - seen
+        if access_kind(op) in ("indexing", "piecewise"):
+            operands = set(op.operands) - seen
             seen |= operands
             pending += operands
         elif each == value:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
-from xgpu.analysis.captures import is_constant, maker
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.indexing.access import shape_of
+from xgpu.structure import is_argument, is_constant, is_result_of, owning_op, producer
 
 Numbers = np.ndarray[Any, Any]
 
@@ -59,7 +59,7 @@ def constant_integer(value: ir.Value) -> int | None:
     """Return a scalar that is a constant integer, None if ``value`` is something else."""
     if shape_of(value) or not is_constant(value) or not _dtype(value).is_integer:
         return None
-    return int(ir.DenseIntElementsAttr(maker(value).attributes["value"])[0])
+    return int(ir.DenseIntElementsAttr(producer(value).attributes["value"])[0])
 
 
 def counters_of(loop: ir.Operation) -> dict[int, Counter]:
@@ -78,18 +78,18 @@ def counters_of(loop: ir.Operation) -> dict[int, Counter]:
 
 def _step(result: ir.Value, argument: ir.Value, loop: ir.Operation) -> int | None:
     """Return the constant by which ``result`` exceeds ``argument``, None if it is not known."""
-    if isinstance(result.owner, ir.Block) or maker(result).name not in ("stablehlo.add", "stablehlo.subtract"):
+    if not is_result_of(result, "stablehlo.add", "stablehlo.subtract"):
         return None
-    left, right = maker(result).operands
-    if maker(result).name == "stablehlo.add" and right == argument:
+    left, right = producer(result).operands
+    if producer(result).name == "stablehlo.add" and right == argument:
         left, right = right, left
     step = constant_integer(unchanging(right, loop)) if left == argument else None
-    return -step if step is not None and maker(result).name == "stablehlo.subtract" else step
+    return -step if step is not None and producer(result).name == "stablehlo.subtract" else step
 
 
 def unchanging(value: ir.Value, loop: ir.Operation) -> ir.Value:
     """Return the value from outside ``loop`` that a value inside equals in all iterations, else the value itself."""
-    if not isinstance(value.owner, ir.Block) or value.owner.owner.operation != loop:
+    if not is_argument(value) or owning_op(value) != loop:
         return value
     number = ir.BlockArgument(value).arg_number
     (body,) = loop.regions[1].blocks
@@ -102,14 +102,14 @@ def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | Non
     (block,) = loop.regions[0].blocks
     *_, end = block.operations
     (condition,) = end.operation.operands
-    if isinstance(condition.owner, ir.Block) or maker(condition).name != "stablehlo.compare":
+    if not is_result_of(condition, "stablehlo.compare"):
         return None
-    direction = _direction(maker(condition))
-    left, right = maker(condition).operands
+    direction = _direction(producer(condition))
+    left, right = producer(condition).operands
     if constant_integer(unchanging(left, loop)) is not None:
         left, right, direction = right, left, _SWAPPED.get(direction, "")
     bound = constant_integer(unchanging(right, loop))
-    if bound is None or not isinstance(left.owner, ir.Block) or left.owner != block:
+    if bound is None or not is_argument(left) or left.owner != block:
         return None
     counter = counters.get(ir.BlockArgument(left).arg_number)
     return None if counter is None else _trips(counter, direction, bound)
@@ -154,12 +154,12 @@ def numbers_of(value: ir.Value, counters: Mapping[int, Counter], loop: ir.Operat
             pending.pop()
         elif (number := constant_integer(unchanging(each, loop))) is not None:
             found[each] = np.full(trips, number, _dtype(each).numpy)
-        elif isinstance(each.owner, ir.Block) or shape_of(each):
+        elif is_argument(each) or shape_of(each):
             return None
-        elif unknown := [operand for operand in maker(each).operands if operand not in found]:
+        elif unknown := [operand for operand in producer(each).operands if operand not in found]:
             pending += unknown
         else:
-            numbers = _evaluate(maker(each), [found[operand] for operand in maker(each).operands])
+            numbers = _evaluate(producer(each), [found[operand] for operand in producer(each).operands])
             if numbers is None:
                 return None
             found[each] = numbers

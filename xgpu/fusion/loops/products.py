@@ -10,9 +10,10 @@ from xgpu import ir
 from xgpu.dtypes import dtype_named, dtype_of_element
 from xgpu.fusion.fallback import PRODUCT
 from xgpu.fusion.loops.recurrences import MOST_LANES
-from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, fill_region, hlo, replace, splat, tensor
+from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, fill_region, hlo, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import accesses
+from xgpu.structure import replace_op
 
 
 def with_sums(loop: ir.Operation) -> ir.Operation | None:
@@ -24,7 +25,7 @@ def with_sums(loop: ir.Operation) -> ir.Operation | None:
     for op in [view.operation for view in copy.regions[1].blocks[0].operations]:
         if _is_small(op):
             with ir.InsertionPoint(op), op.location:
-                replace(op, [_sum_of_products(op)])
+                replace_op(op, [_sum_of_products(op)])
     return copy
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
 from xgpu.analysis.heroes import is_hero
 from xgpu.analysis.subgraphs import Partition, partition
 from xgpu.dialects.attributes import RECURRENCE
@@ -16,6 +15,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import broadcast, reshape
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import behind, captured, copy_operation, is_argument, is_constant, producer
 
 _SPREADING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MOST_ARRAYS = 128
@@ -65,7 +65,7 @@ class Step:
         count = len(op.results)
         self._block.make(op.results[0])
         made = [self._block.make(value) for value in op.operands]
-        return RowReduction(maker(self._block.copies[op.results[0]]), tuple(made[:count]), tuple(made[count:]))
+        return RowReduction(producer(self._block.copies[op.results[0]]), tuple(made[:count]), tuple(made[count:]))
 
     @property
     def operations(self) -> list[ir.Operation]:
@@ -165,18 +165,18 @@ def _copy(root: ir.Value, copies: dict[ir.Value, ir.Value], loop: ir.Operation) 
             pending.pop()
         elif unknown := [each for each in needed if each not in copies]:
             pending += unknown
-        elif isinstance(value.owner, ir.Block) or maker(value).name == BARRIER:
+        elif is_argument(value) or producer(value).name == BARRIER:
             copies[value] = copies[needed[0]]
         else:
-            copy_operation(maker(value), copies)
+            copy_operation(producer(value), copies)
 
 
 def _needed(value: ir.Value, loop: ir.Operation) -> list[ir.Value]:
     """Return the operands of a value inside or around ``loop``, seen through barriers and unchanging state."""
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         around = unchanging(value, loop)
         return [around] if around != value else []
-    op = maker(value)
+    op = producer(value)
     if op.name == BARRIER:
         return [op.operands[ir.OpResult(value).result_number]]
     return [*op.operands, *captured(op)]
@@ -223,6 +223,5 @@ def read_by_loop(op: ir.Operation) -> list[ir.Value] | None:
 
 def is_number(value: ir.Value) -> bool:
     """Whether ``value`` is one constant number, or that number broadcast: kernels need not read it."""
-    while not isinstance(value.owner, ir.Block) and maker(value).name in _SPREADING:
-        value = maker(value).operands[0]
+    value = behind(value, *_SPREADING)
     return is_constant(value) and math.prod(shape_of(value)) == 1

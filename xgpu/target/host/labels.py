@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.errors import SourceLocation
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.framework.base import functions, walk
+from xgpu.passes.framework.base import functions
+from xgpu.structure import walk
 
 _MARK = "xgpu lowered: "
 _LABELLED = frozenset("llvm.load llvm.store llvm.atomicrmw llvm.cmpxchg gpu.barrier gpu.shuffle".split())

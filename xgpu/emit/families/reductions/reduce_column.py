@@ -14,8 +14,7 @@ from itertools import batched
 from typing import Self
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.device import KIB, Device
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions

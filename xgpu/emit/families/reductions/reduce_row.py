@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps

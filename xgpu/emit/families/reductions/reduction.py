@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import forms_of, is_packed
 from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import Accumulators
