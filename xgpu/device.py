@@ -106,7 +106,32 @@ DEVICES: dict[str, Device] = {
         _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, sm_kib=100, terabytes=1.79, ghz=2.41),  # RTX 5090
     )
 }
-DEFAULT_DEVICE = "sm_90a"
+
+
+class DeviceName(str):
+    """The name of a device, as passes take it for an option; raises ValueError for another word."""
+
+    __slots__ = ()
+
+    def __new__(cls, name: str) -> "DeviceName":
+        """Return the name if it is one."""
+        if name not in DEVICES:
+            raise ValueError(f"expected {cls.choices()}, got '{name}'")
+        return super().__new__(cls, name)
+
+    @staticmethod
+    def choices() -> str:
+        """Return the names as help texts list them."""
+        return "|".join(DEVICES)
+
+    @property
+    def device(self) -> Device:
+        """The device."""
+        return DEVICES[self]
+
+
+DEFAULT_DEVICE = DeviceName("sm_90a")
+"""The device that is compiled for by default."""
 
 
 def device(name: str) -> Device:

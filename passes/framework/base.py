@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
+from xgpu.device import DeviceName
 from xgpu.errors import InvalidInput
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.contents import Contents
@@ -150,8 +151,9 @@ def describe_type(hint: Any) -> str:
     """Return how the help text names the type of an option: ``int``, ``true|false``, or the accepted words."""
     if typing.get_origin(hint) is Literal:
         return "|".join(typing.get_args(hint))
-    if hint is TargetName:
-        return TargetName.choices()
+    if hint in (DeviceName, TargetName):
+        choices: str = hint.choices()
+        return choices
     return "true|false" if hint is bool else str(hint.__name__)
 
 

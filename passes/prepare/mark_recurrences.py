@@ -8,7 +8,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.products import with_sums
@@ -40,14 +40,14 @@ class MarkRecurrences(OperationRewrite):
 
     NAME: ClassVar[str] = "mark-recurrences"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Mark a loop if it is one of those, and forward what is known of its results."""
         if RECURRENCE in op.attributes:
             del op.attributes[RECURRENCE]
-        _mark(op, device(self.target))
+        _mark(op, self.target.device)
 
 
 def _mark(loop: ir.Operation, target: Device) -> None:

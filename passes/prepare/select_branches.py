@@ -9,7 +9,7 @@ from xgpu.analysis.control_flow import planned_blocks
 from xgpu.analysis.heroes import is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.fusion.fallback import CONTRACTIONS, reason_to_leave
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, splat_like
@@ -46,7 +46,7 @@ class SelectBranches(OperationRewrite):
 
     NAME: ClassVar[str] = "select-branches"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.if", "stablehlo.case"))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The device that says what a launch costs."""
 
     def apply(self, module: ir.Module) -> None:
@@ -60,7 +60,7 @@ class SelectBranches(OperationRewrite):
             return
         if not all(_is_cheap_kind(each) for each in _operations(op)):
             return
-        target = device(self.target)
+        target = self.target.device
         if _bytes(op, target) > _LAUNCHES * launch_bytes(target):
             return
         branches = [_moved_before(op, region.blocks[0]) for region in op.regions]

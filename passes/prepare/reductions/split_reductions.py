@@ -12,7 +12,7 @@ from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
 from xgpu.costs.recomputation import MOST_VISITED
 from xgpu.costs.values import instructions
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
 from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
@@ -62,12 +62,12 @@ class SplitReductions(BlockRewrite):
 
     NAME: ClassVar[str] = "split-reductions"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((REDUCE,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Split the reductions of ``block`` that need it, and again what that leaves."""
-        pending, views, gpu = operations_of(block, self.OPERATIONS)[::-1], _Views(), device(self.target)
+        pending, views, gpu = operations_of(block, self.OPERATIONS)[::-1], _Views(), self.target.device
         while pending:
             op = pending.pop()
             if is_reduction(op):
