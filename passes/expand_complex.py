@@ -12,7 +12,7 @@ from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.refusals import refuse, refuse_type
-from xgpu.structure import arguments_of, blocks_of, walk
+from xgpu.structure import arguments_of, blocks_of, element_of, walk
 
 _Parts = tuple[ir.Value, ir.Value]
 
@@ -125,7 +125,7 @@ class _Expander:
         old = body.arguments[0]
         if not _is_complex(old):
             return
-        stored = ir.RankedTensorType(op.operands[0].type).element_type
+        stored = element_of(op.operands[0])
         with ir.InsertionPoint.at_block_begin(body), op.location:
             self._parts[old] = _unpack(body.add_argument(stored, op.location), old.type)
         self._arguments.append(old)
@@ -204,7 +204,7 @@ class _Expander:
 
     def extract(self, op: ir.Operation) -> None:
         """Take the parts of an element that is read."""
-        stored = ir.RankedTensorType(op.operands[0].type).element_type
+        stored = element_of(op.operands[0])
         read = _create(op.name, list(op.operands), stored)
         self.replace(op, _unpack(read, op.results[0].type))
 

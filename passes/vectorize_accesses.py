@@ -18,7 +18,7 @@ from xgpu.passes.support.index_ops import create_apply, create_index, has_uses
 from xgpu.passes.support.ranges import constant_of
 from xgpu.passes.support.regions import unroll_of
 from xgpu.reasons import Reason
-from xgpu.structure import block_of, defining_op, users_of, walk
+from xgpu.structure import block_of, defining_op, element_of, users_of, walk
 from xgpu.target_machine import ADDED_AS_VECTORS
 
 _MAX_TRIPS = 16
@@ -210,7 +210,7 @@ class _Loop:
 
     def _read_vector(self, tensor: ir.Value, access: _Access) -> ir.Value:
         """Read the elements that the loop extracts, in pieces as wide as their index allows."""
-        element_type = ir.RankedTensorType(tensor.type).element_type
+        element_type = element_of(tensor)
         piece_type = ir.VectorType.get([access.width], element_type)
         padding = _zeros(element_type)
         pieces = []
@@ -386,7 +386,7 @@ def _written(write: ir.Operation) -> ir.Value | Reason:
     """
     if write.name == "tensor.insert":
         return write.operands[0]
-    type_ = ir.RankedTensorType(write.operands[0].type).element_type
+    type_ = element_of(write.operands[0])
     if str(type_) not in ADDED_AS_VECTORS:
         return Reason("atomic updates of {} are not made as vectors", (type_,))
     update = find_update(write)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from xgpu.errors import InvalidInput
-from xgpu.target_machine import WARP_SIZE, TargetMachine, nvvm
+from xgpu.target_machine import WARP_SIZE, Choice, TargetMachine, nvvm
 
 KIB = 1024
 
@@ -108,21 +108,11 @@ DEVICES: dict[str, Device] = {
 }
 
 
-class DeviceName(str):
-    """The name of a device, as passes take it for an option; raises ValueError for another word."""
+class DeviceName(Choice):
+    """The name of a device, as passes take it for an option."""
 
     __slots__ = ()
-
-    def __new__(cls, name: str) -> "DeviceName":
-        """Return the name if it is one."""
-        if name not in DEVICES:
-            raise ValueError(f"expected {cls.choices()}, got '{name}'")
-        return super().__new__(cls, name)
-
-    @staticmethod
-    def choices() -> str:
-        """Return the names as help texts list them."""
-        return "|".join(DEVICES)
+    KNOWN = DEVICES
 
     @property
     def device(self) -> Device:

@@ -7,6 +7,7 @@ functions of this file, and only they walk it.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from xgpu import ir
+from xgpu.dtypes import DType, dtype_of_element
 
 
 def defining_op(value: ir.Value) -> ir.Operation | None:
@@ -58,6 +59,16 @@ def is_used(*values: ir.Value) -> bool:
 def users_of(value: ir.Value) -> list[ir.Operation]:
     """Return the operations that use ``value``, one for each use."""
     return [use.owner.operation for use in value.uses]
+
+
+def element_of(value: ir.Value) -> ir.Type:
+    """Return the type of the elements of an array."""
+    return ir.RankedTensorType(value.type).element_type
+
+
+def dtype_of(value: ir.Value) -> DType:
+    """Return the element type of an array."""
+    return dtype_of_element(element_of(value))
 
 
 def walk(op: ir.Operation, *names: str, post_order: bool = True) -> list[ir.Operation]:

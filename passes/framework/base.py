@@ -8,40 +8,40 @@ that it knows.
 import dataclasses
 import types
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
-from xgpu.device import DeviceName
 from xgpu.errors import InvalidInput
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.contents import Contents
 from xgpu.structure import walk
-from xgpu.target_machine import TargetName
+from xgpu.target_machine import Choice
 
 MAIN = "main"
 """The function that is the program; the others of a module are what it calls."""
 
 
 @dataclass(frozen=True)
-class Pass:
+class Pass(ABC):
     """Base of all passes. A subclass sets ``NAME``, may add fields (its options, all with defaults) and rewrites."""
 
     NAME: ClassVar[str] = ""
     OPERATIONS: ClassVar[frozenset[str]] = frozenset()
     """Names of the operations that it acts on, ``mhlo.*`` for a dialect's; none for one that acts on any module."""
 
+    @abstractmethod
     def apply(self, module: ir.Module) -> None:
         """Rewrite ``module`` in place. The context and an unknown location are current."""
-        raise NotImplementedError(f"pass {self.NAME} does not define apply")
 
     def has_work(self, contents: Contents) -> bool:
         """Whether the pass may change a module with these contents: the manager passes over it if not."""
         return not self.OPERATIONS or not self.OPERATIONS.isdisjoint(contents.names)
 
-    def check(self, module: ir.Module) -> None:
+    def check(self, module: ir.Module) -> None:  # noqa: B027  # Most take any.
         """Raise `InvalidInput` for a module that is not what the pass takes. Asked for text that a person gave."""
 
     @classmethod
@@ -57,6 +57,8 @@ class Pass:
     @classmethod
     def from_options(cls, options: dict[str, str]) -> Self:
         """Return the pass with ``options`` as given on the command line; raises `InvalidInput` for a wrong one."""
+        if missing := sorted(cls.__abstractmethods__):
+            raise InvalidInput(f"pass '{cls.NAME}': the class {cls.__name__} does not define {', '.join(missing)}")
         fields = {field.name.replace("_", "-"): field for field in cls.options()}
         hints = typing.get_type_hints(cls)
         values: dict[str, Any] = {}
@@ -100,9 +102,9 @@ class BlockRewrite(Pass):
             raise InvalidInput(f"pass '{self.NAME}' rewrites the function @{MAIN}, and the module has none")
         check_operations(module)
 
+    @abstractmethod
     def rewrite_block(self, block: ir.Block) -> None:
         """Rewrite the operations of ``block``, not those of the blocks inside it."""
-        raise NotImplementedError(f"pass {self.NAME} does not define rewrite_block")
 
 
 @dataclass(frozen=True)
@@ -115,9 +117,9 @@ class OperationRewrite(BlockRewrite):
             with ir.InsertionPoint(op), op.location:
                 self.rewrite(op)
 
+    @abstractmethod
     def rewrite(self, op: ir.Operation) -> None:
         """Rewrite ``op``, before which and at whose location new operations are created. It may be erased."""
-        raise NotImplementedError(f"pass {self.NAME} does not define rewrite")
 
 
 @dataclass(frozen=True)
@@ -133,9 +135,9 @@ class ModuleRewrite(Pass):
             with ir.InsertionPoint(op), op.location:
                 self.rewrite(op)
 
+    @abstractmethod
     def rewrite(self, op: ir.Operation) -> None:
         """Rewrite ``op``, before which and at whose location new operations are created. It may be erased."""
-        raise NotImplementedError(f"pass {self.NAME} does not define rewrite")
 
 
 def operations_of(block: ir.Block, names: Container[str]) -> list[ir.Operation]:
@@ -151,9 +153,8 @@ def describe_type(hint: Any) -> str:
     """Return how the help text names the type of an option: ``int``, ``true|false``, or the accepted words."""
     if typing.get_origin(hint) is Literal:
         return "|".join(typing.get_args(hint))
-    if hint in (DeviceName, TargetName):
-        choices: str = hint.choices()
-        return choices
+    if issubclass(hint, Choice):
+        return hint.choices()
     return "true|false" if hint is bool else str(hint.__name__)
 
 

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.scan_op import binary_function, build_scan, combine_elements, is_elementwise, is_identity
-from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, inline_block, shape_of
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, inline_block, shape_of
 from xgpu.passes.framework.base import ModuleRewrite
-from xgpu.structure import replace_op
+from xgpu.structure import element_of, replace_op
 
 
 @dataclass(frozen=True)

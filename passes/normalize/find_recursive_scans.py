@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
-from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, shape_of, tensor
 from xgpu.passes.framework.base import Pass
-from xgpu.structure import defining_op, is_used, producer, walk
+from xgpu.structure import defining_op, element_of, is_used, producer, walk
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """Operations that put the halves together, each of which has zeros where the other has elements."""

@@ -7,13 +7,12 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
-from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.fallback import PRODUCT, VIEWS, is_address_for, is_read_by_kernels, reason_to_leave
 from xgpu.fusion.product_orders import Operand, Order, Product, best_order
-from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
+from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import is_argument, is_result_of, producer, replace_op, users_of
+from xgpu.structure import dtype_of, element_of, is_argument, is_result_of, producer, replace_op, users_of
 
 _TRANSPOSE = "stablehlo.transpose"
 _ALGORITHM = "algorithm"
@@ -164,7 +163,7 @@ def _inverse(permutation: list[int]) -> list[int]:
 
 
 def _element_bits(value: ir.Value) -> int:
-    return dtype_of_element(element_of(value)).storage_bits
+    return dtype_of(value).storage_bits
 
 
 def _bytes(value: ir.Value) -> float:

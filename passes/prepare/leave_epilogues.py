@@ -9,14 +9,13 @@ from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast
 from xgpu.analysis.heroes import is_hero
 from xgpu.dialects.attributes import LEFT
-from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.hlo.stablehlo_builder import element_of, hlo
+from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite
-from xgpu.structure import behind, is_argument, is_constant, is_result_of, producer, users_of
+from xgpu.structure import behind, dtype_of, is_argument, is_constant, is_result_of, producer, users_of
 
 _TYPES = ("f16", "bf16", "f32")
 """Types of operands and results for which libraries have epilogues."""
@@ -64,7 +63,7 @@ class LeaveEpilogues(BlockRewrite):
 
 
 def _may_have_epilogue(product: ir.Operation) -> bool:
-    types = {dtype_of_element(element_of(value)).hlo for value in (*product.operands, *product.results)}
+    types = {dtype_of(value).hlo for value in (*product.operands, *product.results)}
     return types <= set(_TYPES) and (product.name == PRODUCT or _is_forward(product))
 
 

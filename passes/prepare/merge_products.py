@@ -8,12 +8,11 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
 from xgpu.costs.values import byte_size
-from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.fallback import PRODUCT, VIEWS, is_read_by_kernels, reason_to_leave
-from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
+from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import captured, is_argument, is_constant, is_result_of, producer
+from xgpu.structure import captured, dtype_of, element_of, is_argument, is_constant, is_result_of, producer
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
@@ -74,7 +73,7 @@ class MergeProducts(BlockRewrite):
 
 def _is_candidate(op: ir.Operation) -> bool:
     arrays = (*op.operands, op.results[0])
-    dtypes = [dtype_of_element(element_of(value)) for value in arrays]
+    dtypes = [dtype_of(value) for value in arrays]
     is_real = all(dtype.is_float or dtype.is_integer for dtype in dtypes)
     is_small = 0 < sum(map(byte_size, arrays)) <= _MOST_BYTES and all(math.prod(shape_of(each)) for each in arrays)
     return is_real and is_small and reason_to_leave(op) is not None and is_read_by_kernels(op)

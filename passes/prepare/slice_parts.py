@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.structure import is_argument, producer, replace_op
+from xgpu.structure import element_of, is_argument, producer, replace_op
 
 _CONCATENATE, _SLICE, _RESHAPE = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape"))
 
@@ -146,5 +146,5 @@ def _cut(box: _Box) -> ir.Value:
     attributes: dict[str, ir.Attribute] = {
         name: ir.DenseI64ArrayAttr.get(list(values)) for name, values in numbers.items()
     }
-    type_ = tensor(box.sizes, ir.RankedTensorType(box.array.type).element_type)
+    type_ = tensor(box.sizes, element_of(box.array))
     return ir.Operation.create(_SLICE, results=[type_], operands=[box.array], attributes=attributes).results[0]

@@ -7,10 +7,10 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.combiners import combined, combiners, has_own_types, is_binary
 from xgpu.analysis.in_place import LEAST_SHARE, SCATTER
-from xgpu.hlo.stablehlo_builder import element_of, hlo, reshape, shape_of, splat, tensor
+from xgpu.hlo.stablehlo_builder import hlo, reshape, shape_of, splat, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.structure import is_argument, producer, replace_op
+from xgpu.structure import element_of, is_argument, producer, replace_op
 
 _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
 

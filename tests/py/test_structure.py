@@ -54,6 +54,8 @@ def test_values(block: ir.Block) -> None:
     assert not structure.is_constant(x)
     assert structure.is_result_of(y.results[0], "stablehlo.add", "stablehlo.negate")
     assert not structure.is_result_of(x, "stablehlo.negate")
+    assert str(structure.element_of(zero.results[0])) == "i32"
+    assert structure.dtype_of(x).hlo == "f32"
     assert structure.block_of(x) == structure.block_of(y.results[0]) == block
     state = structure.body_of(loop, 1).arguments[0]
     assert structure.owning_op(state) == loop

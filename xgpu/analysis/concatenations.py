@@ -17,10 +17,9 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.analysis.root_indices import Stored, at_root_indices
 from xgpu.costs.sectors import SECTOR_BYTES
-from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.structure import backward_slice
+from xgpu.structure import backward_slice, dtype_of
 from xgpu.target_machine import WARP_SIZE
 
 
@@ -206,7 +205,7 @@ def _bytes_of(value: ir.Value) -> int:
 
 
 def _storage_bits(value: ir.Value) -> int:
-    return dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+    return dtype_of(value).storage_bits
 
 
 def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> bool:

@@ -6,8 +6,8 @@ from xgpu import ir
 from xgpu.analysis.combiners import Combiner, combiners
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.hlo.constants import is_number
-from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
-from xgpu.structure import copy_module, producer, walk
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, shape_of, splat, tensor
+from xgpu.structure import copy_module, element_of, producer, walk
 
 _IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
 """Identity elements of the non-idempotent combiners."""

@@ -3,11 +3,10 @@
 import math
 
 from xgpu import ir
-from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import accesses
-from xgpu.structure import behind, is_constant
+from xgpu.structure import behind, dtype_of, is_constant
 
 
 def elements(value: ir.Value) -> int:
@@ -17,7 +16,7 @@ def elements(value: ir.Value) -> int:
 
 def byte_size(value: ir.Value, count: int | None = None) -> int:
     """Return the bytes of ``count`` elements of an array, by default of all."""
-    bits = dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+    bits = dtype_of(value).storage_bits
     return -(-(elements(value) if count is None else count) * bits // 8)
 
 

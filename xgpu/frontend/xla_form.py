@@ -15,8 +15,8 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.scan_expansion import expand_scan
 from xgpu.hlo.chlo import BESSEL_I0E
 from xgpu.hlo.scan_op import SCAN
-from xgpu.hlo.stablehlo_builder import element_of, hlo, shape_of, tensor
-from xgpu.structure import copy_operation, replace_op, walk
+from xgpu.hlo.stablehlo_builder import hlo, shape_of, tensor
+from xgpu.structure import copy_operation, dtype_of, replace_op, walk
 
 _CONCATENATE = "stablehlo.concatenate"
 
@@ -47,12 +47,12 @@ def xla_form(module: ir.Module) -> ir.Module:
 
 def _operations(module: ir.Module) -> list[ir.Operation]:
     found = walk(module.operation, BESSEL_I0E, SCAN, _CONCATENATE)
-    return [op for op in found if op.name != _CONCATENATE or dtype_of_element(element_of(op.results[0])).is_packed]
+    return [op for op in found if op.name != _CONCATENATE or dtype_of(op.results[0]).is_packed]
 
 
 def _concatenated(op: ir.Operation) -> ir.Value:
     """Write a concatenation of packed numbers as one of bytes, or of bf16, which hold all of them."""
-    dtype = dtype_of_element(element_of(op.results[0]))
+    dtype = dtype_of(op.results[0])
     with ir.InsertionPoint(op), op.location:
         if dtype.is_float:
             wide: ir.Type = ir.BF16Type.get()

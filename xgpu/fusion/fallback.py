@@ -6,13 +6,12 @@ from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.analysis.in_place import can_update_in_place
 from xgpu.dialects.attributes import LEFT, RECURRENCE
-from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses, explanation
-from xgpu.structure import nested, users_of
+from xgpu.structure import dtype_of, nested, users_of
 
 VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
 """Operations that XLA folds into their consumers, such as a matrix product."""
@@ -79,7 +78,7 @@ def is_address_for(op: ir.Operation, reader: str) -> bool:
         return False
     cut = max((i for i, (size, all_) in enumerate(zip(part, whole, strict=True)) if size != all_), default=0)
     is_strided = op.name == _SLICE and part[cut] > 1 and integers(op, "strides")[cut] > 1
-    bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
+    bits = dtype_of(op.results[0]).storage_bits
     step = math.prod(part[cut + 1 :]) * bits
     return math.prod(part[:cut]) == 1 and not is_strided and step % (8 * _ALIGNMENT) == 0
 
@@ -103,9 +102,7 @@ def _is_fast_product(op: ir.Operation) -> bool:
     """Whether ``op`` is a matrix product for which XLA has more than a plain loop."""
     if op.name != PRODUCT:
         return False
-    *factors, result = (
-        dtype_of_element(ir.RankedTensorType(value.type).element_type) for value in (*op.operands, op.results[0])
-    )
+    *factors, result = (dtype_of(value) for value in (*op.operands, op.results[0]))
     if all(dtype.is_integer and dtype.bits == 8 for dtype in factors):
         return result.bits == 32
     return not any(dtype.is_integer or dtype.hlo == "pred" for dtype in factors)

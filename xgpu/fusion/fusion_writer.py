@@ -15,7 +15,7 @@ from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
-from xgpu.structure import captured, copy_operation, defining_op, is_constant, producer, users_of
+from xgpu.structure import captured, copy_operation, defining_op, element_of, is_constant, producer, users_of
 
 _LONGEST_NAME = 64
 _LARGE = 1 << 12
@@ -166,13 +166,9 @@ class FusionWriter:
 
 def _is_only_rounded(op: ir.Operation) -> bool:
     """Whether a quotient of f32 is only ever rounded to bf16."""
-    if op.name != "stablehlo.divide" or not isinstance(_element(op.results[0]), ir.F32Type):
+    if op.name != "stablehlo.divide" or not isinstance(element_of(op.results[0]), ir.F32Type):
         return False
     users = users_of(op.results[0])
     return all(
-        user.name == "stablehlo.convert" and isinstance(_element(user.results[0]), ir.BF16Type) for user in users
+        user.name == "stablehlo.convert" and isinstance(element_of(user.results[0]), ir.BF16Type) for user in users
     )
-
-
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type

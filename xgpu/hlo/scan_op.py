@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.chlo import KEPT_FUNCTIONS
-from xgpu.hlo.stablehlo_builder import Value, element_of, fill_region, hlo, shape_of, tensor
-from xgpu.structure import is_argument, producer
+from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, shape_of, tensor
+from xgpu.structure import element_of, is_argument, producer
 
 SCAN = "xgpu.scan"
 """The operation's name: StableHLO has none for it, so it is one of our own from the ``stablehlo`` level on."""

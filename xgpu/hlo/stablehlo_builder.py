@@ -5,6 +5,7 @@ from math import prod
 from typing import Any
 
 from xgpu import ir
+from xgpu.structure import element_of
 
 hlo = ir.stablehlo
 
@@ -19,11 +20,6 @@ def tensor(shape: Sequence[int], element: ir.Type | str) -> ir.RankedTensorType:
 def shape_of(value: Value) -> list[int]:
     """Return the shape of an array."""
     return list(ir.RankedTensorType(value.type).shape)
-
-
-def element_of(value: Value) -> ir.Type:
-    """Return the element type of an array."""
-    return ir.RankedTensorType(value.type).element_type
 
 
 def splat(number: float | int, type_: ir.RankedTensorType) -> Value:

@@ -10,11 +10,10 @@ from jax._src.lib import xla_client  # type: ignore[attr-defined]
 
 from xgpu import ir
 from xgpu.analysis.initial_values import with_initial_values_once
-from xgpu.dtypes import dtype_of_element
 from xgpu.errors import ToolError
 from xgpu.frontend.xla_form import xla_form
 from xgpu.runtime.host_libraries import load_host_libraries
-from xgpu.structure import copy_module, is_argument, walk
+from xgpu.structure import copy_module, dtype_of, is_argument, walk
 
 _NAME = "sym_name"
 # Each operation rounds to its own type, as in a program run operation by operation and as xgpu's kernels do.
@@ -93,7 +92,7 @@ def _computed_updates(module: ir.Module) -> list[ir.Operation]:
 def _reduces_bytes(module: ir.Module) -> bool:
     """Whether there are reductions of integers of 8 bits: the library's sums of such, before it, do not wrap around."""
     results = (result for op in walk(module.operation, "stablehlo.reduce") for result in op.results)
-    elements = (dtype_of_element(ir.RankedTensorType(result.type).element_type) for result in results)
+    elements = (dtype_of(result) for result in results)
     return any(each.is_integer and each.bits == 8 for each in elements)
 
 

@@ -15,10 +15,10 @@ from xgpu.costs.values import instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
-from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import is_argument, producer
+from xgpu.structure import element_of, is_argument, producer
 
 SMALLEST_PART = 1 << 13
 """Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""

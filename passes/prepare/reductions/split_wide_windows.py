@@ -10,10 +10,10 @@ from xgpu.analysis.combiners import Function, combined, combiners, is_binary
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import elements
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
-from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, hlo, shape_of
+from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.structure import replace_op
+from xgpu.structure import element_of, replace_op
 
 _IDEMPOTENT = frozenset(("and", "or", "minimum", "maximum"))
 _LEAST_GAIN = 3

@@ -32,6 +32,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
 from xgpu.reasons import Reason
+from xgpu.structure import dtype_of
 from xgpu.target_machine import ADDED_AS_VECTORS
 
 _SINGLE_UPDATES = 4
@@ -149,7 +150,7 @@ class ScatterEmitter:
 
         The latter is None if it always does.
         """
-        dtype = element_dtype(self.heroes[0].operands[len(self.heroes[0].results)].type)
+        dtype = dtype_of(self.heroes[0].operands[len(self.heroes[0].results)])
         components = [self.read.index_at(kernel, apply_map(component, at)) for component in self.maps.components]
         checked = [
             checked_index(value, dtype, bound) for value, bound in zip(components, self.maps.bounds, strict=True)
@@ -183,7 +184,7 @@ class ScatterEmitter:
 
 def _is_stored(combiner: Combiner, result: ir.Value) -> bool:
     """Whether an update replaces an element that a thread can store without those beside it."""
-    return combiner.function == "overwrite" and not element_dtype(result.type).is_packed
+    return combiner.function == "overwrite" and not dtype_of(result).is_packed
 
 
 @dataclass(frozen=True)
@@ -243,7 +244,7 @@ def vector_length(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operati
 def longest_vector(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation]) -> int:
     """Return how many neighbouring elements of f16, bf16 or f32 a thread can add to at once, 1 for other updates."""
     functions = {each.function for hero in heroes for each in combiners(hero)}
-    dtypes = [element_dtype(value.type) for hero in heroes for value in hero.results]
+    dtypes = [dtype_of(value) for hero in heroes for value in hero.results]
     if functions != {"add"} or any(d.hlo not in ADDED_AS_VECTORS for d in dtypes):
         return 1
     return math.gcd(8 * fusion.device.max_vector_bytes // max(dtype.bits for dtype in dtypes), maps.contiguous)
@@ -256,7 +257,7 @@ def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
     if each update has an index of its own, so that at least indices and updates are read as vectors. One where neither
     holds, and where the updates do not fill the device's threads.
     """
-    widths = [element_dtype(value.type).storage_bits for hero in heroes for value in hero.results]
+    widths = [dtype_of(value).storage_bits for hero in heroes for value in hero.results]
     threads = fusion.device.resident_threads
     if min(widths) < 8 or math.prod(maps.update_shape) < threads:
         return 1

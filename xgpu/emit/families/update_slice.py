@@ -25,6 +25,7 @@ from xgpu.indexing.access import Shape, dims, ranges, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.structure import dtype_of
 
 _MOST_ELEMENTS = 16
 """Elements up to which a loop over them becomes an access to a vector."""
@@ -125,7 +126,7 @@ class UpdateSliceEmitter:
         clamped = []
         for number, hero in enumerate(self.heroes):
             for i, (size, part) in enumerate(zip(shape_of(hero.results[0]), self.shape, strict=True)):
-                dtype = element_dtype(hero.operands[2 + i].type)
+                dtype = dtype_of(hero.operands[2 + i])
                 clamped.append(clamped_index(starts[number * rank + i], dtype, Interval(0, size - part)))
         return [clamped[i : i + rank] for i in range(0, len(self.heroes) * rank, rank)]
 
@@ -136,7 +137,7 @@ class UpdateSliceEmitter:
         variables = dims(2 * rank)
         moved = tuple(variables[i] + variables[rank + i] for i in range(rank))
         place = apply_map(IndexingMap((*ranges(self.shape), *spaces), (), moved), at)
-        if self.elements.run * element_dtype(hero.results[0].type).storage_bits % 8 == 0:
+        if self.elements.run * dtype_of(hero.results[0]).storage_bits % 8 == 0:
             tensor.insert(value, place)
         else:
             # Another thread writes other elements of the same byte.

@@ -14,7 +14,6 @@ from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
 from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
 from xgpu.analysis.transposes import moves_rows, transpose_of
-from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.fallback import (
     CONTRACTIONS,
     DYNAMIC_SLICE,
@@ -31,7 +30,7 @@ from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
-from xgpu.structure import captured, is_constant, is_used, producer
+from xgpu.structure import captured, dtype_of, is_constant, is_used, producer
 from xgpu.target_machine import WARP_SIZE
 
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
@@ -439,7 +438,7 @@ def _read_elsewhere(reader: ir.Operation) -> Reason:
 def _breaks_rows(op: ir.Operation) -> bool:
     """Whether ``op`` is a transpose that keeps few elements neighbours."""
     transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
-    bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
+    bits = dtype_of(op.results[0]).storage_bits
     return transpose is not None and not moves_rows(transpose, bits)
 
 

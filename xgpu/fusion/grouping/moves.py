@@ -9,10 +9,9 @@ from xgpu.analysis.concatenations import Concatenation, Walk, concatenation_of, 
 from xgpu.analysis.heroes import Form, follow
 from xgpu.analysis.root_indices import Stored, at_root_indices
 from xgpu.analysis.transposes import Transpose, moves_rows, needs_tile, transpose_of
-from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.structure import captured, is_argument, producer
+from xgpu.structure import captured, dtype_of, is_argument, producer
 
 
 class Moves:
@@ -104,4 +103,4 @@ def _keeps_rows(op: ir.Operation) -> bool:
 
 
 def _bits(value: ir.Value) -> int:
-    return dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+    return dtype_of(value).storage_bits

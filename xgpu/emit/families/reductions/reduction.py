@@ -31,6 +31,7 @@ from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import dtype_of
 
 
 @dataclass(frozen=True)
@@ -299,7 +300,7 @@ def _take_in(hero: ir.Operation, accumulators: Values, elements: Values) -> Valu
         return emit_combiner(_region(hero), [*accumulators, *elements])
     is_max = ir.StringAttr(hero.attributes[FIRST_EXTREME]).value == "GT"
     (kept, position), (element, its_position) = accumulators, elements
-    dtype = element_dtype(hero.operands[0].type)
+    dtype = dtype_of(hero.operands[0])
     if dtype.is_float:
         # True for a NaN, which is to be kept itself.
         replaces = compare_floats("ugt" if is_max else "ult", element, kept)
