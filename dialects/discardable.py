@@ -270,7 +270,7 @@ DISCARDABLE: dict[str, Discardable] = {
             "The loop is one kernel.",
         ),
         Discardable(
-            attributes.LEFT,
+            attributes.FALLBACK,
             Place("an operation of `@main`"),
             _string_problem,
             "The operation falls back to XLA though kernels could compute it; the value says why.",

@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers barriers and shuffles: as the machine has them, be it by functions of its runtime."""
+"""The lowering of barriers and shuffles: as the machine has them, be it by functions of its runtime."""
 
 from collections.abc import Sequence
 

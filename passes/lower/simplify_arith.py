@@ -92,7 +92,7 @@ _CHOOSES_FIRST: dict[str, Callable[[Interval, Interval], bool]] = {
     "arith.remui": lambda a, b: a.lower >= 0 and a.upper < b.lower,
     "arith.andi": _within_mask,
 }
-"""When the result is the first operand, for operands in these ranges."""
+"""The condition for the result to be the first operand, for operands in these ranges."""
 _COMMUTATIVE = frozenset(("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui", "arith.andi"))
 _CASTS = frozenset(("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci"))
 _UNSIGNED_CASTS = frozenset(("arith.index_castui", "arith.extui"))

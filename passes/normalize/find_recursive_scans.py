@@ -81,13 +81,13 @@ class FindRecursiveScans(Pass):
 
 def _erase_unused(values: Sequence[Value], order: Mapping[ir.Operation, int]) -> None:
     """Erase what makes these values, and what only that needed, where nothing uses them; users come later in order."""
-    pending, makers = list(values), set[ir.Operation]()
+    pending, producers = list(values), set[ir.Operation]()
     while pending:
         op = defining_op(pending.pop())
-        if op is not None and op in order and op not in makers and (op.name in ELEMENTWISE or op.name in _MOVING):
-            makers.add(op)
+        if op is not None and op in order and op not in producers and (op.name in ELEMENTWISE or op.name in _MOVING):
+            producers.add(op)
             pending += op.operands
-    for op in sorted(makers, key=lambda op: -order[op]):
+    for op in sorted(producers, key=lambda op: -order[op]):
         if not is_used(op.results[0]):
             op.erase()
 
@@ -110,10 +110,10 @@ class _Interleaved:
     @classmethod
     def of(cls, value: Value) -> "_Interleaved | None":
         """Return how ``value`` is made of two padded arrays; None if it is not."""
-        maker = defining_op(value)
-        if maker is None or maker.name not in _JOINING:
+        op = defining_op(value)
+        if op is None or op.name not in _JOINING:
             return None
-        even, odd = (_spread(operand) for operand in maker.operands)
+        even, odd = (_spread(operand) for operand in op.operands)
         if even is None or odd is None or even[1] != odd[1] or (even[2], odd[2]) != (0, 1):
             return None
         dimension, size = even[1], shape_of(value)[even[1]]
@@ -123,7 +123,7 @@ class _Interleaved:
         if len(parts) > 2 or head is None or (head.start, head.count) != (0, 1) or head.size != size:
             return None
         others = parts[1] if len(parts) == 2 and shape_of(parts[1])[dimension] else None
-        zero = producer(maker.operands[0]).operands[1]
+        zero = producer(op.operands[0]).operands[1]
         return cls(dimension, size, head.array, others, odd[0], zero)
 
 
@@ -379,13 +379,13 @@ class _Written:
 
     def is_before(self, other: "_Written", order: Mapping[ir.Operation, int]) -> bool:
         """Whether all arrays are there where the other's result is made; ``order`` numbers the operations."""
-        last, maker = self._last(order), defining_op(other.value)
-        return last is None or maker is None or order[last] < order[maker]
+        last, op = self._last(order), defining_op(other.value)
+        return last is None or op is None or order[last] < order[op]
 
     def _last(self, order: Mapping[ir.Operation, int]) -> ir.Operation | None:
         """Return the last operation in the block that makes an array, None if none of them does."""
-        makers = [maker for array in self.arrays if (maker := defining_op(array)) is not None]
-        return max((op for op in makers if op.block == self._block), key=lambda op: order[op], default=None)
+        producers = [op for array in self.arrays if (op := defining_op(array)) is not None]
+        return max((op for op in producers if op.block == self._block), key=lambda op: order[op], default=None)
 
     @property
     def is_reversed(self) -> bool:
@@ -402,7 +402,7 @@ class _Written:
         place = ir.InsertionPoint.at_block_begin(self._block) if last is None else ir.InsertionPoint.after(last)
         arrays = [replaced.get(array, array) for array in self.arrays]
         if self.is_reversed:
-            arrays = [maker.operands[0] for array in self.arrays if (maker := defining_op(array)) is not None]
+            arrays = [op.operands[0] for array in self.arrays if (op := defining_op(array)) is not None]
         with result.location, place:
             scans = build_scan(arrays, self.dimension, self.is_reversed, self._emit_region)
         return dict(zip(self.arrays, scans, strict=True))
@@ -430,10 +430,10 @@ class _Written:
 
     def use(self, scan: Value) -> Value:
         """Have what uses the result use ``scan``, which is not reversed where the arrays are; return what it uses."""
-        maker = defining_op(self.value)
-        assert maker is not None
-        with maker.location, ir.InsertionPoint(maker):
-            if maker.name == "stablehlo.add" and not isinstance(element_of(scan), ir.IntegerType):
+        op = defining_op(self.value)
+        assert op is not None
+        with op.location, ir.InsertionPoint(op):
+            if op.name == "stablehlo.add" and not isinstance(element_of(scan), ir.IntegerType):
                 # It makes 0 of -0.
                 scan = hlo.add(scan, broadcast(self.zero, shape_of(scan)))
         if self.is_reversed:
@@ -441,7 +441,7 @@ class _Written:
                 result = use.owner.operation.results[0] if len(use.owner.operation.results) else None
                 if result is not None and _is_reversed(result, self.dimension):
                     result.replace_all_uses_with(scan)
-            with maker.location, ir.InsertionPoint(maker):
+            with op.location, ir.InsertionPoint(op):
                 scan = hlo.reverse(scan, [self.dimension])
         self.value.replace_all_uses_with(scan)
         return scan

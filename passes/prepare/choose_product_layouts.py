@@ -7,7 +7,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
-from xgpu.fusion.fallback import PRODUCT, VIEWS, is_address_for, is_read_by_kernels, reason_to_leave
+from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_address_for, is_read_by_kernels
 from xgpu.fusion.product_orders import Operand, Order, Product, best_order
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import integers, shape_of
@@ -49,7 +49,7 @@ class ChooseProductLayouts(BlockRewrite):
         """Rewrite the products of ``block``, which share the transposes that they need."""
         transposed: _Transposed = {}
         for op in operations_of(block, self.OPERATIONS):
-            if _ALGORITHM not in op.attributes and reason_to_leave(op) is not None:
+            if _ALGORITHM not in op.attributes and fallback_reason(op) is not None:
                 _rewrite(op, block, transposed)
 
 
@@ -178,7 +178,7 @@ def _is_made(value: ir.Value, block: ir.Block) -> bool:
         # A slice of an array in memory is an address for the product, and an array in memory is updated there.
         is_address = is_address_for(op, PRODUCT) and not is_updated
         if not (op.name in (_TRANSPOSE, UPDATE_SLICE) or is_bitcast(op) or is_address):
-            return op.name not in (*VIEWS, SCATTER) and reason_to_leave(op) is None
+            return op.name not in (*VIEWS, SCATTER) and fallback_reason(op) is None
         is_updated |= op.name == UPDATE_SLICE
         value = op.operands[0]
     return False

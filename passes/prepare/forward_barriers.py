@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.fallback import BARRIER, reason_to_leave
+from xgpu.fusion.fallback import BARRIER, fallback_reason
 from xgpu.passes.framework.base import BlockRewrite
 from xgpu.structure import replace_op
 
@@ -40,7 +40,7 @@ class ForwardBarriers(BlockRewrite):
         if (
             self.keep
             or not barriers
-            or any(op.name != BARRIER and reason_to_leave(op) is not None for op in operations)
+            or any(op.name != BARRIER and fallback_reason(op) is not None for op in operations)
         ):
             return
         for op in barriers:

@@ -8,8 +8,8 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast
 from xgpu.analysis.heroes import is_hero
-from xgpu.dialects.attributes import LEFT
-from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
+from xgpu.dialects.attributes import FALLBACK
+from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.indexing.access import integer, integers, shape_of
@@ -34,8 +34,7 @@ class LeaveEpilogues(BlockRewrite):
     ones and not depthwise.) Into matrix products XLA fuses any chain of elementwise operations, by kernels of its own,
     where these are faster than the library. The product itself is then never stored. That saves nothing where a single
     kernel of ours reads the epilogue's result: it could as well read the product. So only epilogues that XLA reads, or
-    that are results, are marked. The attribute ``xgpu.left`` has the reason for the fallback. Needs: products in their
-    final form.
+    that are results, are marked. The attribute ``xgpu.fallback`` has the reason. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
@@ -45,7 +44,7 @@ class LeaveEpilogues(BlockRewrite):
     becomes
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
-    %1 = stablehlo.add %0, %bias {xgpu.left = "XLA computes it as part of the matrix product"} : tensor<512x256xf32>
+    %1 = stablehlo.add %0, %bias {xgpu.fallback = "XLA computes it as part of the matrix product"} : tensor<512x256xf32>
     return %1 : tensor<512x256xf32>
     ```
     """
@@ -58,7 +57,7 @@ class LeaveEpilogues(BlockRewrite):
         late = _late(block)
         for view in reversed(list(block.operations)):
             op = view.operation
-            if op.name in CONTRACTIONS and reason_to_leave(op) is not None and _may_have_epilogue(op):
+            if op.name in CONTRACTIONS and fallback_reason(op) is not None and _may_have_epilogue(op):
                 _leave_epilogue(op, late)
 
 
@@ -96,7 +95,7 @@ def _late(block: ir.Block) -> set[ir.Value]:
     for view in block.operations:
         op = view.operation
         is_made = any(operand in late for operand in op.operands)
-        if is_made or (op.name not in VIEWS and (reason_to_leave(op) is not None or is_hero(op))):
+        if is_made or (op.name not in VIEWS and (fallback_reason(op) is not None or is_hero(op))):
             late.update(op.results)
     return late
 
@@ -108,7 +107,7 @@ def _leave_epilogue(product: ir.Operation, late: Set[ir.Value]) -> None:
         chain.pop()
     kind = "matrix product" if product.name == PRODUCT else "convolution"
     for op in chain:
-        op.attributes[LEFT] = ir.StringAttr.get(_REASON.format(kind))
+        op.attributes[FALLBACK] = ir.StringAttr.get(_REASON.format(kind))
 
 
 def _is_left(end: ir.Value, by_xla_alone: bool) -> bool:
@@ -129,7 +128,7 @@ class _Epilogue:
     has_bias: bool = False
     has_array: bool = False
     of_library: int = 0
-    """How many operations, from the first on, libraries have."""
+    """The number of operations, from the first on, that libraries have."""
     is_library: bool = True
     """Whether libraries may have the next one."""
 
@@ -211,7 +210,7 @@ class _Epilogue:
         op = producer(array)
         if op.name in VIEWS:
             return False
-        if reason_to_leave(op) is not None or is_hero(op):
+        if fallback_reason(op) is not None or is_hero(op):
             return True
         others = (each for each in _readers(array) if each != reader)
         return any(array in self.late or _is_of_xla(each, array) or _adds_product(each) for each in others)
@@ -255,11 +254,11 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 
 def _is_of_xla(reader: ir.Operation, value: ir.Value) -> bool:
     """Whether ``reader`` of ``value`` is the end of its block, left to XLA, or runs inside what is."""
-    return reader.name in _ENDS or reader.parent != producer(value).parent or reason_to_leave(reader) is not None
+    return reader.name in _ENDS or reader.parent != producer(value).parent or fallback_reason(reader) is not None
 
 
 def _adds_product(op: ir.Operation) -> bool:
     """Whether ``op`` adds to a product that is left to XLA."""
     found = (behind_bitcasts(operand) for operand in op.operands if op.name == "stablehlo.add")
-    makers = (producer(value) for value in found if not is_argument(value))
-    return any(each.name in CONTRACTIONS and reason_to_leave(each) is not None for each in makers)
+    producers = (producer(value) for value in found if not is_argument(value))
+    return any(each.name in CONTRACTIONS and fallback_reason(each) is not None for each in producers)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
 from xgpu.costs.values import byte_size
-from xgpu.fusion.fallback import PRODUCT, VIEWS, is_read_by_kernels, reason_to_leave
+from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_kernels
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
@@ -76,7 +76,7 @@ def _is_candidate(op: ir.Operation) -> bool:
     dtypes = [dtype_of(value) for value in arrays]
     is_real = all(dtype.is_float or dtype.is_integer for dtype in dtypes)
     is_small = 0 < sum(map(byte_size, arrays)) <= _MOST_BYTES and all(math.prod(shape_of(each)) for each in arrays)
-    return is_real and is_small and reason_to_leave(op) is not None and is_read_by_kernels(op)
+    return is_real and is_small and fallback_reason(op) is not None and is_read_by_kernels(op)
 
 
 def _parts(group: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:

@@ -10,7 +10,7 @@ from xgpu.analysis.heroes import is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
-from xgpu.fusion.fallback import CONTRACTIONS, reason_to_leave
+from xgpu.fusion.fallback import CONTRACTIONS, fallback_reason
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, splat_like
 from xgpu.indexing.hlo_maps import accesses
@@ -87,7 +87,7 @@ def _operations(op: ir.Operation) -> list[ir.Operation]:
 
 def _is_cheap_kind(op: ir.Operation) -> bool:
     """Whether kernels compute ``op`` anywhere, as a part of others."""
-    return op.name in OPERATIONS and op.name not in CONTRACTIONS and reason_to_leave(op) is None
+    return op.name in OPERATIONS and op.name not in CONTRACTIONS and fallback_reason(op) is None
 
 
 def _bytes(op: ir.Operation, target: Device) -> float:

@@ -15,8 +15,8 @@ def sort_block(block: ir.Block) -> None:
         if op in done:
             pending.pop()
             continue
-        makers = (producer(value) for value in (*op.operands, *captured(op)) if not is_argument(value))
-        if missing := [each for each in makers if each in inside and each not in done]:
+        producers = (producer(value) for value in (*op.operands, *captured(op)) if not is_argument(value))
+        if missing := [each for each in producers if each in inside and each not in done]:
             pending += reversed(missing)
         else:
             done[op] = None

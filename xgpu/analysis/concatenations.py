@@ -24,7 +24,7 @@ from xgpu.target_machine import WARP_SIZE
 
 
 class Walk(Enum):
-    """What threads walk: the result, the operands, or the operands by way of a tile."""
+    """The arrays that threads walk: the result, the operands, or the operands by way of a tile."""
 
     RESULT = auto()
     DIRECT = auto()

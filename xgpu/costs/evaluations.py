@@ -152,7 +152,7 @@ class Evaluations[K: Kernel]:
 
 @dataclass(frozen=True)
 class _Repeat:
-    """How often a read happens: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
+    """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
 
     factor: float
     least: int
@@ -185,7 +185,7 @@ def _neighbours_alike(map_: IndexingMap) -> int:
 
 @dataclass(frozen=True)
 class _Known:
-    """What an operation reads, however it is placed: for each access how often it happens, and the operand."""
+    """The reads of an operation, however it is placed: for each access how often it happens, and the operand."""
 
     reads: Reads
     repeats: "tuple[_Repeat, ...]"

@@ -1,4 +1,4 @@
-"""How many elements of a row the threads of a block hold in registers, and so for how long rows one kernel holds a row.
+"""The elements of a row that the threads of a block hold in registers, and so the longest row that one kernel holds.
 
 A row that is held is read once, however often the kernel walks it. The planner merges reductions of rows up to the
 length that `longest_row` returns; the schedule shares rows among threads by `held_elements`.

@@ -5,7 +5,7 @@ import math
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.analysis.in_place import can_update_in_place
-from xgpu.dialects.attributes import LEFT, RECURRENCE
+from xgpu.dialects.attributes import FALLBACK, RECURRENCE
 from xgpu.errors import Unsupported
 from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
@@ -42,14 +42,14 @@ def nothing_to_compile(planned: ir.Module) -> Unsupported:
     """Return the error for a program of level ``fusions`` without kernels: why its first operation needs XLA."""
     for op in nested(planned.operation):
         is_work = op.name.startswith("stablehlo.") and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
-        if is_work and (reason := reason_to_leave(op)) is not None:
+        if is_work and (reason := fallback_reason(op)) is not None:
             return unsupported(op, f"{reason}; the program has no kernels, as all of it is left to XLA")
     return Unsupported("the program has no kernels: it only counts, or returns what it is given")
 
 
-def reason_to_leave(op: ir.Operation) -> str | None:
+def fallback_reason(op: ir.Operation) -> str | None:
     """Return why ``op`` falls back to XLA; None if kernels compute it."""
-    if isinstance(planned := op.attributes.get(LEFT), ir.StringAttr):
+    if isinstance(planned := op.attributes.get(FALLBACK), ir.StringAttr):
         return planned.value
     if RECURRENCE in op.attributes:
         return None
@@ -115,7 +115,7 @@ def is_read_by_kernels(op: ir.Operation) -> bool:
     while pending:
         for user in users_of(pending.pop()):
             is_known = user.name.startswith("stablehlo.") and user.name != "stablehlo.return"
-            if not is_known or reason_to_leave(user) is not None:
+            if not is_known or fallback_reason(user) is not None:
                 return False
             if user.name in VIEWS:
                 pending += [result for result in user.results if result not in seen]

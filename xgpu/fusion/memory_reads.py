@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
 from xgpu.errors import Unsupported
-from xgpu.fusion.fallback import reason_to_leave
+from xgpu.fusion.fallback import fallback_reason
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
@@ -56,7 +56,7 @@ def _reads(op: ir.Operation) -> _Reads | None:
     A map is None for the result's own position. The whole is None if the results of ``op`` are in memory whoever reads
     them: those of heroes, and of operations that fall back to XLA.
     """
-    if is_hero(op) or reason_to_leave(op) is not None:
+    if is_hero(op) or fallback_reason(op) is not None:
         return None
     try:
         reads = accesses(op)

@@ -1,4 +1,4 @@
-"""How well the accesses of a kernel's warps coalesce: the sectors that they touch beside those that they need."""
+"""The coalescing of a kernel's accesses: the sectors that warps touch beside those that they need."""
 
 import math
 

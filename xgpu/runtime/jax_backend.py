@@ -18,7 +18,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from xgpu import ir
-from xgpu.dialects.attributes import LEFT
+from xgpu.dialects.attributes import FALLBACK
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
@@ -193,8 +193,8 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
         if not function.operation.regions[0].blocks:
             function.operation.erase()
     for op in walk(module.operation):
-        if LEFT in op.attributes:
-            del op.attributes[LEFT]
+        if FALLBACK in op.attributes:
+            del op.attributes[FALLBACK]
     calls = walk(module.operation, "func.call")
     launcher = _launcher(platform)
     for call, launch in zip(calls, program.launches, strict=True):

@@ -43,7 +43,7 @@ class TiledConcatenateSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: Concatenations) -> Self:
-        """What `tile_of` says; raises `InvalidInput` where rows are too long for a tile."""
+        """The tile of `tile_of`; raises `InvalidInput` where rows are too long for a tile."""
         tile = tile_of(facts.concatenation, [hero.results[0] for hero in facts.heroes], facts.fusion.results)
         if tile is None:
             raise InvalidInput("rows of the concatenation do not fit a tile in shared memory")

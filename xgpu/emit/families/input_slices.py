@@ -41,7 +41,7 @@ from xgpu.reasons import Reason
 SLICE = "stablehlo.slice"
 _SAME_VALUE = Reason("both are slices of one value")
 _MOST_UNUSED = 2
-"""How many times larger than all slices together the box around them may be, if threads are to walk it."""
+"""The box around all slices is at most so many times larger than they are together, if threads are to walk it."""
 
 Box = tuple[Interval, ...]
 """The indices that a slice lies between, along each dimension."""
@@ -113,7 +113,7 @@ class InputSlicesEmitter:
         self.elements = facts.elements(schedule.around)
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the largest part, or the box around all slices, once."""
+        """Blocks along x that cover the largest part, or the box around all slices, once."""
         return LaunchDimensions.covering(self.elements, self.schedule.threads, self.schedule.vector)
 
     def thread_to_output(self, output: int) -> IndexingMap:

@@ -40,7 +40,7 @@ _SINGLE_UPDATES = 4
 
 
 class ScatterInputs:
-    """What a kernel of scatters reads: the functions of the indices and of the updates."""
+    """The inputs of a kernel of scatters: the functions of the indices and of the updates."""
 
     def __init__(self, fusion: Fusion, indices: ir.Value, updates: Sequence[ir.Value]):
         self._fusion = fusion
@@ -74,7 +74,7 @@ class Scatters:
 
     @cached_property
     def maps(self) -> ScatterMaps:
-        """Where elements of the updates go, the same for all."""
+        """The map from an element of the updates to its place, the same for all scatters."""
         return scatter_maps(self.heroes[0])
 
     @property
@@ -109,17 +109,17 @@ class ScatterEmitter:
 
     @cached_property
     def read(self) -> ScatterInputs:
-        """What the kernel reads."""
+        """The inputs of the kernel."""
         hero = self.heroes[0]
         return ScatterInputs(self.fusion, hero.operands[len(hero.results)], self.updates)
 
     @property
     def elements(self) -> Elements:
-        """Which elements of the updates are each thread's."""
+        """The elements of the updates of each thread."""
         return Elements(self.maps.update_shape, self.schedule.vector, self.schedule.threads)
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the updates once."""
+        """Blocks along x that cover the updates once."""
         return self.elements.launch_dimensions()
 
     def thread_to_output(self, output: int) -> IndexingMap:
@@ -217,7 +217,7 @@ class OrderedScatterEmitter(ScatterEmitter):
 
     @property
     def elements(self) -> Elements:
-        """Which elements of the updates' separate dimensions are each thread's."""
+        """The elements of the updates' separate dimensions of each thread."""
         return Elements(tuple(self.maps.update_shape[i] for i in self.parallel), 1, self.schedule.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:

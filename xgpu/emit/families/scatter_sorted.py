@@ -38,12 +38,12 @@ from xgpu.structure import dtype_of, element_of
 _ROWS = 8
 """Windows whose indices and updates a thread reads at once: 128 bytes in flight for each, with 16 bytes of a window."""
 _MOST_STEPS = 8
-"""How often a thread does that, if there are enough threads anyway: then fewer sums are cut in two."""
+"""Such steps of a thread, if there are enough threads anyway: then fewer sums are cut in two."""
 
 
 @dataclass(frozen=True)
 class _Sum:
-    """What a thread has combined: whether there is something, its place, and for each result each of its elements."""
+    """The sums of a thread: whether there are any, their place, and for each result each of its elements."""
 
     is_open: ir.Value
     place: Values

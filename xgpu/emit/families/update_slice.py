@@ -54,7 +54,7 @@ class SliceUpdates:
 
     @property
     def contiguous(self) -> int:
-        """How many elements lie side by side in all slices and arrays, wherever slices begin."""
+        """The number of elements that are neighbours in all slices and arrays, wherever slices begin."""
         return math.gcd(*(_contiguous(shape_of(hero.results[0]), self.shape) for hero in self.heroes))
 
 
@@ -67,7 +67,7 @@ class UpdateSliceSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: SliceUpdates) -> Self:
-        """As many elements as an access of the widest type holds, if they lie side by side wherever slices begin.
+        """Elements of an access of the widest type, if they are neighbours wherever slices begin.
 
         One if there are fewer elements than threads, but as many as fill a byte where elements share bytes.
         """
@@ -100,7 +100,7 @@ class UpdateSliceEmitter:
         self.elements = Elements(self.shape, schedule.vector, schedule.threads)
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the updates once."""
+        """Blocks along x that cover the updates once."""
         return self.elements.launch_dimensions()
 
     def thread_to_output(self, output: int) -> IndexingMap:

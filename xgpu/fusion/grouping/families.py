@@ -1,4 +1,4 @@
-"""What the planner knows of the families of kernels: which operations their kernels are built around, and when.
+"""The families of kernels as the planner knows them: which operations their kernels are built around, and when.
 
 A family is declared in one file, with its schedule and its emitter, and the planner is given the table of all. It asks
 the families in the order of the table, and decides by what they say of themselves, never by their names.
@@ -28,7 +28,7 @@ _ITS_OWN = Reason("it is built around what this family computes")
 
 
 class Results(Enum):
-    """What becomes of the results of a family's heroes."""
+    """The fate of the results of a family's heroes."""
 
     FOLLOWED = "epilogues may follow them in their kernel, which stores what others read"
     UPDATED = "they are stored, in the memory of what the heroes update"

@@ -20,9 +20,9 @@ from xgpu.fusion.fallback import (
     FOLDED,
     PRODUCT,
     VIEWS,
+    fallback_reason,
     is_address_for,
     is_cast_for,
-    reason_to_leave,
 )
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, MOST_ROOTS, Group, Grouping, Levels
@@ -52,16 +52,16 @@ def group_block(
     operations: Sequence[ir.Operation],
     results: Sequence[ir.Value],
     families: Families,
-    leave_scalars: bool,
+    scalars_fall_back: bool,
     awaited: Mapping[ir.Value, Reason],
 ) -> Grouping:
     """Return the groups of a block of ``operations``, which are without the terminator, for kernels of ``families``.
 
-    ``results`` are stored, unless they are given or bitcasts of what is stored. ``leave_scalars`` lets those that
+    ``results`` are stored, unless they are given or bitcasts of what is stored. ``scalars_fall_back`` lets those that
     depend on scalars alone, such as a loop's counter, fall back to XLA. ``awaited`` are values that are stored in any
     case, with the reason; all kernels that need one run after the kernel that stores it.
     """
-    return _Grouper(operations, results, families).run(leave_scalars, awaited)
+    return _Grouper(operations, results, families).run(scalars_fall_back, awaited)
 
 
 @dataclass(eq=False)
@@ -93,11 +93,11 @@ class _Grouper:
         self._known = Levels({value for op in operations for value in op.results}, self._levels, self._stored)
         self._why: dict[ir.Value, Reason] = {}
         self._kept = _kept(operations, results)
-        self._left: dict[ir.Operation, int] = {}
+        self._fallbacks: dict[ir.Operation, int] = {}
         self._order = {op: number for number, op in enumerate(operations)}
         self._views: dict[ir.Value, ir.Value] = {}
 
-    def run(self, leave_scalars: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
+    def run(self, scalars_fall_back: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
         """Place all operations, then see to the results."""
         for op in self._operations:
             self._place(op)
@@ -109,16 +109,16 @@ class _Grouper:
         for value in self._results:
             if self._known.is_given(value) or self._show(value, taken):
                 continue
-            if leave_scalars and (scalars := self._scalars_of(value)) is not None:
+            if scalars_fall_back and (scalars := self._scalars_of(value)) is not None:
                 for op in scalars:
-                    self._leave_too(op)
+                    self._fall_back_too(op)
             else:
                 self._store(value, _RESULT)
         return self._grouping()
 
     def _grouping(self) -> Grouping:
-        left = sorted(
-            ((level, op) for op, level in self._left.items()), key=lambda each: (each[0], self._order[each[1]])
+        fallbacks = sorted(
+            ((level, op) for op, level in self._fallbacks.items()), key=lambda each: (each[0], self._order[each[1]])
         )
         return Grouping(
             self._known.made,
@@ -128,13 +128,13 @@ class _Grouper:
             tuple(
                 Group(each.kind, each.level, tuple(each.heroes), tuple(each.roots), each.forms) for each in self._groups
             ),
-            tuple(left),
+            tuple(fallbacks),
             self._why,
         )
 
     def _place(self, op: ir.Operation) -> None:
-        if reason_to_leave(op) is not None:
-            self._leave(op)
+        if fallback_reason(op) is not None:
+            self._fall_back(op)
             return
         kind = self._families.kind_of(op)
         if kind is not None and kind.family.updates_in_place and not self._can_update(op):
@@ -181,12 +181,12 @@ class _Grouper:
                 pending += operands
         return len(seen) >= MOST_OPERATIONS
 
-    def _leave(self, op: ir.Operation) -> None:
+    def _fall_back(self, op: ir.Operation) -> None:
         """Let ``op`` fall back to XLA. Its operands are stored before it; kernels of its level can read its results."""
         for operand in dict.fromkeys((*op.operands, *captured(op))):
             self._provide(operand, op.name)
         level = max((self._known.level(operand) for operand in (*op.operands, *captured(op))), default=0)
-        self._left[op] = level
+        self._fallbacks[op] = level
         for value in op.results:
             self._stored[value] = level - 1
             self._levels[value] = level
@@ -212,7 +212,7 @@ class _Grouper:
             else:
                 self._store(each, Reason("{} reads it, which is left to XLA", (reader,)))
         for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
-            self._leave_too(op)
+            self._fall_back_too(op)
 
     def _is_free(self, op: ir.Operation, reader: str) -> bool:
         """Whether XLA needs no kernel for ``op``, whose operand is in memory, before a consumer called ``reader``."""
@@ -226,14 +226,14 @@ class _Grouper:
         made = behind_bitcasts(op.operands[0])
         return not self._is_in_memory(made) and producer(made).name not in VIEWS
 
-    def _leave_too(self, op: ir.Operation) -> None:
+    def _fall_back_too(self, op: ir.Operation) -> None:
         """Let ``op`` fall back to XLA, though kernels could compute it; its operands are stored or fall back already.
 
         Its level is recomputed, as operands may have been stored after ``op`` was placed.
         """
-        if op not in self._left:
-            self._left[op] = max((self._known.level(operand) for operand in op.operands), default=0)
-            self._levels.update(dict.fromkeys(op.results, self._left[op]))
+        if op not in self._fallbacks:
+            self._fallbacks[op] = max((self._known.level(operand) for operand in op.operands), default=0)
+            self._levels.update(dict.fromkeys(op.results, self._fallbacks[op]))
 
     def _scalars_of(self, value: ir.Value) -> list[ir.Operation] | None:
         """Return the scalar operations that define ``value``, in order; None if it depends on anything but scalars."""
@@ -245,7 +245,7 @@ class _Grouper:
             if self._known.is_given(each) or each in self._stored:
                 continue
             op = producer(each)
-            if op in found or op in self._left:
+            if op in found or op in self._fallbacks:
                 continue
             if len(op.regions):
                 return None
@@ -276,7 +276,7 @@ class _Grouper:
         if array not in self._stored or array in taken:
             return False
         for op in bitcasts_behind(value):
-            self._leave_too(op)
+            self._fall_back_too(op)
         taken.add(array)
         return True
 
@@ -285,7 +285,7 @@ class _Grouper:
         if self._is_in_memory(value) or not self._is_in_memory(array := behind_bitcasts(value)):
             return
         for op in bitcasts_behind(value):
-            self._leave_too(op)
+            self._fall_back_too(op)
         self._stored[value] = self._known.level(value) - 1
         self._views[value] = array
 

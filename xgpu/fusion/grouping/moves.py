@@ -37,7 +37,7 @@ class Moves:
 
     @property
     def forms(self) -> int:
-        """How many ways there are in which elements are moved."""
+        """The number of ways in which elements are moved."""
         return len(self.transposes) + len(self.concatenations)
 
     @cached_property

@@ -84,12 +84,15 @@ class _Rows:
         self._before = grouping
         self._levels, self._stored_at = dict(grouping.levels), dict(grouping.stored_at)
         self._now = Levels(grouping.made, self._levels, self._stored_at)
-        self._needed = {*grouping.results, *(each for _, op in grouping.left for each in (*op.operands, *captured(op)))}
+        self._needed = {
+            *grouping.results,
+            *(each for _, op in grouping.fallbacks for each in (*op.operands, *captured(op))),
+        }
         self._heroes = {hero for group in grouping.groups for hero in group.heroes}
         self._readers: dict[ir.Value, list[Group]] = {}
-        self._left_readers: dict[ir.Value, int] = {}
-        for level, op in reversed(grouping.left):
-            self._left_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
+        self._fallback_readers: dict[ir.Value, int] = {}
+        for level, op in reversed(grouping.fallbacks):
+            self._fallback_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
         self._updates: dict[ir.Value, list[int]] = {}
         for group in grouping.groups:
             for value in self._read(group):
@@ -221,7 +224,7 @@ class _Rows:
         others = (each for member in program.members for each in self._readers_of(member) if each not in inside)
         if any(self._merged.get(reader, reader).level <= level for reader in others):
             return False
-        if any(self._left_readers.get(root, level + 1) <= level for root in program.roots):
+        if any(self._fallback_readers.get(root, level + 1) <= level for root in program.roots):
             return False
         read = set[ir.Value]().union(*map(self._read, program.members)).difference(program.roots)
         updates = (each for value in read for each in self._updates.get(behind_bitcasts(value), ()))
@@ -330,8 +333,8 @@ class _Trace:
                 self._dependent[value] = value in self._made
                 continue
             op = producer(value)
-            is_left = self._grouping.is_left(op) and self._grouping.is_stored(value)
-            if is_left or moves_elements(op) or (op in self._heroes and op not in self._own):
+            falls_back = self._grouping.falls_back(op) and self._grouping.is_stored(value)
+            if falls_back or moves_elements(op) or (op in self._heroes and op not in self._own):
                 return False
             operands = [*op.operands, *captured(op)]
             unknown = [operand for operand in operands if operand not in self._dependent]

@@ -60,18 +60,18 @@ def group_operations(
     results: Sequence[ir.Value],
     families: Families,
     target: Device,
-    leave_scalars: bool,
+    scalars_fall_back: bool,
 ) -> tuple[Grouping, Sequence[Decision]]:
     """Return the groups of a block, with all values stored that are cheaper to store on ``target``, and the decisions.
 
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
-    ``families`` and ``leave_scalars`` are passed on to `group_block`.
+    ``families`` and ``scalars_fall_back`` are passed on to `group_block`.
     """
     costs, evaluations = Costs(), Evaluations[Group](operations)
     reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
     awaited: dict[ir.Value, Reason] = {}
     for _ in range(_GROUPINGS):
-        grouping = group_block(operations, results, families, leave_scalars, awaited)
+        grouping = group_block(operations, results, families, scalars_fall_back, awaited)
         choice, more, why = _choose(reads, grouping, families, costs, evaluations, target)
         if not more:
             break
@@ -141,7 +141,7 @@ class _Round:
             for root in group.roots:
                 evaluations.want(root, group)
         for op in reversed(list(reads)):
-            is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.is_left(op)
+            is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.falls_back(op)
             computing: dict[Group, None] = {}
             for value in op.results:
                 needed: Mapping[Group, float] = evaluations.of(value)

@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.analysis.heroes import is_hero
 from xgpu.analysis.subgraphs import Partition, partition
 from xgpu.dialects.attributes import RECURRENCE
-from xgpu.fusion.fallback import BARRIER, reason_to_leave
+from xgpu.fusion.fallback import BARRIER, fallback_reason
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.hlo.operations import OPERATIONS
@@ -51,10 +51,10 @@ class Step:
         self.injected: Injected = {
             argument: recurrence.map_to(shape_of(argument)) for argument in self._block.arguments[len(given) :]
         }
-        depths = _depths(recurrence)
+        numbers = _stage_numbers(recurrence)
         self.stages = [
-            [self._reduction(op) for op in recurrence.heroes if depths[op.results[0]] == depth]
-            for depth in sorted({depths[op.results[0]] for op in recurrence.heroes})
+            [self._reduction(op) for op in recurrence.heroes if numbers[op.results[0]] == number]
+            for number in sorted({numbers[op.results[0]] for op in recurrence.heroes})
         ]
         self._reduced: list[Injected] = [
             {value: recurrence.map_to(shape_of(value)) for each in stage for value in each.op.results}
@@ -103,7 +103,7 @@ def step_of(recurrence: Recurrence) -> Step | None:
     """Return an iteration of a loop; None if part of it falls back to XLA, or needs an iteration space of its own."""
     (body,) = recurrence.loop.regions[1].blocks
     *operations, _ = (view.operation for view in body.operations)
-    if any(op.name != BARRIER and (op.name not in OPERATIONS or reason_to_leave(op)) for op in operations):
+    if any(op.name != BARRIER and (op.name not in OPERATIONS or fallback_reason(op)) for op in operations):
         return None
     read = arrays_read(recurrence)
     if len(read) + len(recurrence.states) + len(recurrence.stacked) > _MOST_ARRAYS:
@@ -182,14 +182,14 @@ def _needed(value: ir.Value, loop: ir.Operation) -> list[ir.Value]:
     return [*op.operands, *captured(op)]
 
 
-def _depths(recurrence: Recurrence) -> dict[ir.Value, int]:
+def _stage_numbers(recurrence: Recurrence) -> dict[ir.Value, int]:
     """Return, for each value of the body, the longest chain of row reductions that it depends on."""
     (body,) = recurrence.loop.regions[1].blocks
-    depths: dict[ir.Value, int] = {}
+    numbers: dict[ir.Value, int] = {}
     for op in (view.operation for view in body.operations):
-        depth = max((depths.get(operand, 0) for operand in op.operands), default=0) + (op in recurrence.heroes)
-        depths |= dict.fromkeys(op.results, depth)
-    return depths
+        number = max((numbers.get(operand, 0) for operand in op.operands), default=0) + (op in recurrence.heroes)
+        numbers |= dict.fromkeys(op.results, number)
+    return numbers
 
 
 def arrays_read(recurrence: Recurrence) -> list[ir.Value]:

@@ -156,7 +156,7 @@ class ColumnSchedule(Schedule):
 
 @dataclass(frozen=True)
 class ColumnTiling:
-    """Which thread reads what of columns.
+    """The assignment of the elements of columns to threads.
 
     If ``in_order``, a thread's rows are neighbours, so that combining what the threads have in their order is combining
     the elements in theirs. ``widest`` is the bytes of the widest accumulator.
