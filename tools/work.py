@@ -15,7 +15,7 @@ from xgpu.analysis.control_flow import CONTROL_FLOW, planned_blocks
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device
 from xgpu.dialects.attributes import EMITTER, HERO
 from xgpu.emit.family_table import FAMILIES
 from xgpu.fusion.fallback import VIEWS
@@ -48,9 +48,9 @@ class Work:
     bound: float
 
 
-def work_of(program: ir.Module, planned: ir.Module, target: Device | None = None) -> Work:
+def work_of(program: ir.Module, planned: ir.Module) -> Work:
     """Return the work of a normalised program and of its plan, a module of level ``fusions``."""
-    target = target or device(DEFAULT_DEVICE)
+    target = DEFAULT_DEVICE.device
     named = {function_name(each): each.operation for each in functions(planned)}
     each = {name: _fusion_work(op, instructions) for name, op in named.items() if EMITTER in op.attributes}
     worth = {name: _worth(named[name], target) for name in each}

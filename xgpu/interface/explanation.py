@@ -118,7 +118,7 @@ def remarks(program: Compiled) -> str:
     return "\n".join(["remarks:", *lines]) if lines else ""
 
 
-def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -> str:
+def plan_reasons(program: Compiled, target: Device, only_stored: bool) -> str:
     """Return what the planner decides on ``program``, and why, a line for each decision.
 
     ``only_stored``: why kernels store the values that they do. Raises `InvalidInput` for a program given with its plan.

@@ -46,11 +46,6 @@ def _renumbered(ptx: str) -> str:
     return re.sub(r"// callseq (\d+)", lambda call: f"// callseq {numbers.setdefault(call[1], len(numbers))}", ptx)
 
 
-def optimize_llvm_ir(llvm_ir: str, target: str = DEFAULT_DEVICE, opt_level: int = 3) -> str:
-    """Return LLVM IR text as it is after the optimisations that ``compile_to_ptx`` runs."""
-    return str(_optimized(llvm_ir, _machine(device(target), opt_level), opt_level))
-
-
 @cache
 def _machine(target: Device, opt_level: int) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
