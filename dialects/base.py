@@ -98,7 +98,6 @@ class DeclaredOp(ir.OpView):
     RESULTS: ClassVar[tuple[Values, ...]] = ()
     ATTRIBUTES: ClassVar[tuple[Attribute, ...]] = ()
     REGIONS: ClassVar[int] = 0
-    TERMINATOR: ClassVar[bool] = False
     TRAITS: ClassVar[Traits] = Traits()
     OPERATION_NAME: ClassVar[str]
     _ODS_REGIONS = (0, True)

@@ -289,7 +289,7 @@ DISCARDABLE: dict[str, Discardable] = {
             "A kernel computes the product, and what follows it, by tiles.",
         ),
         Discardable(
-            attributes.LEFT,
+            attributes.FALLBACK,
             Place("an operation of `@main`"),
             _string_problem,
             "The operation falls back to XLA though kernels could compute it; the value says why.",

@@ -7,6 +7,7 @@ from xgpu.dialects.limits import type_problems
 from xgpu.dialects.namespace import YIELD
 from xgpu.dialects.verify import problems
 from xgpu.hlo.unreadable import unreadable_attribute
+from xgpu.structure import blocks_of, defining_op, walk
 
 
 def input_problems(module: ir.Module) -> list[Problem]:
@@ -21,15 +22,12 @@ def input_problems(module: ir.Module) -> list[Problem]:
 
 
 def _attribute_problems(module: ir.Module) -> list[Problem]:
-    found: list[Problem] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if len(op.attributes):
-            found.extend(Problem(op, f"'{op.name}' {message}") for message in attribute_problems(op))
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
+    return [
+        Problem(op, f"'{op.name}' {message}")
+        for op in walk(module.operation)
+        if len(op.attributes)
+        for message in attribute_problems(op)
+    ]
 
 
 def _order_problems(within: ir.Operation) -> list[Problem]:
@@ -39,33 +37,25 @@ def _order_problems(within: ir.Operation) -> list[Problem]:
     It also takes them for ones that may end a block.
     """
     found: list[Problem] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        for block in [block for region in op.regions for block in region.blocks if op.name != "builtin.module"]:
+    for op in walk(within):
+        for block in blocks_of(op) if op.name != "builtin.module" else ():
             operations = block.operations
             last = operations[len(operations) - 1].operation if len(operations) else None
             if last is not None and last.name.startswith("xgpu.") and last.name != YIELD:
                 found.append(Problem(last, f"'{last.name}' does not end a block"))
             if op.name.startswith("xgpu."):
                 found.extend(_uses_too_early(block))
-        return ir.WalkResult.ADVANCE
-
-    within.walk(visit)
     return found
 
 
 def _uses_too_early(block: ir.Block) -> list[Problem]:
     found: list[Problem] = []
     before: set[ir.Operation] = set()
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        for number, operand in enumerate(op.operands):
-            owner = operand.owner
-            if not isinstance(owner, ir.Block) and owner.operation.block == block and owner.operation not in before:
-                found.append(Problem(op, f"'{op.name}' operand #{number} does not dominate this use"))
-        return ir.WalkResult.ADVANCE
-
-    for op in block.operations:
-        op.operation.walk(visit)
-        before.add(op.operation)
+    for view in block.operations:
+        for op in walk(view.operation):
+            for number, operand in enumerate(op.operands):
+                made_by = defining_op(operand)
+                if made_by is not None and made_by.block == block and made_by not in before:
+                    found.append(Problem(op, f"'{op.name}' operand #{number} does not dominate this use"))
+        before.add(view.operation)
     return found

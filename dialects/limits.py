@@ -5,6 +5,7 @@ import math
 from xgpu import ir
 from xgpu.dialects.base import Problem
 from xgpu.dtypes import MAX_ELEMENTS
+from xgpu.structure import arguments_of, walk
 
 MAX_VECTOR_ELEMENTS = 1024
 """Far more elements than any vector that a pass makes; LLVM takes such vectors apart element by element."""
@@ -25,7 +26,7 @@ def type_problems(module: ir.Module) -> list[Problem]:
         if (problem := checked[type_]) is not None:
             found.append(Problem(op, f"'{op.name}' has a value of type {type_}: {problem}"))
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
+    for op in walk(module.operation):
         if op.name == "llvm.mlir.global" and (space := _space_of(op)) not in _SPACES_OF_GLOBALS:
             found.append(
                 Problem(
@@ -34,13 +35,8 @@ def type_problems(module: ir.Module) -> list[Problem]:
             )
         for result in op.results:
             check(op, result.type)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    check(op, argument.type)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
+        for argument in arguments_of(op):
+            check(op, argument.type)
     return found
 
 

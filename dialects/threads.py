@@ -9,6 +9,7 @@ from xgpu.dialects.attributes import INTEGER, SYMBOL
 from xgpu.dialects.base import BOOL, INDEX, SCALAR, TENSOR, VECTOR, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.traits import Traits, traits_of
+from xgpu.structure import element_of, nested
 
 _MOST_ELEMENTS = 1 << 20
 """Limit of a tile's elements: far above what any block has room for."""
@@ -289,7 +290,7 @@ class AtomicRmwOp(DeclaredOp):
     def build(cls, tensor: ir.Value, indices: Sequence[ir.Value], loc: ir.Location | None = None) -> "AtomicRmwOp":
         """Create the operation with an empty body block; the caller fills it and ends it with `YieldOp`."""
         op: AtomicRmwOp = cls.create([tensor, *indices], [tensor.type], loc=loc)
-        op.operation.regions[0].blocks.append(ir.RankedTensorType(tensor.type).element_type)
+        op.operation.regions[0].blocks.append(element_of(tensor))
         return op
 
     @property
@@ -306,7 +307,7 @@ class AtomicRmwOp(DeclaredOp):
         """The body takes and yields one element; the result is of the tensor's type; one index for each dimension."""
         yield from _index_problems(self.tensor, self.indices)
         yield from _same_tensor(self, self.tensor)
-        element = str(ir.RankedTensorType(self.tensor.type).element_type)
+        element = str(element_of(self.tensor))
         blocks = self.operation.regions[0].blocks
         if len(blocks) != 1:
             yield f"expected a body of one block, got {len(blocks)}"
@@ -316,7 +317,7 @@ class AtomicRmwOp(DeclaredOp):
             yield f"expected body arguments ({element}), got ({', '.join(got)})"
             return
         yield from terminator_problems(blocks[0], [element])
-        with_effects = sorted({op.name for op in _nested(self.operation) if traits_of(op.name).has_effects})
+        with_effects = sorted({op.name for op in nested(self.operation) if traits_of(op.name).has_effects})
         if with_effects:
             yield f"expected a body without side effects, got '{with_effects[0]}'"
 
@@ -371,21 +372,6 @@ THREAD_OPS: tuple[type[DeclaredOp], ...] = (
 """The operations of this file."""
 
 
-def _nested(op: ir.Operation) -> list[ir.Operation]:
-    """Return the operations in the regions of ``op``."""
-    found: list[ir.Operation] = []
-
-    def visit(nested: ir.Operation) -> ir.WalkResult:
-        found.append(nested)
-        return ir.WalkResult.ADVANCE
-
-    for region in op.regions:
-        for block in region.blocks:
-            for each in block.operations:
-                each.operation.walk(visit)
-    return found
-
-
 def _same_types(op: DeclaredOp) -> Iterator[str]:
     operands = [str(value.type) for value in op.operation.operands]
     results = [str(value.type) for value in op.operation.results]
@@ -400,7 +386,7 @@ def _same_tensor(op: DeclaredOp, tensor: ir.Value) -> Iterator[str]:
 
 
 def _access_problems(tensor: ir.Value, element: ir.Value, indices: Sequence[ir.Value]) -> Iterator[str]:
-    expected = ir.RankedTensorType(tensor.type).element_type
+    expected = element_of(tensor)
     if element.type != expected:
         yield f"expected an element of type {expected} for {tensor.type}, got {element.type}"
     yield from _index_problems(tensor, indices)

@@ -4,6 +4,7 @@ from xgpu import ir
 from xgpu.dialects.base import Problem
 from xgpu.dialects.discardable import attribute_problems
 from xgpu.dialects.xgpu import OPS
+from xgpu.structure import walk
 
 KNOWN_DIALECTS = frozenset(
     "affine arith builtin cf chlo complex func gpu llvm math mhlo nvgpu nvvm scf sdy stablehlo tensor ub vector".split()
@@ -25,13 +26,10 @@ def problems(module: ir.Module) -> list[Problem]:
         for op in module.body.operations
         for problem in attribute_problems(op.operation)
     ]
-
-    advance = ir.WalkResult.ADVANCE
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
+    for op in walk(module.operation):
         name = op.name
         if name in _KNOWN_OPERATIONS:
-            return advance
+            continue
         dialect = name.partition(".")[0]
         if dialect == "xgpu":
             found.extend(Problem(op, f"'{name}' {message}") for message in _problems_of(op, name, symbols))
@@ -39,9 +37,6 @@ def problems(module: ir.Module) -> list[Problem]:
             _KNOWN_OPERATIONS.add(name)
         else:
             found.append(Problem(op, f"unknown operation '{name}': no dialect '{dialect}' is known"))
-        return advance
-
-    module.operation.walk(visit)
     return found
 
 

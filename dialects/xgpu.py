@@ -191,7 +191,6 @@ class YieldOp(DeclaredOp):
     OPERATION_NAME = YIELD
     TRAITS = Traits(passes_on=True)
     OPERANDS = (Values("values", ANY, "The region's results.", variadic=True),)
-    TERMINATOR = True
 
     @classmethod
     def build(cls, values: Sequence[ir.Value], loc: ir.Location | None = None) -> None:

@@ -5,10 +5,11 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import KERNEL
-from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.llvm.memory import GLOBAL_SPACE, atomic_update, i64_attribute, pointer_type
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.arith_builder import element_type
+from xgpu.structure import walk
 
 _BYTES = 8
 _ARITHMETIC = ("arith.", "math.", "xgpu.")

@@ -1,6 +1,6 @@
 """The pass `expand-complex`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar
@@ -10,8 +10,9 @@ from xgpu.dialects.attributes import ELEMENT_TYPE
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, PredicatedExtractOp, PredicatedInsertOp
 from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import YieldOp
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.refusals import refuse, refuse_type
+from xgpu.structure import arguments_of, blocks_of, element_of, walk
 
 _Parts = tuple[ir.Value, ir.Value]
 
@@ -76,16 +77,10 @@ def _brings_complex(op: ir.Operation) -> bool:
     """Tell whether ``op`` makes complex numbers or a tensor of them, or is a function that takes them."""
     name = op.name
     if name == "func.func":
-        return any(_stored(each.type) != each.type or _is_complex(each) for each in _arguments(op))
+        return any(_stored(each.type) != each.type or _is_complex(each) for each in arguments_of(op))
     if name in ("arith.constant", AllocateSharedOp.OPERATION_NAME):
         return _stored(op.results[0].type) != op.results[0].type
     return name.startswith("complex.")
-
-
-def _arguments(op: ir.Operation) -> Iterator[ir.BlockArgument]:
-    for region in op.regions:
-        for block in region.blocks:
-            yield from block.arguments
 
 
 class _Expander:
@@ -117,7 +112,7 @@ class _Expander:
 
     def _store_tensors(self, op: ir.Operation) -> None:
         """Change the types of complex tensors."""
-        for value in (*op.results, *_arguments(op)):
+        for value in (*op.results, *arguments_of(op)):
             type_ = _stored(value.type)
             if type_ != value.type:
                 if op.name == "arith.constant":
@@ -130,7 +125,7 @@ class _Expander:
         old = body.arguments[0]
         if not _is_complex(old):
             return
-        stored = ir.RankedTensorType(op.operands[0].type).element_type
+        stored = element_of(op.operands[0])
         with ir.InsertionPoint.at_block_begin(body), op.location:
             self._parts[old] = _unpack(body.add_argument(stored, op.location), old.type)
         self._arguments.append(old)
@@ -151,15 +146,14 @@ class _Expander:
 
     def _expand_arguments(self, op: ir.Operation) -> None:
         """Put two arguments in the place of each complex argument of the blocks of ``op``."""
-        for region in op.regions:
-            for block in region.blocks:
-                arguments = list(block.arguments)
-                first = next((i for i, argument in enumerate(arguments) if _is_complex(argument)), len(arguments))
-                # Arguments can only be added at the end.
-                for argument in arguments[first:]:
-                    types = _expand_types([argument.type])
-                    self._map(argument, [block.add_argument(type_, op.location) for type_ in types])
-                self._arguments += arguments[first:]
+        for block in blocks_of(op):
+            arguments = list(block.arguments)
+            first = next((i for i, argument in enumerate(arguments) if _is_complex(argument)), len(arguments))
+            # Arguments can only be added at the end.
+            for argument in arguments[first:]:
+                types = _expand_types([argument.type])
+                self._map(argument, [block.add_argument(type_, op.location) for type_ in types])
+            self._arguments += arguments[first:]
 
     def _map(self, old: ir.Value, new: Sequence[ir.Value]) -> None:
         """Let a value be replaced by one of its type, or by its parts."""
@@ -210,7 +204,7 @@ class _Expander:
 
     def extract(self, op: ir.Operation) -> None:
         """Take the parts of an element that is read."""
-        stored = ir.RankedTensorType(op.operands[0].type).element_type
+        stored = element_of(op.operands[0])
         read = _create(op.name, list(op.operands), stored)
         self.replace(op, _unpack(read, op.results[0].type))
 

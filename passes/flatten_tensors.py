@@ -12,8 +12,9 @@ from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.index_ops import create_apply, create_index
+from xgpu.structure import arguments_of, replace_op, walk
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,9 @@ class _Flattener:
                 if op.name == "arith.constant":
                     op.attributes["value"] = _with_type(op.attributes["value"], flat)
                 value.set_type(flat)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    if flat := self._flat_type(argument.type, op):
-                        argument.set_type(flat)
+        for argument in arguments_of(op):
+            if flat := self._flat_type(argument.type, op):
+                argument.set_type(flat)
 
     def _flat_type(self, type_: ir.Type, op: ir.Operation) -> ir.Type | None:
         """The rank-1 form of ``type_``; None if ``type_`` is that already or no tensor."""
@@ -104,8 +103,7 @@ class _Flattener:
             )
         for old, new in zip(op.regions, replacement.regions, strict=True):
             old.blocks[0].append_to(new)
-        op.results[0].replace_all_uses_with(replacement.results[0])
-        op.erase()
+        replace_op(op, list(replacement.results))
 
     def _row_major(self, shape: tuple[int, ...]) -> ir.Attribute:
         if shape not in self._maps:

@@ -10,7 +10,8 @@ from xgpu.dialects.xgpu import OPS, PureCallOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.passes.framework.base import Pass, function_name, functions
-from xgpu.passes.support.regions import body_of, move_body, replace_op
+from xgpu.passes.support.regions import move_body
+from xgpu.structure import body_of, is_used, replace_op
 
 _CALL = PureCallOp.OPERATION_NAME
 
@@ -231,7 +232,7 @@ def _record_calls(function: _Function, pure: list[tuple[ir.Operation, int]]) -> 
     """Erase those of ``pure`` without users, users first, and record the calls that are left."""
     function.calls = []
     for op, depth in reversed(pure):
-        if all(next(iter(result.uses), None) is None for result in op.results):
+        if all(not is_used(result) for result in op.results):
             function.size -= 1
             op.erase()
         elif op.name == _CALL:

@@ -10,10 +10,11 @@ from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp, LoopOp
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.ranges import Ranges
-from xgpu.passes.support.regions import move_body, replace_op
+from xgpu.passes.support.regions import move_body
 from xgpu.passes.support.scf_ops import create_for, create_if, create_index, create_yield
+from xgpu.structure import replace_op, walk
 
 Constraints = tuple[tuple[AffineExpr, Interval], ...]
 

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.threads import PredicatedExtractOp, PredicatedInsertOp
-from xgpu.passes.framework.base import Pass, walk
-from xgpu.passes.support.regions import replace_op
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.structure import replace_op, walk
 
 
 @dataclass(frozen=True)

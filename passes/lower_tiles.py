@@ -6,9 +6,10 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.block.tiles import BlocksOp
-from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.tiles.block_program import read_program
 from xgpu.passes.tiles.product_kernel import ProductKernel
+from xgpu.structure import walk
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from typing import ClassVar, cast
 from xgpu import ir
 from xgpu.dialects.attributes import MANY_RESTS, UNROLL, map_attribute
 from xgpu.dialects.xgpu import LoopOp
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.support.loop_splits import Split, find_split
-from xgpu.passes.support.regions import count_ops, replace_op, unroll_of, waits_for_threads
+from xgpu.passes.support.regions import unroll_of, waits_for_threads
 from xgpu.reasons import Reason
+from xgpu.structure import count_ops, replace_op, walk
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from xgpu.errors import InvalidInput
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import Constants, Scope, Scopes, create_apply, create_in_domain, erase_unused, peak
-from xgpu.passes.support.ranges import INDEX_RANGE, Ranges, constant_of, owning_op, predicate_of
+from xgpu.passes.support.ranges import INDEX_RANGE, Ranges, constant_of, predicate_of
+from xgpu.structure import owning_op, walk
 
 Constraint = tuple[AffineExpr, Interval]
 Constraints = tuple[Constraint, ...]

@@ -5,12 +5,13 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.attributes import EARLY, UNROLL
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.support.ranges import constant_of
-from xgpu.passes.support.regions import body_of, count_ops, move_body, replace_op, unroll_of
+from xgpu.passes.support.regions import move_body, unroll_of
 from xgpu.passes.support.scf_ops import create_integer
 from xgpu.reasons import Reason
+from xgpu.structure import body_of, count_ops, replace_op, walk
 
 _VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}
 """Accesses to elements of vectors: how many operands come before the positions, the vector last."""

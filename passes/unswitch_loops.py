@@ -5,11 +5,12 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.dialects.xgpu import InDomainOp
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import is_heard, remark
-from xgpu.passes.support.regions import body_of, count_ops, move_body, replace_op, unroll_of, waits_for_threads
+from xgpu.passes.support.regions import move_body, unroll_of, waits_for_threads
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.reasons import Reason
+from xgpu.structure import block_of, body_of, count_ops, replace_op, walk
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ def _hoist_tests(loop: ir.Operation) -> None:
     body = body_of(loop)
     for view in list(body.operations):
         op = view.operation
-        if op.name == InDomainOp.OPERATION_NAME and not any(_block_of(value) == body for value in op.operands):
+        if op.name == InDomainOp.OPERATION_NAME and not any(block_of(value) == body for value in op.operands):
             op.move_before(loop)
 
 
@@ -99,7 +100,7 @@ def _invariant_conditional(loop: ir.Operation) -> ir.Operation | None:
     body = body_of(loop)
     for view in body.operations:
         op = view.operation
-        if op.name == "scf.if" and _block_of(op.operands[0]) != body:
+        if op.name == "scf.if" and block_of(op.operands[0]) != body:
             return op
     return None
 
@@ -114,12 +115,6 @@ def _remark_conditional(loop: ir.Operation, reason: Reason) -> None:
         if view.operation.name == "scf.if":
             _remark(view.operation, reason)
             return
-
-
-def _block_of(value: ir.Value) -> ir.Block:
-    """Return the block that defines ``value``."""
-    owner = value.owner
-    return owner if isinstance(owner, ir.Block) else owner.operation.block
 
 
 def _split(loop: ir.Operation, condition: ir.Value) -> list[ir.Operation]:

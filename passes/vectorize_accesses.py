@@ -11,13 +11,14 @@ from xgpu.dialects.threads import AtomicAddOp, AtomicRmwOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, Mod, constant, dim, weighted_sum
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import array_name, is_heard, remark
 from xgpu.passes.support.atomic_updates import FLOAT_ADD, find_update
 from xgpu.passes.support.index_ops import create_apply, create_index, has_uses
-from xgpu.passes.support.ranges import constant_of, defining_op
+from xgpu.passes.support.ranges import constant_of
 from xgpu.passes.support.regions import unroll_of
 from xgpu.reasons import Reason
+from xgpu.structure import block_of, defining_op, element_of, users_of, walk
 from xgpu.target_machine import ADDED_AS_VECTORS
 
 _MAX_TRIPS = 16
@@ -112,7 +113,7 @@ class _Loop:
     def _read_before_loop(self, position: int, argument: ir.Value) -> None:
         """Read of a carried tensor what it is before the loop, if each step reads but the element that it writes."""
         tensor, end = self._op.operands[_INITS + position], self._body.operations[len(self._body.operations) - 1]
-        users = [use.owner.operation for use in argument.uses]
+        users = users_of(argument)
         reads = [user for user in users if user.name == "tensor.extract"]
         writes = [user for user in users if user.name == "tensor.insert" and user.operands[1] == argument]
         if not reads or len(writes) != 1 or len(reads) + 1 != len(users) or _whole(tensor) == self._trips:
@@ -166,7 +167,7 @@ class _Loop:
 
     def _writes_to(self, argument: ir.Value) -> list[ir.Operation]:
         """Return the writes of elements of the carried tensor ``argument`` that are directly in the body."""
-        users = [use.owner.operation for use in argument.uses]
+        users = users_of(argument)
         return [
             user
             for user in dict.fromkeys(users)
@@ -209,7 +210,7 @@ class _Loop:
 
     def _read_vector(self, tensor: ir.Value, access: _Access) -> ir.Value:
         """Read the elements that the loop extracts, in pieces as wide as their index allows."""
-        element_type = ir.RankedTensorType(tensor.type).element_type
+        element_type = element_of(tensor)
         piece_type = ir.VectorType.get([access.width], element_type)
         padding = _zeros(element_type)
         pieces = []
@@ -307,8 +308,7 @@ class _Loop:
 
     def _is_invariant(self, value: ir.Value) -> bool:
         """Tell whether ``value``, used directly in the body, is made outside the loop."""
-        owner = value.owner
-        return (owner if isinstance(owner, ir.Block) else owner.operation.block) != self._body
+        return block_of(value) != self._body
 
 
 def _whole(tensor: ir.Value) -> int | None:
@@ -386,7 +386,7 @@ def _written(write: ir.Operation) -> ir.Value | Reason:
     """
     if write.name == "tensor.insert":
         return write.operands[0]
-    type_ = ir.RankedTensorType(write.operands[0].type).element_type
+    type_ = element_of(write.operands[0])
     if str(type_) not in ADDED_AS_VECTORS:
         return Reason("atomic updates of {} are not made as vectors", (type_,))
     update = find_update(write)

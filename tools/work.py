@@ -11,18 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, planned_blocks
+from xgpu.analysis.control_flow import CONTROL_FLOW, planned_blocks
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device
 from xgpu.dialects.attributes import EMITTER, HERO
 from xgpu.emit.family_table import FAMILIES
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.families import Kind
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import integers
-from xgpu.passes.framework.base import function_name, functions, walk
+from xgpu.passes.framework.base import function_name, functions
+from xgpu.structure import walk
 
 MOST_REPEATED = 4
 """Multiple of the least work that a plan may do, besides what is worth its time."""
@@ -47,9 +48,9 @@ class Work:
     bound: float
 
 
-def work_of(program: ir.Module, planned: ir.Module, target: Device | None = None) -> Work:
+def work_of(program: ir.Module, planned: ir.Module) -> Work:
     """Return the work of a normalised program and of its plan, a module of level ``fusions``."""
-    target = target or device(DEFAULT_DEVICE)
+    target = DEFAULT_DEVICE.device
     named = {function_name(each): each.operation for each in functions(planned)}
     each = {name: _fusion_work(op, instructions) for name, op in named.items() if EMITTER in op.attributes}
     worth = {name: _worth(named[name], target) for name in each}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from xgpu.errors import InvalidInput
-from xgpu.target_machine import WARP_SIZE, TargetMachine, nvvm
+from xgpu.target_machine import WARP_SIZE, Choice, TargetMachine, nvvm
 
 KIB = 1024
 
@@ -38,7 +38,6 @@ class Device:
     sm_count: int
     max_threads_per_sm: int
     shared_bytes_optin: int
-    shared_bytes_per_sm: int
     memory_bandwidth: float
     clock: float
     launch_seconds: float = 2.5e-6
@@ -88,25 +87,38 @@ class Device:
         return self.machine.atomic_vector_bytes > 0
 
 
-def _device(
-    name: str, ptx: int, sms: int, threads: int, optin_kib: int, sm_kib: int, terabytes: float, ghz: float
-) -> Device:
-    return Device(name, name, ptx, sms, threads, optin_kib * KIB, sm_kib * KIB, terabytes * 1e12, ghz * 1e9)
+def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, terabytes: float, ghz: float) -> Device:
+    return Device(name, name, ptx, sms, threads, optin_kib * KIB, terabytes * 1e12, ghz * 1e9)
 
 
 DEVICES: dict[str, Device] = {
     each.name: each
     for each in (
-        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, sm_kib=164, terabytes=1.94, ghz=1.41),  # A100
-        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.70, ghz=1.74),  # A40
-        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, sm_kib=100, terabytes=0.86, ghz=2.52),  # L40S
-        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8, ghz=1.98),  # H100
-        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, sm_kib=228, terabytes=4.8, ghz=1.98),  # H100, H200
-        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, sm_kib=228, terabytes=8.0, ghz=1.96),  # B200
-        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, sm_kib=100, terabytes=1.79, ghz=2.41),  # RTX 5090
+        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, terabytes=1.94, ghz=1.41),  # A100
+        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, terabytes=0.70, ghz=1.74),  # A40
+        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, terabytes=0.86, ghz=2.52),  # L40S
+        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, terabytes=4.8, ghz=1.98),  # H100
+        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, terabytes=4.8, ghz=1.98),  # H100, H200
+        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, terabytes=8.0, ghz=1.96),  # B200
+        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, terabytes=1.79, ghz=2.41),  # RTX 5090
     )
 }
-DEFAULT_DEVICE = "sm_90a"
+
+
+class DeviceName(Choice):
+    """The name of a device, as passes take it for an option."""
+
+    __slots__ = ()
+    KNOWN = DEVICES
+
+    @property
+    def device(self) -> Device:
+        """The device."""
+        return DEVICES[self]
+
+
+DEFAULT_DEVICE = DeviceName("sm_90a")
+"""The device that is compiled for by default."""
 
 
 def device(name: str) -> Device:

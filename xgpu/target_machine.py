@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import ClassVar, Self
 
 from xgpu import ir
 
@@ -306,21 +307,29 @@ MACHINES: dict[str, Callable[[int, bool], TargetMachine]] = {"nvvm": nvvm, "host
 """The machines by name, each given what only GPUs have: a compute capability, and whether they are of it alone."""
 
 
-class TargetName(str):
-    """The name of a machine, as passes take it for an option; raises ValueError for another word."""
+class Choice(str):
+    """One of the words that ``KNOWN`` has, as passes take it for an option; raises ValueError for another."""
 
     __slots__ = ()
+    KNOWN: ClassVar[Mapping[str, object]] = {}
 
-    def __new__(cls, name: str) -> "TargetName":
-        """Return the name if it is one."""
-        if name not in MACHINES:
-            raise ValueError(f"expected {cls.choices()}, got '{name}'")
-        return super().__new__(cls, name)
+    def __new__(cls, word: str) -> Self:
+        """Return the word if it is one."""
+        if word not in cls.KNOWN:
+            raise ValueError(f"expected {cls.choices()}, got '{word}'")
+        return super().__new__(cls, word)
 
-    @staticmethod
-    def choices() -> str:
-        """Return the names as help texts list them."""
-        return "|".join(MACHINES)
+    @classmethod
+    def choices(cls) -> str:
+        """Return the words as help texts list them."""
+        return "|".join(cls.KNOWN)
+
+
+class TargetName(Choice):
+    """The name of a machine, as passes take it for an option."""
+
+    __slots__ = ()
+    KNOWN = MACHINES
 
     def machine(self, capability: int = LATEST, specific: bool = True) -> TargetMachine:
         """Return the machine, if it is a GPU that of `nvvm`."""

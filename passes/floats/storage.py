@@ -7,7 +7,8 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
-from xgpu.passes.framework.base import functions, walk
+from xgpu.passes.framework.base import functions
+from xgpu.structure import arguments_of, walk
 
 Codes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -24,10 +25,7 @@ def store_as_integers(module: ir.Module) -> None:
     for op in operations:
         if op.name == "arith.constant" and is_narrow_float(op.results[0].type):
             op.attributes["value"] = _constant(op.attributes["value"])
-        _convert_values(list(op.results))
-        for region in op.regions:
-            for block in region.blocks:
-                _convert_values(list(block.arguments))
+        _convert_values([*op.results, *arguments_of(op)])
     for op in operations:
         if op.name == "arith.bitcast" and op.operands[0].type == op.results[0].type:
             op.results[0].replace_all_uses_with(op.operands[0])

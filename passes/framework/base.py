@@ -8,38 +8,40 @@ that it knows.
 import dataclasses
 import types
 import typing
+from abc import ABC, abstractmethod
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from xgpu import ir
-from xgpu.analysis.captures import planned_blocks
+from xgpu.analysis.control_flow import planned_blocks
 from xgpu.errors import InvalidInput
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.contents import Contents
-from xgpu.target_machine import TargetName
+from xgpu.structure import walk
+from xgpu.target_machine import Choice
 
 MAIN = "main"
 """The function that is the program; the others of a module are what it calls."""
 
 
 @dataclass(frozen=True)
-class Pass:
+class Pass(ABC):
     """Base of all passes. A subclass sets ``NAME``, may add fields (its options, all with defaults) and rewrites."""
 
     NAME: ClassVar[str] = ""
     OPERATIONS: ClassVar[frozenset[str]] = frozenset()
     """Names of the operations that it acts on, ``mhlo.*`` for a dialect's; none for one that acts on any module."""
 
+    @abstractmethod
     def apply(self, module: ir.Module) -> None:
         """Rewrite ``module`` in place. The context and an unknown location are current."""
-        raise NotImplementedError(f"pass {self.NAME} does not define apply")
 
     def has_work(self, contents: Contents) -> bool:
         """Whether the pass may change a module with these contents: the manager passes over it if not."""
         return not self.OPERATIONS or not self.OPERATIONS.isdisjoint(contents.names)
 
-    def check(self, module: ir.Module) -> None:
+    def check(self, module: ir.Module) -> None:  # noqa: B027  # Most take any.
         """Raise `InvalidInput` for a module that is not what the pass takes. Asked for text that a person gave."""
 
     @classmethod
@@ -55,6 +57,8 @@ class Pass:
     @classmethod
     def from_options(cls, options: dict[str, str]) -> Self:
         """Return the pass with ``options`` as given on the command line; raises `InvalidInput` for a wrong one."""
+        if missing := sorted(cls.__abstractmethods__):
+            raise InvalidInput(f"pass '{cls.NAME}': the class {cls.__name__} does not define {', '.join(missing)}")
         fields = {field.name.replace("_", "-"): field for field in cls.options()}
         hints = typing.get_type_hints(cls)
         values: dict[str, Any] = {}
@@ -98,9 +102,9 @@ class BlockRewrite(Pass):
             raise InvalidInput(f"pass '{self.NAME}' rewrites the function @{MAIN}, and the module has none")
         check_operations(module)
 
+    @abstractmethod
     def rewrite_block(self, block: ir.Block) -> None:
         """Rewrite the operations of ``block``, not those of the blocks inside it."""
-        raise NotImplementedError(f"pass {self.NAME} does not define rewrite_block")
 
 
 @dataclass(frozen=True)
@@ -113,9 +117,9 @@ class OperationRewrite(BlockRewrite):
             with ir.InsertionPoint(op), op.location:
                 self.rewrite(op)
 
+    @abstractmethod
     def rewrite(self, op: ir.Operation) -> None:
         """Rewrite ``op``, before which and at whose location new operations are created. It may be erased."""
-        raise NotImplementedError(f"pass {self.NAME} does not define rewrite")
 
 
 @dataclass(frozen=True)
@@ -131,9 +135,9 @@ class ModuleRewrite(Pass):
             with ir.InsertionPoint(op), op.location:
                 self.rewrite(op)
 
+    @abstractmethod
     def rewrite(self, op: ir.Operation) -> None:
         """Rewrite ``op``, before which and at whose location new operations are created. It may be erased."""
-        raise NotImplementedError(f"pass {self.NAME} does not define rewrite")
 
 
 def operations_of(block: ir.Block, names: Container[str]) -> list[ir.Operation]:
@@ -149,8 +153,8 @@ def describe_type(hint: Any) -> str:
     """Return how the help text names the type of an option: ``int``, ``true|false``, or the accepted words."""
     if typing.get_origin(hint) is Literal:
         return "|".join(typing.get_args(hint))
-    if hint is TargetName:
-        return TargetName.choices()
+    if issubclass(hint, Choice):
+        return hint.choices()
     return "true|false" if hint is bool else str(hint.__name__)
 
 
@@ -186,16 +190,3 @@ def functions(module: ir.Module) -> list[ir.func.FuncOp]:
 def function_name(function: ir.func.FuncOp) -> str:
     """Return the symbol name of ``function``."""
     return ir.StringAttr(function.operation.attributes["sym_name"]).value
-
-
-def walk(op: ir.Operation, name: str | None = None, post_order: bool = True) -> list[ir.Operation]:
-    """Return the operations nested in ``op`` (itself included) in walk order, only those called ``name`` if given."""
-    found: list[ir.Operation] = []
-
-    def visit(nested: ir.Operation) -> ir.WalkResult:
-        if name is None or nested.name == name:
-            found.append(nested)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit, ir.WalkOrder.POST_ORDER if post_order else ir.WalkOrder.PRE_ORDER)
-    return found

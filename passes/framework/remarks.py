@@ -9,8 +9,8 @@ from xgpu import ir
 from xgpu.dialects.traits import traits_of
 from xgpu.errors import SourceLocation
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.support.ranges import defining_op
 from xgpu.reasons import Reason
+from xgpu.structure import defining_op
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.scan_op import build_scan, combine_elements, function_of, is_elementwise, is_identity
-from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, replace, reshape, shape_of
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, reshape, shape_of
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.structure import replace_op
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class ConvertChloScans(ModuleRewrite):
         """Rewrite one scan."""
         count = len(op.results) // 2
         if _is_associative(op, count):
-            replace(op, _scan_of_chlo(op, count))
+            replace_op(op, _scan_of_chlo(op, count))
 
 
 def _is_associative(op: ir.Operation, count: int) -> bool:

@@ -6,8 +6,8 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.hlo.chlo import BESSEL_I0E, KEPT_FUNCTIONS, TOP_K
 from xgpu.hlo.legalization import run_mlir_passes
-from xgpu.hlo.stablehlo_builder import replace
 from xgpu.passes.framework.base import Pass
+from xgpu.structure import replace_op, walk
 
 _REAL = ("bf16", "f16", "f32", "f64")
 _RANKED = (*_REAL, *(f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)))
@@ -70,7 +70,7 @@ def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
 def _rename(op: ir.Operation, name: str, attributes: dict[str, ir.Attribute]) -> None:
     types = [result.type for result in op.results]
     made = ir.Operation.create(name, types, list(op.operands), attributes, loc=op.location, ip=ir.InsertionPoint(op))
-    replace(op, list(made.results))
+    replace_op(op, list(made.results))
 
 
 def _element(op: ir.Operation) -> str | None:
@@ -80,12 +80,4 @@ def _element(op: ir.Operation) -> str | None:
 
 
 def _operations(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def collect(op: ir.Operation) -> ir.WalkResult:
-        if op.name in (*KEPT_FUNCTIONS, TOP_K, "stablehlo.custom_call"):
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(collect, ir.WalkOrder.PRE_ORDER)
-    return found
+    return walk(module.operation, *KEPT_FUNCTIONS, TOP_K, "stablehlo.custom_call", post_order=False)

@@ -10,7 +10,8 @@ from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
+from xgpu.structure import walk
 
 _CONSTANTS = ("stablehlo.constant", "mhlo.constant")
 _KEY = re.compile(r'dense_resource<((?:"(?:[^"\\]|\\.)*"|[^">])*)>')

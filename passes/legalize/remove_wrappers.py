@@ -8,8 +8,8 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.hlo.shards import FULL_TO_SHARD, SHARD_TO_FULL
 from xgpu.hlo.source_location import unsupported
-from xgpu.hlo.stablehlo_builder import replace
-from xgpu.passes.framework.base import ModuleRewrite, walk
+from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.structure import is_used, replace_op, walk
 
 _PLACEMENT_CALLS = frozenset(
     ("Sharding", FULL_TO_SHARD, SHARD_TO_FULL, "LayoutConstraint", "annotate_device_placement")
@@ -49,7 +49,7 @@ class RemoveWrappers(ModuleRewrite):
         """Rewrite all operations, and erase the tuples that nothing uses any more."""
         super().apply(module)
         for op in reversed(walk(module.operation, _TUPLE)):
-            if not any(True for _ in op.results[0].uses):
+            if not is_used(op.results[0]):
                 op.operation.erase()
 
     def rewrite(self, op: ir.Operation) -> None:
@@ -59,7 +59,7 @@ class RemoveWrappers(ModuleRewrite):
 
 
 def _forward(op: ir.Operation) -> None:
-    replace(op, list(op.operands))
+    replace_op(op, list(op.operands))
 
 
 def _rewrite_custom_call(op: ir.Operation) -> None:
@@ -125,7 +125,7 @@ def _forward_element(op: ir.Operation) -> None:
     if producer.name != _TUPLE:
         raise unsupported(producer, reason)
     tuple_op = producer.operation
-    replace(op, [tuple_op.operands[ir.IntegerAttr(op.attributes["index"]).value]])
+    replace_op(op, [tuple_op.operands[ir.IntegerAttr(op.attributes["index"]).value]])
 
 
 def _forward_inner_barrier(op: ir.Operation) -> None:

@@ -10,11 +10,10 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.errors import Unsupported
-from xgpu.hlo.checks import operations_of
 from xgpu.hlo.shards import FULL_TO_SHARD, SHARD_TO_FULL
 from xgpu.hlo.source_location import unsupported
-from xgpu.hlo.stablehlo_builder import replace
 from xgpu.passes.framework.base import Pass
+from xgpu.structure import replace_op, walk
 
 _CUSTOM_CALL = "stablehlo.custom_call"
 _GROUPS = "replica_groups"
@@ -78,7 +77,7 @@ class ResolveMeshes(Pass):
     def apply(self, module: ir.Module) -> None:
         """Rewrite all operations: each may have a sharding."""
         meshes = dict(_declared(module))
-        for op in operations_of(module):
+        for op in walk(module.operation, post_order=False):
             if _GROUPS in op.attributes and ir.stablehlo.ReplicaGroupMeshAxesAttr.isinstance(op.attributes[_GROUPS]):
                 groups = _groups(op, ir.stablehlo.ReplicaGroupMeshAxesAttr(op.attributes[_GROUPS]), meshes)
                 op.attributes[_GROUPS] = ir.DenseIntElementsAttr.get(groups, context=module.context)
@@ -86,7 +85,7 @@ class ResolveMeshes(Pass):
             if op.name in _OPENED:
                 _open(op)
             elif op.name in _IDENTITIES:
-                replace(op, list(op.operands))
+                replace_op(op, list(op.operands))
             elif op.name in _DROPPED:
                 op.erase()
 
@@ -180,7 +179,7 @@ def _open(op: ir.Operation) -> None:
             _reshaped(SHARD_TO_FULL, value, result.type, outputs[number])
             for number, (value, result) in enumerate(zip(terminator.operands, op.results, strict=True))
         ]
-    replace(op, results)
+    replace_op(op, results)
 
 
 def _shardings(op: ir.Operation, name: str) -> list[str]:

@@ -9,8 +9,8 @@ from xgpu import ir
 from xgpu.errors import InvalidInput
 from xgpu.hlo.layouts import is_row_major, layout_of
 from xgpu.hlo.source_location import source_of, unsupported
-from xgpu.hlo.stablehlo_builder import replace
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.structure import replace_op
 
 _CHLO_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 """Functions that MHLO shares with CHLO."""
@@ -61,25 +61,25 @@ def _unwrap_fusion(op: ir.Operation) -> None:
     *body, terminator = (inner.operation for inner in block.operations)
     for inner in body:
         inner.move_before(op)
-    replace(op, list(terminator.operands))
+    replace_op(op, list(terminator.operands))
 
 
 def _forward_operands(op: ir.Operation) -> None:
-    replace(op, list(op.operands)[: len(op.results)])
+    replace_op(op, list(op.operands)[: len(op.results)])
 
 
 def _rename_to_chlo(op: ir.Operation) -> None:
     name = "chlo." + op.name.removeprefix("mhlo.")
     types = [result.type for result in op.results]
     renamed = ir.Operation.create(name, types, list(op.operands), loc=op.location, ip=ir.InsertionPoint(op))
-    replace(op, list(renamed.results))
+    replace_op(op, list(renamed.results))
 
 
 def _rename_top_k(op: ir.Operation) -> None:
     if "largest" in op.attributes and not op.attributes["largest"].value:  # type: ignore[attr-defined]
         raise unsupported(op, "the k smallest elements are not supported, only the largest")
     types = [result.type for result in op.results]
-    replace(op, _top_k(op, types, op.attributes["k"]))
+    replace_op(op, _top_k(op, types, op.attributes["k"]))
 
 
 def _top_k(op: ir.Operation, types: Sequence[ir.Type], count: ir.Attribute) -> list[ir.Value[Any]]:
@@ -102,7 +102,7 @@ def _open_top_k_call(op: ir.Operation) -> None:
     with op.location:
         values = _top_k(op, types, ir.IntegerAttr.get(ir.IntegerType.get_signless(64), arrays[0].shape[-1]))
         place = ir.InsertionPoint(op)
-        replace(op, [ir.Operation.create("stablehlo.tuple", [type_], values, ip=place).results[0]])
+        replace_op(op, [ir.Operation.create("stablehlo.tuple", [type_], values, ip=place).results[0]])
 
 
 def _expand_bitcast(op: ir.Operation) -> None:
@@ -124,7 +124,7 @@ def _expand_bitcast(op: ir.Operation) -> None:
         if list(ir.RankedTensorType(value.type).shape) != physical_shape:
             value = ir.stablehlo.reshape(ir.RankedTensorType.get(physical_shape, element), value)
         value = _transpose(value, [result_order.index(dimension) for dimension in range(len(result_order))])
-    replace(op, [value])
+    replace_op(op, [value])
 
 
 def _transpose(value: ir.Value[Any], permutation: Sequence[int]) -> ir.Value[Any]:

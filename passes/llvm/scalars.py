@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers the operations of arith and math, on scalars and on vectors of one dimension."""
+"""The lowering of the operations of arith and math, on scalars and on vectors of one dimension."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,11 +1,11 @@
-"""How lower-to-llvm lowers barriers and shuffles: as the machine has them, be it by functions of its runtime."""
+"""The lowering of barriers and shuffles: as the machine has them, be it by functions of its runtime."""
 
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.passes.framework.base import walk
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.support.refusals import refuse
+from xgpu.structure import is_used, walk
 from xgpu.target_machine import HOST_BLOCK_PREFIX, TargetMachine
 
 _MODES = frozenset(("xor", "idx"))
@@ -41,7 +41,7 @@ def _mode(op: ir.Operation) -> str:
 def _shuffle(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     """A shuffle of all lanes of the warp; whether the other lane is valid is not asked."""
     value, by = list(op.operands)[:2]
-    if _mode(op) not in _MODES or value.type != b.i32 or next(iter(op.results[1].uses), None) is not None:
+    if _mode(op) not in _MODES or value.type != b.i32 or is_used(op.results[1]):
         refuse("lower-to-llvm", op, "expected the value of a shuffle of i32 by xor or idx")
     return [b.machine.shuffle(_mode(op), value, by), b.constant(1, b.i1)]
 

@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers the operations of the vector dialect, on vectors of one dimension."""
+"""The lowering of the operations of the vector dialect, on vectors of one dimension."""
 
 from collections.abc import Sequence
 from functools import partial

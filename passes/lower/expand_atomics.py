@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import int_of
 from xgpu.errors import Unsupported
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.framework.base import Pass, walk
+from xgpu.passes.framework.base import Pass
 from xgpu.passes.llvm.memory import (
     ATOMIC_OPERATIONS,
     GLOBAL_SPACE,
@@ -19,6 +19,7 @@ from xgpu.passes.llvm.memory import (
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.compare_and_swap import PartOfWord, swap_in_loop
 from xgpu.passes.support.refusals import refuse
+from xgpu.structure import is_used, walk
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
 
 _ATOMIC = frozenset(("llvm.atomicrmw", "llvm.cmpxchg", "llvm.load", "llvm.store"))
@@ -64,7 +65,7 @@ class ExpandAtomics(Pass):
                 continue
             _check_width(machine, op)
             if op.name == "llvm.atomicrmw" and _needs_expansion(op):
-                if next(iter(op.results[0].uses), None) is not None:
+                if is_used(op.results[0]):
                     refuse(self.NAME, op, "expected no use of its result")
                 if (space := op.operands[0].type.address_space) not in _SPACES:
                     refuse(self.NAME, op, f"expected a pointer of address space 0, 1 or 3, got one of {space}")

@@ -21,11 +21,12 @@ from xgpu.passes.floats.formats import (
 from xgpu.passes.floats.native import decode, encode
 from xgpu.passes.floats.remainder import RemainderFunctions
 from xgpu.passes.floats.storage import is_narrow_float, store_as_integers
-from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.llvm.call import call_intrinsic
 from xgpu.passes.lower.expand_math import EXPANSIONS, SHORT
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.refusals import refuse, refuse_type
+from xgpu.structure import walk
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, ByteConversion, TargetMachine, TargetName
 
 _NATIVE_FLOATS = frozenset(("f32", "f64"))

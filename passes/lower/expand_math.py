@@ -8,9 +8,10 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import COLD, GRADE
 from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, ErfInvOp, LgammaOp, LogisticOp
-from xgpu.passes.framework.base import Pass, function_name, functions, walk
+from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.math import bessel, exponential, gamma, logarithm, power, short, special, trigonometry
 from xgpu.passes.math.builder import Constants, MathBuilder
+from xgpu.structure import is_argument, producer, walk
 from xgpu.target_machine import DEFAULT_TARGET, TargetMachine, TargetName
 
 _Build = Callable[..., ir.Value | Sequence[ir.Value]]
@@ -140,9 +141,9 @@ def _is_expanded(op: ir.Operation) -> bool:
 
 def _is_power_of_two(value: ir.Value) -> bool:
     """Whether a value is a constant that LLVM multiplies by the inverse of, be it extended from a narrower type."""
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         return False
-    op = value.owner.operation
+    op = producer(value)
     if op.name == "arith.extf":
         return _is_power_of_two(op.operands[0])
     return op.name == "arith.constant" and abs(math.frexp(ir.FloatAttr(op.attributes["value"]).value)[0]) == 0.5

@@ -10,9 +10,10 @@ from xgpu.dialects.attributes import INDEX_BITS, int_attribute, map_of
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, FloorDiv, Mod, Symbol
 from xgpu.indexing.interval import Interval
-from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import Constants, Scope, Scopes
 from xgpu.passes.support.ranges import BOOL_RANGE, INDEX_RANGE, Ranges
+from xgpu.structure import arguments_of, walk
 
 _INT32 = Interval(-(1 << 31), (1 << 31) - 1)
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3, "sge": 5, "ule": 7}
@@ -135,11 +136,7 @@ class _Lowering:
     def _note_values(self, ops: Sequence[ir.Operation]) -> None:
         """Check that every index and every tensor of the function is within 32 bits."""
         for op in ops:
-            values: list[ir.Value] = list(op.results)
-            for region in op.regions:
-                for block in region.blocks:
-                    values += list(block.arguments)
-            for value in values:
+            for value in (*op.results, *arguments_of(op)):
                 type_ = value.type
                 if isinstance(type_, ir.IndexType):
                     self._note(self._ranges.index_range(value))

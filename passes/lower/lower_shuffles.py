@@ -7,12 +7,13 @@ from typing import ClassVar, cast
 from xgpu import ir
 from xgpu.dialects.messages import PIECE_BITS
 from xgpu.dialects.threads import ShuffleOp, ShuffleReduceOp
-from xgpu.passes.framework.base import Pass, function_name, functions, walk
+from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.pieces import from_pieces, pieces_of
 from xgpu.passes.support.refusals import refuse
-from xgpu.passes.support.regions import body_of, count_ops, move_body, replace_op
+from xgpu.passes.support.regions import move_body
 from xgpu.passes.support.scf_ops import create_integer
+from xgpu.structure import body_of, count_ops, is_used, replace_op, walk
 from xgpu.target_machine import WARP_SIZE
 
 
@@ -64,8 +65,8 @@ class LowerShuffles(Pass):
         lane = ir.arith.index_cast(b.integer_type(PIECE_BITS), shuffle.lane)
         values = []
         for value, result in zip(shuffle.values, op.results, strict=True):
-            is_used = next(iter(result.uses), None) is not None
-            values.append(_shuffle(value, "idx", lane) if is_used else value)
+            is_read = is_used(result)
+            values.append(_shuffle(value, "idx", lane) if is_read else value)
         replace_op(op, values)
 
     def _check(self, op: ir.Operation, values: Sequence[ir.Value]) -> None:

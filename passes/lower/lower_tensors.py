@@ -37,9 +37,9 @@ from xgpu.passes.support.memory_layout import (
 )
 from xgpu.passes.support.messages import read_message, write_message
 from xgpu.passes.support.packed_accesses import place_in_byte, read_packed, write_packed
-from xgpu.passes.support.regions import replace_op
 from xgpu.passes.support.shared_tiles import SharedTiles
 from xgpu.passes.support.tensor_buffers import Access, Buffer, TensorBuffers, fail, is_tensor
+from xgpu.structure import replace_op
 
 MAX_ACCESS_BYTES = 16
 POINTER_ALIGNMENT = 16

@@ -8,13 +8,14 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.dialects.attributes import BLOCK, CLUSTER, COLD, GRID, INDEX_BITS, KERNEL, int_array_of, int_of
 from xgpu.dialects.xgpu import FUNCTIONS
-from xgpu.passes.framework.base import Pass, function_name, functions, walk
+from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.llvm.block import block_lowerings, check_cluster
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm.scalars import SCALAR_LOWERINGS
 from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
 from xgpu.passes.support.refusals import refuse
+from xgpu.structure import walk
 from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
 
 _DIMENSIONS = {"x": 0, "y": 1, "z": 2}

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.indexing.interval import Interval
-from xgpu.passes.framework.base import Pass, functions, walk
+from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.index_ops import Constants, erase_unused
-from xgpu.passes.support.ranges import Ranges, defining_op, type_range
+from xgpu.passes.support.ranges import Ranges, type_range
+from xgpu.structure import defining_op, walk
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ _CHOOSES_FIRST: dict[str, Callable[[Interval, Interval], bool]] = {
     "arith.remui": lambda a, b: a.lower >= 0 and a.upper < b.lower,
     "arith.andi": _within_mask,
 }
-"""When the result is the first operand, for operands in these ranges."""
+"""The condition for the result to be the first operand, for operands in these ranges."""
 _COMMUTATIVE = frozenset(("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui", "arith.andi"))
 _CASTS = frozenset(("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci"))
 _UNSIGNED_CASTS = frozenset(("arith.index_castui", "arith.extui"))

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.checks import operations_of
 from xgpu.passes.framework.base import Pass, main_of
+from xgpu.structure import walk
 
 _DROPPED = frozenset(("mhlo.sharding", "mhlo.frontend_attributes", "xla_shape", "result_layout", "source_layout"))
 """Attributes that imports attach to operations and nothing reads."""
@@ -36,7 +36,7 @@ class DropAnnotations(Pass):
         """Remove those of the module, of ``@main``, and of all operations."""
         _keep_attributes(module.operation, ("sym_name",))
         _keep_attributes(main_of(module).operation, ("sym_name", "function_type", "res_attrs"))
-        for op in operations_of(module):
+        for op in walk(module.operation, post_order=False):
             for name in list(op.attributes):
                 if name in _DROPPED:
                     del op.attributes[name]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import Value, replace, shape_of, splat
+from xgpu.hlo.stablehlo_builder import Value, shape_of, splat
 from xgpu.passes.framework.base import ModuleRewrite
 from xgpu.passes.normalize.expansions.batch_norm import (
     expand_batch_norm_grad,
@@ -14,6 +14,7 @@ from xgpu.passes.normalize.expansions.batch_norm import (
 )
 from xgpu.passes.normalize.expansions.random_bits import expand_rng_bit_generator
 from xgpu.passes.normalize.expansions.select_and_scatter import expand_select_and_scatter
+from xgpu.structure import replace_op
 
 
 def _expand_get_dimension_size(op: ir.Operation) -> list[Value]:
@@ -53,4 +54,4 @@ class ExpandOperations(ModuleRewrite):
 
     def rewrite(self, op: ir.Operation) -> None:
         """Expand one operation."""
-        replace(op, _EXPANSIONS[op.name](op))
+        replace_op(op, _EXPANSIONS[op.name](op))

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.scan_op import binary_function, build_scan, combine_elements, is_elementwise, is_identity
-from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, inline_block, replace, shape_of
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, inline_block, shape_of
 from xgpu.passes.framework.base import ModuleRewrite
+from xgpu.structure import element_of, replace_op
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class FindPrefixScans(ModuleRewrite):
         """Rewrite the windows of one operation if they are prefixes."""
         window = _Prefix.of(op)
         if window is not None and _has_own_types(op) and is_elementwise(op.regions[0].blocks[0]):
-            replace(op, _scan_of_window(op, window))
+            replace_op(op, _scan_of_window(op, window))
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
-from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, shape_of, tensor
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.normalize.scans.broadcasts import Broadcasts
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
+from xgpu.structure import defining_op, element_of, producer
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """Operations that put the halves together, each of which has zeros where the other has elements."""
@@ -101,39 +102,35 @@ class _Interleaved:
     @classmethod
     def of(cls, value: Value) -> "_Interleaved | None":
         """Return how ``value`` is made of two padded arrays; None if it is not."""
-        maker = _maker(value)
-        if maker is None or maker.name not in _JOINING:
+        op = defining_op(value)
+        if op is None or op.name not in _JOINING:
             return None
-        even, odd = (_spread(operand) for operand in maker.operands)
+        even, odd = (_spread(operand) for operand in op.operands)
         if even is None or odd is None or even[1] != odd[1] or (even[2], odd[2]) != (0, 1):
             return None
         dimension, size = even[1], shape_of(value)[even[1]]
-        joined = _maker(even[0])
+        joined = defining_op(even[0])
         parts = [even[0]] if joined is None or joined.name != "stablehlo.concatenate" else list(joined.operands)
         head = _Slice.of(parts[0], dimension)
         if len(parts) > 2 or head is None or (head.start, head.count) != (0, 1) or head.size != size:
             return None
         others = parts[1] if len(parts) == 2 and shape_of(parts[1])[dimension] else None
-        zero = maker.operands[0].owner.operation.operands[1]
+        zero = producer(op.operands[0]).operands[1]
         return cls(dimension, size, head.array, others, odd[0], zero)
-
-
-def _maker(value: Value) -> ir.Operation | None:
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def _unconverted(value: Value) -> Value:
     """Return what a value is converted from, if that has its type: JAX makes such operations of numbers in Python."""
-    op = _maker(value)
+    op = defining_op(value)
     while op is not None and op.name == "stablehlo.convert" and op.operands[0].type == value.type:
         value = op.operands[0]
-        op = _maker(value)
+        op = defining_op(value)
     return value
 
 
 def _spread(value: Value) -> tuple[Value, int, int] | None:
     """Return an array, the dimension along which a zero is between each two of its elements, and how many before."""
-    op = _maker(value)
+    op = defining_op(value)
     if op is None or op.name != "stablehlo.pad" or not _is_zero(op.operands[1]):
         return None
     low, high, interior = (
@@ -150,7 +147,7 @@ def _spread(value: Value) -> tuple[Value, int, int] | None:
 
 
 def _is_zero(value: Value) -> bool:
-    op = _maker(value)
+    op = defining_op(value)
     if op is not None and op.name == "stablehlo.complex":
         return all(_is_zero(operand) for operand in op.operands)
     number: Any = None if op is None else uniform(op)
@@ -170,7 +167,7 @@ class _Slice:
     @classmethod
     def of(cls, value: Value, dimension: int) -> "_Slice | None":
         """Return what part of which array a `stablehlo.slice` is, if it cuts along the dimension alone."""
-        op = _maker(value)
+        op = defining_op(value)
         if op is None or op.name != "stablehlo.slice":
             return None
         starts, limits, steps = (
@@ -265,7 +262,7 @@ class _Levels:
         pending, seen = [value], {value}
         while pending:
             each = _unconverted(pending.pop())
-            part, op = _Slice.of(each, self.dimension), _maker(each)
+            part, op = _Slice.of(each, self.dimension), defining_op(each)
             if part is not None and part.size == level.size and part.start in (0, 1):
                 if part.array not in numbers and depth:
                     raise _NoScanError
@@ -290,7 +287,7 @@ class _Levels:
             if known in self.leaves:
                 meet(self.leaves[known], found)
                 continue
-            op, other = _maker(known), _maker(found)
+            op, other = defining_op(known), defining_op(found)
             assert op is not None
             is_same = other is not None and element_of(known) == element_of(found)
             if not is_same or other is None or uniform(op) != uniform(other):
@@ -377,18 +374,18 @@ class _Written:
 
     @property
     def _block(self) -> ir.Block:
-        op = _maker(self.value)
+        op = defining_op(self.value)
         assert op is not None
         return op.block
 
     def is_before(self, other: "_Written", order: ProgramOrder) -> bool:
         """Whether all arrays are there where the other's result is made."""
-        last, maker = self._last(order), _maker(other.value)
-        return last is None or maker is None or order.place(last) < order.place(maker)
+        last, op = self._last(order), defining_op(other.value)
+        return last is None or op is None or order.place(last) < order.place(op)
 
     def _last(self, order: ProgramOrder) -> ir.Operation | None:
         """Return the last operation in the block that makes an array, None if none of them does."""
-        return order.last(map(_maker, self.arrays), self._block)
+        return order.last(map(defining_op, self.arrays), self._block)
 
     @property
     def is_reversed(self) -> bool:
@@ -400,12 +397,12 @@ class _Written:
 
         ``replaced`` has what has been put in place of results so far.
         """
-        last, result = self._last(order), _maker(self.value)
+        last, result = self._last(order), defining_op(self.value)
         assert result is not None
         place = ir.InsertionPoint.at_block_begin(self._block) if last is None else ir.InsertionPoint.after(last)
         arrays = [replaced.get(array, array) for array in self.arrays]
         if self.is_reversed:
-            arrays = [maker.operands[0] for array in self.arrays if (maker := _maker(array)) is not None]
+            arrays = [op.operands[0] for array in self.arrays if (op := defining_op(array)) is not None]
         with result.location, place:
             scans = build_scan(arrays, self.dimension, self.is_reversed, self._emit_region)
         return dict(zip(self.arrays, scans, strict=True))
@@ -417,7 +414,7 @@ class _Written:
         pending = list(reversed(self.region))
         while pending:
             value = pending[-1]
-            op = None if value in values else _maker(value)
+            op = None if value in values else defining_op(value)
             if op is None:
                 pending.pop()
             elif (number := uniform(op)) is not None:
@@ -433,10 +430,10 @@ class _Written:
 
     def use(self, scan: Value) -> Value:
         """Have what uses the result use ``scan``, which is not reversed where the arrays are; return what it uses."""
-        maker = _maker(self.value)
-        assert maker is not None
-        with maker.location, ir.InsertionPoint(maker):
-            if maker.name == "stablehlo.add" and not isinstance(element_of(scan), ir.IntegerType):
+        op = defining_op(self.value)
+        assert op is not None
+        with op.location, ir.InsertionPoint(op):
+            if op.name == "stablehlo.add" and not isinstance(element_of(scan), ir.IntegerType):
                 # It makes 0 of -0.
                 scan = hlo.add(scan, broadcast(self.zero, shape_of(scan)))
         if self.is_reversed:
@@ -444,14 +441,14 @@ class _Written:
                 result = use.owner.operation.results[0] if len(use.owner.operation.results) else None
                 if result is not None and _is_reversed(result, self.dimension):
                     result.replace_all_uses_with(scan)
-            with maker.location, ir.InsertionPoint(maker):
+            with op.location, ir.InsertionPoint(op):
                 scan = hlo.reverse(scan, [self.dimension])
         self.value.replace_all_uses_with(scan)
         return scan
 
 
 def _is_reversed(value: Value, dimension: int) -> bool:
-    op = _maker(value)
+    op = defining_op(value)
     if op is None or op.name != "stablehlo.reverse":
         return False
     return list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])) == [dimension]

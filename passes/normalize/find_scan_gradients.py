@@ -9,11 +9,12 @@ from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.normalize.scans.finder import Finder, Group
-from xgpu.passes.normalize.scans.polynomials import maker_of, number_of
+from xgpu.passes.normalize.scans.polynomials import number_of
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
 from xgpu.passes.normalize.scans.scan import Scan, unreversed
 from xgpu.passes.normalize.scans.sums import Sum
 from xgpu.passes.normalize.scans.tensors import Tensors
+from xgpu.structure import defining_op
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,11 @@ def _emit(group: Group, order: ProgramOrder) -> list[Sum]:
     scan, cotangents = group.cotangents.scan, dict(group.cotangents.values)
     block = next(iter(group.gradients.values())).sum.op.block
     sources = [*scan.elements, *cotangents.values()]
-    makers = [maker_of(value) for value in sources]
+    makers = [defining_op(value) for value in sources]
     is_reversed = all(unreversed(maker, scan.dimension) is not None for maker in makers)
     known = scan.op if scan.op is not None and scan.op.block == block and scan.is_reversed == is_reversed else None
     results = [] if known is None else [_used(result, block) for result in known.results]
-    last = order.last([*makers, *map(maker_of, results)], block)
+    last = order.last([*makers, *map(defining_op, results)], block)
     found = {
         i: each
         for i, each in group.gradients.items()
@@ -102,7 +103,7 @@ def _used(result: Value, block: ir.Block) -> Value:
     """Return what the program uses of a scan's result: the sum with zero, if there is one, so that one is stored."""
     for use in result.uses:
         op = use.owner.operation
-        zero = maker_of(op.operands[1]) if op.name == "stablehlo.add" and op.block == block else None
+        zero = defining_op(op.operands[1]) if op.name == "stablehlo.add" and op.block == block else None
         if zero is not None and number_of(zero) == 0:
             return op.results[0]
     return result
@@ -114,7 +115,7 @@ def _emit_gradients(
     """Return the gradients by the wanted arrays. What the scan comes to is in ``results``, if that is known."""
 
     def straight(value: Value) -> Value:
-        maker = maker_of(value)
+        maker = defining_op(value)
         return maker.operands[0] if tensors.is_reversed and maker is not None else value
 
     elements = [straight(value) for value in scan.elements]

@@ -6,11 +6,12 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.errors import Unsupported
 from xgpu.hlo.source_location import source_of
-from xgpu.hlo.stablehlo_builder import replace
 from xgpu.passes.framework.base import Pass
+from xgpu.structure import count_ops, replace_op, walk
 
 # Inlining can multiply a small program without bound; this is far above any program that a person compiles.
 MAX_OPERATIONS = 1_000_000
+_CALL = "func.call"
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class InlineCalls(Pass):
         """Inline all calls of ``@main``."""
         functions = {_name(op.operation): op.operation for op in module.body.operations}
         _check_calls(functions)
-        pending = _calls_in(functions["main"])
+        pending = walk(functions["main"], _CALL)
         while pending:
             pending += _inline(pending.pop(), functions)
         for name, function in functions.items():
@@ -51,7 +52,7 @@ class InlineCalls(Pass):
 def _inline(call: ir.Operation, functions: dict[str, ir.Operation]) -> list[ir.Operation]:
     """Replace one call by a copy of its callee's body; return the calls in that copy."""
     copy = functions[_callee(call)].clone(ir.InsertionPoint(functions["main"]))
-    calls = _calls_in(copy)
+    calls = walk(copy, _CALL)
     if source_of(call) is not None:
         _give_location(copy, call.location)
     block = copy.regions[0].blocks[0]
@@ -60,7 +61,7 @@ def _inline(call: ir.Operation, functions: dict[str, ir.Operation]) -> list[ir.O
     *body, terminator = (op.operation for op in block.operations)
     for op in body:
         op.move_before(call)
-    replace(call, list(terminator.operands))
+    replace_op(call, list(terminator.operands))
     copy.erase()
     return calls
 
@@ -68,17 +69,14 @@ def _inline(call: ir.Operation, functions: dict[str, ir.Operation]) -> list[ir.O
 def _give_location(function: ir.Operation, caller: ir.Location) -> None:
     """Let operations without a source line (those of functions that JAX cached) name the line of the call."""
 
-    def visit(op: ir.Operation) -> ir.WalkResult:
+    for op in walk(function):
         if source_of(op) is None:
             op.location = ir.Location.callsite(op.location, [caller], context=op.context)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
 
 
 def _check_calls(functions: dict[str, ir.Operation]) -> None:
     """Refuse recursion, missing bodies, and programs that inlining would blow up, before inlining them."""
-    callees = {name: [_callee(call) for call in _calls_in(function)] for name, function in functions.items()}
+    callees = {name: [_callee(call) for call in walk(function, _CALL)] for name, function in functions.items()}
     inlined: dict[str, int] = {}
     pending = ["main"]
     open_calls: set[str] = set()
@@ -93,37 +91,12 @@ def _check_calls(functions: dict[str, ir.Operation]) -> None:
             continue
         pending.pop()
         open_calls.discard(name)
-        own = _size(functions[name])
+        own = count_ops(functions[name])
         if not own:
             raise Unsupported(f"function @{name} is called but has no body")
         inlined[name] = own + sum(inlined[callee] for callee in callees[name])
     if inlined["main"] > MAX_OPERATIONS:
         raise Unsupported(f"inlining makes {inlined['main']} operations; at most {MAX_OPERATIONS} are supported")
-
-
-def _size(function: ir.Operation) -> int:
-    """Return the number of operations in a function, its terminator included."""
-    count = -1
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal count
-        count += 1
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    return count
-
-
-def _calls_in(function: ir.Operation) -> list[ir.Operation]:
-    calls: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "func.call":
-            calls.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    function.walk(visit)
-    return calls
 
 
 def _name(function: ir.Operation) -> str:

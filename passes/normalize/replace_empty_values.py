@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.checks import operations_of
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.stablehlo_builder import empty_constant
 from xgpu.passes.framework.base import Pass
+from xgpu.structure import walk
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class ReplaceEmptyValues(Pass):
     def apply(self, module: ir.Module) -> None:
         """Replace the results of all operations that have none."""
         found: list[ir.OpResult] = []
-        for op in operations_of(module):
+        for op in walk(module.operation, post_order=False):
             if op.name != "stablehlo.constant":
                 found.extend(result for result in op.results if _is_empty(result.type))
         for value in found:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.checks import operations_of
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import Pass
+from xgpu.structure import walk
 
 _AS_IT_IS = frozenset(
     f"stablehlo.{name}"
@@ -48,7 +48,7 @@ class WidenNarrowFloats(Pass):
     def apply(self, module: ir.Module) -> None:
         """Widen every arithmetic operation that has narrow operands or results, outer ones first."""
         widening = Widening(_wider_float)
-        found = [op for op in operations_of(module) if _is_arithmetic(op) and widening.is_needed(op)]
+        found = [op for op in walk(module.operation, post_order=False) if _is_arithmetic(op) and widening.is_needed(op)]
         for op in found:
             # What is in the region of an operation before it is wide by now.
             if widening.is_needed(op):

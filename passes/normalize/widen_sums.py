@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.checks import operations_of
 from xgpu.hlo.contents import Contents
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import Pass
+from xgpu.structure import walk
 
 _ROUNDING = frozenset(f"stablehlo.{name}" for name in "add subtract multiply".split())
 _EXACT = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare select and or constant return".split())
@@ -45,7 +45,8 @@ class WidenSums(Pass):
     def apply(self, module: ir.Module) -> None:
         """Widen all of them, outer ones first, with one memory of types."""
         widening = Widening(_wider_half)
-        for op in [op for op in operations_of(module) if op.name in self.OPERATIONS and widening.is_needed(op)]:
+        sums = walk(module.operation, *self.OPERATIONS, post_order=False)
+        for op in [op for op in sums if widening.is_needed(op)]:
             names = {inner.operation.name for inner in op.regions[0].blocks[0].operations}
             if names & _ROUNDING and names <= _ROUNDING | _EXACT:
                 with op.location:

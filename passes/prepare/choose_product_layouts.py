@@ -6,14 +6,13 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
-from xgpu.analysis.captures import maker
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
-from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.fallback import PRODUCT, VIEWS, is_address_for, is_read_by_kernels, reason_to_leave
+from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_address_for, is_read_by_kernels
 from xgpu.fusion.product_orders import Operand, Order, Product, best_order
-from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, tensor
+from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.structure import dtype_of, element_of, is_argument, is_result_of, producer, replace_op, users_of
 
 _TRANSPOSE = "stablehlo.transpose"
 _ALGORITHM = "algorithm"
@@ -50,13 +49,13 @@ class ChooseProductLayouts(BlockRewrite):
         """Rewrite the products of ``block``, which share the transposes that they need."""
         transposed: _Transposed = {}
         for op in operations_of(block, self.OPERATIONS):
-            if _ALGORITHM not in op.attributes and reason_to_leave(op) is not None:
+            if _ALGORITHM not in op.attributes and fallback_reason(op) is not None:
                 _rewrite(op, block, transposed)
 
 
 def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None:
     """Replace a product by the best one, if that is another."""
-    uses = [use.owner.operation for use in op.results[0].uses]
+    uses = users_of(op.results[0])
     wanted = tuple(range(len(shape_of(op.results[0]))))
     permutations = {tuple(integers(use, "permutation")) for use in uses if use.name == _TRANSPOSE}
     transposes = uses if len(permutations) == 1 and all(use.name == _TRANSPOSE for use in uses) else []
@@ -79,7 +78,7 @@ def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None
     places = [order.result.index(label) for label in wanted]
     for use in transposes or [op]:
         with ir.InsertionPoint(use), use.location:
-            replace(use, [_transpose(new, places)])
+            replace_op(use, [_transpose(new, places)])
     if transposes:
         op.erase()
     _erase_unread(chains)
@@ -136,8 +135,8 @@ def _product(
 def _transposes_behind(value: ir.Value) -> list[ir.Operation]:
     """Return the transposes, one of the other, that ``value`` is made by, the last first."""
     found: list[ir.Operation] = []
-    while not isinstance(value.owner, ir.Block) and maker(value).name == _TRANSPOSE:
-        found.append(maker(value))
+    while is_result_of(value, _TRANSPOSE):
+        found.append(producer(value))
         value = found[-1].operands[0]
     return found
 
@@ -151,8 +150,8 @@ def _permutation_from(value: ir.Value, transposed: ir.Value) -> list[int]:
     """Return the dimension of ``value`` for each of ``transposed``, which transposes make of it."""
     steps = []
     while transposed != value:
-        steps.append(integers(maker(transposed), "permutation"))
-        transposed = maker(transposed).operands[0]
+        steps.append(integers(producer(transposed), "permutation"))
+        transposed = producer(transposed).operands[0]
     found = list(range(len(shape_of(value))))
     for permutation in reversed(steps):
         found = [found[i] for i in permutation]
@@ -164,7 +163,7 @@ def _inverse(permutation: list[int]) -> list[int]:
 
 
 def _element_bits(value: ir.Value) -> int:
-    return dtype_of_element(element_of(value)).storage_bits
+    return dtype_of(value).storage_bits
 
 
 def _bytes(value: ir.Value) -> float:
@@ -174,12 +173,12 @@ def _bytes(value: ir.Value) -> float:
 def _is_made(value: ir.Value, block: ir.Block) -> bool:
     """Whether a kernel computes ``value`` in ``block``, and so can store it in any order."""
     is_updated = False
-    while not isinstance(value.owner, ir.Block) and maker(value).parent == block.owner:
-        op = maker(value)
+    while not is_argument(value) and producer(value).parent == block.owner:
+        op = producer(value)
         # A slice of an array in memory is an address for the product, and an array in memory is updated there.
         is_address = is_address_for(op, PRODUCT) and not is_updated
         if not (op.name in (_TRANSPOSE, UPDATE_SLICE) or is_bitcast(op) or is_address):
-            return op.name not in (*VIEWS, SCATTER) and reason_to_leave(op) is None
+            return op.name not in (*VIEWS, SCATTER) and fallback_reason(op) is None
         is_updated |= op.name == UPDATE_SLICE
         value = op.operands[0]
     return False

@@ -6,6 +6,7 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import is_result_of, producer
 
 _FILLS = ("stablehlo.constant", "stablehlo.broadcast_in_dim", "stablehlo.iota")
 """Operations that are cheaper to recompute than to copy."""
@@ -40,8 +41,8 @@ class CopyScatterOperands(OperationRewrite):
         """Copy the operands of one scatter that others read."""
         for position in range(len(op.results)):
             operand = op.operands[position]
-            if not isinstance(operand.owner, ir.Block) and operand.owner.operation.name in _FILLS:
-                fill = operand.owner.operation
+            if is_result_of(operand, *_FILLS):
+                fill = producer(operand)
                 if len(list(operand.uses)) > 1 or fill.block != op.block:
                     op.operands[position] = fill.clone().results[0]
             elif list(op.operands).count(operand) > 1:

@@ -7,8 +7,9 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.combiners import has_own_types
 from xgpu.analysis.in_place import SCATTER, updated_operands, updates_of
-from xgpu.hlo.stablehlo_builder import replace, shape_of
+from xgpu.hlo.stablehlo_builder import shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import replace_op
 
 
 @dataclass(frozen=True)
@@ -32,4 +33,4 @@ class DropEmptyScatters(OperationRewrite):
         """Replace a scatter without updates."""
         arrays = (*op.results, *updates_of(op))
         if has_own_types(op) and not all(math.prod(shape_of(value)) for value in arrays):
-            replace(op, updated_operands(op))
+            replace_op(op, updated_operands(op))

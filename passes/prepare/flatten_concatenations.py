@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import replace
 from xgpu.indexing.access import integer
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import replace_op
 
 _CONCATENATE = "stablehlo.concatenate"
 
@@ -39,7 +39,7 @@ class FlattenConcatenations(OperationRewrite):
         attributes = {"dimension": op.attributes["dimension"]}
         types = [op.results[0].type]
         new = ir.Operation.create(_CONCATENATE, results=types, operands=operands, attributes=attributes)
-        replace(op, list(new.results))
+        replace_op(op, list(new.results))
         for each in inner.values():
             each.erase()
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.fusion.fallback import BARRIER, reason_to_leave
-from xgpu.hlo.stablehlo_builder import replace
+from xgpu.fusion.fallback import BARRIER, fallback_reason
 from xgpu.passes.framework.base import BlockRewrite
+from xgpu.structure import replace_op
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class ForwardBarriers(BlockRewrite):
         if (
             self.keep
             or not barriers
-            or any(op.name != BARRIER and reason_to_leave(op) is not None for op in operations)
+            or any(op.name != BARRIER and fallback_reason(op) is not None for op in operations)
         ):
             return
         for op in barriers:
-            replace(op, list(op.operands))
+            replace_op(op, list(op.operands))

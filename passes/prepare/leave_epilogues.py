@@ -7,16 +7,15 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast
-from xgpu.analysis.captures import is_constant, maker
 from xgpu.analysis.heroes import is_hero
-from xgpu.dialects.attributes import LEFT
-from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, reason_to_leave
+from xgpu.dialects.attributes import FALLBACK
+from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.hlo.stablehlo_builder import element_of, hlo
+from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.indexing.access import integer, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite
+from xgpu.structure import behind, dtype_of, is_argument, is_constant, is_result_of, producer, users_of
 
 _TYPES = ("f16", "bf16", "f32")
 """Types of operands and results for which libraries have epilogues."""
@@ -35,8 +34,7 @@ class LeaveEpilogues(BlockRewrite):
     ones and not depthwise.) Into matrix products XLA fuses any chain of elementwise operations, by kernels of its own,
     where these are faster than the library. The product itself is then never stored. That saves nothing where a single
     kernel of ours reads the epilogue's result: it could as well read the product. So only epilogues that XLA reads, or
-    that are results, are marked. The attribute ``xgpu.left`` has the reason for the fallback. Needs: products in their
-    final form.
+    that are results, are marked. The attribute ``xgpu.fallback`` has the reason. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
@@ -46,7 +44,7 @@ class LeaveEpilogues(BlockRewrite):
     becomes
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xf32>, tensor<64x256xf32>) -> ...
-    %1 = stablehlo.add %0, %bias {xgpu.left = "XLA computes it as part of the matrix product"} : tensor<512x256xf32>
+    %1 = stablehlo.add %0, %bias {xgpu.fallback = "XLA computes it as part of the matrix product"} : tensor<512x256xf32>
     return %1 : tensor<512x256xf32>
     ```
     """
@@ -59,12 +57,12 @@ class LeaveEpilogues(BlockRewrite):
         late = _late(block)
         for view in reversed(list(block.operations)):
             op = view.operation
-            if op.name in CONTRACTIONS and reason_to_leave(op) is not None and _may_have_epilogue(op):
+            if op.name in CONTRACTIONS and fallback_reason(op) is not None and _may_have_epilogue(op):
                 _leave_epilogue(op, late)
 
 
 def _may_have_epilogue(product: ir.Operation) -> bool:
-    types = {dtype_of_element(element_of(value)).hlo for value in (*product.operands, *product.results)}
+    types = {dtype_of(value).hlo for value in (*product.operands, *product.results)}
     return types <= set(_TYPES) and (product.name == PRODUCT or _is_forward(product))
 
 
@@ -88,10 +86,7 @@ def _is_reversed(convolution: ir.Operation) -> bool:
         return True
     if _REVERSAL in attributes and any(ir.DenseBoolArrayAttr(attributes[_REVERSAL])):
         return True
-    kernel = convolution.operands[1]
-    while not isinstance(kernel.owner, ir.Block) and maker(kernel).name in VIEWS and maker(kernel).operands:
-        kernel = maker(kernel).operands[0]
-    return not isinstance(kernel.owner, ir.Block) and maker(kernel).name == "stablehlo.reverse"
+    return is_result_of(behind(convolution.operands[1], *VIEWS), "stablehlo.reverse")
 
 
 def _late(block: ir.Block) -> set[ir.Value]:
@@ -100,7 +95,7 @@ def _late(block: ir.Block) -> set[ir.Value]:
     for view in block.operations:
         op = view.operation
         is_made = any(operand in late for operand in op.operands)
-        if is_made or (op.name not in VIEWS and (reason_to_leave(op) is not None or is_hero(op))):
+        if is_made or (op.name not in VIEWS and (fallback_reason(op) is not None or is_hero(op))):
             late.update(op.results)
     return late
 
@@ -112,7 +107,7 @@ def _leave_epilogue(product: ir.Operation, late: Set[ir.Value]) -> None:
         chain.pop()
     kind = "matrix product" if product.name == PRODUCT else "convolution"
     for op in chain:
-        op.attributes[LEFT] = ir.StringAttr.get(_REASON.format(kind))
+        op.attributes[FALLBACK] = ir.StringAttr.get(_REASON.format(kind))
 
 
 def _is_left(end: ir.Value, by_xla_alone: bool) -> bool:
@@ -133,7 +128,7 @@ class _Epilogue:
     has_bias: bool = False
     has_array: bool = False
     of_library: int = 0
-    """How many operations, from the first on, libraries have."""
+    """The number of operations, from the first on, that libraries have."""
     is_library: bool = True
     """Whether libraries may have the next one."""
 
@@ -186,7 +181,7 @@ class _Epilogue:
 
         Of a matrix product that is all columns, which a reshape may have made several dimensions of.
         """
-        if isinstance(value.owner, ir.Block) or maker(value).name != _BROADCAST:
+        if not is_result_of(value, _BROADCAST):
             return False
         shape = shape_of(value)
         if self.product.name == PRODUCT:
@@ -199,8 +194,8 @@ class _Epilogue:
         else:
             convolution = hlo.ConvDimensionNumbers(self.product.attributes["dimension_numbers"])
             dimension = convolution.output_feature_dimension
-        dimensions = integers(maker(value), "broadcast_dimensions")
-        along = [i for i, size in zip(dimensions, shape_of(maker(value).operands[0]), strict=True) if size > 1]
+        dimensions = integers(producer(value), "broadcast_dimensions")
+        along = [i for i, size in zip(dimensions, shape_of(producer(value).operands[0]), strict=True) if size > 1]
         return along == [dimension]
 
     def _is_stored_anyway(self, value: ir.Value, reader: ir.Operation) -> bool:
@@ -210,38 +205,36 @@ class _Epilogue:
         epilogue, or kernels if it is `_late`. What is computed from arguments alone they compute again.
         """
         array = behind_bitcasts(value)
-        if isinstance(array.owner, ir.Block):
+        if is_argument(array):
             return True
-        op = maker(array)
+        op = producer(array)
         if op.name in VIEWS:
             return False
-        if reason_to_leave(op) is not None or is_hero(op):
+        if fallback_reason(op) is not None or is_hero(op):
             return True
         others = (each for each in _readers(array) if each != reader)
         return any(array in self.late or _is_of_xla(each, array) or _adds_product(each) for each in others)
 
     def _is_read_as_stored(self, value: ir.Value, reader: ir.Operation) -> bool:
         """Whether ``value`` is stored anyway, or each element of it is a constant or one of what is."""
-        while not isinstance(value.owner, ir.Block) and maker(value).name in VIEWS and maker(value).operands:
-            value = maker(value).operands[0]
-        return self._is_stored_anyway(value, reader) or maker(value).name in VIEWS
+        value = behind(value, *VIEWS)
+        return self._is_stored_anyway(value, reader) or producer(value).name in VIEWS
 
 
 def _only_user(value: ir.Value) -> ir.Operation | None:
     """Return the operation of the same block that alone reads ``value``, once, and has one result of its own."""
-    users = [use.owner.operation for use in value.uses]
-    if len(users) != 1 or users[0].parent != maker(value).parent or len(users[0].results) != 1:
+    users = users_of(value)
+    if len(users) != 1 or users[0].parent != producer(value).parent or len(users[0].results) != 1:
         return None
     return users[0]
 
 
 def _scalar_constant(value: ir.Value) -> float | None:
     """Return the number that all elements of ``value`` are, None if it is not a constant of that kind."""
-    while not isinstance(value.owner, ir.Block) and maker(value).name in (_BROADCAST, "stablehlo.reshape"):
-        value = maker(value).operands[0]
+    value = behind(value, _BROADCAST, "stablehlo.reshape")
     if not is_constant(value):
         return None
-    elements = ir.DenseElementsAttr(maker(value).attributes["value"])
+    elements = ir.DenseElementsAttr(producer(value).attributes["value"])
     if not elements.is_splat:
         return None
     return float(ir.FloatAttr(elements.get_splat_value()).value)
@@ -249,10 +242,10 @@ def _scalar_constant(value: ir.Value) -> float | None:
 
 def _readers(value: ir.Value) -> Iterator[ir.Operation]:
     """Yield what reads ``value`` or a bitcast of it."""
-    around = maker(value).parent
+    around = producer(value).parent
     pending = [value]
     while pending:
-        for user in (use.owner.operation for use in pending.pop().uses):
+        for user in users_of(pending.pop()):
             if is_bitcast(user) and user.parent == around:
                 pending += user.results
             else:
@@ -261,11 +254,11 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 
 def _is_of_xla(reader: ir.Operation, value: ir.Value) -> bool:
     """Whether ``reader`` of ``value`` is the end of its block, left to XLA, or runs inside what is."""
-    return reader.name in _ENDS or reader.parent != maker(value).parent or reason_to_leave(reader) is not None
+    return reader.name in _ENDS or reader.parent != producer(value).parent or fallback_reason(reader) is not None
 
 
 def _adds_product(op: ir.Operation) -> bool:
     """Whether ``op`` adds to a product that is left to XLA."""
     found = (behind_bitcasts(operand) for operand in op.operands if op.name == "stablehlo.add")
-    makers = (maker(value) for value in found if not isinstance(value.owner, ir.Block))
-    return any(each.name in CONTRACTIONS and reason_to_leave(each) is not None for each in makers)
+    producers = (producer(value) for value in found if not is_argument(value))
+    return any(each.name in CONTRACTIONS and fallback_reason(each) is not None for each in producers)

@@ -8,14 +8,15 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.products import with_sums
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import step_of
-from xgpu.hlo.stablehlo_builder import replace, splat
+from xgpu.hlo.stablehlo_builder import splat
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import is_used, replace_op
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,14 @@ class MarkRecurrences(OperationRewrite):
 
     NAME: ClassVar[str] = "mark-recurrences"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.while",))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Mark a loop if it is one of those, and forward what is known of its results."""
         if RECURRENCE in op.attributes:
             del op.attributes[RECURRENCE]
-        _mark(op, device(self.target))
+        _mark(op, self.target.device)
 
 
 def _mark(loop: ir.Operation, target: Device) -> None:
@@ -56,7 +57,7 @@ def _mark(loop: ir.Operation, target: Device) -> None:
         if recurrence is None:
             copy.erase()
         else:
-            replace(loop, list(copy.results))
+            replace_op(loop, list(copy.results))
     if recurrence is not None:
         recurrence.loop.attributes[RECURRENCE] = ir.UnitAttr.get()
         _forward_results(recurrence)
@@ -92,7 +93,7 @@ def _forward_results(recurrence: Recurrence) -> None:
     with ir.InsertionPoint(loop), loop.location:
         for number, result in enumerate(loop.results):
             if (counter := recurrence.counters.get(number)) is not None:
-                if any(True for _ in result.uses):
+                if is_used(result):
                     end = counter.start + recurrence.trips * counter.step
                     result.replace_all_uses_with(splat(counter.wrapped(end), ir.RankedTensorType(result.type)))
             elif unchanging(body.arguments[number], loop) != body.arguments[number]:

@@ -7,13 +7,12 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
-from xgpu.analysis.captures import captured, is_constant, maker
 from xgpu.costs.values import byte_size
-from xgpu.dtypes import dtype_of_element
-from xgpu.fusion.fallback import PRODUCT, VIEWS, is_read_by_kernels, reason_to_leave
-from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
+from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_kernels
+from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.structure import captured, dtype_of, element_of, is_argument, is_constant, is_result_of, producer
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
@@ -74,10 +73,10 @@ class MergeProducts(BlockRewrite):
 
 def _is_candidate(op: ir.Operation) -> bool:
     arrays = (*op.operands, op.results[0])
-    dtypes = [dtype_of_element(element_of(value)) for value in arrays]
+    dtypes = [dtype_of(value) for value in arrays]
     is_real = all(dtype.is_float or dtype.is_integer for dtype in dtypes)
     is_small = 0 < sum(map(byte_size, arrays)) <= _MOST_BYTES and all(math.prod(shape_of(each)) for each in arrays)
-    return is_real and is_small and reason_to_leave(op) is not None and is_read_by_kernels(op)
+    return is_real and is_small and fallback_reason(op) is not None and is_read_by_kernels(op)
 
 
 def _parts(group: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:
@@ -122,10 +121,10 @@ def _key(op: ir.Operation, shared: int) -> Hashable | None:
 
 def _is_constant(value: ir.Value) -> bool:
     """Whether ``value`` only moves or converts a constant: a kernel would have it in its text, XLA folds it."""
-    while not isinstance(value.owner, ir.Block) and maker(value).name in (*VIEWS, "stablehlo.convert"):
-        if not maker(value).operands:
+    while is_result_of(value, *VIEWS, "stablehlo.convert"):
+        if not producer(value).operands:
             return True
-        value = maker(value).operands[0]
+        value = producer(value).operands[0]
     return is_constant(value)
 
 
@@ -184,10 +183,10 @@ def _concatenated(values: Sequence[ir.Value], dimension: int, block: ir.Block) -
 def _before(value: ir.Value, body: ir.Block) -> ir.Value | None:
     """Return what ``value`` is before the loop of ``body``, None if the loop computes it."""
     loop = body.owner.operation
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         if value.owner != body:
             return value
         *_, terminator = body.operations
         number = ir.BlockArgument(value).arg_number
         return loop.operands[number] if terminator.operation.operands[number] == value else None
-    return None if value.owner.operation.block == body else value
+    return None if producer(value).block == body else value

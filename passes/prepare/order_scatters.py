@@ -7,13 +7,12 @@ from xgpu import ir
 from xgpu.analysis.combiners import combiners, has_own_types, is_unordered
 from xgpu.analysis.in_place import SCATTER, has_separate_places
 from xgpu.dialects.attributes import ORDERED
-from xgpu.dtypes import dtype_of_element
-from xgpu.hlo.stablehlo_builder import element_of
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.passes.prepare.scatters.builder import split_complex, split_results
 from xgpu.passes.prepare.scatters.sums import MOST_WINDOWS, sum_in_any_order
 from xgpu.passes.prepare.scatters.winners import keep_last_updates
+from xgpu.structure import dtype_of
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def _remove_order(op: ir.Operation, deterministic: bool) -> None:
 def _remove_order_alone(op: ir.Operation, deterministic: bool) -> None:
     """Rewrite a scatter that overwrites all its operands, or has only one."""
     function = combiners(op)[0].function
-    dtype = dtype_of_element(element_of(op.operands[0]))
+    dtype = dtype_of(op.operands[0])
     if function == "overwrite":
         if not keep_last_updates(op):
             op.attributes[ORDERED] = ir.UnitAttr.get()

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, planned_blocks
+from xgpu.analysis.control_flow import planned_blocks
 from xgpu.analysis.heroes import is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
-from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.fusion.fallback import CONTRACTIONS, reason_to_leave
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
+from xgpu.fusion.fallback import CONTRACTIONS, fallback_reason
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.hlo.stablehlo_builder import hlo, replace, splat_like
+from xgpu.hlo.stablehlo_builder import hlo, splat_like
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.passes.framework.base import OperationRewrite, main_of
+from xgpu.structure import captured, replace_op
 
 _LAUNCHES = 4
 """Cost of a branch, in launches: a graph in the graph or a wait of the host, and copies of what it returns."""
@@ -45,7 +46,7 @@ class SelectBranches(OperationRewrite):
 
     NAME: ClassVar[str] = "select-branches"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.if", "stablehlo.case"))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The device that says what a launch costs."""
 
     def apply(self, module: ir.Module) -> None:
@@ -59,7 +60,7 @@ class SelectBranches(OperationRewrite):
             return
         if not all(_is_cheap_kind(each) for each in _operations(op)):
             return
-        target = device(self.target)
+        target = self.target.device
         if _bytes(op, target) > _LAUNCHES * launch_bytes(target):
             return
         branches = [_moved_before(op, region.blocks[0]) for region in op.regions]
@@ -68,7 +69,7 @@ class SelectBranches(OperationRewrite):
             is_chosen = _is_chosen(op, number)
             pairs = zip(results, chosen, strict=True)
             chosen = [one if one == other else hlo.select(is_chosen, one, other) for one, other in pairs]
-        replace(op, chosen)
+        replace_op(op, chosen)
 
 
 def _moved_before(op: ir.Operation, branch: ir.Block) -> list[ir.Value]:
@@ -86,7 +87,7 @@ def _operations(op: ir.Operation) -> list[ir.Operation]:
 
 def _is_cheap_kind(op: ir.Operation) -> bool:
     """Whether kernels compute ``op`` anywhere, as a part of others."""
-    return op.name in OPERATIONS and op.name not in CONTRACTIONS and reason_to_leave(op) is None
+    return op.name in OPERATIONS and op.name not in CONTRACTIONS and fallback_reason(op) is None
 
 
 def _bytes(op: ir.Operation, target: Device) -> float:

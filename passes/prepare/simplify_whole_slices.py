@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import is_constant
 from xgpu.analysis.in_place import UPDATE_SLICE
 from xgpu.fusion.fallback import DYNAMIC_SLICE
-from xgpu.hlo.stablehlo_builder import replace, splat_like
+from xgpu.hlo.stablehlo_builder import splat_like
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import is_constant, replace_op
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def _simplify(op: ir.Operation, part: ir.Value, first_start: int) -> None:
     """Simplify a slice whose starts are operands from ``first_start`` on; ``part`` is what is sliced, or the update."""
     array = op.operands[0]
     if array.type == part.type:
-        replace(op, [array if op.name == DYNAMIC_SLICE else part])
+        replace_op(op, [array if op.name == DYNAMIC_SLICE else part])
         return
     for number, (size, all_) in enumerate(zip(shape_of(part), shape_of(array), strict=True), first_start):
         if size == all_ and not is_constant(op.operands[number]):

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, maker
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import behind, blocks_of, is_argument, is_result_of, producer
 
 _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MADE_ANYWHERE = ("stablehlo.constant", "stablehlo.iota")
@@ -46,9 +47,8 @@ class SinkConstants(OperationRewrite):
         """Give each block that ``op`` runs constants of its own."""
         if op.name == "stablehlo.while":
             _replace_unchanged_state(op)
-        for region in op.regions:
-            for block in region.blocks:
-                _copy_into(block)
+        for block in blocks_of(op):
+            _copy_into(block)
 
 
 def _replace_unchanged_state(loop: ir.Operation) -> None:
@@ -77,7 +77,7 @@ def _copy_into(block: ir.Block) -> None:
     copies: dict[ir.Value, ir.Value] = {}
     for op in [view.operation for view in block.operations]:
         for number, operand in enumerate(op.operands):
-            if not isinstance(operand.owner, ir.Block) and maker(operand).block != block and _is_constant(operand):
+            if not is_argument(operand) and producer(operand).block != block and _is_constant(operand):
                 if operand not in copies:
                     with ir.InsertionPoint.at_block_begin(block):
                         copies[operand] = _copied(operand)
@@ -86,16 +86,14 @@ def _copy_into(block: ir.Block) -> None:
 
 def _is_constant(value: ir.Value) -> bool:
     """Whether ``value`` is made of constants without reading memory."""
-    while not isinstance(value.owner, ir.Block) and maker(value).name in _SPREAD:
-        value = maker(value).operands[0]
-    return not isinstance(value.owner, ir.Block) and maker(value).name in _MADE_ANYWHERE
+    return is_result_of(behind(value, *_SPREAD), *_MADE_ANYWHERE)
 
 
 def _copied(value: ir.Value) -> ir.Value:
     """Copy what makes a constant to the insertion point."""
-    chain = [maker(value)]
+    chain = [producer(value)]
     while chain[-1].name in _SPREAD:
-        chain.append(maker(chain[-1].operands[0]))
+        chain.append(producer(chain[-1].operands[0]))
     made: ir.Value | None = None
     for op in reversed(chain):
         copy = op.clone()

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
-from xgpu.hlo import stablehlo_builder
 from xgpu.hlo.stablehlo_builder import reshape, tensor
 from xgpu.indexing.access import Shape, integer, integers, shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import element_of, is_argument, producer, replace_op
 
 _CONCATENATE, _SLICE, _RESHAPE = (f"stablehlo.{name}" for name in ("concatenate", "slice", "reshape"))
 
@@ -41,7 +40,7 @@ class SliceParts(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a slice if all of it lies in one part."""
         if (found := _part(_Box.of(op))) is not None:
-            stablehlo_builder.replace(op, [reshape(_cut(found), shape_of(op.results[0]))])
+            replace_op(op, [reshape(_cut(found), shape_of(op.results[0]))])
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,8 @@ class _Box:
 def _part(box: _Box | None) -> _Box | None:
     """Follow a box to where its elements come from; return it in the last part that was found to hold all of it."""
     found = None
-    while box is not None and not isinstance(box.array.owner, ir.Block):
-        op = maker(box.array)
+    while box is not None and not is_argument(box.array):
+        op = producer(box.array)
         if op.name == _CONCATENATE:
             found = box = _in_operand(op, box)
         elif op.name == _SLICE:
@@ -147,5 +146,5 @@ def _cut(box: _Box) -> ir.Value:
     attributes: dict[str, ir.Attribute] = {
         name: ir.DenseI64ArrayAttr.get(list(values)) for name, values in numbers.items()
     }
-    type_ = tensor(box.sizes, ir.RankedTensorType(box.array.type).element_type)
+    type_ = tensor(box.sizes, element_of(box.array))
     return ir.Operation.create(_SLICE, results=[type_], operands=[box.array], attributes=attributes).results[0]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
 from xgpu.analysis.combiners import combined, combiners, has_own_types, is_binary
 from xgpu.analysis.in_place import LEAST_SHARE, SCATTER
-from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, reshape, shape_of, splat, tensor
+from xgpu.hlo.stablehlo_builder import hlo, reshape, shape_of, splat, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import element_of, is_argument, producer, replace_op
 
 _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_in_dim")
 
@@ -42,7 +42,7 @@ class UpdateSingleWindows(OperationRewrite):
     def rewrite(self, op: ir.Operation) -> None:
         """Replace a scatter if it is one of those."""
         if has_own_types(op) and (results := _as_updates(op)) is not None:
-            replace(op, results)
+            replace_op(op, results)
 
 
 def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
@@ -78,9 +78,9 @@ def _as_updates(op: ir.Operation) -> list[ir.Value] | None:
 
 def _integers(value: ir.Value) -> list[int] | None:
     """Return the elements of an array of integers, a vector or a scalar, that is known; else None."""
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         return None
-    op = maker(value)
+    op = producer(value)
     if op.name == "stablehlo.constant":
         elements = ir.DenseIntElementsAttr(op.attributes["value"])
         return [int(elements[index]) for index in range(len(elements))]

@@ -9,9 +9,8 @@ from xgpu.passes.llvm.memory import atomic_load, atomic_store, atomic_update
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.compare_and_swap import WORD_BITS, PartOfWord, swap_in_loop
 from xgpu.passes.support.memory_layout import from_memory, to_memory
-from xgpu.passes.support.ranges import defining_op
-from xgpu.passes.support.regions import body_of
 from xgpu.passes.support.scf_ops import create_if, create_yield
+from xgpu.structure import block_of, body_of, defining_op, walk
 
 FLOAT_ADD, COMPLEX_ADD, OVERWRITE, OTHER = "arith.addf", "complex add", "overwrite", "other"
 _INTEGER_UPDATES = {
@@ -61,7 +60,7 @@ def find_update(op: ir.Operation) -> Update:
     _hoist(op, body, old)
     terminator = body.operations[len(body.operations) - 1].operation
     new = terminator.operands[0]
-    if not _is_inside(new, body):
+    if block_of(new) != body:
         return Update(OVERWRITE, ((terminator, 0),))
     if found := _operand(new, body, lambda value: value == old):
         kind, operand = found
@@ -82,7 +81,7 @@ def _operand(new: ir.Value, body: ir.Block, is_old: Callable[[ir.Value], bool]) 
     others = [position for position, operand in enumerate(op.operands) if not is_old(operand)]
     if kind not in _COMMUTATIVE or len(others) != 1 or (op.name in _DIFFERENCES and others != [1]):
         return None
-    return None if _is_inside(op.operands[others[0]], body) else (kind, (op, others[0]))
+    return None if block_of(op.operands[others[0]]) == body else (kind, (op, others[0]))
 
 
 def _complex_sums(new: ir.Value, body: ir.Block) -> tuple[_Operand, ...]:
@@ -110,24 +109,12 @@ def _is_part(number: int, bits: ir.Value, value: ir.Value) -> bool:
     return is_number and source is not None and source.name == "llvm.bitcast" and source.operands[0] == bits
 
 
-def _is_inside(value: ir.Value, body: ir.Block) -> bool:
-    owner = value.owner
-    return (owner if isinstance(owner, ir.Block) else owner.operation.block) == body
-
-
 def _hoist(op: ir.Operation, body: ir.Block, old: ir.Value) -> None:
     """Move what does not depend on ``old`` before ``op``: a body has no side effects and is evaluated at least once."""
     depending = {old}
     for view in list(body.operations)[:-1]:
         each = view.operation
-        operands: list[ir.Value] = []
-
-        def collect(nested: ir.Operation, operands: list[ir.Value] = operands) -> ir.WalkResult:
-            operands += nested.operands
-            return ir.WalkResult.ADVANCE
-
-        each.walk(collect)
-        if depending.isdisjoint(operands):
+        if depending.isdisjoint(operand for inner in walk(each) for operand in inner.operands):
             each.move_before(op)
         else:
             depending.update(each.results)

@@ -8,6 +8,7 @@ from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.affine import AffineExpr, Dim, FloorDiv, Mod, Symbol
 from xgpu.indexing.interval import Interval
+from xgpu.structure import block_of, is_used
 
 
 def create_apply(map_: ir.Attribute, operands: Sequence[ir.Value]) -> ir.Value:
@@ -36,7 +37,7 @@ def create_index(value: int) -> ir.Value:
 
 def has_uses(op: ir.Operation) -> bool:
     """Tell whether any result of ``op`` is used."""
-    return any(next(iter(result.uses), None) is not None for result in op.results)
+    return any(is_used(result) for result in op.results)
 
 
 def erase_unused(ops: Sequence[ir.Operation]) -> None:
@@ -143,8 +144,7 @@ class Scopes:
 
     def depth_of(self, value: ir.Value) -> int:
         """Return how deep the block that defines ``value`` is nested; ``value`` is usable where the walk is."""
-        owner = value.owner
-        block = owner if isinstance(owner, ir.Block) else owner.operation.block
+        block = block_of(value)
         if block in self._depths:
             return self._depths[block]
         # Another block of a region that the walk is in, which dominates the one that it is in.

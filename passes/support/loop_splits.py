@@ -23,7 +23,7 @@ class Split:
 
     maps: tuple[IndexingMap, IndexingMap]
     rest: int | None = None
-    """Which of the two is the rest that few threads execute."""
+    """The number of the remainder, the one of the two that few threads execute."""
 
 
 def find_split(map_: IndexingMap) -> Split | tuple[Reason, ...]:

@@ -10,6 +10,7 @@ from xgpu.passes.llvm.memory import atomic_load, atomic_store, element_pointer
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.pieces import from_pieces, pieces_of
 from xgpu.passes.support.scf_ops import create_yield
+from xgpu.structure import producer
 
 
 def _word() -> ir.IntegerType:
@@ -46,5 +47,5 @@ def read_message(board: ir.Value, index: ir.Value, types: Sequence[ir.Type]) -> 
 def _read_word(pointer: ir.Value) -> ir.Value:
     word = atomic_load(pointer, _word())
     assert isinstance(word.owner, ir.Operation | ir.OpView)
-    word.owner.operation.attributes[AWAITS] = ir.UnitAttr.get()
+    producer(word).attributes[AWAITS] = ir.UnitAttr.get()
     return word

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from xgpu import ir
 from xgpu.dialects.attributes import RANGE, int_array_of, int_of, map_of
 from xgpu.indexing.interval import Interval
+from xgpu.structure import defining_op, owning_op
 
 INDEX_RANGE = Interval(-(1 << 63), (1 << 63) - 1)
 """Range of an index of which nothing is known."""
@@ -31,18 +32,6 @@ def type_range(type_: ir.Type) -> Interval | None:
         return None
     bits = type_.width
     return BOOL_RANGE if bits == 1 else Interval(-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
-
-
-def defining_op(value: ir.Value) -> ir.Operation | None:
-    """Return the operation that ``value`` is a result of; None if it is an argument of a block."""
-    owner = value.owner
-    return None if isinstance(owner, ir.Block) else owner.operation
-
-
-def owning_op(value: ir.Value) -> ir.Operation:
-    """Return the operation that ``value`` is a result of, or an argument of a region of."""
-    owner = value.owner
-    return owner.owner.operation if isinstance(owner, ir.Block) else owner.operation
 
 
 def constant_of(value: ir.Value) -> int | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
 from xgpu.dialects.traits import traits_of
+from xgpu.structure import find
 
 
 def waits_for_threads(op: ir.Operation) -> bool:
@@ -15,26 +16,12 @@ def waits_for_threads(op: ir.Operation) -> bool:
 
     Copies of such an operation in two branches, of which threads take different ones, would not be one operation.
     """
-    found = False
-
-    def visit(nested: ir.Operation) -> ir.WalkResult:
-        nonlocal found
-        found = traits_of(nested.name).collective
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    return found
+    return find(op, lambda nested: traits_of(nested.name).collective) is not None
 
 
 def unroll_of(loop: ir.Operation) -> str | None:
     """Return the value of the ``xgpu.unroll`` attribute of ``loop``, None if it has none."""
     return ir.StringAttr(loop.attributes[UNROLL]).value if UNROLL in loop.attributes else None
-
-
-def body_of(op: ir.Operation, region: int = 0) -> ir.Block:
-    """Return the only block of a region of ``op``."""
-    block: ir.Block = op.regions[region].blocks[0]
-    return block
 
 
 def move_body(block: ir.Block, values: Sequence[ir.Value], anchor: ir.Operation) -> list[ir.Value]:
@@ -49,23 +36,3 @@ def move_body(block: ir.Block, values: Sequence[ir.Value], anchor: ir.Operation)
     for op in operations:
         op.move_before(anchor)
     return list(terminator.operands)
-
-
-def replace_op(op: ir.Operation, values: Sequence[ir.Value]) -> None:
-    """Replace the results of ``op`` by ``values`` and erase it."""
-    for result, value in zip(list(op.results), values, strict=True):
-        result.replace_all_uses_with(value)
-    op.erase()
-
-
-def count_ops(op: ir.Operation, limit: int) -> int:
-    """Return how many operations are nested in ``op``; stops counting at ``limit + 1``."""
-    count = -1
-
-    def visit(nested: ir.Operation) -> ir.WalkResult:
-        nonlocal count
-        count += 1
-        return ir.WalkResult.ADVANCE if count <= limit else ir.WalkResult.INTERRUPT
-
-    op.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return count

@@ -215,7 +215,7 @@ class TensorBuffers:
                     fail(op, f"passes {buffer.name}, which this kernel updates, to a function that expects an input")
                 buffer.passed_to_call = True
 
-    def _tensors(self, op: ir.Operation, skip: int = 0) -> dict[int, _Version]:
+    def _tensors(self, op: ir.Operation, skip: int) -> dict[int, _Version]:
         """Return the current versions of the tensor operands after the first ``skip``, by position."""
         operands = list(op.operands)[skip:]
         return {position: self._current(op, value) for position, value in enumerate(operands) if is_tensor(value)}

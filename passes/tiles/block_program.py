@@ -6,8 +6,8 @@ from xgpu import ir
 from xgpu.dialects.attributes import SCHEDULE, schedule_values
 from xgpu.dialects.base import DeclaredOp
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
-from xgpu.passes.support.ranges import defining_op
 from xgpu.passes.support.refusals import refuse
+from xgpu.structure import defining_op
 
 PASS = "lower-tiles"
 _PRODUCT = "stablehlo.dot_general"

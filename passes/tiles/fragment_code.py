@@ -10,7 +10,7 @@ from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.passes.support.ranges import defining_op
+from xgpu.structure import defining_op
 
 _CONSTANT = "stablehlo.constant"
 

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 LAYERS = (
     ("xgpu.errors", "xgpu.reasons", "xgpu.ir", "xgpu.dtypes", "xgpu.options", "xgpu.device", "xgpu.target_machine"),
+    ("xgpu.structure",),
     ("xgpu.hlo",),
     ("xgpu.indexing",),
     ("xgpu.costs.sectors",),
@@ -56,6 +57,9 @@ BINDINGS = ("jaxlib.mlir", "jax._src.lib.mlir")
 
 BINDINGS_PARENTS = frozenset(name.rpartition(".")[0] for name in BINDINGS)
 BINDINGS_IMPORTER = "xgpu.ir"
+
+WALKER = "xgpu.structure"
+"""The only module that walks over operations by the bindings' callbacks: others ask it."""
 
 PASS_BASES = frozenset(("Pass", "BlockRewrite", "OperationRewrite", "ModuleRewrite"))
 """The classes that a pass derives from."""
@@ -264,6 +268,11 @@ def test_imports_go_one_way() -> None:
 
 def test_one_module_imports_the_bindings() -> None:
     assert not binding_problems(package_sources() + sources_of_tests())
+
+
+def test_one_module_walks_over_operations() -> None:
+    sources = package_sources()
+    assert [source.module for source in sources if "ir.WalkResult" in source.text] == [WALKER]
 
 
 def test_sizes() -> None:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jax import lax, nn, random
 
 from xgpu.tools.functions.library import Case
+from xgpu.tools.programs.recurrences import gates
 
 
 def written() -> dict[str, Case]:
@@ -26,7 +27,7 @@ def written() -> dict[str, Case]:
         "dynamic time warping": (_warp, ("f32[256]", "f32[256]")),
         "gumbel top_k": (lambda k, x: lax.top_k(x + random.gumbel(k, x.shape), 16), ("key", "f32[64,32000]")),
         "selective state space": (_state_space, ("f32[2048,512]", "f32[2048,512]", "f32[512,16]", "f32[2048,16]")),
-        "recurrence of gates": (_gates, ("f32[512,32,256]", "f32[32,256]")),
+        "recurrence of gates": (gates, ("f32[512,32,256]", "f32[32,256]")),
         "exponential average": (_average, ("f32[4096,512]",)),
         "sampler of 50 steps": (_sampler, ("key", "f32[256,16]")),
         "dropout": (lambda k, x: jnp.where(random.bernoulli(k, 0.9, x.shape), x / 0.9, 0), ("key", "f32[2048,2048]")),
@@ -167,15 +168,6 @@ def _state_space(x: Any, delta: Any, a: Any, b: Any) -> Any:
         return h, jnp.sum(h * b[None], -1)
 
     return lax.scan(step, jnp.zeros(a.shape), (x, delta, b))[1]
-
-
-def _gates(x: Any, h: Any) -> Any:
-    def step(h: Any, x: Any) -> Any:
-        z = nn.sigmoid(x + h)
-        h = z * h + (1 - z) * jnp.tanh(x - h)
-        return h, h
-
-    return lax.scan(step, h, x)
 
 
 def _average(x: Any) -> Any:

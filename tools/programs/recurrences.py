@@ -11,7 +11,9 @@ from jax import lax, nn
 from xgpu.tools.programs.base import Array, TestProgram
 
 
-def _gates(x: Any, h: Any) -> Any:
+def gates(x: Any, h: Any) -> Any:
+    """Return the last state of a recurrence of gates over ``x`` that begins with ``h``, and all its states."""
+
     def step(h: Any, x: Any) -> Any:
         z = nn.sigmoid(x + h)
         h = z * h + (1 - z) * jnp.tanh(x - h)
@@ -21,7 +23,7 @@ def _gates(x: Any, h: Any) -> Any:
 
 
 def _gradient(x: Any, h: Any) -> Any:
-    return jax.grad(lambda x, h: jnp.sum(_gates(x, h)[1] ** 2), (0, 1))(x, h)
+    return jax.grad(lambda x, h: jnp.sum(gates(x, h)[1] ** 2), (0, 1))(x, h)
 
 
 def _average(x: Any) -> Any:
@@ -146,9 +148,9 @@ def _maxima(x: Any) -> Any:
 
 
 _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "gates": (_gates, ("f32[33,5,17]", "f32[5,17]")),
+    "gates": (gates, ("f32[33,5,17]", "f32[5,17]")),
     "gradient-of-gates": (_gradient, ("f32[33,5,17]", "f32[5,17]")),
-    "gates-of-a-batch": (jax.vmap(_gates), ("f32[3,33,17]", "f32[3,17]")),
+    "gates-of-a-batch": (jax.vmap(gates), ("f32[3,33,17]", "f32[3,17]")),
     "average": (_average, ("f32[67,331]",)),
     "average-bf16": (_average, ("bf16[67,33]",)),
     "average-f64": (_average, ("f64[67,3,1,5]",)),

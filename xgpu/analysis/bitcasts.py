@@ -3,9 +3,9 @@
 import math
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
 from xgpu.analysis.transposes import transpose_of
 from xgpu.indexing.access import integers, shape_of
+from xgpu.structure import is_argument, producer
 
 
 def is_bitcast(op: ir.Operation) -> bool:
@@ -24,11 +24,11 @@ def is_bitcast(op: ir.Operation) -> bool:
 def bitcasts_behind(value: ir.Value) -> list[ir.Operation]:
     """Return the chain of single-block bitcasts that defines ``value``, in program order."""
     found: list[ir.Operation] = []
-    while not isinstance(value.owner, ir.Block) and is_bitcast(maker(value)):
-        if found and maker(value).parent != found[0].parent:
+    while not is_argument(value) and is_bitcast(producer(value)):
+        if found and producer(value).parent != found[0].parent:
             break
-        found.append(maker(value))
-        value = maker(value).operands[0]
+        found.append(producer(value))
+        value = producer(value).operands[0]
     return found[::-1]
 
 

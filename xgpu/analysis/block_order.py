@@ -1,7 +1,7 @@
 """Puts the operations of a block in an order in which each follows what it uses."""
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, maker
+from xgpu.structure import captured, is_argument, producer
 
 
 def sort_block(block: ir.Block) -> None:
@@ -15,8 +15,8 @@ def sort_block(block: ir.Block) -> None:
         if op in done:
             pending.pop()
             continue
-        makers = (maker(value) for value in (*op.operands, *captured(op)) if not isinstance(value.owner, ir.Block))
-        if missing := [each for each in makers if each in inside and each not in done]:
+        producers = (producer(value) for value in (*op.operands, *captured(op)) if not is_argument(value))
+        if missing := [each for each in producers if each in inside and each not in done]:
             pending += reversed(missing)
         else:
             done[op] = None

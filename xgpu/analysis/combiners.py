@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xgpu import ir
-from xgpu.dtypes import dtype_of_element
+from xgpu.structure import dtype_of, element_of, is_argument, producer
 
 Function = Literal["overwrite", "add", "multiply", "minimum", "maximum", "and", "or", "xor", "other"]
 
@@ -52,10 +52,7 @@ def has_own_types(op: ir.Operation) -> bool:
     """Whether the region of a scatter takes elements of the operands' types, which the updates have as well."""
     count = len(op.results)
     values = [*list(op.operands)[:count], *list(op.operands)[count + 1 :]]
-    found, own = (
-        [ir.RankedTensorType(value.type).element_type for value in each]
-        for each in (op.regions[0].blocks[0].arguments, values)
-    )
+    found, own = ([element_of(value) for value in each] for each in (op.regions[0].blocks[0].arguments, values))
     return found == own
 
 
@@ -78,7 +75,7 @@ def is_unordered(op: ir.Operation) -> bool:
     Integer arithmetic does, and the smaller or larger of two numbers of any type.
     """
     for value, each in zip(op.results, combiners(op), strict=True):
-        is_exact = dtype_of_element(ir.RankedTensorType(value.type).element_type).kind in ("bool", "signed", "unsigned")
+        is_exact = dtype_of(value).kind in ("bool", "signed", "unsigned")
         if not each.alone or each.function in ("overwrite", "other"):
             return False
         if each.function in ("add", "multiply") and not is_exact:
@@ -89,9 +86,9 @@ def is_unordered(op: ir.Operation) -> bool:
 def _function(value: ir.Value, old: ir.Value, update: ir.Value) -> Function:
     if value == update:
         return "overwrite"
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         return "other"
-    op = value.owner.operation
+    op = producer(value)
     operands = list(op.operands)
     return BINARY.get(op.name, "other") if operands in ([old, update], [update, old]) else "other"
 
@@ -104,8 +101,8 @@ def _arguments_of(value: ir.Value) -> set[ir.Value]:
         if value in seen:
             continue
         seen.add(value)
-        if isinstance(value.owner, ir.Block):
+        if is_argument(value):
             found.add(value)
         else:
-            pending += value.owner.operation.operands
+            pending += producer(value).operands
     return found

@@ -17,14 +17,14 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.analysis.root_indices import Stored, at_root_indices
 from xgpu.costs.sectors import SECTOR_BYTES
-from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import Shape, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind
+from xgpu.structure import backward_slice, dtype_of
 from xgpu.target_machine import WARP_SIZE
 
 
 class Walk(Enum):
-    """What threads walk: the result, the operands, or the operands by way of a tile."""
+    """The arrays that threads walk: the result, the operands, or the operands by way of a tile."""
 
     RESULT = auto()
     DIRECT = auto()
@@ -205,7 +205,7 @@ def _bytes_of(value: ir.Value) -> int:
 
 
 def _storage_bits(value: ir.Value) -> int:
-    return dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+    return dtype_of(value).storage_bits
 
 
 def _repeats_much(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], stored: Stored) -> bool:
@@ -233,13 +233,4 @@ def _read_elsewhere(heroes: Sequence[ir.Operation], roots: Sequence[ir.Value], s
 
 def _computed_with(values: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
     """Yield the backward slice of ``values``, up to what is read from memory."""
-    pending = list(values)
-    seen: set[ir.Operation] = set()
-    while pending:
-        value = pending.pop()
-        owner = value.owner
-        if isinstance(owner, ir.Block) or stored(value) or owner.operation in seen:
-            continue
-        seen.add(owner.operation)
-        yield owner.operation
-        pending += owner.operation.operands
+    return backward_slice(values, stored)

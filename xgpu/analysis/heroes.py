@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
-from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.dtypes import dtype_of_element
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import identity_map, integers, shape_of
 from xgpu.indexing.affine import delinearize, dim, linearize
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import dtype_of
 
 SMALL_REDUCTION = 8
 """Elements up to which a reduction is recomputed by each consumer, as an elementwise operation is."""
@@ -40,7 +39,7 @@ def is_reduction(op: ir.Operation) -> bool:
 
 def is_packed(value: ir.Value) -> bool:
     """Whether several elements of an array share a byte."""
-    return dtype_of_element(ir.RankedTensorType(value.type).element_type).is_packed
+    return dtype_of(value).is_packed
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ UPDATE_SLICE = "stablehlo.dynamic_update_slice"
 _LEAST_IN_RUNS = 2**19
 """Elements of updates from which on there are enough threads if each takes several."""
 LEAST_SHARE = 2
-"""How many times smaller than its array an updated slice must be for an update in place to pay."""
+"""An update in place pays if the array is so many times larger than the updated slice."""
 
 
 def can_update_in_place(op: ir.Operation) -> bool:

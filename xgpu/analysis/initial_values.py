@@ -1,12 +1,13 @@
 """Initial values of reductions: StableHLO lets a compiler apply one any number of times, xgpu applies it once."""
 
-import io
 from collections.abc import Mapping
 
 from xgpu import ir
 from xgpu.analysis.combiners import Combiner, combiners
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.hlo.constants import is_number
-from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, splat, tensor
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, shape_of, splat, tensor
+from xgpu.structure import copy_module, element_of, producer, walk
 
 _IDENTITIES: Mapping[str, int] = {"add": 0, "multiply": 1, "xor": 0}
 """Identity elements of the non-idempotent combiners."""
@@ -36,12 +37,11 @@ def with_initial_values_once(module: ir.Module) -> ir.Module:
     XLA leaves them out of reductions of one element, and applies them to each part of a concatenation or long array.
     The module itself is returned if it has no such reduction, else a copy.
     """
-    if not any(_matters(op, number) for op in _reductions(module) for number in range(len(op.results))):
+    reductions = walk(module.operation, REDUCE)
+    if not any(_matters(op, number) for op in reductions for number in range(len(op.results))):
         return module
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    copy = ir.Module.parse(buffer.getvalue(), module.context)
-    for op in _reductions(copy):
+    copy = copy_module(module)
+    for op in walk(copy.operation, REDUCE):
         with op.location:
             _take_in_again(op)
             start_from_identity(op)
@@ -59,18 +59,6 @@ def _matters(op: ir.Operation, number: int) -> bool:
     """Whether the result may depend on how often an initial value is applied."""
     name = _name(op, number, combiners(op)[number])
     return name in _IDEMPOTENT or (name in _IDENTITIES and not is_number(_start(op, number), _IDENTITIES[name]))
-
-
-def _reductions(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def collect(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "stablehlo.reduce":
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(collect)
-    return found
 
 
 def _name(op: ir.Operation, number: int, combiner: Combiner) -> str:
@@ -92,7 +80,7 @@ def _combine(op: ir.Operation, number: int, name: str, start: Value) -> None:
     with ir.InsertionPoint.after(op):
         wide = broadcast(start, shape_of(result))
         combined = ir.Operation.create(f"stablehlo.{name}", results=[result.type], operands=[wide, result]).results[0]
-    result.replace_all_uses_except(combined, combined.owner.operation)
+    result.replace_all_uses_except(combined, producer(combined))
 
 
 def _scalar(number: int, element: ir.Type) -> Value:

@@ -5,6 +5,7 @@ from xgpu.analysis.combiners import combiners
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.dialects.attributes import COMMUTATIVE
 from xgpu.indexing.access import integer, integers
+from xgpu.structure import is_argument, producer
 
 
 def is_commutative(op: ir.Operation) -> bool:
@@ -49,15 +50,15 @@ def first_extreme(op: ir.Operation) -> str | None:
 
 def _parts(value: ir.Value, name: str) -> list[ir.Value] | None:
     """Return the operands of the defining op of ``value`` if it is called ``name``, else nothing."""
-    if isinstance(value.owner, ir.Block) or value.owner.operation.name != f"stablehlo.{name}":
+    if is_argument(value) or producer(value).name != f"stablehlo.{name}":
         return None
-    return list(value.owner.operation.operands)
+    return list(producer(value).operands)
 
 
 def _compares(value: ir.Value, direction: str, left: ir.Value, right: ir.Value) -> bool:
-    if isinstance(value.owner, ir.Block) or _parts(value, "compare") != [left, right]:
+    if is_argument(value) or _parts(value, "compare") != [left, right]:
         return False
-    found = value.owner.operation.attributes
+    found = producer(value).attributes
     if "compare_type" in found and ir.stablehlo.ComparisonTypeAttr(found["compare_type"]).value == "TOTALORDER":
         return False
     return bool(ir.stablehlo.ComparisonDirectionAttr(found["comparison_direction"]).value == direction)
@@ -69,9 +70,9 @@ def _is_position(op: ir.Operation) -> bool:
     reduced = [i for i in shape.dimensions if shape.shape[i] > 1]
     value, dimensions = op.operands[1], list(range(len(shape.shape)))
     while _parts(value, "broadcast_in_dim") is not None:
-        mapped = integers(value.owner.operation, "broadcast_dimensions")
+        mapped = integers(producer(value), "broadcast_dimensions")
         dimensions = [dimensions[i] for i in mapped]
-        value = value.owner.operation.operands[0]
+        value = producer(value).operands[0]
     if _parts(value, "iota") is None:
         return False
-    return [dimensions[integer(value.owner.operation, "iota_dimension")]] == reduced
+    return [dimensions[integer(producer(value), "iota_dimension")]] == reduced

@@ -11,6 +11,8 @@ from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
 
+REDUCE = "stablehlo.reduce"
+
 
 @dataclass(frozen=True)
 class Extent:

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.in_place import SCATTER
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.structure import captured, defining_op, is_argument, producer
 
 Stored = Callable[[ir.Value], bool]
 """Predicate of values that a kernel reads from memory: stored before it runs, or from around its block."""
@@ -17,10 +17,9 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
     pending, seen = list(roots), set(roots)
     while pending:
         value = pending.pop()
-        owner = value.owner
-        if isinstance(owner, ir.Block) or stored(value) or owner.operation.name == SCATTER:
+        op = defining_op(value)
+        if op is None or stored(value) or op.name == SCATTER:
             continue
-        op = owner.operation
         yield op
         if access_kind(op) != "elementwise":
             continue
@@ -46,9 +45,9 @@ def read_at_root_indices(roots: Sequence[ir.Value], values: Sequence[ir.Value], 
             operand = op.operands[access.operand]
             (read if at_own and access.map == same else elsewhere).add(operand)
         for operand in (*op.operands, *captured(op)):
-            if not isinstance(operand.owner, ir.Block) and not stored(operand) and maker(operand) not in seen:
-                seen.add(maker(operand))
-                pending.append(maker(operand))
+            if not is_argument(operand) and not stored(operand) and producer(operand) not in seen:
+                seen.add(producer(operand))
+                pending.append(producer(operand))
     return {value for value in values if value in read and value not in elsewhere}
 
 

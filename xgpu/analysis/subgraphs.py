@@ -19,6 +19,7 @@ from xgpu import ir
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import backward_slice
 
 
 @dataclass
@@ -111,14 +112,7 @@ def partition(
 
 def _needed(roots: Sequence[ir.Value]) -> set[ir.Operation]:
     """Return the backward slice of ``roots``."""
-    pending = list(roots)
-    needed: set[ir.Operation] = set()
-    while pending:
-        owner = pending.pop().owner
-        if not isinstance(owner, ir.Block) and owner.operation not in needed:
-            needed.add(owner.operation)
-            pending += owner.operation.operands
-    return needed
+    return set(backward_slice(roots, lambda _: False))
 
 
 class _Partitioner:

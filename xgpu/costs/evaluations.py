@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.placement import Placement, Reads, Scope
 from xgpu.costs.footprint import footprint
 from xgpu.costs.recomputation import LOAD, MOST_VISITED
@@ -20,6 +19,7 @@ from xgpu.costs.values import instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import captured, producer
 
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
@@ -60,7 +60,7 @@ class Evaluations[K: Kernel]:
         wanted = self._wanted.get(value)
         if wanted is None:
             return {}
-        op = maker(value)
+        op = producer(value)
         return {kernel: self._place(op, kernel) for kernel in wanted}
 
     def compute(self, op: ir.Operation, kernels: Iterable[K]) -> None:
@@ -102,8 +102,8 @@ class Evaluations[K: Kernel]:
         placement, size = Placement(), math.prod(shape_of(value))
         root = placement.root(shape_of(value))
         counts: dict[Scope, float] = {root: size}
-        wanted = {maker(value): {root}}
-        pending = [-self._numbers[maker(value)]]
+        wanted = {producer(value): {root}}
+        pending = [-self._numbers[producer(value)]]
         read = set[tuple[ir.Value, Scope]]()
         total = -float(LOAD * size)
         for _ in range(MOST_VISITED):
@@ -120,14 +120,14 @@ class Evaluations[K: Kernel]:
                     counts[child] = known.repeats[position].times(times)
                 if is_immediate(operand):
                     continue
-                if is_stored(operand) or maker(operand).name not in OPERATIONS:
+                if is_stored(operand) or producer(operand).name not in OPERATIONS:
                     # What has no indexing maps is a hero, stored by a kernel whichever other values are.
                     total += LOAD * counts[child] * ((operand, child) not in read)
                     read.add((operand, child))
                     continue
-                if maker(operand) not in wanted:
-                    heapq.heappush(pending, -self._numbers[maker(operand)])
-                wanted.setdefault(maker(operand), set()).add(child)
+                if producer(operand) not in wanted:
+                    heapq.heappush(pending, -self._numbers[producer(operand)])
+                wanted.setdefault(producer(operand), set()).add(child)
         return math.inf
 
     def _want(self, value: ir.Value, kernel: K, scope: Scope) -> None:
@@ -152,7 +152,7 @@ class Evaluations[K: Kernel]:
 
 @dataclass(frozen=True)
 class _Repeat:
-    """How often a read happens: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
+    """The frequency of a read: ``factor`` times for each evaluation of its operation, and ``least`` times at least."""
 
     factor: float
     least: int
@@ -185,7 +185,7 @@ def _neighbours_alike(map_: IndexingMap) -> int:
 
 @dataclass(frozen=True)
 class _Known:
-    """What an operation reads, however it is placed: for each access how often it happens, and the operand."""
+    """The reads of an operation, however it is placed: for each access how often it happens, and the operand."""
 
     reads: Reads
     repeats: "tuple[_Repeat, ...]"

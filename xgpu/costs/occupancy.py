@@ -1,11 +1,11 @@
-"""How much work keeps a device busy: thresholds from which a kernel is split, or has fewer and larger parts."""
+"""The work that keeps a device busy: thresholds from which a kernel is split, or has fewer and larger parts."""
 
 from xgpu.device import Device
 
 _BLOCKS = 4
 """Blocks of a multiprocessor that keep it busy until those of others end."""
 BYTES_IN_FLIGHT = 64
-"""What a thread reads before it uses the first of it.
+"""Bytes that a thread reads before it uses the first of them.
 
 With all threads of an H200 that are 128 KiB for each multiprocessor: several times what a latency of 0.7 microseconds
 at 4.8 TB/s needs, so that half of the threads suffice where a kernel has fewer.

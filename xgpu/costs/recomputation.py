@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.time import bytes_per_instruction
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
+from xgpu.structure import producer
 
 MOST_VISITED = 256
 """Operations after which a value is known to be expensive, and its slice is followed no further."""
@@ -64,7 +64,7 @@ class Costs:
 
     def _step(self, value: ir.Value) -> "_Step":
         if value not in self._steps:
-            op = maker(value)
+            op = producer(value)
             counts = zip(op.operands, elements_read(op, max(map(elements, op.results))), strict=True)
             step = _Step(instructions(op), tuple((each, count) for each, count in counts if not is_immediate(each)))
             self._steps.update(dict.fromkeys(op.results, step))

@@ -20,7 +20,7 @@ _SECTOR_BITS = 8 * SECTOR_BYTES
 
 @dataclass(frozen=True)
 class Touched:
-    """How many sectors accesses touch, and how many the elements that they read or write would fill at least."""
+    """The sectors that accesses touch, and the fewest that hold the elements that they read or write."""
 
     sectors: int
     least: int

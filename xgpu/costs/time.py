@@ -1,4 +1,4 @@
-"""What takes how long on a device, mostly as the bytes of memory traffic that take as long.
+"""Times on a device, mostly as the bytes of memory traffic that take as long.
 
 Kernels are bound by memory: the work of threads counts where it takes longer than what they read and write.
 """

@@ -6,10 +6,10 @@ Each element counts once, however often threads read it: the rest comes from cac
 from collections.abc import Callable, Sequence
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE, updates_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.values import byte_size, elements
+from xgpu.structure import producer
 
 type ReadByLoop = Callable[[ir.Operation], Sequence[ir.Value] | None]
 """Returns the arrays that an operation reads as a whole which is a kernel's loop, None for any other operation."""
@@ -39,10 +39,10 @@ def moved_bytes(block: ir.Block, aliases: Sequence[int], read_by_loop: ReadByLoo
 
 def _updates(output: ir.Value) -> ir.Value:
     """Return how many elements of an output are written: all, but for slices and scatters that update in place."""
-    if maker(output).name not in (UPDATE_SLICE, SCATTER):
+    if producer(output).name not in (UPDATE_SLICE, SCATTER):
         return output
     number: int = ir.OpResult(output).result_number
-    return updates_of(maker(output))[number]
+    return updates_of(producer(output))[number]
 
 
 def _need(needed: dict[ir.Value, int], value: ir.Value, count: int) -> None:

@@ -3,11 +3,10 @@
 import math
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
-from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import accesses
+from xgpu.structure import behind, dtype_of, is_constant
 
 
 def elements(value: ir.Value) -> int:
@@ -17,7 +16,7 @@ def elements(value: ir.Value) -> int:
 
 def byte_size(value: ir.Value, count: int | None = None) -> int:
     """Return the bytes of ``count`` elements of an array, by default of all."""
-    bits = dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+    bits = dtype_of(value).storage_bits
     return -(-(elements(value) if count is None else count) * bits // 8)
 
 
@@ -33,6 +32,4 @@ def instructions(op: ir.Operation) -> int:
 
 def is_immediate(value: ir.Value) -> bool:
     """Whether ``value`` is a constant, or one number in every element: it costs no instruction and no memory."""
-    while not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.broadcast_in_dim":
-        value = maker(value).operands[0]
-    return not isinstance(value.owner, ir.Block) and maker(value).name == "stablehlo.constant"
+    return is_constant(behind(value, "stablehlo.broadcast_in_dim"))

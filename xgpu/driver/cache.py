@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import xgpu
+from xgpu.errors import InvalidInput
 
 MOST_BYTES = 256 * 1024 * 1024
 """Size of a user's kernels in the folder from which on those that were used least recently are removed."""
@@ -33,6 +34,7 @@ _TEMPORARY_SECONDS = 600
 """After this time a file that is being written belongs to a process that ended."""
 _ROOT = 0
 _OFF = frozenset(("off", "0", "no", "false"))
+_ON = frozenset(("", "on", "1", "yes", "true"))
 
 
 @dataclass(frozen=True)
@@ -197,16 +199,25 @@ def _write(path: Path, key: str, kernel: CachedKernel) -> None:
 
 
 def default_folder() -> Path | None:
-    """Return the folder that the environment asks for; None for none."""
+    """Return the folder that the environment asks for; None for none. Raises InvalidInput for what asks for neither."""
     given = os.environ.get("XGPU_CACHE_DIR", "").strip()
-    if any(word.strip().lower() in _OFF for word in (os.environ.get("XGPU_CACHE", ""), given)):
+    word = os.environ.get("XGPU_CACHE", "").strip()
+    if word.lower() not in _OFF | _ON:
+        raise InvalidInput(f"XGPU_CACHE={word}: expected on or off; XGPU_CACHE_DIR names a folder")
+    if word.lower() in _OFF or given.lower() in _OFF:
         return None
     base = os.environ.get("XDG_CACHE_HOME", "")
     # Relative ones are to be ignored, says the specification of this variable.
     home = base if os.path.isabs(base) else "~/.cache"
     folder = Path(os.path.expanduser(given or os.path.join(home, "xgpu")))
     # Where the user has no home, "~" stays.
-    return None if folder.parts[:1] == ("~",) else folder.absolute()
+    if folder.parts[:1] == ("~",):
+        return None
+    folder = folder.absolute()
+    there = next((path for path in (folder, *folder.parents) if os.path.exists(path)), None)
+    if given and there is not None and not os.path.isdir(there):
+        raise InvalidInput(f"XGPU_CACHE_DIR={given}: expected a folder, but {there} is a file")
+    return folder
 
 
 @cache

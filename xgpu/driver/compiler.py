@@ -25,8 +25,9 @@ from xgpu.levels.level_graph import Edge
 from xgpu.options import Options
 from xgpu.passes.count_operations import CountOperations
 from xgpu.passes.framework import manager
-from xgpu.passes.framework.base import function_name, functions, walk
+from xgpu.passes.framework.base import function_name, functions
 from xgpu.passes.framework.remarks import Remark
+from xgpu.structure import copy_module, walk
 from xgpu.target.host.labels import label_operations
 from xgpu.target.llvm.export import export_llvm_ir
 from xgpu.target.nvptx import cubin
@@ -163,7 +164,7 @@ class Kernel:
         """
         if self.source is None:
             return ()
-        copy, found = _clone(self.module("emitted")), list[Remark]()
+        copy, found = copy_module(self.module("emitted")), list[Remark]()
         with copy.context, ir.Location.unknown():
             manager.run(copy, pipeline.optimize(), manager.Instrumentation(remark=found.append))
         return tuple(dict.fromkeys(found))
@@ -193,7 +194,7 @@ class Kernel:
         """
         lowered = self.module("lowered")
         if label:
-            lowered = _clone(lowered)
+            lowered = copy_module(lowered)
             label_operations(lowered)
         with lowered.context, ir.Location.unknown():
             steps = [*([CountOperations()] if count else []), *pipeline.to_llvm(HOST, self.device)]
@@ -275,27 +276,17 @@ def _entry_of(module: ir.Module) -> ir.Operation:
     return next(op.operation for op in module.body.operations if attributes.KERNEL in op.operation.attributes)
 
 
-def _clone(module: ir.Module) -> ir.Module:
-    with module.context:
-        copy = ir.Module.create(module.operation.location)
-        for name, value in module.operation.attributes.items():
-            copy.operation.attributes[name] = value
-        for op in module.body.operations:
-            copy.body.append(op.operation.clone())
-    return copy
-
-
 def advance(module: ir.Module, steps: Sequence[manager.Step], times: Times) -> ir.Module:
     """Return what ``steps`` make of ``module``, which stays as it is, and add their times to ``times``.
 
     Verification after each pass takes a fifth of a compilation, so only the last one's result is verified. If anything
     is wrong, all run again, verified one by one: it may have begun in a pass before the one that failed.
     """
-    advanced = _clone(module)
+    advanced = copy_module(module)
     try:
         manager.run(advanced, steps, manager.Instrumentation(verify="last", times=times))
     except CompilerError:
-        manager.run(_clone(module), steps)
+        manager.run(copy_module(module), steps)
         raise
     return advanced
 

@@ -11,7 +11,7 @@ from xgpu.emit.builders import Values, apply_map, scalar_type
 from xgpu.emit.kernel_builder import Tensor, loop, put, sync_threads
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, Groups, power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
-from xgpu.emit.scalar.op import element_dtype
+from xgpu.structure import dtype_of
 
 
 class Accumulators:
@@ -29,12 +29,12 @@ class Accumulators:
     @property
     def accumulator_types(self) -> list[ir.Type]:
         """The scalar types of the accumulators."""
-        return [scalar_type(element_dtype(value.type)) for value in self.results]
+        return [scalar_type(dtype_of(value)) for value in self.results]
 
     @property
     def accumulator_bytes(self) -> list[int]:
         """The bytes of each accumulator."""
-        return [-(-element_dtype(value.type).storage_bits // 8) for value in self.results]
+        return [-(-dtype_of(value).storage_bits // 8) for value in self.results]
 
     @property
     def longest_vector(self) -> int:
@@ -58,7 +58,7 @@ def combiner_name(fusion: str, number: int) -> str:
 
 def emit_combiner_function(name: str, op: ir.Operation) -> None:
     """Write the function that combines scalars as the region of an operation does."""
-    types = [scalar_type(element_dtype(value.type)) for value in op.results]
+    types = [scalar_type(dtype_of(value)) for value in op.results]
     type_ = ir.FunctionType.get([*types, *types], types)
     function = ir.func.FuncOp(name, type_, visibility="private")  # type: ignore[call-arg]
     with ir.InsertionPoint(function.add_entry_block()), op.location:

@@ -8,6 +8,7 @@ from xgpu.dtypes import DType
 from xgpu.emit.scalar.op import constant
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.structure import element_of
 
 Values = list[ir.Value]
 
@@ -50,7 +51,7 @@ def insert(scalar: ir.Value, tensor: ir.Value, indices: Sequence[ir.Value]) -> i
 
 def extract(tensor: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """Return the element of ``tensor`` at ``indices``."""
-    element = ir.RankedTensorType(tensor.type).element_type
+    element = element_of(tensor)
     return ir.Operation.create("tensor.extract", results=[element], operands=[tensor, *indices]).results[0]
 
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
 from xgpu.analysis.heroes import Form, forms_of
 from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.kernel_builder import KernelBuilder
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import producer
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Epilogues:
         numbers: Sequence[int] | None = None,
         label: str = "epilogue",
     ):
-        known = forms_of(fusion.body, [maker(value) for value in heroes])
+        known = forms_of(fusion.body, [producer(value) for value in heroes])
         same = Form.of_hero(heroes[0])
         by_form: dict[Form, list[int]] = {}
         for number in range(len(fusion.results)) if numbers is None else numbers:

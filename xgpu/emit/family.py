@@ -1,4 +1,4 @@
-"""What a family of kernels declares, each in its own file: how they are recognised, scheduled and emitted.
+"""The declaration of a family of kernels, each in its own file: how they are recognised, scheduled and emitted.
 
 The first part, `KernelFamily`, is what the planner asks. A plan names a kernel's family, which may have been changed by
 hand: before a kernel is scheduled, the family checks that the fusion is one of its own.

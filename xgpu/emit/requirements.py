@@ -1,4 +1,4 @@
-"""What a fusion must be for the emitter that is named for it: its heroes, its results and what it updates in place.
+"""Requirements of a fusion by the emitter that its plan names: its heroes, its results and what it updates in place.
 
 A requirement returns what was expected where a fusion is something else, and None where it is right. The planner makes
 only fusions that are right; a person who edits its plan, or writes one, may not.

@@ -17,31 +17,26 @@ from xgpu.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Range:
-    """The values that a number of a schedule may have: from ``least`` to ``most``, or only the powers of two there."""
+    """The values that a number of a schedule may have: from 1 to ``most``, or only the powers of two there."""
 
-    least: int
     most: int
     is_power: bool
 
     def __contains__(self, value: int) -> bool:
-        return self.least <= value <= self.most and not (self.is_power and value & (value - 1))
+        return 1 <= value <= self.most and not (self.is_power and value & (value - 1))
 
     def __str__(self) -> str:
-        if not self.is_power:
-            return f"a number from {self.least} to {self.most}"
-        return (
-            f"a power of two up to {self.most}" if self.least == 1 else f"a power of two, {self.least} to {self.most}"
-        )
+        return f"a power of two up to {self.most}" if self.is_power else f"a number from 1 to {self.most}"
 
 
-def whole_number(doc: str, most: int, least: int = 1) -> Any:
-    """Return the field of a number from ``least`` to ``most``."""
-    return field(metadata={"doc": doc, "range": Range(least, most, is_power=False)})
+def whole_number(doc: str, most: int) -> Any:
+    """Return the field of a number from 1 to ``most``."""
+    return field(metadata={"doc": doc, "range": Range(most, is_power=False)})
 
 
-def power_of_two(doc: str, most: int, least: int = 1) -> Any:
-    """Return the field of a power of two from ``least`` to ``most``."""
-    return field(metadata={"doc": doc, "range": Range(least, most, is_power=True)})
+def power_of_two(doc: str, most: int) -> Any:
+    """Return the field of a power of two up to ``most``."""
+    return field(metadata={"doc": doc, "range": Range(most, is_power=True)})
 
 
 def flag(doc: str) -> Any:

@@ -28,12 +28,13 @@ from xgpu.emit.builders import (
 from xgpu.emit.scalar.accumulation import accumulation_of
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.constants import emit_constant, emit_iota
-from xgpu.emit.scalar.op import ScalarOp, constant, element_dtype
+from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.indexing.access import Access
 from xgpu.indexing.affine import AffineExpr
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.structure import dtype_of, element_of
 
 
 class SubgraphFunctions:
@@ -81,7 +82,7 @@ class SubgraphFunctions:
 
     def result_types(self, subgraph: Subgraph) -> list[ir.Type]:
         """Return the types of the scalars that the function returns."""
-        return [scalar_type(element_dtype(value.type)) for value in self.returned(subgraph)]
+        return [scalar_type(dtype_of(value)) for value in self.returned(subgraph)]
 
     def emit_call(self, operands: Sequence[ir.Value]) -> Values:
         """Return what the roots' function computes: of parameters and indices, then of what is injected."""
@@ -97,7 +98,7 @@ class SubgraphFunctions:
         shape = ir.RankedTensorType(returned[0].type).shape
         index = ir.IndexType.get()
         injected = tuple(self.partition.injected) if subgraph.number == 0 else ()
-        scalars = [scalar_type(element_dtype(value.type)) for value in injected]
+        scalars = [scalar_type(dtype_of(value)) for value in injected]
         parameters = self.parameters[subgraph.number]
         tensor_types = [signless_tensor(value.type) for value in parameters]
         inputs = [*tensor_types, *[index] * len(shape), *scalars]
@@ -215,7 +216,7 @@ class _FunctionBody:
         for index in node.reads.accesses[position].runtime:
             operand = node.operand(index.access)
             value = self._read(operand, self.partition.scope_of[node.number, index.access])
-            runtime.append(clamped_index(value, element_dtype(operand.type), index.clamp))
+            runtime.append(clamped_index(value, dtype_of(operand), index.clamp))
         return [*self.indices[node.scope], *runtime]
 
     def _read(self, value: ir.Value, scope: Scope) -> ir.Value:
@@ -243,7 +244,7 @@ class _FunctionBody:
         return self.reads[callee.number, scope][self.functions.position[value]]
 
     def _extract(self, tensor: ir.Value, scope: Scope) -> ir.Value:
-        element = ir.RankedTensorType(tensor.type).element_type
+        element = element_of(tensor)
         operands = [tensor, *self.indices[scope]]
         return ir.Operation.create("tensor.extract", results=[element], operands=operands).results[0]
 
@@ -278,7 +279,7 @@ class _FunctionBody:
         condition = InDomainOp.build(test, self._variables(node, first[0]))
         return if_else(
             condition,
-            [scalar_type(element_dtype(node.op.results[0].type))],
+            [scalar_type(dtype_of(node.op.results[0]))],
             lambda: [self._build_pieces(node, first)],
             lambda: [self._build_pieces(node, rest)],
         )[0]

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import producer
 
 _CONSTANT = "stablehlo.constant"
 
@@ -51,7 +51,7 @@ class TileProgram:
     def _make(self, value: ir.Value, map_: IndexingMap) -> ir.Value:
         if value in self._arrays:
             return TileOp.build(self._arrays[value], self._at, map_)
-        op = maker(value)
+        op = producer(value)
         if not can_be_tiled(op):
             raise unsupported(op, "its tiles are not computed of tiles of its operands")
         if op.name == _CONSTANT:

@@ -23,6 +23,7 @@ from xgpu.errors import InvalidInput, SourceLocation, Unsupported, XgpuError
 from xgpu.frontend.callbacks import refuse_callbacks
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import Source, make_source
+from xgpu.structure import find
 
 # Code that is never the user's: Python's own, JAX, NumPy, xgpu, and what the import system runs.
 _LIBRARY_PREFIXES = (
@@ -90,16 +91,7 @@ def _lowered(traced: Any, name: str, platform: str, wide: bool) -> Source:
 
 def _calls_code(module: ir.Module) -> bool:
     """Whether the program has calls of code that is not in it."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "stablehlo.custom_call":
-            found.append(op)
-            return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return bool(found)
+    return find(module.operation, lambda op: op.name == "stablehlo.custom_call") is not None
 
 
 def user_error(error: BaseException, activity: str) -> InvalidInput:

@@ -16,6 +16,7 @@ from xgpu.dtypes import MAX_RANK
 from xgpu.errors import InvalidInput, SourceLocation, ToolError
 from xgpu.hlo.source_location import name_of, source_of
 from xgpu.hlo.unreadable import unreadable_attribute
+from xgpu.structure import walk
 
 # MLIR's parser recurses for each bracket and each affine operator, and overflows the stack from about 2,000 on.
 MAX_NESTING = 256
@@ -222,25 +223,17 @@ def _check_attributes(parsed: ir.Operation) -> None:
 
 def _named(module: ir.Module, filename: str) -> ir.Module:
     """Put the file's name in the locations that the parser called ``-``."""
-
-    def rename(op: ir.Operation) -> ir.WalkResult:
+    for op in walk(module.operation):
         location = op.location
         if isinstance(location, ir.FileLineColLoc) and location.filename == "-":
             op.location = ir.Location.file(filename, location.start_line, location.start_col, op.context)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(rename)
     return module
 
 
 def _place(module: ir.Module, places: Mapping[str, SourceLocation]) -> None:
     """Give operations whose location is only a name the source location of that name."""
-
-    def place(op: ir.Operation) -> ir.WalkResult:
+    for op in walk(module.operation):
         location = op.location
         if isinstance(location, ir.NameLoc) and (found := places.get(location.name_str)) and not source_of(location):
             line = ir.Location.file(found.file, found.line, found.column, op.context)
             op.location = ir.Location.fused([location, line], context=op.context)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(place)

@@ -4,16 +4,8 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.hlo.scan_op import binary_function, combine_elements, identity_of
-from xgpu.hlo.stablehlo_builder import (
-    Value,
-    element_of,
-    fill_region,
-    hlo,
-    inline_block,
-    reshape,
-    shape_of,
-    tensor,
-)
+from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, inline_block, reshape, shape_of, tensor
+from xgpu.structure import element_of
 
 
 def expand_scan(op: ir.Operation) -> list[Value]:

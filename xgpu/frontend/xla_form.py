@@ -15,7 +15,8 @@ from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.scan_expansion import expand_scan
 from xgpu.hlo.chlo import BESSEL_I0E
 from xgpu.hlo.scan_op import SCAN
-from xgpu.hlo.stablehlo_builder import element_of, hlo, replace, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import hlo, shape_of, tensor
+from xgpu.structure import copy_operation, dtype_of, replace_op, walk
 
 _CONCATENATE = "stablehlo.concatenate"
 
@@ -32,34 +33,26 @@ def xla_form(module: ir.Module) -> ir.Module:
     for op in _operations(copy):
         type_ = op.results[0].type
         if op.name == _CONCATENATE:
-            replace(op, [_concatenated(op)])
+            replace_op(op, [_concatenated(op)])
             continue
         if op.name == SCAN:
             with ir.InsertionPoint(op), op.location:
-                replace(op, expand_scan(op))
+                replace_op(op, expand_scan(op))
             continue
         if type_ not in lowered:
             lowered[type_] = _lowered(type_)
-        replace(op, _copied(lowered[type_], op))
+        replace_op(op, _copied(lowered[type_], op))
     return copy
 
 
 def _operations(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def collect(op: ir.Operation) -> ir.WalkResult:
-        is_ours = op.name in (BESSEL_I0E, SCAN)
-        if is_ours or (op.name == _CONCATENATE and dtype_of_element(element_of(op.results[0])).is_packed):
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(collect)
-    return found
+    found = walk(module.operation, BESSEL_I0E, SCAN, _CONCATENATE)
+    return [op for op in found if op.name != _CONCATENATE or dtype_of(op.results[0]).is_packed]
 
 
 def _concatenated(op: ir.Operation) -> ir.Value:
     """Write a concatenation of packed numbers as one of bytes, or of bf16, which hold all of them."""
-    dtype = dtype_of_element(element_of(op.results[0]))
+    dtype = dtype_of(op.results[0])
     with ir.InsertionPoint(op), op.location:
         if dtype.is_float:
             wide: ir.Type = ir.BF16Type.get()
@@ -90,10 +83,8 @@ def _copied(function: ir.Module, op: ir.Operation) -> list[ir.Value]:
     for inner in block.operations:
         if inner.operation.name == "func.return":
             return [values[operand] for operand in inner.operation.operands]
-        copy = inner.operation.clone(ip=ir.InsertionPoint(op))
-        for position, operand in enumerate(inner.operation.operands):
-            copy.operands[position] = values[operand]
-        values.update(zip(inner.operation.results, copy.results, strict=True))
+        with ir.InsertionPoint(op):
+            copy_operation(inner.operation, values)
     raise AssertionError("a function ends with func.return")
 
 

@@ -7,13 +7,13 @@ checked here, but for one: that a region is commutative cannot be.
 from collections.abc import Callable, Mapping
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE, nested
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, PRODUCT, RECURRENCE
 from xgpu.dialects.base import Problem
-from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import step_of
 from xgpu.indexing.tiles.product_maps import Product
+from xgpu.structure import dtype_of, nested
 
 
 def claim_problems(module: ir.Module) -> list[Problem]:
@@ -30,7 +30,7 @@ def claim_problems(module: ir.Module) -> list[Problem]:
 def _extreme_problem(op: ir.Operation) -> str | None:
     if op.name != REDUCE or len(op.results) != 2 or COMMUTATIVE not in op.attributes:
         return f"expected a {REDUCE} of elements and their positions with '{COMMUTATIVE}'"
-    dtypes = [dtype_of_element(ir.RankedTensorType(result.type).element_type) for result in op.results]
+    dtypes = [dtype_of(result) for result in op.results]
     if dtypes[0].kind == "complex" or not dtypes[1].is_integer:
         types = ", ".join(str(result.type) for result in op.results)
         return f"expected elements that have an order and positions that are integers, got {types}"

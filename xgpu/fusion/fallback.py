@@ -3,16 +3,16 @@
 import math
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.analysis.in_place import can_update_in_place
-from xgpu.dialects.attributes import LEFT, RECURRENCE
+from xgpu.dialects.attributes import FALLBACK, RECURRENCE
 from xgpu.dialects.attributes import PRODUCT as PRODUCT_MARK
-from xgpu.dtypes import dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.hlo_maps import accesses, explanation
+from xgpu.structure import dtype_of, nested, users_of
 
 VIEWS = frozenset(name for name, operation in OPERATIONS.items() if operation.is_view)
 """Operations that XLA folds into their consumers, such as a matrix product."""
@@ -43,14 +43,14 @@ def nothing_to_compile(planned: ir.Module) -> Unsupported:
     """Return the error for a program of level ``fusions`` without kernels: why its first operation needs XLA."""
     for op in nested(planned.operation):
         is_work = op.name.startswith("stablehlo.") and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
-        if is_work and (reason := reason_to_leave(op)) is not None:
+        if is_work and (reason := fallback_reason(op)) is not None:
             return unsupported(op, f"{reason}; the program has no kernels, as all of it is left to XLA")
     return Unsupported("the program has no kernels: it only counts, or returns what it is given")
 
 
-def reason_to_leave(op: ir.Operation) -> str | None:
+def fallback_reason(op: ir.Operation) -> str | None:
     """Return why ``op`` falls back to XLA; None if kernels compute it."""
-    if isinstance(planned := op.attributes.get(LEFT), ir.StringAttr):
+    if isinstance(planned := op.attributes.get(FALLBACK), ir.StringAttr):
         return planned.value
     if RECURRENCE in op.attributes or PRODUCT_MARK in op.attributes:
         return None
@@ -79,7 +79,7 @@ def is_address_for(op: ir.Operation, reader: str) -> bool:
         return False
     cut = max((i for i, (size, all_) in enumerate(zip(part, whole, strict=True)) if size != all_), default=0)
     is_strided = op.name == _SLICE and part[cut] > 1 and integers(op, "strides")[cut] > 1
-    bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
+    bits = dtype_of(op.results[0]).storage_bits
     step = math.prod(part[cut + 1 :]) * bits
     return math.prod(part[:cut]) == 1 and not is_strided and step % (8 * _ALIGNMENT) == 0
 
@@ -103,9 +103,7 @@ def _is_fast_product(op: ir.Operation) -> bool:
     """Whether ``op`` is a matrix product for which XLA has more than a plain loop."""
     if op.name != PRODUCT:
         return False
-    *factors, result = (
-        dtype_of_element(ir.RankedTensorType(value.type).element_type) for value in (*op.operands, op.results[0])
-    )
+    *factors, result = (dtype_of(value) for value in (*op.operands, op.results[0]))
     if all(dtype.is_integer and dtype.bits == 8 for dtype in factors):
         return result.bits == 32
     return not any(dtype.is_integer or dtype.hlo == "pred" for dtype in factors)
@@ -116,9 +114,9 @@ def is_read_by_kernels(op: ir.Operation) -> bool:
     pending = list(op.results)
     seen = set(pending)
     while pending:
-        for user in (use.owner.operation for use in pending.pop().uses):
+        for user in users_of(pending.pop()):
             is_known = user.name.startswith("stablehlo.") and user.name != "stablehlo.return"
-            if not is_known or reason_to_leave(user) is not None:
+            if not is_known or fallback_reason(user) is not None:
                 return False
             if user.name in VIEWS:
                 pending += [result for result in user.results if result not in seen]

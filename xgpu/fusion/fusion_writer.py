@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
 from xgpu.analysis.root_indices import read_at_root_indices
 from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
@@ -16,6 +15,7 @@ from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
+from xgpu.structure import captured, copy_operation, defining_op, element_of, is_constant, producer, users_of
 
 _LONGEST_NAME = 64
 _LARGE = 1 << 12
@@ -147,8 +147,8 @@ class FusionWriter:
                 operations[each] = None
             elif self._grouping.stored_before(each, group.level) and (each in aliased or not is_constant(each)):
                 inputs[each] = None
-            elif maker(each) not in met:
-                op = maker(each)
+            elif producer(each) not in met:
+                op = producer(each)
                 met.add(op)
                 pending.append(op)
                 pending += reversed((*op.operands, *captured(op)))
@@ -157,22 +157,18 @@ class FusionWriter:
     def _order(self, value: ir.Value) -> tuple[int, int, int]:
         if value in self._argument:
             return 0, self._argument[value], 0
-        owner = value.owner
-        if isinstance(owner, ir.Block) or owner.operation not in self._position:
+        op = defining_op(value)
+        if op is None or op not in self._position:
             # Of a block around this one; the order in which such values were met is that of the program.
             return 1, 0, 0
-        return 2, self._position[owner.operation], ir.OpResult(value).result_number
+        return 2, self._position[op], ir.OpResult(value).result_number
 
 
 def _is_only_rounded(op: ir.Operation) -> bool:
     """Whether a quotient of f32 is only ever rounded to bf16."""
-    if op.name != "stablehlo.divide" or not isinstance(_element(op.results[0]), ir.F32Type):
+    if op.name != "stablehlo.divide" or not isinstance(element_of(op.results[0]), ir.F32Type):
         return False
-    users = [use.owner.operation for use in op.results[0].uses]
+    users = users_of(op.results[0])
     return all(
-        user.name == "stablehlo.convert" and isinstance(_element(user.results[0]), ir.BF16Type) for user in users
+        user.name == "stablehlo.convert" and isinstance(element_of(user.results[0]), ir.BF16Type) for user in users
     )
-
-
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type

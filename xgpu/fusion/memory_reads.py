@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from xgpu import ir
 from xgpu.analysis.heroes import is_hero
 from xgpu.errors import Unsupported
-from xgpu.fusion.fallback import reason_to_leave
+from xgpu.fusion.fallback import fallback_reason
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import is_argument, producer
 
 type _Reads = tuple[tuple[int, IndexingMap | None], ...]
 type Known = dict[ir.Operation, _Reads | None]
@@ -31,10 +32,10 @@ def arrays_read(value: ir.Value, fewest: int = 0, known: Known | None = None) ->
     seen = set(pending)
     while pending:
         value, map_ = pending.pop()
-        if isinstance(value.owner, ir.Block):
+        if is_argument(value):
             yield value, map_
             continue
-        op = value.owner.operation
+        op = producer(value)
         if op not in known:
             known[op] = _reads(op)
         reads = known[op]
@@ -55,7 +56,7 @@ def _reads(op: ir.Operation) -> _Reads | None:
     A map is None for the result's own position. The whole is None if the results of ``op`` are in memory whoever reads
     them: those of heroes, and of operations that fall back to XLA.
     """
-    if is_hero(op) or reason_to_leave(op) is not None:
+    if is_hero(op) or fallback_reason(op) is not None:
         return None
     try:
         reads = accesses(op)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, captured, copy_operation
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
@@ -21,6 +21,7 @@ from xgpu.fusion.grouping.groups import Group
 from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
 from xgpu.hlo.stablehlo_builder import empty_constant
+from xgpu.structure import captured, copy_operation
 
 MAIN = "main"
 
@@ -104,13 +105,15 @@ class _Planner:
         is_main = target.owner == self._main
         stored = [value for value in results if _has_elements(value)]
         families = self._families
-        grouping, decisions = group_operations(operations, stored, families, self._target, leave_scalars=not is_main)
+        grouping, decisions = group_operations(
+            operations, stored, families, self._target, scalars_fall_back=not is_main
+        )
         self.decisions += decisions
-        for merge in (merge_side_outputs, *families.merges):
+        for merge in (merge_side_outputs, *families.merges(self._target)):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
         writer = FusionWriter(source, grouping, families, self._names, {} if is_main else _state(source))
-        steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.left]
+        steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.fallbacks]
         steps += [(group.level, 1, group) for group in grouping.groups]
         with ir.InsertionPoint(target):
             for _, _, step in sorted(steps, key=lambda each: each[:2]):
@@ -122,13 +125,13 @@ class _Planner:
                         self.kernels |= dict.fromkeys(call.outputs, call.name)
                         self.decisions.append(emitted(call.outputs[0], call.emitter, call.why))
                 else:
-                    self._write_left(step, values)
+                    self._write_fallback(step, values)
             for value in results:
                 if value not in values:
                     values[value] = empty_constant(ir.RankedTensorType(value.type))
             copy_operation(terminator, values)
 
-    def _write_left(self, op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
+    def _write_fallback(self, op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
         """Copy an operation that falls back to XLA; the blocks that it runs are planned."""
         for value in (*op.operands, *captured(op)):
             if value not in values and not _has_elements(value):

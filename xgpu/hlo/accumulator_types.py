@@ -5,6 +5,7 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.hlo.source_location import unsupported
+from xgpu.structure import element_of
 
 _FOLDS = ("stablehlo.reduce", "stablehlo.reduce_window")
 _SELECTION = "stablehlo.select_and_scatter"
@@ -13,7 +14,7 @@ _SELECTION = "stablehlo.select_and_scatter"
 def check_accumulators(op: ir.Operation) -> None:
     """Raise Unsupported for an operation that combines elements of one type in a region on another."""
     for values in _combined(op):
-        elements = {str(ir.RankedTensorType(value.type).element_type) for value in values}
+        elements = {str(element_of(value)) for value in values}
         if len(elements) > 1:
             types = " and ".join(sorted(elements))
             raise unsupported(op, f"it combines elements of different types, {types}: convert them before")

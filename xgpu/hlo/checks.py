@@ -9,20 +9,9 @@ from xgpu.hlo.accumulator_types import check_accumulators
 from xgpu.hlo.chlo import KEPT_FUNCTIONS, TOP_K
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.source_location import name_of, source_of, unsupported
+from xgpu.structure import arguments_of, walk
 
 _CALL_OPERATIONS = frozenset(("func.return", "func.call"))
-
-
-def operations_of(module: ir.Module) -> list[ir.Operation]:
-    """Return all operations, outer ones first, the module itself before all."""
-    found: list[ir.Operation] = []
-
-    def collect(op: ir.Operation) -> ir.WalkResult:
-        found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(collect, ir.WalkOrder.PRE_ORDER)
-    return found
 
 
 def check_operations(module: ir.Module) -> None:
@@ -31,14 +20,14 @@ def check_operations(module: ir.Module) -> None:
         if top.operation.name != "func.func":
             raise unsupported(top, "only functions are supported at the top of a module")
     checked: dict[ir.Type, str | None] = {}
-    for op in operations_of(module)[1:]:
+    for op in walk(module.operation, post_order=False)[1:]:
         is_function = op.name == "func.func" and op.parent == module.operation
         is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, SCAN, TOP_K)
         if not (is_function or is_known or op.name in _CALL_OPERATIONS):
             raise unsupported(op, "not a StableHLO operation")
         if any(len(region.blocks) > 1 for region in op.regions):
             raise unsupported(op, "control flow between blocks is not supported")
-        arguments = [argument for region in op.regions for block in region.blocks for argument in block.arguments]
+        arguments = arguments_of(op)
         for value in (*op.results, *arguments):
             if value.type not in checked:
                 checked[value.type] = _refusal(value.type)

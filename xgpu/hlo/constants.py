@@ -3,13 +3,14 @@
 from typing import Any
 
 from xgpu import ir
+from xgpu.structure import is_argument, producer
 
 
 def is_number(value: ir.Value, number: int) -> bool:
     """Whether a scalar is known to be ``number``, 0 or 1; a negative zero counts as zero."""
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         return False
-    op = value.owner.operation
+    op = producer(value)
     if op.name == "stablehlo.convert":
         return is_number(op.operands[0], number)
     if op.name == "stablehlo.complex":

@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.structure import arguments_of, walk
 
 
 class Contents:
@@ -17,34 +18,20 @@ class Contents:
     @cached_property
     def names(self) -> frozenset[str]:
         """The names of the operations, and of each dialect that has some: ``mhlo.*``."""
-        names: set[str] = set()
-        advance = ir.WalkResult.ADVANCE
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
-            names.add(op.name)
-            return advance
-
-        self._module.operation.walk(visit)
+        names = {op.name for op in walk(self._module.operation)}
         return frozenset(names | {f"{name.partition('.')[0]}.*" for name in names})
 
     @cached_property
     def arrays(self) -> frozenset[ir.RankedTensorType]:
         """The types of all arrays: results of operations and arguments of blocks."""
         types: set[ir.Type] = set()
-        advance = ir.WalkResult.ADVANCE
-
-        def visit(op: ir.Operation) -> ir.WalkResult:
+        for op in walk(self._module.operation):
             results = op.results
             # By number: an iterator of the bindings ends with an exception, which takes longer than all else here.
             for number in range(len(results)):
                 types.add(results[number].type)
             if len(op.regions):
-                for region in op.regions:
-                    for block in region.blocks:
-                        types.update(argument.type for argument in block.arguments)
-            return advance
-
-        self._module.operation.walk(visit)
+                types.update(argument.type for argument in arguments_of(op))
         return frozenset(type_ for type_ in types if isinstance(type_, ir.RankedTensorType))
 
     @cached_property

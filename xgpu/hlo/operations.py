@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xgpu import ir
+from xgpu.structure import element_of, is_constant
 
 AccessKind = Literal["elementwise", "indexing", "piecewise", "reduce", "contract", "generator"]
 
@@ -152,7 +153,7 @@ def without_code(op: ir.Operation) -> str | None:
     for block in op.regions[0].blocks:
         own.update(block.arguments)
         for each in (view.operation for view in block.operations):
-            outer = [value for value in each.operands if value not in own and not _is_constant(value)]
+            outer = [value for value in each.operands if value not in own and not is_constant(value)]
             if outer:
                 return "its region uses a value from outside it"
             own.update(each.results)
@@ -180,13 +181,13 @@ def _order_limit(op: ir.Operation) -> str | None:
 
 
 def _bits_limit(op: ir.Operation) -> str | None:
-    same = _element(op.operands[0]) == _element(op.results[0])
+    same = element_of(op.operands[0]) == element_of(op.results[0])
     is_complex = _is_complex(op.operands[0]) or _is_complex(op.results[0])
     return "the bits of complex numbers cannot be taken for those of others" if is_complex and not same else None
 
 
 def _precision_limit(op: ir.Operation) -> str | None:
-    element = str(_element(op.results[0]))
+    element = str(element_of(op.results[0]))
     return None if element in ("f16", "bf16", "f32", "f64") else f"reduce_precision of {element} is not supported"
 
 
@@ -198,13 +199,5 @@ _LIMITS: Mapping[str, Callable[[ir.Operation], str | None]] = {
 """Why operations that have scalar code may have none for some types or attributes."""
 
 
-def _is_constant(value: ir.Value) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
-
-
-def _element(value: ir.Value) -> ir.Type:
-    return ir.RankedTensorType(value.type).element_type
-
-
 def _is_complex(value: ir.Value) -> bool:
-    return isinstance(_element(value), ir.ComplexType)
+    return isinstance(element_of(value), ir.ComplexType)

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.chlo import KEPT_FUNCTIONS
-from xgpu.hlo.stablehlo_builder import Value, element_of, fill_region, hlo, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, shape_of, tensor
+from xgpu.structure import element_of, is_argument, producer
 
 SCAN = "xgpu.scan"
 """The operation's name: StableHLO has none for it, so it is one of our own from the ``stablehlo`` level on."""
@@ -60,8 +61,8 @@ def is_elementwise(block: ir.Block) -> bool:
 
 def uniform(op: ir.Operation) -> ir.Attribute | None:
     """Return the number that is every element of a constant operation's result, None for other operations."""
-    if op.name == "stablehlo.broadcast_in_dim" and not isinstance(op.operands[0].owner, ir.Block):
-        return uniform(op.operands[0].owner.operation)
+    if op.name == "stablehlo.broadcast_in_dim" and not is_argument(op.operands[0]):
+        return uniform(producer(op.operands[0]))
     if op.name != _CONSTANT:
         return None
     found = ir.DenseElementsAttr(op.attributes["value"])
@@ -117,11 +118,11 @@ def is_identity(function: str | None, start: Value) -> bool:
     Adding zero does not: it turns -0 into 0.
     """
     element = element_of(start)
-    if function is None or isinstance(start.owner, ir.Block) or isinstance(element, ir.ComplexType):
+    if function is None or is_argument(start) or isinstance(element, ir.ComplexType):
         return False
     if function == "add" and isinstance(element, ir.FloatType):
         return False
-    return uniform(start.owner.operation) == _identity(function, element)
+    return uniform(producer(start)) == _identity(function, element)
 
 
 def _identity(function: str, element: ir.Type) -> ir.Attribute:

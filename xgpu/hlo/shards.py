@@ -1,7 +1,7 @@
 """Calls between an array and the parts of it that devices have."""
 
 from xgpu import ir
-from xgpu.hlo.checks import operations_of
+from xgpu.structure import walk
 
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
 """Custom calls between an array and the part of it that each device has."""
@@ -10,7 +10,7 @@ _CUSTOM_CALL = "stablehlo.custom_call"
 
 def crosses_devices(module: ir.Module) -> ir.Operation | None:
     """Return a call that splits arrays over devices or puts them together, None if there is none."""
-    return next((op for op in operations_of(module) if is_between_shapes(op)), None)
+    return next((op for op in walk(module.operation, post_order=False) if is_between_shapes(op)), None)
 
 
 def is_between_shapes(op: ir.Operation) -> bool:

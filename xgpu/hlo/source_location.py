@@ -11,7 +11,7 @@ _OWN_FOLDER = str(Path(xgpu.__file__).parent)
 # Locations nest as deep as the user's call stack does; deeper than this only machine-made text goes.
 _MAX_LOCATIONS = 10_000
 _NUMBERS = 1 << 32
-"""How many lines and columns MLIR can tell apart; the bindings give the upper half of them as numbers below zero."""
+"""Lines and columns that MLIR can tell apart; the bindings give the upper half of them as numbers below zero."""
 
 
 def source_of(where: ir.Location | ir.Operation | ir.OpView | ir.Value[Any]) -> SourceLocation | None:

@@ -5,6 +5,7 @@ from math import prod
 from typing import Any
 
 from xgpu import ir
+from xgpu.structure import element_of
 
 hlo = ir.stablehlo
 
@@ -19,11 +20,6 @@ def tensor(shape: Sequence[int], element: ir.Type | str) -> ir.RankedTensorType:
 def shape_of(value: Value) -> list[int]:
     """Return the shape of an array."""
     return list(ir.RankedTensorType(value.type).shape)
-
-
-def element_of(value: Value) -> ir.Type:
-    """Return the element type of an array."""
-    return ir.RankedTensorType(value.type).element_type
 
 
 def splat(number: float | int, type_: ir.RankedTensorType) -> Value:
@@ -103,10 +99,3 @@ def inline_block(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
             copy.operands[position] = operand
         values.update(zip(operation.results, copy.results, strict=True))
     raise AssertionError("a verified region ends with stablehlo.return")
-
-
-def replace(op: ir.Operation, values: Sequence[Value]) -> None:
-    """Replace an operation's results by these values and erase it."""
-    for result, value in zip(op.results, values, strict=True):
-        result.replace_all_uses_with(value)
-    op.erase()

@@ -1,6 +1,7 @@
 """Attributes that the bindings have no class for: some ways to read one raise TypeError, others end the process."""
 
 from xgpu import ir
+from xgpu.structure import find
 
 _COMPLEX_CONSTANTS = ("stablehlo.constant", "mhlo.constant")
 """Constants that `complex_constants` replaces by real ones, without reading them."""
@@ -8,23 +9,23 @@ _COMPLEX_CONSTANTS = ("stablehlo.constant", "mhlo.constant")
 
 def unreadable_attribute(within: ir.Operation) -> tuple[ir.Operation, str] | None:
     """Return an operation with an attribute that cannot be read, a location or complex numbers, and its error."""
-    found: list[tuple[ir.Operation, str]] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        for name in op.attributes:
-            try:
-                _read(op.attributes[name])
-            except TypeError:
-                if name != "value" or op.name not in _COMPLEX_CONSTANTS:
-                    found.append((op, _problem(op, name)))
-                    return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
-
-    within.walk(visit)
-    return found[0] if found else None
+    found = find(within, lambda op: _problem(op) is not None)
+    problem = None if found is None else _problem(found)
+    return None if found is None or problem is None else (found, problem)
 
 
-def _problem(op: ir.Operation, name: str) -> str:
+def _problem(op: ir.Operation) -> str | None:
+    """Return the error for an attribute of ``op``, None if all can be read."""
+    for name in op.attributes:
+        try:
+            _read(op.attributes[name])
+        except TypeError:
+            if name != "value" or op.name not in _COMPLEX_CONSTANTS:
+                return _message(op, name)
+    return None
+
+
+def _message(op: ir.Operation, name: str) -> str:
     if op.name == "arith.constant":
         return f"'{op.name}': constant tensors of type {op.results[0].type} are not supported"
     return (

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from xgpu import ir
+from xgpu.structure import blocks_of
 
 WiderType = Callable[[ir.Type], ir.Type | None]
 """Returns the element type to compute with instead of one, or None if that will do."""
@@ -50,9 +51,8 @@ class Widening:
                     op.operands[position] = _convert(operand, wide).results[0]
         for result in op.results:
             self._widen_result(op, result)
-        for region in op.regions:
-            for block in region.blocks:
-                self._widen_block(block)
+        for block in blocks_of(op):
+            self._widen_block(block)
 
     def _widen_result(self, op: ir.Operation, result: ir.Value) -> None:
         narrow, wide = result.type, self._wide(result.type)

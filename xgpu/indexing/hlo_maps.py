@@ -1,4 +1,4 @@
-"""Which elements of its operands each StableHLO operation reads, as indexing maps: one table, one function an op.
+"""The elements of its operands that each StableHLO operation reads, as indexing maps: one table, one function an op.
 
 The map of an access takes the operation's result indices as dimensions ``d0, d1, ...``, followed by one dimension for
 each runtime index; its symbols run over what one result element reads many of; its constraints say for which result

@@ -38,11 +38,6 @@ class IndexingMap:
             return made
 
     @classmethod
-    def identity(cls, shape: Sequence[int]) -> "IndexingMap":
-        """The map of every index of an array of ``shape`` to itself."""
-        return cls(tuple(Interval(0, n - 1) for n in shape), (), tuple(dim(i) for i in range(len(shape))))
-
-    @classmethod
     def parse(cls, text: str) -> "IndexingMap":
         """The map that ``str`` printed as ``text``; raises ``InvalidInput`` with the column if it is not one."""
         return _parse(text)

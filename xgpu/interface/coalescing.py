@@ -1,17 +1,17 @@
-"""How well the accesses of a kernel's warps coalesce: the sectors that they touch beside those that they need."""
+"""The coalescing of a kernel's accesses: the sectors that warps touch beside those that they need."""
 
 import math
 
 from xgpu import ir
 from xgpu.costs.sectors import Touched, sectors
 from xgpu.device import Device
-from xgpu.dtypes import dtype_of_element
 from xgpu.emit.family_table import emitter_of
 from xgpu.fusion.memory_reads import arrays_read
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.affine import linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.options import Options
+from xgpu.structure import dtype_of
 
 _LOOP = "loop"
 _MOST_POINTS = 1 << 18
@@ -48,5 +48,5 @@ def _touched(written: IndexingMap, value: ir.Value, read: IndexingMap) -> Touche
     symbols = tuple(map_.symbols[old] for old in order)
     if map_.dims[0].size * math.prod(each.size for each in symbols) > _MOST_POINTS:
         return Touched(0, 0)
-    bits = dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+    bits = dtype_of(value).storage_bits
     return sectors(IndexingMap(map_.dims, symbols, (position,), constraints), bits)

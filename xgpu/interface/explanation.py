@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import CONTROL_FLOW, nested
+from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.costs.time import seconds_to_move
 from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
@@ -13,13 +13,14 @@ from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch
 from xgpu.emit.family_table import FAMILIES
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.fusion.fallback import VIEWS, reason_to_leave
+from xgpu.fusion.fallback import VIEWS, fallback_reason
 from xgpu.fusion.grouping.decisions import Verdict
 from xgpu.fusion.loops.steps import read_by_loop
 from xgpu.fusion.planner import make_plan
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
 from xgpu.interface.coalescing import sectors_of_loop
+from xgpu.structure import nested
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)
@@ -50,7 +51,7 @@ class KernelReport:
 
 
 @dataclass(frozen=True)
-class LeftReport:
+class FallbackReport:
     """An operation that is left to XLA."""
 
     operation: str
@@ -64,7 +65,7 @@ class Explanation:
     """The parts of a program in the order of its text; ``str`` gives a table."""
 
     kernels: tuple[KernelReport, ...]
-    left: tuple[LeftReport, ...]
+    fallbacks: tuple[FallbackReport, ...]
 
     def __str__(self) -> str:
         rows = [("kernel", "emitter", "grid x block", "bytes", "time/us", "sectors", "schedule", "makes")]
@@ -85,9 +86,11 @@ class Explanation:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
         if not self.kernels:
             lines = ["no kernels"]
-        if self.left:
+        if self.fallbacks:
             lines += ["", "left to XLA:"]
-            lines += [f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}" for each in self.left]
+            lines += [
+                f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}" for each in self.fallbacks
+            ]
         return "\n".join(line.rstrip() for line in lines)
 
 
@@ -102,7 +105,7 @@ def explain(program: Compiled) -> Explanation:
         launches.setdefault(launch.kernel, []).append(launch)
     kernels = tuple(_kernel(each, fusions[kernel.name]) for kernel, each in launches.items())
     left = tuple(
-        LeftReport(op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason)
+        FallbackReport(op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason)
         for op in nested(fusions["main"])
         if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := _reason(op)) is not None
     )
@@ -115,7 +118,7 @@ def remarks(program: Compiled) -> str:
     return "\n".join(["remarks:", *lines]) if lines else ""
 
 
-def plan_reasons(program: Compiled, target: Device, only_stored: bool = False) -> str:
+def plan_reasons(program: Compiled, target: Device, only_stored: bool) -> str:
     """Return what the planner decides on ``program``, and why, a line for each decision.
 
     ``only_stored``: why kernels store the values that they do. Raises `InvalidInput` for a program given with its plan.
@@ -153,7 +156,7 @@ def _operations(op: ir.Operation) -> int:
 def _reason(op: ir.Operation) -> str | None:
     """Return why ``op`` falls back to XLA; None for a part of another operation, such as the comparison of a sort."""
     is_part = op.name == "stablehlo.return" or (op.parent is not None and op.parent.name not in _AROUND)
-    return None if is_part else reason_to_leave(op)
+    return None if is_part else fallback_reason(op)
 
 
 def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:

@@ -28,6 +28,7 @@ from xgpu.interface.api import Compiled, default_device
 from xgpu.options import Options
 from xgpu.passes.normalize.inline_calls import InlineCalls
 from xgpu.runtime.jax_backend import call_program
+from xgpu.structure import walk
 
 _SPREAD = (
     "sdy-propagation-pipeline",
@@ -183,10 +184,7 @@ def _partition_program(lowered: Any) -> _Partitioned | None:
 def _is_understood(module: ir.Module) -> bool:
     """Whether no operation but those of the table has a result, or reads an array, that is spread; and no summands."""
     spread: set[ir.Value] = set()
-    understood = True
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        nonlocal understood
+    for op in walk(module.operation, post_order=False):
         if op.name == "func.func" and "arg_attrs" in op.attributes:
             for argument, described in zip(
                 op.regions[0].blocks[0].arguments, ir.ArrayAttr(op.attributes["arg_attrs"]), strict=True
@@ -198,14 +196,11 @@ def _is_understood(module: ir.Module) -> bool:
             spread.update(op.results)
         touches = is_spread or any(operand in spread for operand in op.operands)
         if touches and not (op.name in _SPREADABLE or op.name.startswith(("sdy.", "func."))):
-            understood = False
+            return False
         given = [str(op.attributes[name]) for name in _SHARDING_ATTRIBUTES if name in op.attributes]
         if any(_UNREDUCED in text for text in given):
-            understood = False
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return understood
+            return False
+    return True
 
 
 def _names_an_axis(text: str) -> bool:

@@ -18,7 +18,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from xgpu import ir
-from xgpu.dialects.attributes import LEFT
+from xgpu.dialects.attributes import FALLBACK
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
@@ -26,6 +26,7 @@ from xgpu.runtime.host_libraries import load_host_libraries
 from xgpu.runtime.host_program import HostLaunches
 from xgpu.runtime.program import CompiledKernel, CompiledProgram
 from xgpu.runtime.xla_calls import HANDLER, TARGET, Handler, allow_export, kernel_text
+from xgpu.structure import replace_op, walk
 
 _PTX_CALL = "__gpu$xla.gpu.ptx"
 allow_export(_PTX_CALL)
@@ -191,27 +192,19 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     xla_form(_with_kernels_declared(program.main)).operation.write_bytecode(stream)
     target = context.module_context
     module = ir.Module.parse(stream.getvalue(), target.context)
-    for op in list(module.body.operations):
-        if not op.operation.regions[0].blocks:
-            op.operation.erase()
-    calls: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "func.call":
-            calls.append(op)
-        elif LEFT in op.attributes:
-            del op.attributes[LEFT]
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
+    for function in list(module.body.operations):
+        if not function.operation.regions[0].blocks:
+            function.operation.erase()
+    for op in walk(module.operation):
+        if FALLBACK in op.attributes:
+            del op.attributes[FALLBACK]
+    calls = walk(module.operation, "func.call")
     launcher = _launcher(platform)
     for call, launch in zip(calls, program.launches, strict=True):
         inputs, outputs = ([program.values[i] for i in numbers] for numbers in (launch.inputs, launch.outputs))
         with ir.InsertionPoint(call), call.location:
             written = launcher(_Call(context, launch.kernel, list(call.operands), inputs, outputs))
-        for old, new in zip(call.results, written, strict=True):
-            old.replace_all_uses_with(new)
-        call.erase()
+        replace_op(call, written)
     (main,) = module.body.operations
     types = list(ir.FunctionType(ir.TypeAttr(main.operation.attributes["function_type"]).value).results)
     name = jax_mlir.merge_mlir_modules(target.module, "xgpu_main", module, dst_symtab=target.symbol_table)

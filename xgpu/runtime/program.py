@@ -35,7 +35,7 @@ class CompiledKernel(Protocol):
 
     @property
     def aliases(self) -> tuple[int, ...]:
-        """Which input each output updates in place."""
+        """The input that each output updates in place, by number."""
 
     @property
     def scratch_words(self) -> int:

@@ -1,6 +1,5 @@
 """The reference: the same program compiled by XLA for the CPU."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +10,10 @@ from jax._src.lib import xla_client  # type: ignore[attr-defined]
 
 from xgpu import ir
 from xgpu.analysis.initial_values import with_initial_values_once
-from xgpu.dtypes import dtype_of_element
 from xgpu.errors import ToolError
 from xgpu.frontend.xla_form import xla_form
 from xgpu.runtime.host_libraries import load_host_libraries
+from xgpu.structure import copy_module, dtype_of, is_argument, walk
 
 _NAME = "sym_name"
 # Each operation rounds to its own type, as in a program run operation by operation and as xgpu's kernels do.
@@ -62,15 +61,9 @@ def _named(module: ir.Module) -> ir.Module:
     """Return ``module`` with a name, which XLA wants of it: a plan has none."""
     if _NAME in module.operation.attributes:
         return module
-    copy = _copy(module)
+    copy = copy_module(module)
     copy.operation.attributes[_NAME] = ir.StringAttr.get("plan", module.context)
     return copy
-
-
-def _copy(module: ir.Module) -> ir.Module:
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    return ir.Module.parse(buffer.getvalue(), module.context)
 
 
 def _with_updates_apart(module: ir.Module) -> ir.Module:
@@ -81,7 +74,7 @@ def _with_updates_apart(module: ir.Module) -> ir.Module:
     """
     if not _computed_updates(module):
         return module
-    copy = _copy(module)
+    copy = copy_module(module)
     for op in _computed_updates(copy):
         update, place = op.operands[1], ir.InsertionPoint(op)
         barrier = ir.Operation.create(
@@ -92,44 +85,24 @@ def _with_updates_apart(module: ir.Module) -> ir.Module:
 
 
 def _computed_updates(module: ir.Module) -> list[ir.Operation]:
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "stablehlo.dynamic_update_slice" and not isinstance(op.operands[1].owner, ir.Block):
-            found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
+    found = walk(module.operation, "stablehlo.dynamic_update_slice")
+    return [op for op in found if not is_argument(op.operands[1])]
 
 
 def _reduces_bytes(module: ir.Module) -> bool:
     """Whether there are reductions of integers of 8 bits: the library's sums of such, before it, do not wrap around."""
-    found: list[ir.Operation] = []
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "stablehlo.reduce":
-            elements = (dtype_of_element(ir.RankedTensorType(result.type).element_type) for result in op.results)
-            if any(each.is_integer and each.bits == 8 for each in elements):
-                found.append(op.operation)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return bool(found)
+    results = (result for op in walk(module.operation, "stablehlo.reduce") for result in op.results)
+    elements = (dtype_of(result) for result in results)
+    return any(each.is_integer and each.bits == 8 for each in elements)
 
 
 def _refuse_what_ends_the_process(module: ir.Module) -> None:
     """Raise ToolError for what XLA's compiler for the CPU aborts at, and Python with it."""
-
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name == "stablehlo.reduce_window" and _only_cuts_edges_off(op):
-            problems.append("it compiles no reduce_window that only cuts off edges: windows of 1, negative padding")
-        return ir.WalkResult.ADVANCE
-
-    problems: list[str] = []
-    module.operation.walk(visit)
-    if problems:
-        raise ToolError(f"XLA cannot compile the reference: on the CPU {problems[0]}")
+    if any(map(_only_cuts_edges_off, walk(module.operation, "stablehlo.reduce_window"))):
+        raise ToolError(
+            "XLA cannot compile the reference: on the CPU it compiles no reduce_window that only cuts off edges: "
+            "windows of 1, negative padding"
+        )
 
 
 def _only_cuts_edges_off(op: ir.Operation) -> bool:

@@ -3,7 +3,8 @@
 from math import prod
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, fill_region, hlo, shape_of, splat, tensor
+from xgpu.hlo.stablehlo_builder import Value, broadcast, fill_region, hlo, shape_of, splat, tensor
+from xgpu.structure import element_of
 
 
 class _Features:

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from math import prod
 
 from xgpu import ir
-from xgpu.dtypes import DType, dtype_of_element
+from xgpu.dtypes import DType
 from xgpu.hlo.source_location import unsupported
 from xgpu.hlo.stablehlo_builder import (
     Value,
     broadcast,
     convert,
-    element_of,
     hlo,
     leading_part,
     linear_index,
@@ -25,6 +24,7 @@ from xgpu.hlo.stablehlo_builder import (
     splat_like,
     tensor,
 )
+from xgpu.structure import dtype_of, element_of
 
 _THREE_FRY_ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _THREE_FRY_PARITY = 0x1BD11BDA
@@ -35,7 +35,7 @@ _PHILOX_ROUNDS = 10
 
 def expand_rng_bit_generator(op: ir.Operation) -> list[Value]:
     """Return the new state and the random bits of a stablehlo.rng_bit_generator."""
-    dtype = dtype_of_element(element_of(op.results[1]))
+    dtype = dtype_of(op.results[1])
     if not dtype.is_integer:
         raise unsupported(op, f"random bits are integers, not {dtype}")
     state = op.operands[0]

@@ -13,7 +13,6 @@ from xgpu.hlo.source_location import unsupported
 from xgpu.hlo.stablehlo_builder import (
     Value,
     broadcast,
-    element_of,
     fill_region,
     hlo,
     inline_block,
@@ -25,6 +24,7 @@ from xgpu.hlo.stablehlo_builder import (
     splat_like,
     tensor,
 )
+from xgpu.structure import element_of
 
 _NONE = -1
 """The position that stands for no element."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
-from xgpu.passes.normalize.scans.polynomials import maker_of
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
+from xgpu.structure import defining_op
 
 _CUTTING = ("stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate")
 
@@ -63,7 +63,7 @@ class Broadcasts:
 
     def _needed(self, value: Value, view: _View | None, is_root: bool) -> list[tuple[Value, _View | None]]:
         """Return of which other values, in which views, a copy is made: none for an array."""
-        op, shape = maker_of(value), shape_of(value)
+        op, shape = defining_op(value), shape_of(value)
         if op is None or uniform(op) is not None:
             return []
         along = self._dimension if view is None else _source(view, self._dimension)
@@ -83,7 +83,7 @@ class Broadcasts:
         return [(operand, view) for operand in op.operands] if op.name in ELEMENTWISE and is_same else []
 
     def _copy(self, value: Value, view: _View | None, needed: Sequence[Value]) -> Value:
-        op = maker_of(value)
+        op = defining_op(value)
         if op is not None and op.name == "stablehlo.broadcast_in_dim" and needed:
             return needed[0]
         if view is None and all(a == b for a, b in zip(needed, op.operands if op is not None else (), strict=False)):
@@ -99,7 +99,7 @@ class Broadcasts:
         return copy
 
     def _emit(self, value: Value, view: _View | None, needed: Sequence[Value]) -> Value:
-        op = maker_of(value)
+        op = defining_op(value)
         if op is None or not needed:
             assert view is not None
             return broadcast(value, view.shape, view.dimensions)

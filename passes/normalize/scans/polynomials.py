@@ -8,6 +8,7 @@ from typing import Protocol
 from xgpu import ir
 from xgpu.hlo.scan_op import uniform
 from xgpu.hlo.stablehlo_builder import Value, element_of
+from xgpu.structure import defining_op
 
 type Number = int | float
 
@@ -41,11 +42,6 @@ class Node:
     kind: str
     operands: tuple[int, ...] = ()
     number: Number = 0
-
-
-def maker_of(value: Value) -> ir.Operation | None:
-    """Return the operation that makes a value, None for an argument."""
-    return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
 
 def operation_kind(op: ir.Operation) -> str:
@@ -89,7 +85,7 @@ def number_of(op: ir.Operation) -> Number | None:
 
 
 def _constant(value: Value) -> Number | None:
-    maker = maker_of(value)
+    maker = defining_op(value)
     return None if maker is None else number_of(maker)
 
 

@@ -5,8 +5,8 @@ from functools import reduce
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, hlo
-from xgpu.passes.normalize.scans.polynomials import maker_of
 from xgpu.passes.normalize.scans.scan import unreversed
+from xgpu.structure import defining_op
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ class Sum:
             addition = pending.pop()
             made.additions.append(addition)
             for value in addition.operands:
-                maker = maker_of(value)
+                maker = defining_op(value)
                 if maker is not None and maker.name == "stablehlo.pad":
                     made.padded.append(maker)
                 elif maker is not None and maker.name == "stablehlo.add" and _has_padded(maker):
@@ -68,19 +68,19 @@ class Sum:
 
 def _has_padded(op: ir.Operation) -> bool:
     """Whether an addition has a padded term, maybe inside the additions that are its terms."""
-    makers = [maker_of(value) for value in op.operands]
+    makers = [defining_op(value) for value in op.operands]
     while makers:
         maker = makers.pop()
         if maker is not None and maker.name == "stablehlo.pad":
             return True
         if maker is not None and maker.name == "stablehlo.add":
-            makers += [maker_of(value) for value in maker.operands]
+            makers += [defining_op(value) for value in maker.operands]
     return False
 
 
 def _spread(value: Value) -> int | None:
     """Return the dimension along which a value is another with an element between each two, None if it is not."""
-    maker = maker_of(value)
+    maker = defining_op(value)
     if maker is None or maker.name != "stablehlo.pad":
         return None
     insides = list(ir.DenseI64ArrayAttr(maker.attributes["interior_padding"]))

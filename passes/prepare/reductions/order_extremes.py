@@ -4,15 +4,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import first_extreme
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME
-from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.constants import is_number
-from xgpu.hlo.stablehlo_builder import element_of, hlo
+from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import dtype_of
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def _order_by_position(op: ir.Operation, direction: str) -> None:
     """
     block = op.regions[0].blocks[0]
     first, position, second, other = block.arguments
-    if dtype_of_element(element_of(first)).is_float:
+    if dtype_of(first).is_float:
         *_, end = block.operations
         with ir.InsertionPoint(end.operation):
             both = hlo.and_(*(hlo.compare(x, x, _direction("NE")) for x in (first, second)))

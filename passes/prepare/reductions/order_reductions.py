@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.fusion.memory_reads import Known, arrays_read
-from xgpu.hlo.stablehlo_builder import element_of, hlo, tensor
+from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.affine import Dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.structure import element_of
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.combiners import combiners
-from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, replace, reshape, shape_of
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, reshape, shape_of
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import replace_op
 
 _ELEMENTWISE: Mapping[str, Callable[[Value, Value], Value]] = {
     "add": hlo.add,
@@ -51,4 +51,4 @@ class SimplifySingleReductions(OperationRewrite):
             element, start = op.operands[number], op.operands[count + number]
             shape = shape_of(op.results[number])
             combined.append(_ELEMENTWISE[each.function](broadcast(start, shape), reshape(element, shape)))
-        replace(op, combined)
+        replace_op(op, combined)

@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
 from xgpu.costs.recomputation import MOST_VISITED
 from xgpu.costs.values import instructions
-from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
-from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, reshape, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.structure import element_of, is_argument, producer
 
 SMALLEST_PART = 1 << 13
 """Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
@@ -62,12 +62,12 @@ class SplitReductions(BlockRewrite):
 
     NAME: ClassVar[str] = "split-reductions"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((REDUCE,))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Split the reductions of ``block`` that need it, and again what that leaves."""
-        pending, views, gpu = operations_of(block, self.OPERATIONS)[::-1], _Views(), device(self.target)
+        pending, views, gpu = operations_of(block, self.OPERATIONS)[::-1], _Views(), self.target.device
         while pending:
             op = pending.pop()
             if is_reduction(op):
@@ -145,9 +145,9 @@ def _weight(op: ir.Operation, kinds: Sequence[AccessKind]) -> float:
     seen, taken = set(pending), 0
     while pending and len(seen) < MOST_VISITED:
         value = pending.pop()
-        if isinstance(value.owner, ir.Block) or value.owner.operation.name not in OPERATIONS:
+        if is_argument(value) or producer(value).name not in OPERATIONS:
             continue
-        made = value.owner.operation
+        made = producer(value)
         if access_kind(made) in kinds:
             taken += instructions(made)
             operands = set(made.operands) - seen

@@ -9,10 +9,11 @@ from xgpu import ir
 from xgpu.analysis.combiners import Function, combined, combiners, is_binary
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import elements
-from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, hlo, replace, shape_of
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
+from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, shape_of
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import element_of, replace_op
 
 _IDEMPOTENT = frozenset(("and", "or", "minimum", "maximum"))
 _LEAST_GAIN = 3
@@ -59,13 +60,13 @@ class SplitWideWindows(OperationRewrite):
 
     NAME: ClassVar[str] = "split-wide-windows"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.reduce_window",))
-    target: str = DEFAULT_DEVICE
+    target: DeviceName = DEFAULT_DEVICE
     """The GPU that kernels are for."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Rewrite the windows of one operation if that is worth it."""
-        if (windows := _windows(op)) and _is_worth_it(op, windows, device(self.target)):
-            replace(op, [_rewritten(op, windows)])
+        if (windows := _windows(op)) and _is_worth_it(op, windows, self.target.device):
+            replace_op(op, [_rewritten(op, windows)])
 
 
 def _windows(op: ir.Operation) -> list[_Window] | None:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.initial_values import start_from_identity
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.passes.framework.base import OperationRewrite
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.reduction_regions import region_names
-from xgpu.dialects.attributes import LEFT
+from xgpu.analysis.reduction_shape import REDUCE
+from xgpu.dialects.attributes import FALLBACK
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.widening import Widening
 from xgpu.passes.framework.base import OperationRewrite
@@ -49,7 +49,9 @@ class WidenPacked(OperationRewrite):
         if names <= _ARITHMETIC or names <= _ORDERING:
             Widening(_byte_of).widen(op)
         if op.name == SCAN and any(map(is_packed, op.results)):
-            op.attributes[LEFT] = ir.StringAttr.get("elements that share a byte, of which threads would write parts")
+            op.attributes[FALLBACK] = ir.StringAttr.get(
+                "elements that share a byte, of which threads would write parts"
+            )
 
 
 def _byte_of(type_: ir.Type) -> ir.Type | None:

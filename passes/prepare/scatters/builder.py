@@ -6,7 +6,8 @@ from functools import partial
 
 from xgpu import ir
 from xgpu.analysis.combiners import promises
-from xgpu.hlo.stablehlo_builder import Value, element_of, fill_region, hlo, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, shape_of, tensor
+from xgpu.structure import element_of
 
 Body = Callable[[list[Value]], Sequence[Value]]
 """Makes of a region's arguments what it returns."""

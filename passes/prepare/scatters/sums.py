@@ -12,18 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import (
-    Value,
-    convert,
-    element_of,
-    hlo,
-    shape_of,
-    splat,
-    splat_like,
-    tensor,
-)
+from xgpu.hlo.stablehlo_builder import Value, convert, hlo, shape_of, splat, splat_like, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.prepare.scatters.builder import Places
+from xgpu.structure import element_of
 
 MOST_WINDOWS = 2**31
 """Updates of one element that can be counted; there are no more of them than windows."""

@@ -8,20 +8,10 @@ more. What is found is a number for each place that a window can have, not for e
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import (
-    Value,
-    broadcast,
-    convert,
-    element_of,
-    hlo,
-    linear_index,
-    shape_of,
-    splat,
-    splat_like,
-    tensor,
-)
+from xgpu.hlo.stablehlo_builder import Value, broadcast, convert, hlo, linear_index, shape_of, splat, splat_like, tensor
 from xgpu.indexing.scatter_maps import scatter_maps
 from xgpu.passes.prepare.scatters.builder import Places
+from xgpu.structure import element_of
 
 _NOWHERE = -1
 """An index outside every array."""

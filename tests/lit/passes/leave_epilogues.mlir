@@ -5,8 +5,8 @@
 // CHECK-LABEL: func.func @main(%arg0: tensor<512x256xf32>, %arg1: tensor<256x128xf32>, %arg2: tensor<128xf32>) -> tensor<512x128xf32>
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<512x256xf32>, tensor<256x128xf32>) -> tensor<512x128xf32>
 // CHECK-NEXT:    %[[B:.*]] = stablehlo.broadcast_in_dim %arg2, dims = [1] : (tensor<128xf32>) -> tensor<512x128xf32>
-// CHECK-NEXT:    %[[C:.*]] = stablehlo.add %[[A]], %[[B]] {xgpu.left = "XLA computes it as part of the matrix product"} : tensor<512x128xf32>
-// CHECK-NEXT:    %[[D:.*]] = stablehlo.tanh %[[C]] {xgpu.left = "XLA computes it as part of the matrix product"} : tensor<512x128xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.add %[[A]], %[[B]] {xgpu.fallback = "XLA computes it as part of the matrix product"} : tensor<512x128xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.tanh %[[C]] {xgpu.fallback = "XLA computes it as part of the matrix product"} : tensor<512x128xf32>
 // CHECK-NEXT:    return %[[D]] : tensor<512x128xf32>
 func.func @main(%x: tensor<512x256xf32>, %w: tensor<256x128xf32>, %b: tensor<128xf32>) -> tensor<512x128xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x256xf32>, tensor<256x128xf32>) -> tensor<512x128xf32>

@@ -46,7 +46,7 @@ func.func @main(%x: tensor<64xi4>) -> tensor<64xi4> {
 // CHECK-NEXT:    ^bb0(%arg1: tensor<i4>, %arg2: tensor<i4>):
 // CHECK-NEXT:      %[[B:.*]] = stablehlo.divide %arg1, %arg2 : tensor<i4>
 // CHECK-NEXT:      stablehlo.return %[[B]] : tensor<i4>
-// CHECK-NEXT:    }) {dimension = 0 : i64, reverse = false, xgpu.left = "elements that share a byte, of which threads would write parts"} : (tensor<64xi4>) -> tensor<64xi4>
+// CHECK-NEXT:    }) {dimension = 0 : i64, reverse = false, xgpu.fallback = "elements that share a byte, of which threads would write parts"} : (tensor<64xi4>) -> tensor<64xi4>
 // CHECK-NEXT:    return %[[A]] : tensor<64xi4>
 func.func @main(%x: tensor<64xi4>) -> tensor<64xi4> {
   %0 = "xgpu.scan"(%x) ({

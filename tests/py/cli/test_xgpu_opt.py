@@ -25,6 +25,8 @@ EMPTY = "module {\n}\n"
         (["-p", "set-lvel"], "unknown pass 'set-lvel'; did you mean 'set-level'? xgpu-opt --list-passes lists all"),
         (["-p", "set-level{depth=3}"], "pass 'set-level' has no option 'depth'; its options: level"),
         (["-p", "lower-to-llvm{target=x}"], "pass 'lower-to-llvm', option 'target': expected nvvm|host, got 'x'"),
+        (["-p", "split-reductions{target=x}"], "pass 'split-reductions', option 'target': expected sm_80|sm_86|"),
+        (["-p", "select-branches{target=x}"], "pass 'select-branches', option 'target': expected sm_80|sm_86|"),
         (["-p", "set-level{level=a level=b}"], "pass 'set-level': option 'level' is given twice"),
         (["-p", "cse,,cse"], "pipeline 'cse,,cse': expected a pass name between the commas"),
         (["-p", "cse)"], "pipeline 'cse)': unbalanced ')' at column 4"),

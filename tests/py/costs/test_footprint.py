@@ -15,6 +15,7 @@ from tests.py.indexing.indexing_strategies import decisions, hundreds, make_inte
 from xgpu.costs import footprint as counting
 from xgpu.costs.footprint import elements_read, footprint
 from xgpu.indexing import IndexingMap, constant, dim, linearize
+from xgpu.indexing.access import identity_map
 from xgpu.indexing.hlo_maps import reshape_map
 
 
@@ -61,7 +62,7 @@ def test_footprints_of_positions_in_memory_are_exact(rng: random.Random) -> None
     part = tuple(rng.randint(1, 5) for _ in range(3))
     shape = tuple(size + rng.randint(0, 3) for size in part)
     position = linearize([dim(i) for i in range(3)], shape)
-    map_ = IndexingMap(tuple(IndexingMap.identity(part).dims), (), (position * rng.choice([-3, 1, 2]),))
+    map_ = IndexingMap(tuple(identity_map(part).dims), (), (position * rng.choice([-3, 1, 2]),))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(counting, "_MOST_ENUMERATED", 0)
         assert footprint.__wrapped__(map_) == math.prod(part)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ import xgpu
 from xgpu.cli.main import main
 from xgpu.driver import cache
 from xgpu.driver.cache import CachedKernel, KernelCache, kernel_cache
+from xgpu.errors import InvalidInput
 
 
 @pytest.fixture
@@ -142,10 +144,28 @@ def test_a_folder_that_is_read_only_has_kernels_all_the_same(folder: Path, monke
 
 def test_a_folder_that_cannot_be_used_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XGPU_CACHE")
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XGPU_CACHE_DIR", str(tmp_path / "file" / "kernels"))
+    monkeypatch.delenv("XGPU_CACHE_DIR", raising=False)
+    (tmp_path / "xgpu").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert ran_llvm(compiled())
     assert not ran_llvm(compiled())
+
+
+@pytest.mark.parametrize("within", ["", "/kernels", "/more/kernels"])
+def test_a_file_in_the_place_of_a_folder_that_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], within: str
+) -> None:
+    monkeypatch.delenv("XGPU_CACHE")
+    (tmp_path / "file").write_text("")
+    given = f"{tmp_path / 'file'}{within}"
+    monkeypatch.setenv("XGPU_CACHE_DIR", given)
+    message = f"XGPU_CACHE_DIR={given}: expected a folder, but {tmp_path / 'file'} is a file"
+    with pytest.raises(InvalidInput, match=f"^{re.escape(message)}$"):
+        compiled().ir("ptx")
+    assert main(["cache"]) == 1
+    assert capsys.readouterr().err == f"xgpu: error: {message}\n"
+    monkeypatch.setenv("XGPU_CACHE", "off")
+    assert kernel_cache().folder is None
 
 
 def test_the_least_recently_used_are_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +220,18 @@ def test_words_that_turn_it_off(monkeypatch: pytest.MonkeyPatch, variable: str, 
     monkeypatch.delenv("XGPU_CACHE")
     monkeypatch.setenv(variable, word)
     assert kernel_cache().folder is None
+
+
+@pytest.mark.parametrize("word", ["", "on", "1", "Yes", "TRUE"])
+def test_words_that_leave_it_on(folder: Path, monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    monkeypatch.setenv("XGPU_CACHE", word)
+    assert kernel_cache().folder == folder
+
+
+def test_other_words_are_errors(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XGPU_CACHE", "maybe")
+    with pytest.raises(InvalidInput, match="XGPU_CACHE=maybe: expected on or off; XGPU_CACHE_DIR names a folder"):
+        compiled().ir("ptx")
 
 
 def test_home_in_the_folder_s_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

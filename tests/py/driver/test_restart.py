@@ -171,7 +171,7 @@ def test_a_recurrence_is_one() -> None:
         ),
         (_PREPARED.format('sine %x {xgpu.first_extreme = "NE"}'), "expected 'GT' or 'LT', got \"NE\""),
         (_PREPARED.format("sine %x {xgpu.recurrence}"), "'xgpu.recurrence' stands on a `stablehlo.while`"),
-        (_PREPARED.format("sine %x {xgpu.left = 3}"), "'xgpu.left': expected a string, got 3"),
+        (_PREPARED.format("sine %x {xgpu.fallback = 3}"), "'xgpu.fallback': expected a string, got 3"),
         (
             _PREPARED.format("sine %x {xgpu.ordered}").replace('{xgpu.level = "prepared"}', "{}"),
             "stands on a `stablehlo.scatter`",

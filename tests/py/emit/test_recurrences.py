@@ -125,7 +125,7 @@ def test_what_a_row_shares_is_computed_once_if_it_is_much(rows, is_one):
 
 def test_a_loop_that_never_ends_for_the_counter_wraps_around_is_left():
     loop = xgpu.jit(lambda x: lax.while_loop(lambda s: s[0] <= 255, lambda s: (s[0] + 1, s[1] + 1), (jnp.uint8(0), x)))
-    assert [each.operation for each in loop.explain(jnp.zeros(33)).left] == ["stablehlo.while"]
+    assert [each.operation for each in loop.explain(jnp.zeros(33)).fallbacks] == ["stablehlo.while"]
 
 
 @pytest.mark.parametrize(

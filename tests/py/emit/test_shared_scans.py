@@ -169,4 +169,4 @@ def test_packed_elements_that_cannot_be_widened_are_left():
       return %1 : tensor<3x10xi4>
     }"""
     compiled = xgpu.compile(text)
-    assert "xgpu.left" in compiled.ir("fusions")
+    assert "xgpu.fallback" in compiled.ir("fusions")

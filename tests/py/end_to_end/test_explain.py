@@ -60,7 +60,7 @@ def test_a_jitted_function_explains_itself() -> None:
     assert kernel.seconds == pytest.approx(kernel.bytes / 4.8e12, rel=0.6)
     assert report.kernels[0].schedule == {"threads": 128, "vector": 4, "rows": 1}
     assert "threads = 128, vector = 4, rows = 1" in str(report)
-    assert not report.left
+    assert not report.fallbacks
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_bytes_are_those_that_are_moved(function: Any, specs: Any, expected: int
 def test_loops_are_left_and_their_blocks_are_not() -> None:
     loop = xgpu.jit(lambda x, n: jax.lax.fori_loop(0, n, lambda i, a: jnp.sin(a[::-1]) + i, x))
     report = loop.explain(jnp.ones((1024,)), 9)
-    assert [each.operation for each in report.left] == ["stablehlo.while"]
+    assert [each.operation for each in report.fallbacks] == ["stablehlo.while"]
     assert [kernel.operation for kernel in report.kernels] == ["add"]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import xgpu
 from xgpu.driver.compiler import Kernel
-from xgpu.passes.framework.base import walk
+from xgpu.structure import walk
 from xgpu.tools.programs.fused import pad_slice_chain
 
 LEVELS = ("emitted", "optimized", "lowered", "llvm")

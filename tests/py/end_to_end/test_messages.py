@@ -138,7 +138,7 @@ def test_a_program_of_which_all_is_left_to_xla_runs_and_is_explained() -> None:
     assert program.kernels == ()
     inputs = program.random_inputs(1)
     np.testing.assert_array_equal(program.run(*inputs)[0], np.sort(inputs[0]))
-    assert [each.operation for each in explain(program).left] == ["stablehlo.sort"]
+    assert [each.operation for each in explain(program).fallbacks] == ["stablehlo.sort"]
 
 
 def test_a_schedule_that_fits_no_kernel_is_said_to_be_why_xla_has_the_function() -> None:

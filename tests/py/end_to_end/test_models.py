@@ -90,7 +90,7 @@ def compiled(
         (program,) = programs
         report = explain(program)
         epilogue = "XLA computes it as part of the matrix product"
-        left = Counter(each.operation for each in report.left if each.reason != epilogue)
+        left = Counter(each.operation for each in report.fallbacks if each.reason != epilogue)
         record_property("kernels", len(report.kernels))
         record_property("left", dict(left))
         assert len(report.kernels) > left.total()

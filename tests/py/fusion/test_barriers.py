@@ -21,7 +21,7 @@ def _loss(ws, x):
 def test_checkpointed_layers_are_computed_again():
     x, ws = np.ones((64, 256), np.float32), [np.full((256, 256), 0.01, np.float32)] * 3
     step = xgpu.jit(jax.grad(_loss))
-    left = [each.operation for each in step.explain(ws, x).left]
+    left = [each.operation for each in step.explain(ws, x).fallbacks]
     # Of each layer the product, and its two gradients but for the first one's by x; again of each the product, though
     # the last one's result is still there when its gradient is computed.
     assert left.count("stablehlo.optimization_barrier") == 3
@@ -35,7 +35,7 @@ def test_barriers_in_loops():
         return jax.lax.fori_loop(0, 3, lambda i, x: jnp.sort(jax.lax.optimization_barrier(jnp.sin(x) + i)), x)
 
     report = xgpu.jit(function).explain(np.ones(64, np.float32))
-    assert "stablehlo.optimization_barrier" in {each.operation for each in report.left}
+    assert "stablehlo.optimization_barrier" in {each.operation for each in report.fallbacks}
     x = np.linspace(0, 1, 64, dtype=np.float32)
     np.testing.assert_allclose(xgpu.jit(function)(x), jax.jit(function)(x), rtol=1e-6)
 

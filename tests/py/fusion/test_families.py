@@ -114,4 +114,4 @@ def test_groupings_do_not_change() -> None:
     assert after.stored_before(exponential, 1)
     assert [len(each.groups) for each in (before, after)] == [1, 2]
     with pytest.raises(FrozenInstanceError):
-        before.left = ()  # type: ignore[misc]
+        before.fallbacks = ()  # type: ignore[misc]

@@ -125,7 +125,7 @@ def test_epilogues_of_libraries_are_left(case: str, element: str) -> None:
     program = compiled(*LEFT[case], element)
     assert not program.kernels
     reasons = {
-        each.reason for each in explain(program).left if each.operation in ("stablehlo.add", "stablehlo.maximum")
+        each.reason for each in explain(program).fallbacks if each.operation in ("stablehlo.add", "stablehlo.maximum")
     }
     kind = "convolution" if "convolution" in case else "matrix product"
     assert reasons <= {f"XLA computes it as part of the {kind}"}
@@ -152,7 +152,7 @@ def test_chains_of_elementwise_operations_are_left(case: str, element: str) -> N
 def test_what_a_kernel_reads_anyway_is_kept(case: str, element: str) -> None:
     program = compiled(*KEPT[case], element)
     assert len(program.kernels) == 1
-    assert "xgpu.left" not in program.ir("fusions")
+    assert "xgpu.fallback" not in program.ir("fusions")
     check(program)
 
 
@@ -160,7 +160,7 @@ def test_what_a_kernel_reads_anyway_is_kept(case: str, element: str) -> None:
 def test_what_no_library_has_is_kept(case: str) -> None:
     program = compiled(*LIBRARIES_HAVE_NONE[case], "f32")
     assert len(program.kernels) == 1
-    assert "xgpu.left" not in program.ir("fusions")
+    assert "xgpu.fallback" not in program.ir("fusions")
     check(program)
 
 
@@ -176,7 +176,7 @@ def test_an_array_that_several_epilogues_add_is_stored_for_them() -> None:
         return jnp.sin(x @ w + z) @ w + z
 
     program = compiled(function, ("f32[256,512]", "f32[512,512]", "f32[256,512]"), "f32")
-    assert program.ir("fusions").count("xgpu.left") == 3
+    assert program.ir("fusions").count("xgpu.fallback") == 3
     assert len(program.kernels) == 1
     check(program)
 
@@ -192,7 +192,7 @@ def test_a_residual_stream_is_left_where_it_is_added_to_again() -> None:
     )
     # Of each layer a quotient and a sine, and the first one's sum: only the kernel of the norm reads the second's.
     assert [kernel.emitter for kernel in program.kernels] == ["reduce_row"]
-    assert program.ir("fusions").count("xgpu.left") == 5
+    assert program.ir("fusions").count("xgpu.fallback") == 5
     check(program)
 
 
@@ -201,16 +201,16 @@ def test_xla_does_not_see_the_reasons() -> None:
     shapes = [jnp.ones([int(n) for n in spec[4:-1].split(",")], jnp.float32) for spec in specs]
     text = jax.jit(xgpu.jit(lambda x, w, b: (function(x, w, b), jnp.sin(b)))).lower(*shapes).as_text()
     assert "stablehlo.dot_general" in text
-    assert "xgpu.left" not in text
+    assert "xgpu.fallback" not in text
 
 
 def test_an_attribute_of_that_name_that_is_no_reason_is_refused() -> None:
     text = """
         func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
-          %y = stablehlo.sine %x {xgpu.left = 5 : i32} : tensor<8xf32>
+          %y = stablehlo.sine %x {xgpu.fallback = 5 : i32} : tensor<8xf32>
           return %y : tensor<8xf32>
         }"""
-    with pytest.raises(xgpu.InvalidInput, match=r"xgpu\.left': expected a string"):
+    with pytest.raises(xgpu.InvalidInput, match=r"xgpu\.fallback': expected a string"):
         xgpu.compile(text)
 
 

@@ -11,7 +11,6 @@ from jax import lax
 
 import xgpu
 from xgpu.fusion.grouping.groups import MOST_ROOTS
-from xgpu.fusion.grouping.row_programs import LONGEST_ROW
 
 X, Z = "f32[64,40]", "f32[256,256]"
 Case = tuple[Callable[..., Any], tuple[str, ...], list[tuple[str, int]]]
@@ -46,7 +45,10 @@ def statistics(x: Any) -> Any:
 MERGED: dict[str, Case] = {
     "softmax": (jax.nn.softmax, (X,), [("rows", 1)]),
     "two reductions alone": (lambda x: jnp.sum(jnp.exp(x - largest(x)), 1), (X,), [("rows", 1)]),
-    "the longest row": (jax.nn.softmax, (f"f32[2,{LONGEST_ROW}]",), [("rows", 1)]),
+    "the longest row": (jax.nn.softmax, ("f32[2,16384]",), [("rows", 1)]),
+    "the longest row of 16 bits": (jax.nn.softmax, ("bf16[2,32768]",), [("rows", 1)]),
+    "the longest row of 8 bits": (lambda x: x - largest(x), ("s8[2,32768]",), [("rows", 1)]),
+    "the longest row of 64 bits": (lambda x: x - largest(x), ("f64[2,16384]",), [("rows", 1)]),
     "softmax of softmax": (lambda x: jax.nn.softmax(jax.nn.softmax(x)), (X,), [("rows", 1)]),
     "two at once": (lambda x, y: jax.nn.softmax(x) + jax.nn.softmax(y), (X, X), [("rows", 1)]),
     "elements of the row elsewhere": (lambda x: x[:, ::-1] - largest(x), (X,), [("rows", 1)]),
@@ -110,8 +112,18 @@ APART: dict[str, Case] = {
     ),
     "too long": (
         jax.nn.softmax,
-        (f"f32[2,{LONGEST_ROW + 1}]",),
+        ("f32[2,16385]",),
         [("reduce_row", 1), ("reduce_row", 1), ("loop", 1)],
+    ),
+    "too long for 16 bits": (
+        jax.nn.softmax,
+        ("bf16[2,32769]",),
+        [("reduce_row", 1), ("reduce_row", 1), ("loop", 1)],
+    ),
+    "too long for two arrays of 16 bits": (
+        lambda x, y: jax.nn.softmax(x) + jax.nn.softmax(y),
+        ("bf16[2,16386]", "bf16[2,16386]"),
+        [("reduce_row", 2), ("reduce_row", 2), ("loop", 1)],
     ),
     "too many": (differences(MOST_ROOTS), (X,), [("reduce_row", 1), ("loop", MOST_ROOTS)]),
 }
@@ -178,6 +190,11 @@ WAITING: dict[str, Case] = {
     ),
 }
 PARTLY: dict[str, Case] = {
+    "too long for what is stored": (
+        lambda x: jax.nn.softmax(x.astype(jnp.float32)),
+        ("bf16[2,16386]",),
+        [("rows", 2), ("loop", 1)],
+    ),
     "transposed": (lambda x: jax.nn.softmax(x).T, ("f32[65,40]",), [("rows", 2), ("transpose", 1)]),
     "columns of the results": (
         lambda x: (jax.nn.softmax(x), jnp.sum(jax.nn.softmax(x), 0)),
@@ -222,6 +239,13 @@ def test_kernels(name: str) -> None:
     for result, wanted in zip(results, reference, strict=True):
         # Functions of two libraries, and sums of up to 16384 numbers in another order.
         np.testing.assert_allclose(np.asarray(result, "f8"), np.asarray(wanted, "f8"), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spec", ["f32[2,16384]", "bf16[2,32768]"])
+def test_the_longest_rows_are_read_once(spec: str) -> None:
+    """All that a thread holds of a row is 64 bytes: four vectors, which no later walk reads again."""
+    (kernel,) = xgpu.compile(jax.nn.softmax, spec).kernels
+    assert kernel.ptx.count("ld.global") == 4
 
 
 @pytest.mark.parametrize("name", ["softmax of softmax", "results that are needed", "of its row and another"])

@@ -21,6 +21,7 @@ from tests.py.indexing.indexing_strategies import (
     more_decisions,
 )
 from xgpu.indexing import IndexingMap, Interval, constant, delinearize, dim, linearize, symbol
+from xgpu.indexing.access import identity_map
 
 d0, d1, s0 = dim(0), dim(1), symbol(0)
 
@@ -189,12 +190,12 @@ def test_composition_drops_implied_constraints() -> None:
 
 def test_reshapes_compose_to_the_identity() -> None:
     shapes = [(4, 6, 10), (24, 10), (2, 12, 2, 5), (240,), (4, 6, 10)]
-    current = IndexingMap.identity(shapes[0])
+    current = identity_map(shapes[0])
     for old, new in itertools.pairwise(shapes):
-        step = IndexingMap.identity(old)
+        step = identity_map(old)
         step = IndexingMap(step.dims, (), delinearize(linearize(step.results, old), new))
         current = current.compose(step).simplify()
-    assert current == IndexingMap.identity(shapes[0])
+    assert current == identity_map(shapes[0])
 
 
 def test_points_contains_and_evaluate() -> None:
@@ -251,5 +252,5 @@ def test_domain_checks_are_only_those_needed() -> None:
 
 
 def test_with_constraint() -> None:
-    indexing_map = IndexingMap.identity((4, 8)).with_constraint(d0 + d1, Interval(0, 5))
+    indexing_map = identity_map((4, 8)).with_constraint(d0 + d1, Interval(0, 5))
     assert str(indexing_map) == "(d0, d1) -> (d0, d1), d0 in [0, 3], d1 in [0, 7], d0 + d1 in [0, 5]"

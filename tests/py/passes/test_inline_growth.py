@@ -4,8 +4,8 @@ import pytest
 
 from xgpu import ir
 from xgpu.passes.framework import manager
-from xgpu.passes.framework.base import walk
 from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.structure import walk
 
 ENTRY = """
 func.func @kernel(%t: tensor<8xf32>, %i: index) -> f32 attributes {xgpu.kernel} {

@@ -10,8 +10,9 @@ from xgpu import ir
 from xgpu.dialects.attributes import map_of
 from xgpu.indexing import AffineExpr, IndexingMap, Interval, dim, symbol
 from xgpu.passes.framework import manager
-from xgpu.passes.framework.base import functions, walk
+from xgpu.passes.framework.base import functions
 from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.structure import walk
 
 THREADS = 8
 

@@ -7,9 +7,9 @@ import pytest
 
 from xgpu import ir
 from xgpu.driver.compiler import advance
-from xgpu.errors import CompilerError
+from xgpu.errors import CompilerError, InvalidInput
 from xgpu.passes.framework import manager
-from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.base import BlockRewrite, ModuleRewrite, OperationRewrite, Pass
 
 
 @dataclass(frozen=True)
@@ -66,3 +66,13 @@ def test_compilations_verify_once(monkeypatch):
     monkeypatch.setattr(manager, "verify", verified.append)
     advance(module, [_Rest(), _Rest(), _Rest()], [])
     assert len(verified) == 1
+
+
+@pytest.mark.parametrize(
+    ("base", "missing"),
+    [(Pass, "apply"), (BlockRewrite, "rewrite_block"), (OperationRewrite, "rewrite"), (ModuleRewrite, "rewrite")],
+)
+def test_a_pass_that_lacks_its_rewrite_is_named(base, missing):
+    half = type("Half", (base,), {"NAME": "half"})
+    with pytest.raises(InvalidInput, match=f"^pass 'half': the class Half does not define {missing}$"):
+        half.from_options({})

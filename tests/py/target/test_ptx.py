@@ -8,7 +8,7 @@ import pytest
 from xgpu.device import DEVICES
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.target.nvptx.cubin import assemble, find_ptxas
-from xgpu.target.nvptx.ptx import compile_to_ptx, optimize_llvm_ir
+from xgpu.target.nvptx.ptx import compile_to_ptx
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
 
@@ -118,14 +118,15 @@ def test_unknown_target() -> None:
         compile_to_ptx("", "sm_42")
 
 
-def test_optimized_ir(export: Callable[..., str]) -> None:
-    text = optimize_llvm_ir(
-        export("""llvm.func @f(%a: i32) -> i32 {
-        %0 = llvm.sub %a, %a : i32
-        llvm.return %0 : i32
-      }""")
-    )
-    assert "ret i32 0" in text
+def test_it_is_optimized(export: Callable[..., str]) -> None:
+    text = """llvm.func @f(%a: i32) -> i32 {
+      %one = llvm.mlir.constant(1 : i32) : i32
+      %memory = llvm.alloca %one x i32 : (i32) -> !llvm.ptr
+      llvm.store %a, %memory : i32, !llvm.ptr
+      %0 = llvm.load %memory : !llvm.ptr -> i32
+      llvm.return %0 : i32
+    }"""
+    assert [".local" in compile_to_ptx(export(text), opt_level=level) for level in (0, 3)] == [True, False]
 
 
 @pytest.mark.parametrize("level", range(4))

@@ -94,7 +94,7 @@ class ConcatenateEmitter:
         return self.concatenation.run(self.pieces[number], self.schedule.vector)
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the largest operand once."""
+        """Blocks along x that cover the largest operand once."""
         return LaunchDimensions.covering(self.largest, self.schedule.threads, self.schedule.vector)
 
     def thread_to_operand(self, number: int) -> IndexingMap:

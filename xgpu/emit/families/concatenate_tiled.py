@@ -23,12 +23,12 @@ from xgpu.emit.families.concatenate import HEROES, Concatenations, operand_funct
 from xgpu.emit.families.loop import block_field, elements_per_byte
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
-from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.errors import InvalidInput
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.structure import dtype_of
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TiledConcatenateSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: Concatenations) -> Self:
-        """What `tile_of` says; raises `InvalidInput` where rows are too long for a tile."""
+        """The tile of `tile_of`; raises `InvalidInput` where rows are too long for a tile."""
         tile = tile_of(facts.concatenation, [hero.results[0] for hero in facts.heroes], facts.fusion.results)
         if tile is None:
             raise InvalidInput("rows of the concatenation do not fit a tile in shared memory")
@@ -55,7 +55,7 @@ class TiledConcatenateSchedule(Schedule):
             yield "expected results whose elements do not share bytes"
         if self.pitch < facts.concatenation.row:
             yield self.wrong("pitch", f"the {facts.concatenation.row} elements of a row, or more")
-        each = sum(-(-element_dtype(hero.results[0].type).storage_bits // 8) for hero in facts.heroes)
+        each = sum(-(-dtype_of(hero.results[0]).storage_bits // 8) for hero in facts.heroes)
         most = facts.fusion.device.shared_bytes_optin // (self.pitch * each)
         if self.rows > most:
             yield self.wrong("rows", f"at most {most}, which fit the shared memory of a block")
@@ -133,7 +133,7 @@ class TiledConcatenateEmitter:
     def emit(self) -> None:
         """Write the entry function, then the functions of prologues and epilogue."""
         prologues = [operand_functions(self.fusion, self.heroes, piece.operand) for piece in self.pieces]
-        types = [scalar_type(element_dtype(hero.results[0].type)) for hero in self.heroes]
+        types = [scalar_type(dtype_of(hero.results[0])) for hero in self.heroes]
         with entry_function(self.fusion, self, [*prologues, self._epilogues]) as kernel:
             position = kernel.position
             tiles = shared_tiles(self.schedule.rows * self.schedule.pitch, types)

@@ -18,6 +18,7 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.root_indices import Stored, at_root_indices
+from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import apply_map
@@ -40,7 +41,7 @@ from xgpu.reasons import Reason
 SLICE = "stablehlo.slice"
 _SAME_VALUE = Reason("both are slices of one value")
 _MOST_UNUSED = 2
-"""How many times larger than all slices together the box around them may be, if threads are to walk it."""
+"""The box around all slices is at most so many times larger than they are together, if threads are to walk it."""
 
 Box = tuple[Interval, ...]
 """The indices that a slice lies between, along each dimension."""
@@ -112,7 +113,7 @@ class InputSlicesEmitter:
         self.elements = facts.elements(schedule.around)
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the largest part, or the box around all slices, once."""
+        """Blocks along x that cover the largest part, or the box around all slices, once."""
         return LaunchDimensions.covering(self.elements, self.schedule.threads, self.schedule.vector)
 
     def thread_to_output(self, output: int) -> IndexingMap:
@@ -192,7 +193,7 @@ def _overlap(one: Box, two: Box) -> bool:
     return not any(own.intersect(other).is_empty for own, other in zip(one, two, strict=True))
 
 
-def _merge(family: KernelFamily, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
+def _merge(family: KernelFamily, _: Device, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with the loops merged that store slices of one value at one level.
 
     Stored values may follow their slices element by element. A new group takes the place of the first that it replaces.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
+from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.subgraphs import partition
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
@@ -138,7 +138,7 @@ class Loop:
 
     @property
     def elements(self) -> int:
-        """How many elements a result has."""
+        """The number of elements of a result."""
         return math.prod(self.shape)
 
 
@@ -152,7 +152,7 @@ class LoopSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: Loop) -> Self:
-        """As many elements as an access holds, and two rows where columns are read again for each."""
+        """The elements of an access, and two rows where columns are read again for each."""
         vector = elements_per_thread(facts.fusion, facts.elements)
         rows = rows_per_thread(facts.fusion, facts.shape, vector)
         return cls(facts.fusion.options.threads_per_block, vector, rows)
@@ -186,7 +186,7 @@ class LoopEmitter:
         self.elements = facts.elements
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the result once."""
+        """Blocks along x that cover the result once."""
         each = self.schedule.vector * self.schedule.rows
         return LaunchDimensions.covering(self.elements, self.schedule.threads, each)
 

@@ -122,7 +122,7 @@ class RecurrenceEmitter:
         self.threads = schedule.threads
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the states once, or all iterations if there are none."""
+        """Blocks along x that cover the states once, or all iterations if there are none."""
         return LaunchDimensions.covering(math.prod(self.space), self.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:

@@ -32,6 +32,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
 from xgpu.reasons import Reason
+from xgpu.structure import dtype_of
 from xgpu.target_machine import ADDED_AS_VECTORS
 
 _SINGLE_UPDATES = 4
@@ -39,7 +40,7 @@ _SINGLE_UPDATES = 4
 
 
 class ScatterInputs:
-    """What a kernel of scatters reads: the functions of the indices and of the updates."""
+    """The inputs of a kernel of scatters: the functions of the indices and of the updates."""
 
     def __init__(self, fusion: Fusion, indices: ir.Value, updates: Sequence[ir.Value]):
         self._fusion = fusion
@@ -73,7 +74,7 @@ class Scatters:
 
     @cached_property
     def maps(self) -> ScatterMaps:
-        """Where elements of the updates go, the same for all."""
+        """The map from an element of the updates to its place, the same for all scatters."""
         return scatter_maps(self.heroes[0])
 
     @property
@@ -108,17 +109,17 @@ class ScatterEmitter:
 
     @cached_property
     def read(self) -> ScatterInputs:
-        """What the kernel reads."""
+        """The inputs of the kernel."""
         hero = self.heroes[0]
         return ScatterInputs(self.fusion, hero.operands[len(hero.results)], self.updates)
 
     @property
     def elements(self) -> Elements:
-        """Which elements of the updates are each thread's."""
+        """The elements of the updates of each thread."""
         return Elements(self.maps.update_shape, self.schedule.vector, self.schedule.threads)
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the updates once."""
+        """Blocks along x that cover the updates once."""
         return self.elements.launch_dimensions()
 
     def thread_to_output(self, output: int) -> IndexingMap:
@@ -149,7 +150,7 @@ class ScatterEmitter:
 
         The latter is None if it always does.
         """
-        dtype = element_dtype(self.heroes[0].operands[len(self.heroes[0].results)].type)
+        dtype = dtype_of(self.heroes[0].operands[len(self.heroes[0].results)])
         components = [self.read.index_at(kernel, apply_map(component, at)) for component in self.maps.components]
         checked = [
             checked_index(value, dtype, bound) for value, bound in zip(components, self.maps.bounds, strict=True)
@@ -183,7 +184,7 @@ class ScatterEmitter:
 
 def _is_stored(combiner: Combiner, result: ir.Value) -> bool:
     """Whether an update replaces an element that a thread can store without those beside it."""
-    return combiner.function == "overwrite" and not element_dtype(result.type).is_packed
+    return combiner.function == "overwrite" and not dtype_of(result).is_packed
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class OrderedScatterEmitter(ScatterEmitter):
 
     @property
     def elements(self) -> Elements:
-        """Which elements of the updates' separate dimensions are each thread's."""
+        """The elements of the updates' separate dimensions of each thread."""
         return Elements(tuple(self.maps.update_shape[i] for i in self.parallel), 1, self.schedule.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:
@@ -243,7 +244,7 @@ def vector_length(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operati
 def longest_vector(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operation]) -> int:
     """Return how many neighbouring elements of f16, bf16 or f32 a thread can add to at once, 1 for other updates."""
     functions = {each.function for hero in heroes for each in combiners(hero)}
-    dtypes = [element_dtype(value.type) for hero in heroes for value in hero.results]
+    dtypes = [dtype_of(value) for hero in heroes for value in hero.results]
     if functions != {"add"} or any(d.hlo not in ADDED_AS_VECTORS for d in dtypes):
         return 1
     return math.gcd(8 * fusion.device.max_vector_bytes // max(dtype.bits for dtype in dtypes), maps.contiguous)
@@ -256,7 +257,7 @@ def run_of_updates(fusion: Fusion, maps: ScatterMaps, heroes: Sequence[ir.Operat
     if each update has an index of its own, so that at least indices and updates are read as vectors. One where neither
     holds, and where the updates do not fill the device's threads.
     """
-    widths = [element_dtype(value.type).storage_bits for hero in heroes for value in hero.results]
+    widths = [dtype_of(value).storage_bits for hero in heroes for value in hero.results]
     threads = fusion.device.resident_threads
     if min(widths) < 8 or math.prod(maps.update_shape) < threads:
         return 1

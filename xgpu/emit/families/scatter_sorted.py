@@ -27,22 +27,23 @@ from xgpu.emit.families.update_runs import all_of
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of, when
 from xgpu.emit.scalar.combiner import emit_combiner
-from xgpu.emit.scalar.op import compare_integers, constant, constant_of, element_dtype
+from xgpu.emit.scalar.op import compare_integers, constant, constant_of
 from xgpu.emit.schedule import Schedule, power_of_two, whole_number
 from xgpu.indexing.affine import constant as affine
 from xgpu.indexing.affine import delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.structure import dtype_of, element_of
 
 _ROWS = 8
 """Windows whose indices and updates a thread reads at once: 128 bytes in flight for each, with 16 bytes of a window."""
 _MOST_STEPS = 8
-"""How often a thread does that, if there are enough threads anyway: then fewer sums are cut in two."""
+"""Such steps of a thread, if there are enough threads anyway: then fewer sums are cut in two."""
 
 
 @dataclass(frozen=True)
 class _Sum:
-    """What a thread has combined: whether there is something, its place, and for each result each of its elements."""
+    """The sums of a thread: whether there are any, their place, and for each result each of its elements."""
 
     is_open: ir.Value
     place: Values
@@ -68,7 +69,7 @@ class SortedScatterSchedule(Schedule):
         device, maps = facts.fusion.device, facts.maps
         vector = vector_length(facts.fusion, maps, facts.heroes)
         window = math.prod(maps.update_shape) // maps.windows
-        row_bytes = window * element_dtype(facts.updates[0].type).storage_bits // 8
+        row_bytes = window * dtype_of(facts.updates[0]).storage_bits // 8
         # Of windows shorter than a sector, neighbouring threads must read neighbours.
         steps = _MOST_STEPS if row_bytes >= SECTOR_BYTES else 1
         least = 4 * device.resident_threads
@@ -156,10 +157,10 @@ class SortedScatterEmitter(ScatterEmitter):
         """Whether sums of these updates are made in f32."""
         position = self.updates.index(update)
         is_sum = combiners(self.heroes[position])[0].function == "add"
-        return is_sum and element_dtype(update.type).hlo in ("f16", "bf16")
+        return is_sum and dtype_of(update).hlo in ("f16", "bf16")
 
     def _sum_type(self, update: ir.Value) -> ir.Type:
-        return ir.F32Type.get() if self._is_wide(update) else scalar_type(element_dtype(update.type))
+        return ir.F32Type.get() if self._is_wide(update) else scalar_type(dtype_of(update))
 
     def _moving(self) -> list[int]:
         """Return the dimensions of the operand in which windows differ in their place."""
@@ -211,7 +212,7 @@ class SortedScatterEmitter(ScatterEmitter):
             at = [*batch, *apply_map(self._elements(), [element, _index(0)])]
             values = [[value] for value in self.read.updates_at(kernel, at)]
         else:
-            vectors = [Variable(_zeros(scalar_type(element_dtype(value.type)), self.length)) for value in self.updates]
+            vectors = [Variable(_zeros(scalar_type(dtype_of(value)), self.length)) for value in self.updates]
             with loop(self._elements(), [element], vectors) as each:
                 (step,) = each.symbol_arguments
                 scalars = self.read.updates_at(kernel, [*batch, *each.result_arguments])
@@ -257,7 +258,7 @@ class SortedScatterEmitter(ScatterEmitter):
 
     def _write(self, hero: ir.Operation, values: Values, tensor: Tensor, place: Values, element: ir.Value) -> None:
         """Combine an output with the sums of neighbouring elements."""
-        narrow = ir.RankedTensorType(tensor.value.type).element_type
+        narrow = element_of(tensor.value)
         values = [value if value.type == narrow else ir.arith.truncf(narrow, value) for value in values]
         if self.length == 1:
             inside = apply_map(self._elements(), [element, _index(0)])

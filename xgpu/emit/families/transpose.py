@@ -134,7 +134,7 @@ class TransposeEmitter:
         return LaunchDimensions.along_x(math.prod(self._grid()), self.tile.threads)
 
     def _grid(self) -> Shape:
-        """How many tiles there are along each dimension but the tile's, then down the rows and along the columns."""
+        """The number of tiles along each dimension but the tile's, then down the rows and along the columns."""
         shape, side = self.transpose.shape, self.tile.side
         rows, columns = shape[self.transpose.rows], shape[self.transpose.columns]
         return (*[shape[i] for i in self._others()], -(-rows // side), -(-columns // side))

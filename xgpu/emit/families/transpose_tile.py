@@ -22,7 +22,7 @@ WAVE_BYTES = 128
 
 @dataclass(frozen=True)
 class Place:
-    """Where a thread is in the tile, for each step of its loop over ``steps`` (the symbols of a map).
+    """The place of a thread in the tile, for each step of its loop over ``steps`` (the symbols of a map).
 
     ``row`` and ``column`` count groups, ``element`` is the place in the group, ``address`` that in the tile's memory.
     """
@@ -89,7 +89,7 @@ class TransposeTile:
         return self.side // self.width
 
     def _rotated(self, chunk: AffineExpr, run: AffineExpr) -> AffineExpr:
-        """Where a chunk of a row lies in the row; ``run`` counts the runs of ``width`` rows."""
+        """The place of a chunk of a row in the row; ``run`` counts the runs of ``width`` rows."""
         by = max(1, BANK_BYTES // (self.width * self.element_bytes))
         return (chunk + run * by) % self._chunks
 

@@ -1,4 +1,4 @@
-"""What the emitters of updates in place share: a thread for a run of the updates' elements, checked start indices.
+"""Shared parts of the emitters of updates in place: a thread for a run of the updates' elements, checked start indices.
 
 An output is the memory of the operand that is updated, a parameter that the kernel does not touch.
 """
@@ -28,7 +28,7 @@ class Elements:
     threads_per_block: int
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the array once."""
+        """Blocks along x that cover the array once."""
         return LaunchDimensions.covering(math.prod(self.shape), self.threads_per_block, self.run)
 
     def map(self) -> IndexingMap:

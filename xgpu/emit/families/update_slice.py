@@ -25,6 +25,7 @@ from xgpu.indexing.access import Shape, dims, ranges, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.structure import dtype_of
 
 _MOST_ELEMENTS = 16
 """Elements up to which a loop over them becomes an access to a vector."""
@@ -53,7 +54,7 @@ class SliceUpdates:
 
     @property
     def contiguous(self) -> int:
-        """How many elements lie side by side in all slices and arrays, wherever slices begin."""
+        """The number of elements that are neighbours in all slices and arrays, wherever slices begin."""
         return math.gcd(*(_contiguous(shape_of(hero.results[0]), self.shape) for hero in self.heroes))
 
 
@@ -66,7 +67,7 @@ class UpdateSliceSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: SliceUpdates) -> Self:
-        """As many elements as an access of the widest type holds, if they lie side by side wherever slices begin.
+        """Elements of an access of the widest type, if they are neighbours wherever slices begin.
 
         One if there are fewer elements than threads, but as many as fill a byte where elements share bytes.
         """
@@ -99,7 +100,7 @@ class UpdateSliceEmitter:
         self.elements = Elements(self.shape, schedule.vector, schedule.threads)
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """As many blocks along x as cover the updates once."""
+        """Blocks along x that cover the updates once."""
         return self.elements.launch_dimensions()
 
     def thread_to_output(self, output: int) -> IndexingMap:
@@ -125,7 +126,7 @@ class UpdateSliceEmitter:
         clamped = []
         for number, hero in enumerate(self.heroes):
             for i, (size, part) in enumerate(zip(shape_of(hero.results[0]), self.shape, strict=True)):
-                dtype = element_dtype(hero.operands[2 + i].type)
+                dtype = dtype_of(hero.operands[2 + i])
                 clamped.append(clamped_index(starts[number * rank + i], dtype, Interval(0, size - part)))
         return [clamped[i : i + rank] for i in range(0, len(self.heroes) * rank, rank)]
 
@@ -136,7 +137,7 @@ class UpdateSliceEmitter:
         variables = dims(2 * rank)
         moved = tuple(variables[i] + variables[rank + i] for i in range(rank))
         place = apply_map(IndexingMap((*ranges(self.shape), *spaces), (), moved), at)
-        if self.elements.run * element_dtype(hero.results[0].type).storage_bits % 8 == 0:
+        if self.elements.run * dtype_of(hero.results[0]).storage_bits % 8 == 0:
             tensor.insert(value, place)
         else:
             # Another thread writes other elements of the same byte.

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_named
 from xgpu.emit.scalar.combiner import emit_combiner
-from xgpu.emit.scalar.op import element_dtype
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.source_location import unsupported
+from xgpu.structure import dtype_of
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def accumulation_of(op: ir.Operation) -> Accumulation:
         raise unsupported(op, "its elements are made together, by a kernel of which it is a hero")
     if op.regions:
         return Accumulation(None, op.regions[0].blocks[0], None)
-    left, right = (element_dtype(operand.type) for operand in op.operands)
-    result = element_dtype(op.results[0].type)
+    left, right = (dtype_of(operand) for operand in op.operands)
+    result = dtype_of(op.results[0])
     wide = _accumulator(left, right, result)
     with op.location:
         return Accumulation(
@@ -99,7 +99,7 @@ def _zero(dtype: DType) -> ir.Value:
 
 
 def _convert(value: ir.Value, dtype: DType) -> ir.Value:
-    if element_dtype(value.type) == dtype:
+    if dtype_of(value) == dtype:
         return value
     return ir.Operation.create("stablehlo.convert", results=[_scalar(dtype)], operands=[value]).results[0]
 

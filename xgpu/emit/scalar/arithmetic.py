@@ -10,6 +10,7 @@ from collections.abc import Callable
 from xgpu import ir
 from xgpu.dialects.attributes import GRADE
 from xgpu.emit.scalar.op import Builder, ScalarOp, compare_floats, compare_integers, constant
+from xgpu.structure import producer
 
 Binary = Callable[[ir.Value, ir.Value], ir.Value]
 
@@ -80,9 +81,7 @@ def divide(op: ScalarOp) -> ir.Value:
     """Divide, less exactly where the planner says that the result is only rounded to a narrower type."""
     value = _divide(op)
     if GRADE in op.op.attributes:
-        made = value.owner
-        assert not isinstance(made, ir.Block)
-        made.attributes[GRADE] = op.op.attributes[GRADE]
+        producer(value).attributes[GRADE] = op.op.attributes[GRADE]
     return value
 
 

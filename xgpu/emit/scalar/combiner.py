@@ -8,6 +8,7 @@ from xgpu.emit.scalar.op import ScalarOp
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.hlo.operations import FORWARDED
 from xgpu.hlo.source_location import unsupported
+from xgpu.structure import is_constant, producer
 
 
 def emit_combiner(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Value]:
@@ -33,7 +34,6 @@ def emit_combiner(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Val
 
 def _outer(user: ir.Operation, value: ir.Value) -> ir.Value:
     """Emit a value from outside the region: a constant, of which equal ones have been merged into one there."""
-    producer = value.owner
-    if isinstance(producer, ir.Block) or producer.name != "stablehlo.constant":
+    if not is_constant(value):
         raise unsupported(user, "a region can use no value from outside it but constants")
-    return emit_constant(producer.operation, ())
+    return emit_constant(producer(value), ())

@@ -6,6 +6,7 @@ from xgpu import ir
 from xgpu.dtypes import dtype_named
 from xgpu.emit.scalar.complex_numbers import convert_number
 from xgpu.emit.scalar.op import constant_of, element_dtype
+from xgpu.structure import dtype_of
 
 
 def emit_constant(op: ir.Operation, indices: Sequence[ir.Value]) -> ir.Value:
@@ -35,4 +36,4 @@ def emit_iota(op: ir.Operation, indices: Sequence[ir.Value]) -> ir.Value:
     size = ir.RankedTensorType(op.results[0].type).shape[dimension]
     source = dtype_named("u32" if size <= 2**32 else "u64")
     counter = ir.arith.index_castui(ir.IntegerType.get_signless(source.bits), indices[dimension])
-    return convert_number(counter, source, element_dtype(op.results[0].type))
+    return convert_number(counter, source, dtype_of(op.results[0]))

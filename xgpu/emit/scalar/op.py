@@ -6,6 +6,7 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_of_element
+from xgpu.structure import dtype_of
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,12 @@ class ScalarOp:
     @cached_property
     def dtype(self) -> DType:
         """Element type of the first result."""
-        return element_dtype(self.op.results[0].type)
+        return dtype_of(self.op.results[0])
 
     @cached_property
     def operand_dtype(self) -> DType:
         """Element type of the first operand."""
-        return element_dtype(self.op.operands[0].type)
+        return dtype_of(self.op.operands[0])
 
     @cached_property
     def type(self) -> ir.Type:

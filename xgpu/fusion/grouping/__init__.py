@@ -1,1 +1,1 @@
-"""Which values are stored and which kernel computes them, with the reasons."""
+"""The values that are stored and the kernels that compute them, with the reasons."""

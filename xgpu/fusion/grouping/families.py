@@ -1,4 +1,4 @@
-"""What the planner knows of the families of kernels: which operations their kernels are built around, and when.
+"""The families of kernels as the planner knows them: which operations their kernels are built around, and when.
 
 A family is declared in one file, with its schedule and its emitter, and the planner is given the table of all. It asks
 the families in the order of the table, and decides by what they say of themselves, never by their names.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from xgpu import ir
 from xgpu.analysis.heroes import Form, is_hero
 from xgpu.analysis.root_indices import Stored
+from xgpu.device import Device
 from xgpu.fusion.grouping.decisions import Decision
 from xgpu.fusion.grouping.moves import Moves
 from xgpu.indexing.access import shape_of
@@ -27,7 +28,7 @@ _ITS_OWN = Reason("it is built around what this family computes")
 
 
 class Results(Enum):
-    """What becomes of the results of a family's heroes."""
+    """The fate of the results of a family's heroes."""
 
     FOLLOWED = "epilogues may follow them in their kernel, which stores what others read"
     UPDATED = "they are stored, in the memory of what the heroes update"
@@ -71,8 +72,8 @@ class Match:
     why: Reason
 
 
-type Merge = Callable[[KernelFamily, Grouping], tuple[Grouping, Sequence[Decision]]]
-"""Returns a grouping with some groups merged to groups of a family, and the decisions."""
+type Merge = Callable[[KernelFamily, Device, Grouping], tuple[Grouping, Sequence[Decision]]]
+"""Returns a grouping with some groups merged to groups of a family, for a device, and the decisions."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -155,7 +156,6 @@ class Families:
                 return family, match
         raise AssertionError("the last family takes every candidate")
 
-    @property
-    def merges(self) -> list[Callable[["Grouping"], tuple["Grouping", Sequence[Decision]]]]:
-        """The merges of the families that have one."""
-        return [partial(family.merge, family) for family in self._families if family.merge is not None]
+    def merges(self, target: Device) -> list[Callable[["Grouping"], tuple["Grouping", Sequence[Decision]]]]:
+        """Return the merges, for kernels of ``target``, of the families that have one."""
+        return [partial(family.merge, family, target) for family in self._families if family.merge is not None]

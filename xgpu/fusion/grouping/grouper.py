@@ -11,20 +11,18 @@ from dataclasses import dataclass, field
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
-from xgpu.analysis.captures import captured, is_constant, maker
 from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
 from xgpu.analysis.transposes import moves_rows, transpose_of
-from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.fallback import (
     CONTRACTIONS,
     DYNAMIC_SLICE,
     FOLDED,
     PRODUCT,
     VIEWS,
+    fallback_reason,
     is_address_for,
     is_cast_for,
-    reason_to_leave,
 )
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, MOST_ROOTS, Group, Grouping, Levels
@@ -32,6 +30,7 @@ from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
+from xgpu.structure import captured, dtype_of, is_constant, is_used, producer
 from xgpu.target_machine import WARP_SIZE
 
 _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
@@ -53,16 +52,16 @@ def group_block(
     operations: Sequence[ir.Operation],
     results: Sequence[ir.Value],
     families: Families,
-    leave_scalars: bool,
+    scalars_fall_back: bool,
     awaited: Mapping[ir.Value, Reason],
 ) -> Grouping:
     """Return the groups of a block of ``operations``, which are without the terminator, for kernels of ``families``.
 
-    ``results`` are stored, unless they are given or bitcasts of what is stored. ``leave_scalars`` lets those that
+    ``results`` are stored, unless they are given or bitcasts of what is stored. ``scalars_fall_back`` lets those that
     depend on scalars alone, such as a loop's counter, fall back to XLA. ``awaited`` are values that are stored in any
     case, with the reason; all kernels that need one run after the kernel that stores it.
     """
-    return _Grouper(operations, results, families).run(leave_scalars, awaited)
+    return _Grouper(operations, results, families).run(scalars_fall_back, awaited)
 
 
 @dataclass(eq=False)
@@ -94,11 +93,11 @@ class _Grouper:
         self._known = Levels({value for op in operations for value in op.results}, self._levels, self._stored)
         self._why: dict[ir.Value, Reason] = {}
         self._kept = _kept(operations, results)
-        self._left: dict[ir.Operation, int] = {}
+        self._fallbacks: dict[ir.Operation, int] = {}
         self._order = {op: number for number, op in enumerate(operations)}
         self._views: dict[ir.Value, ir.Value] = {}
 
-    def run(self, leave_scalars: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
+    def run(self, scalars_fall_back: bool, awaited: Mapping[ir.Value, Reason]) -> Grouping:
         """Place all operations, then see to the results."""
         for op in self._operations:
             self._place(op)
@@ -110,16 +109,16 @@ class _Grouper:
         for value in self._results:
             if self._known.is_given(value) or self._show(value, taken):
                 continue
-            if leave_scalars and (scalars := self._scalars_of(value)) is not None:
+            if scalars_fall_back and (scalars := self._scalars_of(value)) is not None:
                 for op in scalars:
-                    self._leave_too(op)
+                    self._fall_back_too(op)
             else:
                 self._store(value, _RESULT)
         return self._grouping()
 
     def _grouping(self) -> Grouping:
-        left = sorted(
-            ((level, op) for op, level in self._left.items()), key=lambda each: (each[0], self._order[each[1]])
+        fallbacks = sorted(
+            ((level, op) for op, level in self._fallbacks.items()), key=lambda each: (each[0], self._order[each[1]])
         )
         return Grouping(
             self._known.made,
@@ -129,13 +128,13 @@ class _Grouper:
             tuple(
                 Group(each.kind, each.level, tuple(each.heroes), tuple(each.roots), each.forms) for each in self._groups
             ),
-            tuple(left),
+            tuple(fallbacks),
             self._why,
         )
 
     def _place(self, op: ir.Operation) -> None:
-        if reason_to_leave(op) is not None:
-            self._leave(op)
+        if fallback_reason(op) is not None:
+            self._fall_back(op)
             return
         kind = self._families.kind_of(op)
         if kind is not None and kind.family.updates_in_place and not self._can_update(op):
@@ -177,17 +176,17 @@ class _Grouper:
         while pending and len(seen) < MOST_OPERATIONS:
             each = pending.pop()
             if not self._is_in_memory(each) and not is_constant(each):
-                operands = set(maker(each).operands) - seen
+                operands = set(producer(each).operands) - seen
                 seen |= operands
                 pending += operands
         return len(seen) >= MOST_OPERATIONS
 
-    def _leave(self, op: ir.Operation) -> None:
+    def _fall_back(self, op: ir.Operation) -> None:
         """Let ``op`` fall back to XLA. Its operands are stored before it; kernels of its level can read its results."""
         for operand in dict.fromkeys((*op.operands, *captured(op))):
             self._provide(operand, op.name)
         level = max((self._known.level(operand) for operand in (*op.operands, *captured(op))), default=0)
-        self._left[op] = level
+        self._fallbacks[op] = level
         for value in op.results:
             self._stored[value] = level - 1
             self._levels[value] = level
@@ -204,7 +203,7 @@ class _Grouper:
             each = pending.pop()
             if self._known.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
                 continue
-            op = maker(each)
+            op = producer(each)
             if (op.name in folded and not self._is_made_transposed(op, reader)) or self._is_free(op, reader):
                 views.append(op)
                 pending += op.operands
@@ -213,7 +212,7 @@ class _Grouper:
             else:
                 self._store(each, Reason("{} reads it, which is left to XLA", (reader,)))
         for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
-            self._leave_too(op)
+            self._fall_back_too(op)
 
     def _is_free(self, op: ir.Operation, reader: str) -> bool:
         """Whether XLA needs no kernel for ``op``, whose operand is in memory, before a consumer called ``reader``."""
@@ -225,16 +224,16 @@ class _Grouper:
         if reader != PRODUCT or op.name != "stablehlo.transpose" or is_bitcast(op):
             return False
         made = behind_bitcasts(op.operands[0])
-        return not self._is_in_memory(made) and maker(made).name not in VIEWS
+        return not self._is_in_memory(made) and producer(made).name not in VIEWS
 
-    def _leave_too(self, op: ir.Operation) -> None:
+    def _fall_back_too(self, op: ir.Operation) -> None:
         """Let ``op`` fall back to XLA, though kernels could compute it; its operands are stored or fall back already.
 
         Its level is recomputed, as operands may have been stored after ``op`` was placed.
         """
-        if op not in self._left:
-            self._left[op] = max((self._known.level(operand) for operand in op.operands), default=0)
-            self._levels.update(dict.fromkeys(op.results, self._left[op]))
+        if op not in self._fallbacks:
+            self._fallbacks[op] = max((self._known.level(operand) for operand in op.operands), default=0)
+            self._levels.update(dict.fromkeys(op.results, self._fallbacks[op]))
 
     def _scalars_of(self, value: ir.Value) -> list[ir.Operation] | None:
         """Return the scalar operations that define ``value``, in order; None if it depends on anything but scalars."""
@@ -243,12 +242,15 @@ class _Grouper:
             each = pending.pop()
             if shape_of(each):
                 return None
-            if self._known.is_given(each) or each in self._stored or maker(each) in found or maker(each) in self._left:
+            if self._known.is_given(each) or each in self._stored:
                 continue
-            if len(maker(each).regions):
+            op = producer(each)
+            if op in found or op in self._fallbacks:
+                continue
+            if len(op.regions):
                 return None
-            found.add(maker(each))
-            pending += maker(each).operands
+            found.add(op)
+            pending += op.operands
         return sorted(found, key=lambda op: self._order[op])
 
     def _can_update(self, op: ir.Operation) -> bool:
@@ -274,7 +276,7 @@ class _Grouper:
         if array not in self._stored or array in taken:
             return False
         for op in bitcasts_behind(value):
-            self._leave_too(op)
+            self._fall_back_too(op)
         taken.add(array)
         return True
 
@@ -283,7 +285,7 @@ class _Grouper:
         if self._is_in_memory(value) or not self._is_in_memory(array := behind_bitcasts(value)):
             return
         for op in bitcasts_behind(value):
-            self._leave_too(op)
+            self._fall_back_too(op)
         self._stored[value] = self._known.level(value) - 1
         self._views[value] = array
 
@@ -328,7 +330,7 @@ class _Grouper:
         for value in op.results:
             self._stored[value] = level
             self._levels[value] = level + 1
-            if any(True for _ in value.uses):
+            if is_used(value):
                 group.roots.append(value)
                 self._why[value] = _OF_LOOP
 
@@ -346,7 +348,7 @@ class _Grouper:
             if self._views.get(value, value) in updated:
                 return True
             if not self._known.stored_before(value, level):
-                operands = set(maker(value).operands) - seen
+                operands = set(producer(value).operands) - seen
                 seen |= operands
                 pending += operands
         return False
@@ -390,9 +392,9 @@ class _Grouper:
             value = pending.pop()
             if self._is_in_memory(value):
                 continue
-            if len(seen) > MOST_OPERATIONS or not follows(maker(value), Form.of_hero(maker(value).results[0])):
+            if len(seen) > MOST_OPERATIONS or not follows(producer(value), Form.of_hero(producer(value).results[0])):
                 return False
-            operands = set(maker(value).operands) - seen
+            operands = set(producer(value).operands) - seen
             seen |= operands
             pending += operands
         return True
@@ -404,7 +406,7 @@ class _Grouper:
         """
         moves = []
         while not self._known.is_given(value) and value not in self._stored:
-            op = maker(value)
+            op = producer(value)
             is_part = op.name == DYNAMIC_SLICE and self._is_in_memory(behind_bitcasts(op.operands[0]))
             if (op.name not in _MOVES and not is_part) or (is_read_in_rows and _breaks_rows(op)):
                 self._store(value, why)
@@ -413,7 +415,7 @@ class _Grouper:
             moves.append(value)
             value = op.operands[0]
         for moved in reversed(moves):
-            self._levels[moved] = max(self._known.level(operand) for operand in maker(moved).operands)
+            self._levels[moved] = max(self._known.level(operand) for operand in producer(moved).operands)
 
     def _store_behind_bitcasts(self, value: ir.Value, why: Reason) -> None:
         """Store the array of which ``value``, made with a hero, is a bitcast, for a reader that computes the bitcast.
@@ -456,7 +458,7 @@ def _read_elsewhere(reader: ir.Operation) -> Reason:
 def _breaks_rows(op: ir.Operation) -> bool:
     """Whether ``op`` is a transpose that keeps few elements neighbours."""
     transpose = transpose_of(op) if op.name == "stablehlo.transpose" else None
-    bits = dtype_of_element(ir.RankedTensorType(op.results[0].type).element_type).storage_bits
+    bits = dtype_of(op.results[0]).storage_bits
     return transpose is not None and not moves_rows(transpose, bits)
 
 

@@ -52,7 +52,7 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """When kernels can read the values of a block: what is ``made`` there, and the ``levels`` at which it can be read.
+    """The levels of the kernels that can read the values ``made`` in a block: those of ``levels`` and higher ones.
 
     ``stored_at`` has the level of the kernel that stores each value in memory.
     """
@@ -82,13 +82,13 @@ class Levels:
 class Grouping(Levels):
     """The groups of a block, which ends with the values ``results``.
 
-    ``begun`` has the groups in the order in which they were begun, such as have no roots included; ``left`` has the
-    operations that fall back to XLA, in topological order, each with the level whose kernels it precedes.
+    ``begun`` has the groups in the order in which they were begun, such as have no roots included; ``fallbacks`` has
+    the operations that fall back to XLA, in topological order, each with the level whose kernels it precedes.
     """
 
     results: tuple[ir.Value, ...]
     begun: tuple[Group, ...]
-    left: tuple[tuple[int, ir.Operation], ...]
+    fallbacks: tuple[tuple[int, ir.Operation], ...]
     why_stored: Mapping[ir.Value, Reason]
     """The reason for each stored value, in the order of the decisions."""
 
@@ -98,16 +98,16 @@ class Grouping(Levels):
         return tuple(sorted((group for group in self.begun if group.roots), key=lambda group: group.level))
 
     @cached_property
-    def _left(self) -> Set[ir.Operation]:
-        return frozenset(op for _, op in self.left)
+    def _falling_back(self) -> Set[ir.Operation]:
+        return frozenset(op for _, op in self.fallbacks)
 
     @cached_property
     def _of_heroes(self) -> Mapping[ir.Value, Group]:
         return {value: group for group in self.begun for value in group.forms}
 
-    def is_left(self, op: ir.Operation) -> bool:
+    def falls_back(self, op: ir.Operation) -> bool:
         """Whether ``op`` falls back to XLA."""
-        return op in self._left
+        return op in self._falling_back
 
     def made_with_hero(self, value: ir.Value) -> Group | None:
         """Return the group whose hero, or whose hero's epilogue, defines ``value``: only its kernel can store it."""

@@ -5,14 +5,13 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
-from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.concatenations import Concatenation, Walk, concatenation_of, walk_of
 from xgpu.analysis.heroes import Form, follow
 from xgpu.analysis.root_indices import Stored, at_root_indices
 from xgpu.analysis.transposes import Transpose, moves_rows, needs_tile, transpose_of
-from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.hlo_maps import access_kind
+from xgpu.structure import captured, dtype_of, is_argument, producer
 
 
 class Moves:
@@ -38,7 +37,7 @@ class Moves:
 
     @property
     def forms(self) -> int:
-        """How many ways there are in which elements are moved."""
+        """The number of ways in which elements are moved."""
         return len(self.transposes) + len(self.concatenations)
 
     @cached_property
@@ -57,7 +56,7 @@ def _joined_elsewhere(roots: Sequence[ir.Value], stored: Stored) -> dict[Concate
     pending = list(roots)
     while pending:
         value = pending[-1]
-        op = None if isinstance(value.owner, ir.Block) or stored(value) else maker(value)
+        op = None if is_argument(value) or stored(value) else producer(value)
         if value in forms or op is None or not (_keeps_rows(op) or op.name == "stablehlo.concatenate"):
             forms.setdefault(value, None)
             pending.pop()
@@ -72,7 +71,7 @@ def _joined_elsewhere(roots: Sequence[ir.Value], stored: Stored) -> dict[Concate
             pending += unknown
         else:
             forms[value] = follow(op, [forms[operand] for operand in op.operands])
-    beside = [operand for value, form in forms.items() if form for operand in maker(value).operands]
+    beside = [operand for value, form in forms.items() if form for operand in producer(value).operands]
     beside = [operand for operand in beside if forms.get(operand) is None]
     heroes = {op for ops in joined.values() for op in ops}
     is_whole = all(forms[root] is not None for root in roots) and not _depends_on(beside, heroes, stored)
@@ -84,9 +83,9 @@ def _depends_on(values: Sequence[ir.Value], heroes: set[ir.Operation], stored: S
     pending, seen = list(values), set(values)
     while pending:
         value = pending.pop()
-        if isinstance(value.owner, ir.Block) or stored(value):
+        if is_argument(value) or stored(value):
             continue
-        op = maker(value)
+        op = producer(value)
         if op in heroes:
             return True
         operands = {*op.operands, *captured(op)} - seen
@@ -104,4 +103,4 @@ def _keeps_rows(op: ir.Operation) -> bool:
 
 
 def _bits(value: ir.Value) -> int:
-    return dtype_of_element(ir.RankedTensorType(value.type).element_type).storage_bits
+    return dtype_of(value).storage_bits

@@ -14,12 +14,14 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
-from xgpu.analysis.captures import captured, maker
 from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import updated_operands
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
 from xgpu.analysis.root_indices import moves_elements
+from xgpu.costs.registers import longest_row
+from xgpu.device import Device
+from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.grouping.decisions import Decision, Verdict, apart, merged
 from xgpu.fusion.grouping.families import KernelFamily, Kind
 from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping, Levels
@@ -27,20 +29,19 @@ from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
-
-LONGEST_ROW = 1 << 14
-"""Elements of a row that the threads of a block can hold: 16 for each of 1024."""
+from xgpu.structure import captured, producer
 
 _OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")
 _NOT_READ = Reason("only the kernel that makes it reads it")
 _IN_ORDER = Reason("the order of the elements counts in its reduction")
 
 
-def merge_rows(family: KernelFamily, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
-    """Return ``grouping`` with row programs merged to kernels of ``family``, and the decisions."""
-    refusals = {group: _refusal_to_start(group) for group in grouping.groups if group.kind.family.stores_beside}
+def merge_rows(family: KernelFamily, target: Device, grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
+    """Return ``grouping`` with row programs merged to kernels of ``family`` on ``target``, and the decisions."""
+    found = _Rows(family, target, grouping)
+    refusals = {group: found.refusal_to_start(group) for group in grouping.groups if group.kind.family.stores_beside}
     starts = [group for group, refusal in refusals.items() if refusal is None]
-    found = _Rows(family, grouping, starts)
+    found.starts.update((root, group) for group in starts for root in group.roots)
     for group, refusal in refusals.items():
         if refusal is not None:
             found.refuse_readers(group, refusal)
@@ -77,18 +78,21 @@ class _Program:
 class _Rows:
     """The consumers of each group of a block, and the row programs made of groups so far."""
 
-    def __init__(self, family: KernelFamily, grouping: Grouping, starts: Sequence[Group]):
-        self.starts = {root: group for group in starts for root in group.roots}
-        self._family = family
+    def __init__(self, family: KernelFamily, target: Device, grouping: Grouping):
+        self.starts: dict[ir.Value, Group] = {}
+        self._family, self._target = family, target
         self._before = grouping
         self._levels, self._stored_at = dict(grouping.levels), dict(grouping.stored_at)
         self._now = Levels(grouping.made, self._levels, self._stored_at)
-        self._needed = {*grouping.results, *(each for _, op in grouping.left for each in (*op.operands, *captured(op)))}
+        self._needed = {
+            *grouping.results,
+            *(each for _, op in grouping.fallbacks for each in (*op.operands, *captured(op))),
+        }
         self._heroes = {hero for group in grouping.groups for hero in group.heroes}
         self._readers: dict[ir.Value, list[Group]] = {}
-        self._left_readers: dict[ir.Value, int] = {}
-        for level, op in reversed(grouping.left):
-            self._left_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
+        self._fallback_readers: dict[ir.Value, int] = {}
+        for level, op in reversed(grouping.fallbacks):
+            self._fallback_readers.update(dict.fromkeys((*op.operands, *captured(op)), level))
         self._updates: dict[ir.Value, list[int]] = {}
         for group in grouping.groups:
             for value in self._read(group):
@@ -99,6 +103,26 @@ class _Rows:
         self._merged: dict[Group, _Program] = {}
         self.decisions: dict[tuple[Group, Group], Decision] = {}
         self.dropped: list[Decision] = []
+
+    def refusal_to_start(self, group: Group) -> Reason | None:
+        """Return why the reduction ``group`` starts no row program; None if it may."""
+        shape = ReductionShape.of(group.heroes[0])
+        if not shape.is_rows or len(shape.reduced) != 1:
+            return Reason("the reduction is not one of rows")
+        if refusal := self._too_long(shape, [group]):
+            return refusal
+        if not all(map(is_commutative, group.heroes)):
+            return _IN_ORDER
+        return PACKED if any(map(is_packed, group.roots)) else None
+
+    def _too_long(self, shape: ReductionShape, groups: Sequence[Group]) -> Reason | None:
+        """Return why the threads of a block cannot hold the rows of a program of ``groups``; None if they can."""
+        roots = {root for group in groups for root in group.roots}
+        read = set[ir.Value]().union(*map(self._read, groups)) - roots
+        longest = longest_row(_widths(read, shape), _widths(roots, shape), self._target)
+        if shape.per_result <= longest:
+            return None
+        return Reason("rows of {:,} elements: the threads of a block hold {:,}", (shape.per_result, longest))
 
     def refuse_readers(self, group: Group, refusal: Reason) -> None:
         """Record that the reduction ``group`` starts no row program, for the kernels that read it."""
@@ -167,7 +191,7 @@ class _Rows:
 
     def _level_with(self, group: Group, program: _Program) -> int | Reason:
         """Return the level at which ``program`` can run with ``group`` as a part, or why it cannot."""
-        if refusal := _misfit(group, program):
+        if refusal := _misfit(group, program) or self._too_long(program.shape, [*program.members, group]):
             return refusal
         refusal = self._cannot_follow(group, program)
         if refusal is None:
@@ -200,7 +224,7 @@ class _Rows:
         others = (each for member in program.members for each in self._readers_of(member) if each not in inside)
         if any(self._merged.get(reader, reader).level <= level for reader in others):
             return False
-        if any(self._left_readers.get(root, level + 1) <= level for root in program.roots):
+        if any(self._fallback_readers.get(root, level + 1) <= level for root in program.roots):
             return False
         read = set[ir.Value]().union(*map(self._read, program.members)).difference(program.roots)
         updates = (each for value in read for each in self._updates.get(behind_bitcasts(value), ()))
@@ -218,7 +242,7 @@ class _Rows:
             if self._now.stored_before(value, group.level):
                 found.add(value)
                 continue
-            op = maker(value)
+            op = producer(value)
             operands = {*op.operands, *captured(op)} - seen
             seen |= operands
             pending += operands
@@ -294,7 +318,7 @@ class _Trace:
                 if map_ != row_map:
                     return False
                 continue
-            pending += _operands_at(maker(value), map_)
+            pending += _operands_at(producer(value), map_)
         return True
 
     def _can_compute(self, values: Sequence[ir.Value]) -> bool:
@@ -308,9 +332,9 @@ class _Trace:
             if self._is_leaf(value):
                 self._dependent[value] = value in self._made
                 continue
-            op = maker(value)
-            is_left = self._grouping.is_left(op) and self._grouping.is_stored(value)
-            if is_left or moves_elements(op) or (op in self._heroes and op not in self._own):
+            op = producer(value)
+            falls_back = self._grouping.falls_back(op) and self._grouping.is_stored(value)
+            if falls_back or moves_elements(op) or (op in self._heroes and op not in self._own):
                 return False
             operands = [*op.operands, *captured(op)]
             unknown = [operand for operand in operands if operand not in self._dependent]
@@ -349,7 +373,7 @@ def _read_beside(followers: Sequence[ir.Value], forms: Mapping[ir.Value, Form]) 
     pending, seen = list(followers), set(followers)
     found = dict[ir.Value, None]()
     while pending:
-        op = maker(pending.pop())
+        op = producer(pending.pop())
         if op.name == "stablehlo.reduce":
             continue
         for operand in op.operands:
@@ -388,16 +412,10 @@ def _computed_by(group: Group, program: _Program) -> tuple[list[ir.Value], list[
     return whole + [root for root in group.roots if root not in group.forms], single
 
 
-def _refusal_to_start(group: Group) -> Reason | None:
-    """Return why the reduction ``group`` starts no row program; None if it may."""
-    shape = ReductionShape.of(group.heroes[0])
-    if not shape.is_rows or len(shape.reduced) != 1:
-        return Reason("the reduction is not one of rows")
-    if shape.per_result > LONGEST_ROW:
-        return Reason("rows of {:,} elements: the threads of a block hold {:,}", (shape.per_result, LONGEST_ROW))
-    if not all(map(is_commutative, group.heroes)):
-        return _IN_ORDER
-    return PACKED if any(map(is_packed, group.roots)) else None
+def _widths(values: Iterable[ir.Value], shape: ReductionShape) -> list[int]:
+    """Return the bits of an element of each of ``values`` that is of the rows' size or larger."""
+    types = (ir.RankedTensorType(value.type) for value in values if math.prod(shape_of(value)) >= shape.elements)
+    return [dtype_of_element(type_.element_type).storage_bits for type_ in types]
 
 
 def _forms(program: _Program) -> dict[ir.Value, Form]:
@@ -405,7 +423,7 @@ def _forms(program: _Program) -> dict[ir.Value, Form]:
     forms: dict[ir.Value, Form] = {}
     for member in program.members:
         for value in member.forms:
-            op = maker(value)
+            op = producer(value)
             if op in member.heroes:
                 forms[value] = Form.of_hero(value)
             elif (form := follow(op, [forms.get(operand) for operand in op.operands])) is not None:

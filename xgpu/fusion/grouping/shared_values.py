@@ -16,7 +16,6 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, maker
 from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.recomputation import MOST_VISITED, Costs
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
@@ -32,6 +31,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.reasons import Reason
+from xgpu.structure import captured, defining_op
 
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
@@ -60,18 +60,18 @@ def group_operations(
     results: Sequence[ir.Value],
     families: Families,
     target: Device,
-    leave_scalars: bool,
+    scalars_fall_back: bool,
 ) -> tuple[Grouping, Sequence[Decision]]:
     """Return the groups of a block, with all values stored that are cheaper to store on ``target``, and the decisions.
 
     ``operations`` are those of the block but for its terminator, ``results`` those that are stored in any case.
-    ``families`` and ``leave_scalars`` are passed on to `group_block`.
+    ``families`` and ``scalars_fall_back`` are passed on to `group_block`.
     """
     costs, evaluations = Costs(), Evaluations[Group](operations)
     reads = {op: list(dict.fromkeys((*op.operands, *captured(op)))) for op in operations}
     awaited: dict[ir.Value, Reason] = {}
     for _ in range(_GROUPINGS):
-        grouping = group_block(operations, results, families, leave_scalars, awaited)
+        grouping = group_block(operations, results, families, scalars_fall_back, awaited)
         choice, more, why = _choose(reads, grouping, families, costs, evaluations, target)
         if not more:
             break
@@ -141,7 +141,7 @@ class _Round:
             for root in group.roots:
                 evaluations.want(root, group)
         for op in reversed(list(reads)):
-            is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.is_left(op)
+            is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.falls_back(op)
             computing: dict[Group, None] = {}
             for value in op.results:
                 needed: Mapping[Group, float] = evaluations.of(value)
@@ -257,10 +257,10 @@ def _is_short_move(value: ir.Value) -> bool:
     pending, seen = [value], {value}
     while pending and len(seen) <= _MOST_MOVES:
         each = pending.pop()
-        if isinstance(each.owner, ir.Block) or maker(each).name not in OPERATIONS:
+        if (op := defining_op(each)) is None or op.name not in OPERATIONS:
             continue
-        if access_kind(maker(each)) in ("indexing", "piecewise"):
-            operands = set(maker(each).operands) - seen
+        if access_kind(op) in ("indexing", "piecewise"):
+            operands = set(op.operands) - seen
             seen |= operands
             pending += operands
         elif each == value:

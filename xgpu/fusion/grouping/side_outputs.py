@@ -16,6 +16,7 @@ from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Grou
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.reasons import Reason
+from xgpu.structure import is_argument
 
 _SAME_READS = Reason("the reduction reads the same elements at the same indices")
 
@@ -73,4 +74,4 @@ def _inputs(roots: Sequence[ir.Value], ops: Sequence[ir.Operation], stored: Stor
         if access_kind(op) == "elementwise":
             same = identity_map(shape_of(op.results[0]))
             values |= {op.operands[access.operand] for access in accesses(op) if access.map == same}
-    return {value for value in values if isinstance(value.owner, ir.Block) or stored(value)}
+    return {value for value in values if is_argument(value) or stored(value)}

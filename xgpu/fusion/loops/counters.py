@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
-from xgpu.analysis.captures import is_constant, maker
-from xgpu.dtypes import DType, dtype_of_element
+from xgpu.dtypes import DType
 from xgpu.indexing.access import shape_of
+from xgpu.structure import dtype_of, is_argument, is_constant, is_result_of, owning_op, producer
 
 Numbers = np.ndarray[Any, Any]
 
@@ -57,9 +57,9 @@ class Counter:
 
 def constant_integer(value: ir.Value) -> int | None:
     """Return a scalar that is a constant integer, None if ``value`` is something else."""
-    if shape_of(value) or not is_constant(value) or not _dtype(value).is_integer:
+    if shape_of(value) or not is_constant(value) or not dtype_of(value).is_integer:
         return None
-    return int(ir.DenseIntElementsAttr(maker(value).attributes["value"])[0])
+    return int(ir.DenseIntElementsAttr(producer(value).attributes["value"])[0])
 
 
 def counters_of(loop: ir.Operation) -> dict[int, Counter]:
@@ -68,28 +68,28 @@ def counters_of(loop: ir.Operation) -> dict[int, Counter]:
     *_, end = body.operations
     found: dict[int, Counter] = {}
     for number, (argument, result) in enumerate(zip(body.arguments, end.operation.operands, strict=True)):
-        if shape_of(argument) or not _dtype(argument).is_integer or _dtype(argument).is_packed:
+        if shape_of(argument) or not dtype_of(argument).is_integer or dtype_of(argument).is_packed:
             continue
         start, step = constant_integer(loop.operands[number]), _step(result, argument, loop)
         if start is not None and step is not None:
-            found[number] = Counter(_dtype(argument), start, step)
+            found[number] = Counter(dtype_of(argument), start, step)
     return found
 
 
 def _step(result: ir.Value, argument: ir.Value, loop: ir.Operation) -> int | None:
     """Return the constant by which ``result`` exceeds ``argument``, None if it is not known."""
-    if isinstance(result.owner, ir.Block) or maker(result).name not in ("stablehlo.add", "stablehlo.subtract"):
+    if not is_result_of(result, "stablehlo.add", "stablehlo.subtract"):
         return None
-    left, right = maker(result).operands
-    if maker(result).name == "stablehlo.add" and right == argument:
+    left, right = producer(result).operands
+    if producer(result).name == "stablehlo.add" and right == argument:
         left, right = right, left
     step = constant_integer(unchanging(right, loop)) if left == argument else None
-    return -step if step is not None and maker(result).name == "stablehlo.subtract" else step
+    return -step if step is not None and producer(result).name == "stablehlo.subtract" else step
 
 
 def unchanging(value: ir.Value, loop: ir.Operation) -> ir.Value:
     """Return the value from outside ``loop`` that a value inside equals in all iterations, else the value itself."""
-    if not isinstance(value.owner, ir.Block) or value.owner.owner.operation != loop:
+    if not is_argument(value) or owning_op(value) != loop:
         return value
     number = ir.BlockArgument(value).arg_number
     (body,) = loop.regions[1].blocks
@@ -102,14 +102,14 @@ def trip_count(loop: ir.Operation, counters: Mapping[int, Counter]) -> int | Non
     (block,) = loop.regions[0].blocks
     *_, end = block.operations
     (condition,) = end.operation.operands
-    if isinstance(condition.owner, ir.Block) or maker(condition).name != "stablehlo.compare":
+    if not is_result_of(condition, "stablehlo.compare"):
         return None
-    direction = _direction(maker(condition))
-    left, right = maker(condition).operands
+    direction = _direction(producer(condition))
+    left, right = producer(condition).operands
     if constant_integer(unchanging(left, loop)) is not None:
         left, right, direction = right, left, _SWAPPED.get(direction, "")
     bound = constant_integer(unchanging(right, loop))
-    if bound is None or not isinstance(left.owner, ir.Block) or left.owner != block:
+    if bound is None or not is_argument(left) or left.owner != block:
         return None
     counter = counters.get(ir.BlockArgument(left).arg_number)
     return None if counter is None else _trips(counter, direction, bound)
@@ -153,13 +153,13 @@ def numbers_of(value: ir.Value, counters: Mapping[int, Counter], loop: ir.Operat
         if each in found:
             pending.pop()
         elif (number := constant_integer(unchanging(each, loop))) is not None:
-            found[each] = np.full(trips, number, _dtype(each).numpy)
-        elif isinstance(each.owner, ir.Block) or shape_of(each):
+            found[each] = np.full(trips, number, dtype_of(each).numpy)
+        elif is_argument(each) or shape_of(each):
             return None
-        elif unknown := [operand for operand in maker(each).operands if operand not in found]:
+        elif unknown := [operand for operand in producer(each).operands if operand not in found]:
             pending += unknown
         else:
-            numbers = _evaluate(maker(each), [found[operand] for operand in maker(each).operands])
+            numbers = _evaluate(producer(each), [found[operand] for operand in producer(each).operands])
             if numbers is None:
                 return None
             found[each] = numbers
@@ -169,12 +169,12 @@ def numbers_of(value: ir.Value, counters: Mapping[int, Counter], loop: ir.Operat
 def _evaluate(op: ir.Operation, operands: list[Numbers]) -> Numbers | None:
     """Return the result of an operation on integer scalars in each iteration, None for other operations."""
     with np.errstate(over="ignore"):
-        if op.name in _BINARY and _dtype(op.results[0]).is_integer:
+        if op.name in _BINARY and dtype_of(op.results[0]).is_integer:
             return _BINARY[op.name](*operands)
-        if op.name == "stablehlo.negate" and _dtype(op.results[0]).is_integer:
+        if op.name == "stablehlo.negate" and dtype_of(op.results[0]).is_integer:
             return np.negative(operands[0])
-        if op.name == "stablehlo.convert" and all(_dtype(v).is_integer for v in (op.operands[0], op.results[0])):
-            return operands[0].astype(_dtype(op.results[0]).numpy)
+        if op.name == "stablehlo.convert" and all(dtype_of(v).is_integer for v in (op.operands[0], op.results[0])):
+            return operands[0].astype(dtype_of(op.results[0]).numpy)
         if op.name == "stablehlo.compare":
             return _COMPARISONS[_direction(op)](*operands)
         if op.name == "stablehlo.select":
@@ -182,7 +182,3 @@ def _evaluate(op: ir.Operation, operands: list[Numbers]) -> Numbers | None:
         if op.name == "stablehlo.reshape":
             return operands[0]
     return None
-
-
-def _dtype(value: ir.Value) -> DType:
-    return dtype_of_element(ir.RankedTensorType(value.type).element_type)

@@ -7,12 +7,13 @@ elements to multiply than the state has. Other contractions are matrix products,
 import math
 
 from xgpu import ir
-from xgpu.dtypes import dtype_named, dtype_of_element
+from xgpu.dtypes import dtype_named
 from xgpu.fusion.fallback import PRODUCT
 from xgpu.fusion.loops.recurrences import MOST_LANES
-from xgpu.hlo.stablehlo_builder import broadcast, convert, element_of, fill_region, hlo, replace, splat, tensor
+from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.hlo_maps import accesses
+from xgpu.structure import dtype_of, element_of, replace_op
 
 
 def with_sums(loop: ir.Operation) -> ir.Operation | None:
@@ -24,7 +25,7 @@ def with_sums(loop: ir.Operation) -> ir.Operation | None:
     for op in [view.operation for view in copy.regions[1].blocks[0].operations]:
         if _is_small(op):
             with ir.InsertionPoint(op), op.location:
-                replace(op, [_sum_of_products(op)])
+                replace_op(op, [_sum_of_products(op)])
     return copy
 
 
@@ -33,7 +34,7 @@ def _is_small(op: ir.Operation) -> bool:
     if op.name != PRODUCT:
         return False
     arrays = (*op.operands, op.results[0])
-    types = [dtype_of_element(ir.RankedTensorType(value.type).element_type) for value in arrays]
+    types = [dtype_of(value) for value in arrays]
     length = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
     pairs = length * math.prod(shape_of(op.results[0]))
     is_real = all(dtype.is_float or dtype.is_integer for dtype in types)
@@ -48,7 +49,7 @@ def _sum_of_products(op: ir.Operation) -> ir.Value:
     shape = [*shape_of(result), *(interval.size for interval in maps[0].symbols)]
     element = element_of(result)
     if any(isinstance(element_of(value), ir.FloatType) for value in (*op.operands, result)):
-        widths = [dtype_of_element(element_of(value)).bits for value in (*op.operands, result)]
+        widths = [dtype_of(value).bits for value in (*op.operands, result)]
         element = ir.Type.parse(dtype_named("f64" if max(widths) > 32 else "f32").mlir)
     factors = []
     for operand, map_ in zip(op.operands, maps, strict=True):

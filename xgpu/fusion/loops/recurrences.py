@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from xgpu import ir
-from xgpu.analysis.captures import maker
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE
 from xgpu.analysis.reduction_regions import is_commutative
@@ -23,6 +22,7 @@ from xgpu.fusion.loops.counters import Counter, counters_of, numbers_of, trip_co
 from xgpu.indexing.access import Shape, dims, integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, linearize
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import is_result_of, producer
 
 _MOST_TRIPS = (1 << 31) - 64
 """Iterations that an index of 32 bits counts, even if rounded up."""
@@ -156,9 +156,9 @@ def _stacked(loop: ir.Operation, number: int, counters: Mapping[int, Counter], t
     (body,) = loop.regions[1].blocks
     *_, end = body.operations
     argument, result = body.arguments[number], end.operation.operands[number]
-    if isinstance(result.owner, ir.Block) or maker(result).name != UPDATE_SLICE:
+    if not is_result_of(result, UPDATE_SLICE):
         return None
-    op = maker(result)
+    op = producer(result)
     if op.operands[0] != argument or any(len(list(value.uses)) != 1 for value in (argument, result)):
         return None
     whole, part = shape_of(argument), shape_of(op.operands[1])

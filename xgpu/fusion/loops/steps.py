@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.captures import captured, copy_operation, is_constant, maker
 from xgpu.analysis.heroes import is_hero
 from xgpu.analysis.subgraphs import Partition, partition
 from xgpu.dialects.attributes import RECURRENCE
-from xgpu.fusion.fallback import BARRIER, reason_to_leave
+from xgpu.fusion.fallback import BARRIER, fallback_reason
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import broadcast, reshape
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import behind, captured, copy_operation, is_argument, is_constant, producer
 
 _SPREADING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MOST_ARRAYS = 128
@@ -51,10 +51,10 @@ class Step:
         self.injected: Injected = {
             argument: recurrence.map_to(shape_of(argument)) for argument in self._block.arguments[len(given) :]
         }
-        depths = _depths(recurrence)
+        numbers = _stage_numbers(recurrence)
         self.stages = [
-            [self._reduction(op) for op in recurrence.heroes if depths[op.results[0]] == depth]
-            for depth in sorted({depths[op.results[0]] for op in recurrence.heroes})
+            [self._reduction(op) for op in recurrence.heroes if numbers[op.results[0]] == number]
+            for number in sorted({numbers[op.results[0]] for op in recurrence.heroes})
         ]
         self._reduced: list[Injected] = [
             {value: recurrence.map_to(shape_of(value)) for each in stage for value in each.op.results}
@@ -65,7 +65,7 @@ class Step:
         count = len(op.results)
         self._block.make(op.results[0])
         made = [self._block.make(value) for value in op.operands]
-        return RowReduction(maker(self._block.copies[op.results[0]]), tuple(made[:count]), tuple(made[count:]))
+        return RowReduction(producer(self._block.copies[op.results[0]]), tuple(made[:count]), tuple(made[count:]))
 
     @property
     def operations(self) -> list[ir.Operation]:
@@ -103,7 +103,7 @@ def step_of(recurrence: Recurrence) -> Step | None:
     """Return an iteration of a loop; None if part of it falls back to XLA, or needs an iteration space of its own."""
     (body,) = recurrence.loop.regions[1].blocks
     *operations, _ = (view.operation for view in body.operations)
-    if any(op.name != BARRIER and (op.name not in OPERATIONS or reason_to_leave(op)) for op in operations):
+    if any(op.name != BARRIER and (op.name not in OPERATIONS or fallback_reason(op)) for op in operations):
         return None
     read = arrays_read(recurrence)
     if len(read) + len(recurrence.states) + len(recurrence.stacked) > _MOST_ARRAYS:
@@ -165,31 +165,31 @@ def _copy(root: ir.Value, copies: dict[ir.Value, ir.Value], loop: ir.Operation) 
             pending.pop()
         elif unknown := [each for each in needed if each not in copies]:
             pending += unknown
-        elif isinstance(value.owner, ir.Block) or maker(value).name == BARRIER:
+        elif is_argument(value) or producer(value).name == BARRIER:
             copies[value] = copies[needed[0]]
         else:
-            copy_operation(maker(value), copies)
+            copy_operation(producer(value), copies)
 
 
 def _needed(value: ir.Value, loop: ir.Operation) -> list[ir.Value]:
     """Return the operands of a value inside or around ``loop``, seen through barriers and unchanging state."""
-    if isinstance(value.owner, ir.Block):
+    if is_argument(value):
         around = unchanging(value, loop)
         return [around] if around != value else []
-    op = maker(value)
+    op = producer(value)
     if op.name == BARRIER:
         return [op.operands[ir.OpResult(value).result_number]]
     return [*op.operands, *captured(op)]
 
 
-def _depths(recurrence: Recurrence) -> dict[ir.Value, int]:
+def _stage_numbers(recurrence: Recurrence) -> dict[ir.Value, int]:
     """Return, for each value of the body, the longest chain of row reductions that it depends on."""
     (body,) = recurrence.loop.regions[1].blocks
-    depths: dict[ir.Value, int] = {}
+    numbers: dict[ir.Value, int] = {}
     for op in (view.operation for view in body.operations):
-        depth = max((depths.get(operand, 0) for operand in op.operands), default=0) + (op in recurrence.heroes)
-        depths |= dict.fromkeys(op.results, depth)
-    return depths
+        number = max((numbers.get(operand, 0) for operand in op.operands), default=0) + (op in recurrence.heroes)
+        numbers |= dict.fromkeys(op.results, number)
+    return numbers
 
 
 def arrays_read(recurrence: Recurrence) -> list[ir.Value]:
@@ -223,6 +223,5 @@ def read_by_loop(op: ir.Operation) -> list[ir.Value] | None:
 
 def is_number(value: ir.Value) -> bool:
     """Whether ``value`` is one constant number, or that number broadcast: kernels need not read it."""
-    while not isinstance(value.owner, ir.Block) and maker(value).name in _SPREADING:
-        value = maker(value).operands[0]
+    value = behind(value, *_SPREADING)
     return is_constant(value) and math.prod(shape_of(value)) == 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, int_of
 from xgpu.errors import CompilerError
-from xgpu.passes.framework.base import walk
+from xgpu.structure import walk
 from xgpu.target_machine import HOST
 
 ALIGNMENT = 1024

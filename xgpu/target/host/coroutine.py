@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dialects.attributes import KERNEL
 from xgpu.errors import CompilerError
-from xgpu.passes.framework.base import walk
 from xgpu.passes.llvm.builder import LlvmBuilder
+from xgpu.structure import walk
 from xgpu.target.host.context import (
     FRAME_ALIGNMENT,
     PIECES,

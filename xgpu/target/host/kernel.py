@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.errors import CompilerError
+from xgpu.structure import copy_module
 from xgpu.target.host.block.calls import block_calls, complete_calls
 from xgpu.target.host.block.state import state_bytes
 from xgpu.target.host.block_driver import Launch, cluster_driver, coroutine_driver, loop_driver
@@ -60,7 +61,7 @@ def make_ready(module: ir.Module, launch: Launch, buffers: Sequence[tuple[int, b
     if not sanitize and not any(is_tile(op) or (op.name == "llvm.func" and _has_calls(op)) for op in operations):
         return Ready(module, launch, loop_driver(launch))
     with module.context, ir.Location.unknown():
-        copy = _clone(module)
+        copy = copy_module(module)
         kernel = _function(copy, launch.name)
         add_context(copy)
         tiles = place_tiles(copy, kernel)
@@ -126,10 +127,3 @@ def _function(module: ir.Module, name: str) -> ir.Operation:
         if op.operation.name == "llvm.func" and ir.StringAttr(op.operation.attributes["sym_name"]).value == name:
             return op.operation
     raise CompilerError(f"no function '{name}'")
-
-
-def _clone(module: ir.Module) -> ir.Module:
-    copy = ir.Module.create(module.operation.location)
-    for op in module.body.operations:
-        copy.body.append(op.operation.clone())
-    return copy

@@ -13,7 +13,8 @@ from xgpu.dialects.block.matrices import MATRIX_OPS
 from xgpu.dialects.block.waits import WAIT_OPS
 from xgpu.errors import SourceLocation
 from xgpu.hlo.source_location import source_of
-from xgpu.passes.framework.base import functions, walk
+from xgpu.passes.framework.base import functions
+from xgpu.structure import walk
 
 _MARK = "xgpu lowered: "
 _LABELLED = frozenset(

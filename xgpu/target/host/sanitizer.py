@@ -8,7 +8,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import AWAITS as AWAITS_ATTRIBUTE
 from xgpu.dialects.attributes import INPUTS, OVERWRITES, int_array_of, int_of
 from xgpu.errors import CompilerError
-from xgpu.passes.framework.base import walk
+from xgpu.structure import walk
 from xgpu.target.host.access_checks import ATOMIC, AWAITS, CHECK, READS, WRITES
 from xgpu.target.host.context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
 from xgpu.target.host.labels import Place, place_of

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from xgpu import ir
 from xgpu.errors import CompilerError
 from xgpu.hlo.source_location import source_of
+from xgpu.structure import producer
 from xgpu.target.llvm.functions import function_attributes, function_header, linkage
 from xgpu.target.llvm.ops import Instruction, instruction_for
 from xgpu.target.llvm.types import TypePrinter, Value, constant, large_table, quote, symbol
@@ -340,7 +341,7 @@ def _initializer(op: ir.Operation, type_: ir.Type, types: TypePrinter) -> str | 
     for each in body:
         if each.name not in _CONSTANTS:
             raise CompilerError(f"'{each.name}' in a global's initializer is not supported: expected a constant")
-    returned = terminator.operands[0].owner.operation
+    returned = producer(terminator.operands[0])
     return f" {_constant_operation(returned, returned.name, types)}"
 
 

@@ -1,4 +1,4 @@
-"""Which types an LLVM intrinsic's name spells out, and the NVVM operations that are one intrinsic call.
+"""The types that an LLVM intrinsic's name spells out, and the NVVM operations that are one intrinsic call.
 
 ``llvm.fma`` on floats is called ``@llvm.fma.f32``: the suffixes are the types at the positions listed here, ``"r"``
 for the result and a number for an operand. An intrinsic that is in neither table has no suffix if it is called by

@@ -70,11 +70,9 @@ def fast_math(op: ir.Operation) -> str:
     return "" if words == "none" else words.replace(",", "") + " "
 
 
-def _integer(op: ir.Operation, name: str, default: int = 0) -> int:
+def _integer(op: ir.Operation, name: str) -> int:
     attribute = op.attributes.get(name)
-    if attribute is None:
-        return default
-    return int(attribute.value)  # type: ignore[attr-defined]
+    return 0 if attribute is None else int(attribute.value)  # type: ignore[attr-defined]
 
 
 def _plain(opcode: str, w: Writer, op: ir.Operation) -> str:

@@ -52,12 +52,6 @@ def _renumbered(ptx: str) -> str:
     return re.sub(r"// callseq (\d+)", lambda call: f"// callseq {numbers.setdefault(call[1], len(numbers))}", ptx)
 
 
-def optimize_llvm_ir(llvm_ir: str, target: str = DEFAULT_DEVICE, opt_level: int = 3) -> str:
-    """Return LLVM IR text as it is after the optimisations that ``compile_to_ptx`` runs."""
-    machine = _machine(device(target), _version(llvm_ir, device(target)), opt_level)
-    return str(_optimized(llvm_ir, machine, opt_level))
-
-
 def _version(llvm_ir: str, target: Device) -> int:
     needed = (version for part, version in _NEWER_VERSIONS.items() if part in llvm_ir)
     return max(target.ptx_version, *needed, 0)

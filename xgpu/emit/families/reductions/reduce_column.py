@@ -14,8 +14,7 @@ from itertools import batched
 from typing import Self
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.device import KIB, Device
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
@@ -157,7 +156,7 @@ class ColumnSchedule(Schedule):
 
 @dataclass(frozen=True)
 class ColumnTiling:
-    """Which thread reads what of columns.
+    """The assignment of the elements of columns to threads.
 
     If ``in_order``, a thread's rows are neighbours, so that combining what the threads have in their order is combining
     the elements in theirs. ``widest`` is the bytes of the widest accumulator.

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
@@ -41,7 +40,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 
 BYTES_PER_THREAD = 256
-"""What a thread reads of a row at most if more threads can share the row: blocks are then short, and end together."""
+"""The most bytes of a row that a thread reads if more threads can share it: blocks are then short, and end together."""
 LONG_BYTES = 2048
 """The length of a row from which aligned vectors are worth the checks at its ends."""
 EVEN = 0.85
@@ -137,7 +136,7 @@ def block_problems(schedule: Schedule, threads: int, device: Device) -> Iterator
 
 @dataclass(frozen=True)
 class RowTiling:
-    """Which thread reads what of rows.
+    """The assignment of the elements of rows to threads.
 
     Vectors are counted from where the row starts in memory, or, if ``start`` says where that is, from the last multiple
     of the vector before: then rows that are not aligned are read by aligned vectors all the same, but for those at
@@ -156,8 +155,8 @@ class RowTiling:
         return Groups(self.schedule.lanes * self.schedule.outer_lanes, self.schedule.groups, self.shape.results)
 
     @property
-    def depths(self) -> tuple[int, ...]:
-        """How the range variables of ``reading`` are loops: those over the outer dimensions, those along the row."""
+    def loop_ranks(self) -> tuple[int, ...]:
+        """The number of range variables of ``reading`` of each loop: over the outer dimensions, along the row."""
         return (3,) if self._outer == 1 else (2, 3)
 
     @property
@@ -288,7 +287,7 @@ class RowReductionEmitter:
         """
         accumulators = [Variable(value) for value in stage.emit_start(kernel.inputs)]
         sides = [kernel.outputs[i] for i in stage.side_outputs]
-        with nest(self.tiling.reading(), self.tiling.depths, kernel.position, [*accumulators, *sides]) as indices:
+        with nest(self.tiling.reading(), self.tiling.loop_ranks, kernel.position, [*accumulators, *sides]) as indices:
             assign(accumulators, stage.emit_step(kernel, indices, values_of(accumulators), given))
         return values_of(accumulators)
 

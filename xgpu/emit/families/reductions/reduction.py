@@ -1,4 +1,4 @@
-"""What a kernel of reductions computes, whatever its threads do: its functions, and how accumulators go on.
+"""The computation of a kernel of reductions, whatever its threads do: its functions, and how accumulators go on.
 
 The heroes are reductions of one shape over the same dimensions. The prologue computes what they read, and results of
 the operands' shape; the epilogue makes of what they end as the other results. Where reductions need what others of the
@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.captures import REDUCE
 from xgpu.analysis.heroes import forms_of, is_packed
 from xgpu.analysis.reduction_regions import is_commutative
-from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import Accumulators
@@ -32,6 +31,7 @@ from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import dtype_of
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ class Reductions(Accumulators):
         without heroes for all others. ``given`` are the results of the stages before, of an element's row.
         """
         whole = cls(fusion)
-        depths = _depths(fusion)
+        numbers = _stage_numbers(fusion)
         found = []
         given: list[ir.Value] = []
-        for number in range(max(depths.values()) + 1):
+        for number in range(max(numbers.values()) + 1):
             stage = copy(whole)
-            stage.heroes = [hero for hero in whole.heroes if depths[hero.results[0]] == number + 1]
-            stage.side_outputs = [i for i in whole.side_outputs if depths.get(fusion.results[i], 0) == number]
+            stage.heroes = [hero for hero in whole.heroes if numbers[hero.results[0]] == number + 1]
+            stage.side_outputs = [i for i in whole.side_outputs if numbers.get(fusion.results[i], 0) == number]
             stage.given = list(given)
             stage._suffix = f"_{number}" if number else ""
             given += stage.results
@@ -107,7 +107,7 @@ class Reductions(Accumulators):
 
     @cached_property
     def starts(self) -> list[AffineExpr]:
-        """Where stretches along the minor-most extent start in the arrays of the operands' size: those that are there.
+        """The starts of stretches along the minor-most extent in those arrays of the operands' size that are read.
 
         Given by dimensions that are the indices of the extents. At least one is given, the operands' own.
         """
@@ -123,7 +123,7 @@ class Reductions(Accumulators):
 
     @cached_property
     def _read(self) -> list[ir.Value]:
-        """What the heroes read, each value once."""
+        """The values that the heroes read, each once."""
         return list(dict.fromkeys(value for hero in self.heroes for value in _inputs(hero)))
 
     def element_map(self, output: int) -> IndexingMap:
@@ -209,41 +209,41 @@ class Reductions(Accumulators):
 
 @contextmanager
 def nest(
-    map_: IndexingMap, depths: Sequence[int], dims: Values, changed: Sequence[Variable]
+    map_: IndexingMap, loop_ranks: Sequence[int], dims: Values, changed: Sequence[Variable]
 ) -> Iterator[list[ir.Value]]:
     """Write loops over the range variables of ``map_``, one inside the other; the map's results are given to the body.
 
-    ``depths`` is how many of the variables each loop has, ``changed`` what the body assigns to. A constraint is one of
-    the outermost loop that knows all of its variables, so that each loop is peeled by its own.
+    ``loop_ranks`` is how many of the variables each loop has, ``changed`` what the body assigns to. A constraint is one
+    of the outermost loop that knows all of its variables, so that each loop is peeled by its own.
     """
-    if len(depths) == 1:
+    if len(loop_ranks) == 1:
         with loop(map_, dims, changed) as each:
             # Rows may end inside a vector, and each does: its elements are not to be waited for one by one.
             each.operation.attributes[MANY_RESTS] = ir.UnitAttr.get()
             yield each.result_arguments
         return
-    outer, inner = split_map(map_, depths[0])
+    outer, inner = split_map(map_, loop_ranks[0])
     with (
         loop(outer, dims, changed) as around,
-        nest(inner, depths[1:], [*dims, *around.symbol_arguments], changed) as indices,
+        nest(inner, loop_ranks[1:], [*dims, *around.symbol_arguments], changed) as indices,
     ):
         yield indices
 
 
-def split_map(map_: IndexingMap, depth: int) -> tuple[IndexingMap, IndexingMap]:
-    """Split a map in one over its first ``depth`` range variables, without results, and one that has them given."""
+def split_map(map_: IndexingMap, count: int) -> tuple[IndexingMap, IndexingMap]:
+    """Split a map in one over its first ``count`` range variables, without results, and one that has them given."""
     rank = len(map_.dims)
-    given = {i: dim(rank + i) if i < depth else symbol(i - depth) for i in range(len(map_.symbols))}
-    early = [all(i < depth for i in expr.variables()[1]) for expr, _ in map_.constraints]
+    given = {i: dim(rank + i) if i < count else symbol(i - count) for i in range(len(map_.symbols))}
+    early = [all(i < count for i in expr.variables()[1]) for expr, _ in map_.constraints]
     outer = IndexingMap(
         map_.dims,
-        map_.symbols[:depth],
+        map_.symbols[:count],
         (),
         tuple(constraint for constraint, is_early in zip(map_.constraints, early, strict=True) if is_early),
     )
     inner = IndexingMap(
-        map_.dims + map_.symbols[:depth],
-        map_.symbols[depth:],
+        map_.dims + map_.symbols[:count],
+        map_.symbols[count:],
         tuple(expr.substitute(None, given) for expr in map_.results),
         tuple(
             (expr.substitute(None, given), interval)
@@ -267,14 +267,14 @@ def _start(extents: IndexingMap, array: ir.Value, map_: IndexingMap) -> AffineEx
     return None if len(extents.dims) - 1 in start.variables()[0] else start
 
 
-def _depths(fusion: Fusion) -> dict[ir.Value, int]:
+def _stage_numbers(fusion: Fusion) -> dict[ir.Value, int]:
     """Return how many heroes lie one after the other on the way to each value of a fusion's body."""
-    depths: dict[ir.Value, int] = {}
+    numbers: dict[ir.Value, int] = {}
     for op in fusion.body.operations:
         operation = op.operation
-        depth = max((depths.get(operand, 0) for operand in operation.operands), default=0)
-        depths |= dict.fromkeys(operation.results, depth + (HERO in operation.attributes))
-    return depths
+        number = max((numbers.get(operand, 0) for operand in operation.operands), default=0)
+        numbers |= dict.fromkeys(operation.results, number + (HERO in operation.attributes))
+    return numbers
 
 
 def _shape(type_: ir.Type) -> list[int]:
@@ -300,7 +300,7 @@ def _take_in(hero: ir.Operation, accumulators: Values, elements: Values) -> Valu
         return emit_combiner(_region(hero), [*accumulators, *elements])
     is_max = ir.StringAttr(hero.attributes[FIRST_EXTREME]).value == "GT"
     (kept, position), (element, its_position) = accumulators, elements
-    dtype = element_dtype(hero.operands[0].type)
+    dtype = dtype_of(hero.operands[0])
     if dtype.is_float:
         # True for a NaN, which is to be kept itself.
         replaces = compare_floats("ugt" if is_max else "ult", element, kept)

@@ -12,6 +12,7 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
+from xgpu.costs.registers import held_elements
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion
@@ -32,14 +33,6 @@ from xgpu.fusion.grouping.families import Heroes
 from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
 from xgpu.reasons import Reason
-
-HELD_BYTES = 64
-"""What a thread holds of an array of the rows' size: 32 elements of 16 bits, 16 of 32 bits."""
-
-
-def held_elements(widths: Sequence[int]) -> int:
-    """Return how many elements of a row a thread holds, given the widths of the arrays of that size."""
-    return HELD_BYTES * 8 // max(widths, default=32)
 
 
 class RowStages(Reductions):
@@ -74,7 +67,7 @@ class RowsSchedule(Schedule):
     ) -> Self:
         """Choose the numbers for threads that hold what they read of a row, if it is short enough for that."""
         plain = RowSchedule.chosen(shape, widths, starts, target, limit, in_order=False)
-        minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths)
+        minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths, target)
         vector = alignment(starts) if plain.aligned else plain.vector
         vectors = -(-minor // vector)
         lanes = lanes_of_a_warp(rows, vectors, sum(widths) * vector // 8, target)

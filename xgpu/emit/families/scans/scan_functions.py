@@ -1,4 +1,4 @@
-"""What a kernel of scans computes, whatever its threads do: its functions, and how parts of a scan are combined.
+"""The computation of a kernel of scans, whatever its threads do: its functions, and how parts of a scan are combined.
 
 The heroes are scans of one shape along the same dimension. The prologue computes what they read, the epilogue makes of
 what they give the results.
@@ -22,7 +22,7 @@ from xgpu.emit.subgraph_function import SubgraphFunctions
 
 @dataclass(frozen=True)
 class Part:
-    """What some elements of a scan are combined to: accumulators, and the condition under which there are such.
+    """The combination of some elements of a scan: accumulators, and the condition under which there are any.
 
     ``there`` is None where there always are. Where there are none, the accumulators are any numbers.
     """

@@ -1,4 +1,4 @@
-"""What the emitters of scans share: the loop over tiles, what a thread reads of each, and what it stores."""
+"""Shared parts of the emitters of scans: the loop over tiles, the reads of each by a thread, and its stores."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -14,7 +14,7 @@ ANCHORS = WARP
 
 @dataclass(frozen=True)
 class Messages:
-    """What blocks leave for those after them, where ``parts`` of them share the scans of ``columns`` columns.
+    """Messages of blocks to those after them, where ``parts`` of them share the scans of ``columns`` columns.
 
     There are ``stretches`` of so many columns, the blocks of which are neighbours; a thread has ``thread_columns``. A
     block tells what its own part of each column is combined to or, if it is an *anchor*, what all parts up to its own

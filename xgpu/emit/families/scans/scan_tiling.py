@@ -30,7 +30,7 @@ from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 
 HELD_BYTES = 64
-"""What a thread holds of what is scanned: 16 elements of 32 bits."""
+"""Bytes of a scanned array that a thread holds: 16 elements of 32 bits."""
 MOST_HELD_BYTES = 128
 """The same where blocks share scans and there are many: the fewer they are, the fewer messages they exchange."""
 FEW_BYTES = 8
@@ -222,7 +222,7 @@ def held_problems(schedule: Schedule, elements: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
-    """Which thread takes what, in each of the tiles. Positions along the scan are counted from where it starts."""
+    """The assignment of elements to threads, in each tile. Positions are counted from where a scan starts."""
 
     shape: ScanShape
     schedule: S
@@ -250,7 +250,7 @@ class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
     @property
     @abstractmethod
     def scan_tiles(self) -> int:
-        """As many tiles as take all elements of a scan."""
+        """The number of tiles of a scan."""
 
     @abstractmethod
     def places(self) -> IndexingMap:
@@ -262,17 +262,17 @@ class ScanTiling[S: (RowScanSchedule, ColumnScanSchedule)](ABC):
 
     @property
     def tiles(self) -> int:
-        """How many tiles a block takes of a scan, one after the other."""
+        """The number of tiles of a scan that a block takes, one after the other."""
         return 1 if self.schedule.spread else self.scan_tiles
 
     @property
     def parts(self) -> int:
-        """How many blocks share a scan."""
+        """The number of blocks that share a scan."""
         return self.scan_tiles if self.schedule.spread else 1
 
     @property
     def units(self) -> int:
-        """What there are groups for: each part of each scan, or of each stretch of columns."""
+        """The number of units: each part of each scan, or of each stretch of columns."""
         return self.shape.outer * self.parts * self.stretches
 
     @property
@@ -337,7 +337,7 @@ class RowScanTiling(ScanTiling[RowScanSchedule]):
 
     @property
     def scan_tiles(self) -> int:
-        """As many as take all vectors."""
+        """Enough for all vectors."""
         return -(-self._vectors // (self.schedule.lanes * self.schedule.steps))
 
     @property
@@ -374,7 +374,7 @@ class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
 
     @property
     def stretches(self) -> int:
-        """As many as take all columns."""
+        """Enough for all columns."""
         return -(-self.shape.inner // self.columns)
 
     @property
@@ -389,7 +389,7 @@ class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
 
     @property
     def scan_tiles(self) -> int:
-        """As many as take all rows."""
+        """Enough for all rows."""
         return -(-self.shape.size // (self.row_lanes * self.schedule.steps))
 
     def places(self) -> IndexingMap:

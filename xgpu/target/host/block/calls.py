@@ -7,8 +7,8 @@ calls too. Where a thread may have to wait, a call of `HOST_PAUSE` follows, at w
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.passes.framework.base import walk
 from xgpu.passes.llvm.builder import LlvmBuilder
+from xgpu.structure import walk
 from xgpu.target.host.context import context_of, defined_functions
 from xgpu.target.host.labels import Place, place_of
 from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES

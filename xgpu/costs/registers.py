@@ -1,0 +1,35 @@
+"""The elements of a row that the threads of a block hold in registers, and so the longest row that one kernel holds.
+
+A row that is held is read once, however often the kernel walks it. The planner merges reductions of rows up to the
+length that `longest_row` returns; the schedule shares rows among threads by `held_elements`.
+"""
+
+from collections.abc import Iterable
+
+from xgpu.device import Device
+
+_REGISTER = 32
+"""Bits of a register."""
+_SHARE = 4
+"""One in so many registers holds an array of the rows' size; the others hold what is computed of it, and indices."""
+
+
+def held_elements(widths: Iterable[int], target: Device) -> int:
+    """Return how many elements of a row a thread holds, given the bits of an element of each array of the rows' size.
+
+    Of 16 bits 32, of 32 bits 16: as many as a block of the most threads has registers for.
+    """
+    registers = target.registers_per_sm // target.max_threads_per_block
+    return registers // _SHARE * _REGISTER // max(widths, default=_REGISTER)
+
+
+def longest_row(read: Iterable[int], stored: Iterable[int], target: Device) -> int:
+    """Return the longest row that a block holds from one walk to the next, given the bits of what it reads and stores.
+
+    That is an element of each array of the rows' size. Arrays that are read are held beside each other, and with one
+    number of 32 bits that is computed of each of their elements: so elements under 16 bits count as 16. What is wider
+    than a register counts as one: such rows are read again if they are too long to be held, which the cache makes up
+    for.
+    """
+    width = max(sum(read), *stored, 0)
+    return target.max_threads_per_block * held_elements([min(max(width, _REGISTER // 2), _REGISTER)], target)
