@@ -262,41 +262,60 @@ def right_place(each: Pointer[Product], row: int, byte: int) -> Bytes:
 
 
 @compiled
+def read_chunk(element: int, place: Bytes, to: Pointer[c_float], stride: int) -> None:
+    """Read the numbers of a chunk, and put them so far apart."""
+    for i in range(CHUNK // element_bytes(element)):
+        to[i * stride] = decoded(element, place, i)
+
+
+@compiled
 def read_left(group: Pointer[WarpGroup], each: Pointer[Product], contracted: int) -> None:
     """Read the left operand: a row of numbers after the other."""
     element = each.form.a_element
-    bytes = element_bytes(element)
-    for row in range(GROUP_ROWS):
+    per_chunk = CHUNK // element_bytes(element)
+    left = cast(c_float, group.left)
+    if address(each.a) == 0:
+        read_fragments(each, left, contracted)
+    elif each.form.a_transposed != 0:
         for k in range(contracted):
-            to = row * MOST_CONTRACTED + k
-            if address(each.a) == 0:
-                packed = 4 // bytes
-                holder = row // 16 * WARP + row % 8 * 4 + k // packed % 4
-                register = row // 8 % 2 + k // (4 * packed) * 2
-                fragment = cast(c_uint32, each.fragments) + (holder * 4 + register)
-                group.left[to] = decoded(element, cast(c_uint8, fragment), k % packed)
-            elif each.form.a_transposed != 0:
-                place = left_place(each, k, row * bytes)
-                group.left[to] = decoded(element, place, 0)
-            else:
-                place = left_place(each, row, k * bytes)
-                group.left[to] = decoded(element, place, 0)
+            for chunk in range(GROUP_ROWS // per_chunk):
+                to = left + (chunk * per_chunk * MOST_CONTRACTED + k)
+                read_chunk(element, left_place(each, k, chunk * CHUNK), to, MOST_CONTRACTED)
+    else:
+        for r in range(GROUP_ROWS):
+            for chunk in range(2):
+                to = left + (r * MOST_CONTRACTED + chunk * per_chunk)
+                read_chunk(element, left_place(each, r, chunk * CHUNK), to, 1)
+
+
+@compiled
+def read_fragments(each: Pointer[Product], left: Pointer[c_float], contracted: int) -> None:
+    """Read a left operand that threads have in registers."""
+    packed = 4 // element_bytes(each.form.a_element)
+    for r in range(GROUP_ROWS):
+        for k in range(contracted):
+            holder = r // 16 * WARP + r % 8 * 4 + k // packed % 4
+            register = r // 8 % 2 + k // (4 * packed) * 2
+            fragment = cast(c_uint32, each.fragments) + (holder * 4 + register)
+            left[r * MOST_CONTRACTED + k] = decoded(each.form.a_element, cast(c_uint8, fragment), k % packed)
 
 
 @compiled
 def read_right(group: Pointer[WarpGroup], each: Pointer[Product], contracted: int) -> None:
     """Read the right operand: a row of numbers for each of the contracted dimension."""
     element = each.form.b_element
-    bytes = element_bytes(element)
-    for column in range(each.form.columns):
+    per_chunk = CHUNK // element_bytes(element)
+    right = cast(c_float, group.right)
+    if each.form.b_transposed != 0:
         for k in range(contracted):
-            row = column
-            byte = k * bytes
-            if each.form.b_transposed != 0:
-                row = k
-                byte = column * bytes
-            place = right_place(each, row, byte)
-            group.right[k * MOST_COLUMNS + column] = decoded(element, place, 0)
+            for chunk in range(each.form.columns // per_chunk):
+                to = right + (k * MOST_COLUMNS + chunk * per_chunk)
+                read_chunk(element, right_place(each, k, chunk * CHUNK), to, 1)
+    else:
+        for column in range(each.form.columns):
+            for chunk in range(2):
+                to = right + (chunk * per_chunk * MOST_COLUMNS + column)
+                read_chunk(element, right_place(each, column, chunk * CHUNK), to, MOST_COLUMNS)
 
 
 @compiled

@@ -28,7 +28,7 @@ from xgpu.target.host.access_checks import (
 )
 from xgpu.target.host.block.clocks import BlockTables, now, sees, sees_fenced, tables_of, unit_of
 from xgpu.target.host.block.threads import state_of
-from xgpu.target.host.context import SCRATCH, Header
+from xgpu.target.host.context import SCRATCH, SCRATCH_BYTES, Header
 from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compiled
 
 READERS = 8
@@ -128,12 +128,8 @@ def record_of(context: Pointer[Header], memory: Pointer[Memory], rank: int, gran
     """The record of a granule, for tiles of the block of a rank."""
     granules = 0
     if rank > 0:
-        granules = (memory.size + SLACK + (1 << memory.granule) - 1) >> memory.granule
+        granules = (memory.size + SCRATCH_BYTES + (1 << memory.granule) - 1) >> memory.granule
     return cast(Record, memory.shadow) + (rank * granules + granule)
-
-
-SLACK = 256
-"""Bytes past the end of an array that have records: an atomic access may reach there."""
 
 
 @compiled

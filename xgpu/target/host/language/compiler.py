@@ -56,7 +56,7 @@ class _Function(Expressions):
     def _block(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
             if self._ended:
-                raise self._failure(statement, "is never reached")
+                return
             getattr(self, f"_{type(statement).__name__}", self._unknown)(statement)
 
     def _Pass(self, node: ast.Pass) -> None:
