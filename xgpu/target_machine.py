@@ -264,6 +264,8 @@ HOST_SHUFFLES = {"xor": "xgpu_host_shuffle_xor", "idx": "xgpu_host_shuffle_idx"}
 
 HOST_BLOCK_PREFIX = "xgpu_host_block_"
 """How the names of those functions start that operations of blocks call (`xgpu.target.host.block`)."""
+HOST_CHECKED_PREFIX = "xgpu_host_checked_"
+"""How those start that check, which sanitized kernels call instead."""
 HOST_PAUSE = "xgpu_host_pause"
 """``void(i64)``: if the number is not 0, returns when what the thread waits for has come."""
 

@@ -12,12 +12,15 @@ from xgpu.errors import CompilerError, Fault, InvalidInput
 from xgpu.runtime.host_stops import stopped
 from xgpu.target.host.access_checks import (
     FAULTS,
+    IN_FLIGHT,
     MISALIGNED,
     OUT_OF_BOUNDS,
     RACE,
     READ_ONLY,
     READS,
+    REUSED,
     SHADOW_BYTES,
+    UNFENCED,
     UNPUBLISHED,
     UNWRITTEN,
     WRITES,
@@ -25,6 +28,8 @@ from xgpu.target.host.access_checks import (
     Memory,
     Tables,
 )
+from xgpu.target.host.block.clocks import BlockTables, clock_sizes
+from xgpu.target.host.block.races import Record
 from xgpu.target.host.block_driver import Dim3, position
 from xgpu.target.host.context import SCRATCH_BYTES, Header
 from xgpu.target.host.labels import Place
@@ -33,6 +38,20 @@ from xgpu.target.host.sanitizer import Access, Checks, MemoryObject
 
 type Array = np.ndarray[Any, Any]
 
+_RACES = "{thread} accesses with no barrier between"
+_OTHERS = {
+    IN_FLIGHT: "a copy that {thread} started is still to write",
+    REUSED: "{thread} has read or written, or still reads, with no wait between",
+    UNFENCED: "{thread} has written and not fenced (xgpu.fence, kind async)",
+}
+_REASONS = {
+    "unfenced": "is here with no fence before: of its registers, or of the mbarrier by the thread that made it",
+    "unseen": "is here with no barrier after what it needs was made, or before the block ends whose memory it accesses",
+    "overrun": "arrives at an mbarrier to which all have come in this phase",
+    "pending": "takes accumulators of products that it has not waited for",
+    "unfinished": "has started what it has not waited for at the end",
+    "unacquired": "takes a tensor map that it has not acquired",
+}
 _MOST_THREADS = (1 << 31) - 1
 
 
@@ -71,12 +90,17 @@ class CheckTables:
             raise InvalidInput(f"kernel '{code.name}' has more than {_MOST_THREADS} threads, too many to be checked")
         memories = self._checks.memories
         self._memories = (Memory * len(memories))()
+        blocks = math.prod(code.cluster)
+        record = ctypes.sizeof(Record) if self._checks.sites else SHADOW_BYTES
         self._shadows = [
-            _fill(entry, memory, buffers, context) for entry, memory in zip(self._memories, memories, strict=True)
+            _fill(entry, memory, buffers, context, record * (blocks if memory.is_shared else 1))
+            for entry, memory in zip(self._memories, memories, strict=True)
         ]
         self._faults = (FaultRecord * (len(self._checks.accesses) * len(FAULTS)))()
         addresses = ctypes.addressof(self._memories), ctypes.addressof(self._faults)
-        self._tables = Tables(*addresses, len(memories), threads)
+        self._tables: Tables | BlockTables = Tables(*addresses, len(memories), threads)
+        if self._checks.sites:
+            self._clocks, self._remote, self._tables = _block_tables(self._tables, blocks, self._checks)
 
     @property
     def address(self) -> int:
@@ -97,15 +121,19 @@ class CheckTables:
         memory = self._checks.memories[record.memory] if record.memory >= 0 else None
         thread, block = self._thread_and_block(record.thread)
         index = record.offset // access.element
-        does = {READS: "reads", WRITES: "writes"}.get(access.kind & (READS | WRITES), "updates")
+        does = {READS: "reads", WRITES: "writes", 0: "has to do with"}.get(access.kind & (READS | WRITES), "updates")
         what = f"element {index} (byte {record.offset}) of {_description(memory)}" if memory else "memory"
-        message = f"thread {thread} of block {block} {does} {what}{self._reason(kind, record, access)}"
+        reason = self._reason(kind, record, access)
+        message = (
+            f"thread {thread} of block {block} {f'{does} {what}{reason}' if memory or kind < IN_FLIGHT else reason}"
+        )
         times = f" ({record.count} times)" if record.count > 1 else ""
         place = access.place
         fault = Fault(FAULTS[kind], message + times, place.text, place.location, thread, block, count=record.count)
         if memory:
             fault = replace(fault, memory=_description(memory), byte=record.offset, index=index)
-        return _with_other(fault, self._checks.accesses[record.other_access].place) if kind == RACE else fault
+        has_other = kind == RACE or (kind > UNPUBLISHED and record.other_access >= 0)
+        return _with_other(fault, self._checks.accesses[record.other_access].place) if has_other else fault
 
     def _reason(self, kind: int, record: FaultRecord, access: Access) -> str:
         if kind == OUT_OF_BOUNDS and record.memory < 0:
@@ -121,9 +149,11 @@ class CheckTables:
             return ", which no thread of the block has written"
         if kind == UNPUBLISHED:
             return ", where no block before has left a message"
+        if kind > UNPUBLISHED and record.memory < 0:
+            return _REASONS[FAULTS[kind]]
         thread, block = self._thread_and_block(record.other_thread)
         of_block = "" if self._thread_and_block(record.thread)[1] == block else f" of block {block}"
-        return f", which thread {thread}{of_block} accesses with no barrier between"
+        return f", which {_OTHERS.get(kind, _RACES).format(thread=f'thread {thread}{of_block}')}"
 
     def _thread_and_block(self, number: int) -> tuple[Dim3, Dim3]:
         block, thread = divmod(number - 1, math.prod(self._code.block))
@@ -134,7 +164,20 @@ def _with_other(fault: Fault, place: Place) -> Fault:
     return replace(fault, other=place.text, other_location=place.location)
 
 
-def _fill(entry: Memory, memory: MemoryObject, buffers: Sequence[Array], context: int) -> Array | None:
+def _block_tables(tables: Tables, blocks: int, checks: Checks) -> tuple[Array, Array, BlockTables]:
+    """Return clocks, notes of accesses to other blocks, and tables for threads that wait at different places."""
+    threads = int(tables.block_threads)
+    units, _, numbers = clock_sizes(threads, blocks)
+    clocks, remote = np.zeros(numbers, np.int32), np.zeros(2 * blocks * units, np.int32)
+    pointers = (ctypes.cast(each.ctypes.data, ctypes.POINTER(ctypes.c_int32)) for each in (clocks, remote))
+    given = (tables.memories, tables.faults, tables.memory_count, threads)
+    first_site = len(checks.accesses) - checks.sites - 1
+    return clocks, remote, BlockTables(*given, *pointers, units, blocks * threads, blocks, first_site, 0)
+
+
+def _fill(
+    entry: Memory, memory: MemoryObject, buffers: Sequence[Array], context: int, record_bytes: int
+) -> Array | None:
     """Describe one array in the tables, and return the memory of its shadow if it has one."""
     entry.size, entry.granule = memory.size, memory.granule.bit_length() - 1
     entry.is_shared, entry.is_readonly = memory.is_shared, memory.is_readonly
@@ -148,7 +191,7 @@ def _fill(entry: Memory, memory: MemoryObject, buffers: Sequence[Array], context
         return None
     # The records of the bytes that an atomic access may reach past the end come on top.
     granules = -(-(entry.size + SCRATCH_BYTES) // memory.granule)
-    shadow = np.zeros(granules * SHADOW_BYTES, np.uint8)
+    shadow = np.zeros(granules * record_bytes, np.uint8)
     entry.shadow = shadow.ctypes.data
     return shadow
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, uniform
-from xgpu.hlo.stablehlo_builder import Value, broadcast, element_of, hlo, shape_of, tensor
+from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, shape_of, tensor
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, element_of
 
 _CUTTING = ("stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate")
 

@@ -16,11 +16,11 @@ from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.normalize.scans.polynomials import (
     NoPolynomialError,
     Number,
-    maker_of,
     number_of,
     operation_kind,
 )
 from xgpu.passes.normalize.scans.recurrence import Recurrence
+from xgpu.structure import defining_op
 
 type Points = NDArray[np.uint64]
 """Elements along a dimension, each at `_POINTS` points."""
@@ -195,7 +195,7 @@ class FieldProgram:
     def _operands(self, value: Value) -> list[Value]:
         """Return what a value is computed from, none for a random one and a constant."""
         is_source = self._is_source(value)
-        op = maker_of(value)
+        op = defining_op(value)
         if op is not None and op.name in ("stablehlo.slice", "stablehlo.pad") and (not is_source or _is_whole(op)):
             return [op.operands[0]]
         if is_source:
@@ -209,7 +209,7 @@ class FieldProgram:
         if self._is_source(value):
             # What is no random array is all of one.
             return self._values[operands[0]] if operands else self._drawn(value)
-        op = maker_of(value)
+        op = defining_op(value)
         assert op is not None
         shape = shape_of(value)
         size = shape[self.dimension] if len(shape) == len(self.shape) else -1

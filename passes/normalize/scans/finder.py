@@ -8,11 +8,12 @@ from functools import reduce
 import numpy as np
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import Value, element_of, shape_of
+from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.normalize.scans.field import FieldArrays, FieldProgram, Points, subset
 from xgpu.passes.normalize.scans.polynomials import NoPolynomialError
 from xgpu.passes.normalize.scans.scan import Scan
 from xgpu.passes.normalize.scans.sums import Sum
+from xgpu.structure import element_of
 
 _MOST_COTANGENTS = 32
 """Values that may be cotangents, times the results that they may be of, at most."""

@@ -7,8 +7,8 @@ from typing import Protocol
 
 from xgpu import ir
 from xgpu.hlo.scan_op import uniform
-from xgpu.hlo.stablehlo_builder import Value, element_of
-from xgpu.structure import defining_op
+from xgpu.hlo.stablehlo_builder import Value
+from xgpu.structure import defining_op, element_of
 
 type Number = int | float
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, SCAN
 from xgpu.hlo.stablehlo_builder import Value
+from xgpu.structure import walk
 
 _MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
 """Operations of a scan that is written out, besides its combinations and scans."""
@@ -17,16 +18,8 @@ class ProgramOrder:
     """
 
     def __init__(self, module: ir.Module):
-        self.operations: list[ir.Operation] = []
-        self._places: dict[Value, float] = {}
-
-        def number(op: ir.Operation) -> ir.WalkResult:
-            if len(op.operation.results):
-                self._places[op.operation.results[0]] = len(self.operations)
-                self.operations.append(op.operation)
-            return ir.WalkResult.ADVANCE
-
-        module.operation.walk(number, ir.WalkOrder.PRE_ORDER)
+        self.operations = [op for op in walk(module.operation, post_order=False) if len(op.results)]
+        self._places: dict[Value, float] = {op.results[0]: number for number, op in enumerate(self.operations)}
 
     def add(self, copy: Value, original: Value) -> None:
         """Note that what makes a copy stands right after what makes the original, or at the start of its block."""

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xgpu import ir
-from xgpu.hlo.stablehlo_builder import Value, element_of, shape_of
+from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.normalize.scans.field import Points
-from xgpu.passes.normalize.scans.polynomials import NoPolynomialError, is_pred, maker_of, number_of
+from xgpu.passes.normalize.scans.polynomials import NoPolynomialError, is_pred, number_of
 from xgpu.passes.normalize.scans.recurrence import Recurrence
+from xgpu.structure import defining_op, element_of
 
 
 @dataclass(eq=False)
@@ -85,7 +86,7 @@ def _above(op: ir.Operation, dimension: int) -> tuple[Value, ...] | None:
         if pair in seen:
             continue
         seen.add(pair)
-        known, maker = pair[0], maker_of(pair[1])
+        known, maker = pair[0], defining_op(pair[1])
         if maker is None:
             return None
         if isinstance(known.owner, ir.Block):

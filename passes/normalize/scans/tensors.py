@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.hlo.scan_op import build_scan
-from xgpu.hlo.stablehlo_builder import Value, element_of, hlo, shape_of, splat, tensor
+from xgpu.hlo.stablehlo_builder import Value, hlo, shape_of, splat, tensor
 from xgpu.passes.normalize.scans.polynomials import Number, is_pred
+from xgpu.structure import element_of
 
 
 class Tensors:

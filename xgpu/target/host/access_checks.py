@@ -25,9 +25,16 @@ from xgpu.target.host.context import SCRATCH, offset_of
 CHECK = "xgpu_check"
 READS, WRITES, ATOMIC, AWAITS = 1, 2, 4, 8
 """Bits of an access's kind; what awaits a message is a read, made again until the message is there."""
-FAULTS = ("out of bounds", "misaligned", "read-only", "unwritten", "race", "unpublished")
-"""Faults of an access; their numbers are their positions here."""
-OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, UNWRITTEN, RACE, UNPUBLISHED = range(len(FAULTS))
+FAULTS = (
+    *("out of bounds", "misaligned", "read-only", "unwritten", "race", "unpublished"),
+    *("in flight", "reused", "unfenced", "unseen", "overrun", "pending", "unfinished", "unacquired"),
+)
+"""Faults of an access, or of a copy or wait; their numbers are their positions here."""
+OUT_OF_BOUNDS, MISALIGNED, READ_ONLY, UNWRITTEN, RACE, UNPUBLISHED, *_OTHERS = range(len(FAULTS))
+IN_FLIGHT, REUSED, UNFENCED, UNSEEN, OVERRUN, PENDING, UNFINISHED, UNACQUIRED = _OTHERS
+"""Those of blocks whose threads wait at different places: bytes that a copy writes meanwhile, or that are still read;
+no fence; an mbarrier or map that was not made yet, or a block that may have ended; an arrival too many; accumulators
+before their wait; a copy that nobody waits for; a map that was not acquired."""
 SHADOW_BYTES = 64
 """Size of one granule's record: the last writer, two atomic accesses, two readers, the epoch of the last write.
 

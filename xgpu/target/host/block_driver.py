@@ -122,13 +122,13 @@ def coroutine_driver(launch: Launch, barriers: int) -> str:
     return _coroutine_driver(launch, RUN_BLOCKS, (*launch.block, *launch.grid[:2], barriers, launch.frames))
 
 
-def cluster_driver(launch: Launch, shared_end: int, state: int) -> str:
+def cluster_driver(launch: Launch, shared_end: int, state: int, is_checked: bool) -> str:
     """Return LLVM IR of a driver that has `RUN_CLUSTERS` run the clusters, and of the function that makes it a thread.
 
     Shared memory ends at ``shared_end`` in the context, and a block's state begins at ``state``.
     """
     shape = (*launch.block, *launch.grid, *launch.cluster, shared_end, state, launch.frames)
-    return _coroutine_driver(launch, RUN_CLUSTERS, shape)
+    return _coroutine_driver(launch, RUN_CHECKED_CLUSTERS if is_checked else RUN_CLUSTERS, shape)
 
 
 def _coroutine_driver(launch: Launch, run: str, shape: tuple[int, ...]) -> str:
@@ -155,8 +155,8 @@ define ptr {make}(ptr noalias readonly %buffers, i32 %x, i32 %y, i32 %z, ptr %co
 
 RUN_BLOCKS = "xgpu_run_blocks"
 """The driver that all kernels share whose threads are coroutines."""
-RUN_CLUSTERS = "xgpu_run_clusters"
-"""The driver of those whose threads wait at different places; see `xgpu.target.host.block.scheduler`."""
+RUN_CLUSTERS, RUN_CHECKED_CLUSTERS = "xgpu_run_clusters", "xgpu_run_checked_clusters"
+"""Those of kernels whose threads wait at different places, plain and sanitized; `xgpu.target.host.block.scheduler`."""
 
 _SHAPE = "bx by bz gx gy barriers frames".split()
 

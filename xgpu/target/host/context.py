@@ -20,8 +20,8 @@ FRAME_ALIGNMENT = 64
 WARP = HOST.warp_size
 PIECES = 8
 """The most i32 values that the threads of a warp exchange in one step."""
-SCRATCH_BYTES = 256
-"""Size of the memory for accesses that a checked kernel must not make; none is larger than 16 complex numbers."""
+SCRATCH_BYTES = 512
+"""Size of the memory for accesses that a checked kernel must not make; none is larger than 128 numbers."""
 
 
 class Header(ctypes.Structure):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from xgpu import ir
 from xgpu.errors import CompilerError
 from xgpu.structure import copy_module
-from xgpu.target.host.block.calls import block_calls, complete_calls
+from xgpu.target.host.block.calls import block_calls, check_accumulators, complete_calls
 from xgpu.target.host.block.state import state_bytes
 from xgpu.target.host.block_driver import Launch, cluster_driver, coroutine_driver, loop_driver
 from xgpu.target.host.context import (
@@ -25,8 +25,8 @@ from xgpu.target.host.context import (
 )
 from xgpu.target.host.coroutine import Site, find_sites, make_coroutine, sync_calls
 from xgpu.target.host.labels import Place, place_of
-from xgpu.target.host.sanitizer import Checks, insert_checks
-from xgpu.target_machine import HOST_BLOCK_PREFIX
+from xgpu.target.host.sanitizer import Access, Checks, insert_checks
+from xgpu.target_machine import HOST_BLOCK_PREFIX, HOST_CHECKED_PREFIX
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,10 @@ def make_ready(module: ir.Module, launch: Launch, buffers: Sequence[tuple[int, b
         kernel = _function(copy, launch.name)
         add_context(copy)
         tiles = place_tiles(copy, kernel)
-        checks = insert_checks(copy, kernel, tiles, buffers) if sanitize else None
+        in_blocks = any(block_calls(function) for function in defined_functions(copy))
+        if sanitize and in_blocks:
+            check_accumulators(copy)
+        checks = insert_checks(copy, kernel, tiles, buffers, in_blocks) if sanitize else None
         address_tiles(copy, tiles)
         return _with_driver(copy, kernel, launch, tiles, checks)
 
@@ -107,9 +110,12 @@ def _with_clusters(module: ir.Module, kernel: ir.Operation, launch: Launch, end:
     state = round_up(end, ALIGNMENT)
     frames = round_up(state + state_bytes(math.prod(launch.block)), FRAME_ALIGNMENT)
     launch = replace(launch, frames=frames)
-    waits = complete_calls(module, HOST_BLOCK_PREFIX)
+    waits = complete_calls(module, HOST_CHECKED_PREFIX if checks else HOST_BLOCK_PREFIX)
+    if checks:
+        sites = tuple(Access(place, 0, 0, 1) for _, place in waits)
+        checks = replace(checks, accesses=checks.accesses + sites, sites=len(sites))
     make_coroutine(kernel, find_sites(module, kernel), launch.block)
-    driver = cluster_driver(launch, end, state)
+    driver = cluster_driver(launch, end, state, is_checked=checks is not None)
     return Ready(module, launch, driver, frames, end, waits, checks, is_coroutine=True)
 
 

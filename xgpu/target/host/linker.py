@@ -15,8 +15,8 @@ import llvmlite.binding as llvm
 
 from xgpu.errors import CompilerError
 from xgpu.target.host.access_checks import CHECK, CHECK_IR
-from xgpu.target.host.block.library import EXPORTS, library_ir
-from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS, RUN_CLUSTERS
+from xgpu.target.host.block.library import CHECKED_EXPORTS, EXPORTS, checked_library_ir, library_ir
+from xgpu.target.host.block_driver import DRIVER_IR, RUN_BLOCKS, RUN_CHECKED_CLUSTERS, RUN_CLUSTERS
 from xgpu.target.host.float_conversions import HELPER_IR, HELPER_NAMES
 from xgpu.target.llvm.module import optimize, parse_llvm_ir
 
@@ -28,6 +28,7 @@ _LIBRARIES: dict[str, tuple[Callable[[], str], Sequence[str]]] = {
     CHECK: (lambda: CHECK_IR, [CHECK]),
     RUN_BLOCKS: (lambda: DRIVER_IR, [RUN_BLOCKS]),
     RUN_CLUSTERS: (library_ir, EXPORTS),
+    RUN_CHECKED_CLUSTERS: (checked_library_ir, CHECKED_EXPORTS),
 }
 _KEPT = 32
 """Modules that stay loaded though nobody uses them: functions are often thrown away and made again."""

@@ -10,13 +10,16 @@ from xgpu.dialects.attributes import INPUTS, OVERWRITES, int_array_of, int_of
 from xgpu.errors import CompilerError
 from xgpu.structure import walk
 from xgpu.target.host.access_checks import ATOMIC, AWAITS, CHECK, READS, WRITES
+from xgpu.target.host.block.calls import REGISTER_FUNCTIONS, callee_of
 from xgpu.target.host.context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
 from xgpu.target.host.labels import Place, place_of
+from xgpu.target_machine import HOST_CHECKED_PREFIX
 
 # Operation -> the number of its pointer operand; atomic updates read and write.
 _ACCESSES = {"llvm.load": 0, "llvm.store": 1, "llvm.atomicrmw": 0, "llvm.cmpxchg": 0}
 _SAME_OBJECT = {"llvm.getelementptr", "llvm.bitcast", "llvm.addrspacecast"}
 _DYNAMIC = -1
+WORD_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,14 @@ class MemoryObject:
 
 @dataclass(frozen=True)
 class Checks:
-    """The numbered accesses of a kernel, and the memory that they are made to, for its checks."""
+    """The numbered accesses of a kernel, and the memory that they are made to, for its checks.
+
+    Where threads wait at different places, ``sites`` are the accesses that stand for calls of the runtime: the last.
+    """
 
     accesses: tuple[Access, ...]
     memories: tuple[MemoryObject, ...]
+    sites: int = 0
 
     def constants(self) -> list[tuple[int, str]]:
         """Return number and symbol of the constants, whose addresses only the machine code knows."""
@@ -65,14 +72,19 @@ class Checks:
 
 
 def insert_checks(
-    module: ir.Module, kernel: ir.Operation, tiles: Sequence[Tile], buffers: Sequence[tuple[int, bool]]
+    module: ir.Module,
+    kernel: ir.Operation,
+    tiles: Sequence[Tile],
+    buffers: Sequence[tuple[int, bool]],
+    in_blocks: bool = False,
 ) -> Checks:
     """Add a check to every access of a module whose functions all have a context, before its tiles are addressed.
 
-    ``buffers`` tells of each of the kernel's buffers its bytes and whether it is read-only. Memory on the stack is not
-    checked. Raises CompilerError for other operations that access memory.
+    ``buffers`` tells of each of the kernel's buffers its bytes and whether it is read-only. ``in_blocks``: threads wait
+    at different places. Memory on the stack is not checked. Raises CompilerError for other operations that access
+    memory.
     """
-    inserter = _Inserter(module, kernel, tiles, buffers)
+    inserter = _Inserter(module, kernel, tiles, buffers, in_blocks)
     for function in defined_functions(module):
         inserter.function(function)
     inserter.declare(module)
@@ -81,9 +93,17 @@ def insert_checks(
 
 class _Inserter:
     def __init__(
-        self, module: ir.Module, kernel: ir.Operation, tiles: Sequence[Tile], buffers: Sequence[tuple[int, bool]]
+        self,
+        module: ir.Module,
+        kernel: ir.Operation,
+        tiles: Sequence[Tile],
+        buffers: Sequence[tuple[int, bool]],
+        in_blocks: bool,
     ):
-        self._i32, self._i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+        self._i64 = ir.IntegerType.get_signless(64)
+        # The functions of the runtime for blocks take all numbers as i64.
+        self._i32 = self._i64 if in_blocks else ir.IntegerType.get_signless(32)
+        self._check_name = f"{HOST_CHECKED_PREFIX}check" if in_blocks else CHECK
         self._pointer = ir.llvm.PointerType.get()
         self._buffers = buffers
         self._inputs = int_of(kernel.attributes[INPUTS]) if INPUTS in kernel.attributes else None
@@ -101,6 +121,9 @@ class _Inserter:
         self._numbers.update({parameters[number]: number for number in range(len(buffers))})
         # Per memory, by what its accesses are divisible; those of unknown memory count for all.
         self._granules: dict[int, int] = {}
+        if in_blocks:
+            # Copies and products access tiles by whole words.
+            self._granules = {len(buffers) + n: WORD_BYTES for n in range(len(tiles))}
         self._accesses: list[Access] = []
 
     def function(self, function: ir.Operation) -> None:
@@ -126,6 +149,8 @@ class _Inserter:
             if operation.name == "llvm.mlir.addressof":
                 name = ir.FlatSymbolRefAttr(operation.attributes["global_name"]).value
                 return self._numbers.get(name, _DYNAMIC)
+            if operation.name == "llvm.call" and callee_of(operation) in REGISTER_FUNCTIONS:
+                return None
             if operation.name not in _SAME_OBJECT:
                 return _DYNAMIC
             pointer = operation.operands[0]
@@ -148,7 +173,7 @@ class _Inserter:
         narrow = [self._constant(value, self._i32) for value in (kind, len(self._accesses) - 1)]
         operands = [context, self._constant(number, self._i32), pointer, *wide, *narrow]
         attributes = {
-            "callee": ir.FlatSymbolRefAttr.get(CHECK),
+            "callee": ir.FlatSymbolRefAttr.get(self._check_name),
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
             "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
         }
@@ -162,7 +187,7 @@ class _Inserter:
         """Declare the function that checks."""
         types = [self._pointer, self._i32, self._pointer, self._i64, self._i64, self._i32, self._i32]
         attributes = {
-            "sym_name": ir.StringAttr.get(CHECK),
+            "sym_name": ir.StringAttr.get(self._check_name),
             "function_type": ir.TypeAttr.get(ir.llvm.FunctionType.get(self._pointer, types)),
         }
         with ir.InsertionPoint.at_block_begin(module.body):

@@ -3,10 +3,10 @@
 from tests.py.runtime.block.kernels import at, constants, kernel
 
 STAGES, ROWS, COLUMNS, DEPTH = 3, 64, 64, 64
-_TILE = ROWS * DEPTH * 2
-_STAGE = 2 * _TILE
-_BARRIERS = STAGES * _STAGE
-_STAGING = _BARRIERS + 128
+TILE = ROWS * DEPTH * 2
+STAGE = 2 * TILE
+BARRIERS = STAGES * STAGE
+_STAGING = BARRIERS + 128
 SHARED = _STAGING + 256
 _LAYOUT = "{group = 1024 : i64, panel = 0 : i64, swizzle = 128 : i64, transposed = false}"
 _SUM = f"vector<{COLUMNS // 2}xf32>"
@@ -18,12 +18,12 @@ def warp_roles(rows: int, columns: int, depth: int) -> str:
     """A product of bf16, ``a`` by the transposed ``b``: one warp copies boxes (TMA), a warp group multiplies them."""
     steps = -(-depth // DEPTH)
     grid = -(-rows // ROWS), -(-columns // COLUMNS), 1
-    numbers = {0, 1, 2, 3, 4, 16, 31, 32, 128, 256, STAGES, steps, _STAGE, ROWS, DEPTH, grid[0], rows, columns}
+    numbers = {0, 1, 2, 3, 4, 16, 31, 32, 128, 256, STAGES, steps, STAGE, ROWS, DEPTH, grid[0], rows, columns}
     numbers |= {8 * n + c for n in range(9) for c in range(2)}
     body = f"""{constants(*numbers)}
   %true = arith.constant true
   %zeros = arith.constant dense<0.0> : {_SUM}
-  %bytes = arith.constant {_STAGE} : i32
+  %bytes = arith.constant {STAGE} : i32
   %blocks_before = arith.muli %block_y, %c{grid[0]} : i32
   %block = arith.addi %blocks_before, %block_x : i32
   %maps_offset = arith.muli %block, %c256 : i32
@@ -34,11 +34,11 @@ def warp_roles(rows: int, columns: int, depth: int) -> str:
   %is_producer = arith.cmpi uge, %t, %c128 : i32
   %is_first = arith.cmpi eq, %t, %c128 : i32
   scf.if %is_producer {{
-{_encode("a", 0, rows, depth)}
-{_encode("b", 128, columns, depth)}
+{encode("a", 0, rows, depth)}
+{encode("b", 128, columns, depth)}
   }}
   scf.if %is_first {{
-{_init()}
+{init(128)}
     "xgpu.fence"() {{kind = "mbarrier_init"}} : () -> ()
   }}
   gpu.barrier
@@ -51,33 +51,35 @@ def warp_roles(rows: int, columns: int, depth: int) -> str:
     return kernel(body, ["a", "b", "maps", "out"], grid, (160, 1, 1), SHARED, ", xgpu.inputs = 2 : i64")
 
 
-def _stage(parity: str) -> str:
+def stage(parity: str) -> str:
     """Return the addresses of a step's stage and its mbarriers, and the parity of the lap that the step is in."""
     return f"""    %s = arith.index_cast %step : index to i32
     %stage = arith.remui %s, %c{STAGES} : i32
     %lap = arith.divui %s, %c{STAGES} : i32
     %{parity} = arith.andi %lap, %c1 : i32
     %barrier_offset = arith.muli %stage, %c8 : i32
-{at("fulls", "shared", str(_BARRIERS))}
-{at("empties", "shared", str(_BARRIERS + 8 * STAGES))}
+{at("fulls", "shared", str(BARRIERS))}
+{at("empties", "shared", str(BARRIERS + 8 * STAGES))}
 {at("full", "fulls", "%barrier_offset")}
 {at("empty", "empties", "%barrier_offset")}
-    %stage_offset = arith.muli %stage, %c{_STAGE} : i32
+    %stage_offset = arith.muli %stage, %c{STAGE} : i32
 {at("stage_a", "shared", "%stage_offset")}
-{at("stage_b", "stage_a", str(_TILE))}"""
+{at("stage_b", "stage_a", str(TILE))}"""
 
 
-def _encode(name: str, offset: int, rows: int, columns: int) -> str:
+def encode(name: str, offset: int, rows: int, columns: int, swizzle: str = "128") -> str:
+    """Return how a warp makes the tensor map of an array of bf16."""
     return f"""{at(f"staging_{name}", "shared", str(_STAGING + offset))}
   "xgpu.encode_tensor_map"(%map_{name}, %staging_{name}, %{name}) {{element = bf16,
       shape = array<i64: {rows}, {columns}>, strides = array<i64: {2 * columns}>,
-      box = array<i64: {ROWS}, {DEPTH}>, swizzle = "128"}} : (!llvm.ptr<1>, !llvm.ptr<3>, !llvm.ptr<1>) -> ()"""
+      box = array<i64: {ROWS}, {DEPTH}>, swizzle = "{swizzle}"}} : (!llvm.ptr<1>, !llvm.ptr<3>, !llvm.ptr<1>) -> ()"""
 
 
-def _init() -> str:
+def init(arrivals: int) -> str:
+    """Return how a thread makes the mbarriers: so many consumers arrive at those that say that a stage is empty."""
     return "\n".join(
-        f"""{at(f"init{n}", "shared", str(_BARRIERS + 8 * n))}
-    "xgpu.mbarrier_init"(%init{n}) {{count = {1 if n < STAGES else 128} : i64}} : (!llvm.ptr<3>) -> ()"""
+        f"""{at(f"init{n}", "shared", str(BARRIERS + 8 * n))}
+    "xgpu.mbarrier_init"(%init{n}) {{count = {1 if n < STAGES else arrivals} : i64}} : (!llvm.ptr<3>) -> ()"""
         for n in range(2 * STAGES)
     )
 
@@ -89,7 +91,7 @@ def _producer(steps: int) -> str:
       "xgpu.acquire_tensor_map"(%map_a) : (!llvm.ptr<1>) -> ()
       "xgpu.acquire_tensor_map"(%map_b) : (!llvm.ptr<1>) -> ()
       scf.for %step = %i0 to %i{steps} step %i1 {{
-{_stage("lap_parity")}
+{stage("lap_parity")}
         %parity = arith.xori %lap_parity, %c1 : i32
         "xgpu.mbarrier_wait"(%empty, %parity) : {_WAIT}
         "xgpu.mbarrier_expect"(%full, %bytes) : {_WAIT}
@@ -100,20 +102,24 @@ def _producer(steps: int) -> str:
     }}"""
 
 
-def _consumer(steps: int) -> str:
-    products = "\n".join(
+def products() -> str:
+    """Return the products of a stage, from ``%d0`` on."""
+    return "\n".join(
         f"""{at(f"a{k}", "stage_a", str(32 * k))}
 {at(f"b{k}", "stage_b", str(32 * k))}
       %d{k + 1} = "xgpu.warpgroup_mma"(%d{k}, %a{k}, %b{k}, %true) {{a_element = bf16, b_element = bf16,
           a_layout = {_LAYOUT}, b_layout = {_LAYOUT}}} : ({_SUM}, !llvm.ptr<3>, !llvm.ptr<3>, i1) -> {_SUM}"""
         for k in range(DEPTH // 16)
     )
+
+
+def _consumer(steps: int) -> str:
     return f"""    "xgpu.set_registers"() {{count = 232 : i64, more = true}} : () -> ()
     %sum = scf.for %step = %i0 to %i{steps} step %i1 iter_args(%d0 = %zeros) -> ({_SUM}) {{
-{_stage("parity")}
+{stage("parity")}
       "xgpu.mbarrier_wait"(%full, %parity) : {_WAIT}
       "xgpu.warpgroup_fence"() : () -> ()
-{products}
+{products()}
       "xgpu.warpgroup_commit"() : () -> ()
       %done = "xgpu.warpgroup_wait"(%d{DEPTH // 16}) {{pending = 0 : i64}} : ({_SUM}) -> {_SUM}
       "xgpu.mbarrier_arrive"(%empty) : (!llvm.ptr<3>) -> ()

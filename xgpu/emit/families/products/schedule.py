@@ -27,9 +27,9 @@ _COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
 class ProductSchedule(Schedule):
     """How the blocks of a product share it, and how the threads of a block do."""
 
-    tile_m: int = power_of_two("Rows of a block's tile.", least=64, most=256)
-    tile_n: int = whole_number("Columns of a block's tile, a multiple of 8.", least=8, most=256)
-    tile_k: int = power_of_two("Elements that a step contracts.", least=8, most=128)
+    tile_m: int = power_of_two("Rows of a block's tile.", most=256)
+    tile_n: int = whole_number("Columns of a block's tile, a multiple of 8.", most=256)
+    tile_k: int = power_of_two("Elements that a step contracts.", most=128)
     stages: int = whole_number("Steps whose tiles shared memory has room for.", most=16)
     groups: int = whole_number("Warp groups that multiply; each has its share of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)

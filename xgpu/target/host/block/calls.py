@@ -8,11 +8,14 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.passes.llvm.builder import LlvmBuilder
+from xgpu.passes.llvm.memory import store
 from xgpu.structure import walk
 from xgpu.target.host.context import context_of, defined_functions
 from xgpu.target.host.labels import Place, place_of
 from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES
 
+REGISTER_FUNCTIONS = frozenset(f"{HOST_BLOCK_PREFIX}{name}" for name in ("registers", "lane_operands", "lane_result"))
+"""The functions that return memory of the runtime, which is no array's."""
 type Sites = tuple[tuple[str, Place], ...]
 
 
@@ -92,7 +95,7 @@ def _declare(module: ir.Module, prefix: str) -> None:
     for op in [op.operation for op in module.body.operations]:
         if op.name == "llvm.func":
             name = ir.StringAttr(op.attributes["sym_name"]).value
-            if name.startswith(HOST_BLOCK_PREFIX) or name == HOST_PAUSE:
+            if name.startswith((HOST_BLOCK_PREFIX, prefix)) or name == HOST_PAUSE:
                 op.erase()
     types: dict[str, ir.Type] = {HOST_PAUSE: ir.Type.parse("!llvm.func<void (i64)>")}
     for function in defined_functions(module):
@@ -105,3 +108,69 @@ def _declare(module: ir.Module, prefix: str) -> None:
         with ir.InsertionPoint.at_block_begin(module.body):
             attributes = {"sym_name": ir.StringAttr.get(name), "function_type": ir.TypeAttr.get(type_)}
             ir.Operation.create("llvm.func", attributes=attributes, regions=1)
+
+
+def check_accumulators(module: ir.Module) -> None:
+    """Add a check to each block that uses accumulators, of products or of a wait, for anything but these."""
+    for function in defined_functions(module):
+        tracked = _accumulators(function)
+        checked: set[tuple[ir.Value, ir.Block]] = set()
+        uses = [(op, value) for op in walk(function) for value in op.operands if value in tracked and not _keeps(op)]
+        for op, value in uses:
+            if (value, op.block) not in checked:
+                checked.add((value, op.block))
+                with ir.InsertionPoint(op), op.location:
+                    _create_check(value)
+
+
+def _accumulators(function: ir.Operation) -> set[ir.Value]:
+    """Return the values that may stand for accumulators that products are added to: loaded after a call, or passed."""
+    names = {f"{HOST_BLOCK_PREFIX}{name}" for name in ("warpgroup_mma", "warpgroup_result")}
+    tracked: set[ir.Value] = set()
+    for block in function.regions[0].blocks:
+        is_next = False
+        for op in block.operations:
+            if op.operation.name == "llvm.load" and is_next:
+                tracked.add(op.operation.results[0])
+            is_next = op.operation.name == "llvm.call" and callee_of(op.operation) in names
+    waiting = list(tracked)
+    while waiting:
+        for argument in _passed_to(waiting.pop()):
+            if argument not in tracked:
+                tracked.add(argument)
+                waiting.append(argument)
+    return tracked
+
+
+def _passed_to(value: ir.Value) -> list[ir.Value]:
+    """Return the arguments of blocks that a value is given on as."""
+    found = []
+    for use in value.uses:
+        op = use.owner.operation
+        if op.name == "llvm.br":
+            found.append(op.successors[0].arguments[use.operand_number])
+        elif op.name == "llvm.cond_br":
+            condition, first, _ = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+            number = use.operand_number - condition
+            target, position = (0, number) if number < first else (1, number - first)
+            found.append(op.successors[target].arguments[position])
+    return found
+
+
+def _keeps(op: ir.Operation) -> bool:
+    """Whether an operation only gives a value on: to another block, to a product, or to a wait."""
+    if op.name in ("llvm.br", "llvm.cond_br"):
+        return True
+    if op.name != "llvm.store":
+        return False
+    address = op.operands[1].owner
+    return isinstance(address, ir.Operation | ir.OpView) and callee_of(address.operation) in REGISTER_FUNCTIONS
+
+
+def _create_check(value: ir.Value) -> None:
+    """Create a check of accumulators, which are given as those of a product are."""
+    b, i64 = LlvmBuilder(HOST, 32), ir.IntegerType.get_signless(64)
+    registers = _create(f"{HOST_BLOCK_PREFIX}registers", [], [ir.llvm.PointerType.get()]).results[0]
+    store(value, registers, 4)
+    columns = b.constant(2 * ir.VectorType(value.type).shape[0], i64)
+    _create(f"{HOST_BLOCK_PREFIX}check_accumulators", [columns], [i64])

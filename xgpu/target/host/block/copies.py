@@ -2,7 +2,15 @@
 
 from ctypes import c_uint8
 
-from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled, copy, fill
+from xgpu.target.host.block.races import (
+    END_COPY,
+    END_READ,
+    START_COPY,
+    START_READ,
+    check_source,
+    end_copy_of_agent,
+    touch,
+)
 from xgpu.target.host.block.state import (
     COPIES_PER_THREAD,
     MISUSED,
@@ -12,9 +20,10 @@ from xgpu.target.host.block.state import (
     Copy,
     Store,
 )
-from xgpu.target.host.block.tensor_maps import copy_box, is_map
+from xgpu.target.host.block.tensor_maps import box_bytes, check_map, copy_box, is_map
 from xgpu.target.host.block.threads import state_of, stop, this_thread
 from xgpu.target.host.context import UNWRITTEN_BYTE, Header
+from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, copy, fill
 
 
 @compiled
@@ -31,6 +40,9 @@ def async_copy(to: Bytes, source: Bytes, valid: int, bytes: int, context: Pointe
         return stop(context, TOO_MANY, site, COPIES_PER_THREAD)
     if valid < 0 or valid > bytes:
         return stop(context, MISUSED, site, valid)
+    if CHECKED:
+        touch(context, address(to), bytes, START_COPY, site)
+        check_source(context, address(source), valid, site)
     made = copy_at(state_of(context), context.thread, thread.next_copy)
     made.to = to
     made.source = source
@@ -43,14 +55,20 @@ def async_copy(to: Bytes, source: Bytes, valid: int, bytes: int, context: Pointe
 
 
 @compiled
-def copies_up_to(end: int, number: int, context: Pointer[Header]) -> None:
-    """Make a thread's copies up to a number."""
+def copies_up_to(end: int, number: int, agent: int, clock: int, context: Pointer[Header]) -> None:
+    """Make a thread's copies up to a number; ``agent`` is the unit that does, -1 for the thread."""
     state = state_of(context)
     thread = state.threads[number]
     while thread.first_copy < end:
         made = copy_at(state, number, thread.first_copy)
         copy(made.to, made.source, made.valid)
         fill(made.to + made.valid, 0, made.bytes - made.valid)
+        if CHECKED:
+            if agent < 0:
+                touch(context, address(made.to), made.bytes, END_COPY, made.site)
+            else:
+                who = context.block * state.count + number + 1
+                end_copy_of_agent(context, address(made.to), made.bytes, agent, clock, who, made.site)
         thread.first_copy += 1
 
 
@@ -69,7 +87,7 @@ def async_wait(pending: int, context: Pointer[Header], site: int) -> int:
     end = thread.first_copy
     while end < thread.next_copy and copy_at(state, context.thread, end).group < thread.copy_group - pending:
         end += 1
-    copies_up_to(end, context.thread, context)
+    copies_up_to(end, context.thread, -1, 0, context)
     return 0
 
 
@@ -101,6 +119,9 @@ def bulk_store(to: Bytes, source: Bytes, bytes: int, context: Pointer[Header], s
     made = new_store(source, context, site)
     made.to = to
     made.bytes = bytes
+    if CHECKED:
+        touch(context, address(source), bytes, START_READ, site)
+        check_source(context, address(to), bytes, site)
     return 0
 
 
@@ -113,6 +134,10 @@ def tensor_store(
         return stop(context, MISUSED, site, 0)
     made = new_store(source, context, site)
     made.map = map
+    made.bytes = box_bytes(map)
+    if CHECKED:
+        touch(context, address(source), made.bytes, START_READ, site)
+        check_map(context, map, site)
     made.coordinates[0] = c0
     made.coordinates[1] = c1
     made.coordinates[2] = c2
@@ -132,6 +157,8 @@ def stores_up_to(end: int, number: int, context: Pointer[Header]) -> None:
             copy_box(made.map, made.source, made.coordinates, True)
         else:
             copy(made.to, made.source, made.bytes)
+        if CHECKED:
+            touch(context, address(made.source), made.bytes, END_READ, made.site)
         thread.first_store += 1
 
 

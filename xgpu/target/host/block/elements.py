@@ -2,7 +2,7 @@
 
 from ctypes import c_int8, c_uint8, c_uint16, c_uint32
 
-from xgpu.target.host.block.language import Bytes, as_float, cast, compiled, to_number
+from xgpu.target.host.language.words import Bytes, as_float, cast, compiled, to_number
 
 F16, BF16, TF32, E4M3, E5M2, SI8, UI8, F64 = range(8)
 ELEMENTS = {

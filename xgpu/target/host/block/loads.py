@@ -2,32 +2,31 @@
 
 from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
 from xgpu.passes.llvm.host_block import FORM_OFFSET
-from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled
+from xgpu.target.host.block.clocks import now, tables_of, tick, unit_of
+from xgpu.target.host.block.races import START_COPY, check_source, thread_number, touch
 from xgpu.target.host.block.state import MAP_MARK, MISUSED, GivenForm, TensorMap, Transfer
-from xgpu.target.host.block.tensor_maps import is_map
+from xgpu.target.host.block.tensor_maps import box_bytes, check_map, is_map, note_map
 from xgpu.target.host.block.threads import is_shared, other_context, state_of, stop
-from xgpu.target.host.block.waits import cluster_pointer, complete, new_transfer, number_of
+from xgpu.target.host.block.waits import check_made, cluster_pointer, complete, new_transfer, number_of
 from xgpu.target.host.block.warps import enter
 from xgpu.target.host.context import Header
+from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled
 
 
 @compiled
-def box_bytes(map: Bytes) -> int:
-    """The bytes of a tensor map's boxes."""
-    what = cast(TensorMap, map)
-    bytes = what.element * 1
-    for d in range(what.rank):
-        bytes = bytes * what.box[d]
-    return bytes
-
-
-@compiled
-def start(to: Bytes, bytes: int, number: int, context: Pointer[Header], site: int) -> Pointer[Transfer]:
-    """Start a copy to a block, whose context is given."""
-    started = new_transfer(number, context, site)
+def start(
+    to: Bytes, bytes: int, number: int, there: Pointer[Header], context: Pointer[Header], site: int
+) -> Pointer[Transfer]:
+    """Start a copy to a block, whose context is ``there``."""
+    if CHECKED:
+        check_made(context, there, number, site)
+        touch(context, address(to), bytes, START_COPY, site)
+    started = new_transfer(number, there, site)
     started.to = to
     started.bytes = bytes
-    state_of(context).mbarriers[number].under_way += bytes
+    if CHECKED:
+        started.who = thread_number(context)
+    state_of(there).mbarriers[number].under_way += bytes
     return started
 
 
@@ -39,7 +38,9 @@ def bulk_load(to: Bytes, source: Bytes, bytes: int, place: Bytes, context: Point
         return 0
     if not is_shared(state_of(context), address(to), bytes) or (address(to) | address(source) | bytes) % 16 != 0:
         return stop(context, MISUSED, site, bytes)
-    start(to, bytes, number, context, site).source = source
+    if CHECKED:
+        check_source(context, address(source), bytes, site)
+    start(to, bytes, number, context, context, site).source = source
     complete(context, number)
     return 0
 
@@ -110,7 +111,9 @@ def load_box(
     bytes = box_bytes(map)
     if not is_shared(state_of(there), address(to), bytes) or address(to) % 128 != 0:
         return stop(context, MISUSED, site, bytes)
-    started = start(to, bytes, number, there, site)
+    if CHECKED:
+        check_map(context, map, site)
+    started = start(to, bytes, number, there, context, site)
     started.map = map
     started.coordinates[0] = c0
     started.coordinates[1] = c1
@@ -139,6 +142,11 @@ def encode_tensor_map(map: Bytes, staging: Bytes, array: Bytes, context: Pointer
         made.shape[d] = form.shape[d]
         made.strides[d] = form.strides[d]
         made.box[d] = form.box[d]
+    if CHECKED:
+        made.unit = unit_of(context)
+        made.clock = now(context)
+        made.run = tables_of(context).run
+        tick(context)
     return 0
 
 
@@ -147,4 +155,6 @@ def acquire_tensor_map(map: Bytes, context: Pointer[Header], site: int) -> int:
     """See a tensor map that was written."""
     if not is_map(map):
         return stop(context, MISUSED, site, 0)
+    if CHECKED:
+        note_map(context, map, site)
     return 0

@@ -7,21 +7,11 @@ is NaN; its bits say which accumulators those are, so that they can be given to 
 from ctypes import c_float, c_int32, c_uint8, c_uint32
 
 from xgpu.passes.llvm.host_block import FORM_OFFSET, FRAGMENT_OFFSET
+from xgpu.target.host.access_checks import PENDING as PENDING_FAULT
+from xgpu.target.host.access_checks import UNFENCED
+from xgpu.target.host.block.clocks import clock_row, join, tables_of, tick, unit_of
 from xgpu.target.host.block.elements import decoded, element_bytes, is_integer
-from xgpu.target.host.block.language import (
-    Bytes,
-    Pointer,
-    address,
-    cast,
-    compiled,
-    copy,
-    fill,
-    set_vector,
-    size_of,
-    splat,
-    to_integer,
-    vector,
-)
+from xgpu.target.host.block.races import END_READ, START_READ, site_fault, touch
 from xgpu.target.host.block.state import (
     ACCUMULATORS,
     DIVERGED,
@@ -37,9 +27,24 @@ from xgpu.target.host.block.state import (
     ProductForm,
     WarpGroup,
 )
-from xgpu.target.host.block.tensor_maps import swizzled
+from xgpu.target.host.block.tensor_maps import CHUNK, swizzled
 from xgpu.target.host.block.threads import state_of, stop, this_thread, wait_for
 from xgpu.target.host.context import WARP, Header
+from xgpu.target.host.language.words import (
+    CHECKED,
+    Bytes,
+    Pointer,
+    address,
+    cast,
+    compiled,
+    copy,
+    fill,
+    set_vector,
+    size_of,
+    splat,
+    to_integer,
+    vector,
+)
 
 PENDING = 0x7FE50000
 """The bits of accumulators that products are still added to, but for the serial number."""
@@ -138,6 +143,11 @@ def warpgroup_mma(a: Bytes, b: Bytes, accumulates: int, context: Pointer[Header]
         group.next_product = number + 1
     elif started.site != site or address(started.a) != address(a) or address(started.b) != address(b):
         return stop(context, DIVERGED, site, started.site)
+    if CHECKED:
+        if thread.is_fenced == 0 and (kept < 0 or address(a) == 0):
+            site_fault(context, site, UNFENCED, 0)
+        if context.thread % WARP == 0:
+            touch_operands(context, started, START_READ)
     started.arrived += 1
     thread.next_product = number + 1
     into = group.accumulators[started.accumulator]
@@ -160,6 +170,7 @@ def warpgroup_commit(context: Pointer[Header], site: int) -> int:
 @compiled
 def warpgroup_fence(context: Pointer[Header], site: int) -> int:
     """Order accesses to registers, which the host does anyway."""
+    this_thread(context).is_fenced = 1
     return 0
 
 
@@ -173,6 +184,7 @@ def warpgroup_wait(pending: int, context: Pointer[Header], site: int) -> int:
     elif group.site != site:
         return stop(context, DIVERGED, site, group.site)
     group.count += 1
+    thread.is_fenced = 0
     if group.count < GROUP_THREADS:
         return wait_for(thread, cast(c_uint32, group), group.round, site)
     group.count = 0
@@ -181,8 +193,12 @@ def warpgroup_wait(pending: int, context: Pointer[Header], site: int) -> int:
         each = group.products[group.first_product % PRODUCTS]
         if each.group >= thread.product_group - pending:
             break
+        if CHECKED:
+            end_reads(context, each)
         compute(group, each)
         group.first_product += 1
+    if CHECKED:
+        meet_lanes(context)
     return 0
 
 
@@ -246,41 +262,60 @@ def right_place(each: Pointer[Product], row: int, byte: int) -> Bytes:
 
 
 @compiled
+def read_chunk(element: int, place: Bytes, to: Pointer[c_float], stride: int) -> None:
+    """Read the numbers of a chunk, and put them so far apart."""
+    for i in range(CHUNK // element_bytes(element)):
+        to[i * stride] = decoded(element, place, i)
+
+
+@compiled
 def read_left(group: Pointer[WarpGroup], each: Pointer[Product], contracted: int) -> None:
     """Read the left operand: a row of numbers after the other."""
     element = each.form.a_element
-    bytes = element_bytes(element)
-    for row in range(GROUP_ROWS):
+    per_chunk = CHUNK // element_bytes(element)
+    left = cast(c_float, group.left)
+    if address(each.a) == 0:
+        read_fragments(each, left, contracted)
+    elif each.form.a_transposed != 0:
         for k in range(contracted):
-            to = row * MOST_CONTRACTED + k
-            if address(each.a) == 0:
-                packed = 4 // bytes
-                holder = row // 16 * WARP + row % 8 * 4 + k // packed % 4
-                register = row // 8 % 2 + k // (4 * packed) * 2
-                fragment = cast(c_uint32, each.fragments) + (holder * 4 + register)
-                group.left[to] = decoded(element, cast(c_uint8, fragment), k % packed)
-            elif each.form.a_transposed != 0:
-                place = left_place(each, k, row * bytes)
-                group.left[to] = decoded(element, place, 0)
-            else:
-                place = left_place(each, row, k * bytes)
-                group.left[to] = decoded(element, place, 0)
+            for chunk in range(GROUP_ROWS // per_chunk):
+                to = left + (chunk * per_chunk * MOST_CONTRACTED + k)
+                read_chunk(element, left_place(each, k, chunk * CHUNK), to, MOST_CONTRACTED)
+    else:
+        for r in range(GROUP_ROWS):
+            for chunk in range(2):
+                to = left + (r * MOST_CONTRACTED + chunk * per_chunk)
+                read_chunk(element, left_place(each, r, chunk * CHUNK), to, 1)
+
+
+@compiled
+def read_fragments(each: Pointer[Product], left: Pointer[c_float], contracted: int) -> None:
+    """Read a left operand that threads have in registers."""
+    packed = 4 // element_bytes(each.form.a_element)
+    for r in range(GROUP_ROWS):
+        for k in range(contracted):
+            holder = r // 16 * WARP + r % 8 * 4 + k // packed % 4
+            register = r // 8 % 2 + k // (4 * packed) * 2
+            fragment = cast(c_uint32, each.fragments) + (holder * 4 + register)
+            left[r * MOST_CONTRACTED + k] = decoded(each.form.a_element, cast(c_uint8, fragment), k % packed)
 
 
 @compiled
 def read_right(group: Pointer[WarpGroup], each: Pointer[Product], contracted: int) -> None:
     """Read the right operand: a row of numbers for each of the contracted dimension."""
     element = each.form.b_element
-    bytes = element_bytes(element)
-    for column in range(each.form.columns):
+    per_chunk = CHUNK // element_bytes(element)
+    right = cast(c_float, group.right)
+    if each.form.b_transposed != 0:
         for k in range(contracted):
-            row = column
-            byte = k * bytes
-            if each.form.b_transposed != 0:
-                row = k
-                byte = column * bytes
-            place = right_place(each, row, byte)
-            group.right[k * MOST_COLUMNS + column] = decoded(element, place, 0)
+            for chunk in range(each.form.columns // per_chunk):
+                to = right + (k * MOST_COLUMNS + chunk * per_chunk)
+                read_chunk(element, right_place(each, k, chunk * CHUNK), to, 1)
+    else:
+        for column in range(each.form.columns):
+            for chunk in range(2):
+                to = right + (chunk * per_chunk * MOST_COLUMNS + column)
+                read_chunk(element, right_place(each, column, chunk * CHUNK), to, MOST_COLUMNS)
 
 
 @compiled
@@ -309,3 +344,65 @@ def multiply_integers(group: Pointer[WarpGroup], into: Pointer[Accumulator], col
                 sum = sum + splat(left[k]) * right
             sums = cast(c_int32, into.values) + (row * MOST_COLUMNS + column)
             set_vector(sums, vector(sums) + to_integer(sum))
+
+
+@compiled
+def check_accumulators(columns: int, context: Pointer[Header], site: int) -> int:
+    """Report accumulators that are used before the wait for their products; they are in the thread's registers."""
+    if accumulator_of(this_group(context), cast(c_uint32, state_of(context).registers), columns // 2) >= 0:
+        site_fault(context, site, PENDING_FAULT, 0)
+    return 0
+
+
+@compiled
+def touch_operands(context: Pointer[Header], each: Pointer[Product], action: int) -> None:
+    """Start or end the reads of a product by the warp of the thread that runs: its rows, and all columns."""
+    form = cast(ProductForm, each.form)
+    first = context.thread % GROUP_THREADS // WARP * 16
+    contracted = 32 // element_bytes(form.a_element)
+    if address(each.a) != 0:
+        if form.a_transposed != 0:
+            for k in range(contracted):
+                for byte in range(2 * first, 2 * first + 32, CHUNK):
+                    touch(context, address(left_place(each, k, byte)), CHUNK, action, each.site)
+        else:
+            for r in range(first, first + 16):
+                for byte in range(0, 32, CHUNK):
+                    touch(context, address(left_place(each, r, byte)), CHUNK, action, each.site)
+    if form.b_transposed != 0:
+        for k in range(contracted):
+            for byte in range(0, 2 * form.columns, CHUNK):
+                touch(context, address(right_place(each, k, byte)), CHUNK, action, each.site)
+    else:
+        for column in range(form.columns):
+            for byte in range(0, 32, CHUNK):
+                touch(context, address(right_place(each, column, byte)), CHUNK, action, each.site)
+
+
+@compiled
+def end_reads(context: Pointer[Header], each: Pointer[Product]) -> None:
+    """End the reads of a product, by each warp for itself."""
+    here = context.thread
+    for warp in range(GROUP_THREADS // WARP):
+        context.thread = here // GROUP_THREADS * GROUP_THREADS + warp * WARP
+        touch_operands(context, each, END_READ)
+    context.thread = here
+
+
+@compiled
+def meet_lanes(context: Pointer[Header]) -> None:
+    """Let the lanes of each warp see what the others have done: they wait for products together."""
+    here = context.thread
+    tables = tables_of(context)
+    for warp in range(GROUP_THREADS // WARP):
+        context.thread = here // GROUP_THREADS * GROUP_THREADS + warp * WARP
+        first = clock_row(tables, unit_of(context))
+        for _ in range(1, WARP):
+            context.thread = context.thread + 1
+            join(first, clock_row(tables, unit_of(context)), 2 * tables.units)
+        for _ in range(1, WARP):
+            join(clock_row(tables, unit_of(context)), first, 2 * tables.units)
+            tick(context)
+            context.thread = context.thread - 1
+        tick(context)
+    context.thread = here

@@ -6,17 +6,7 @@ Blocks of a cluster run together, each in a context of its own; the clusters run
 from ctypes import Structure, c_int64, c_uint8
 
 from xgpu.target.host.block.copies import end_block
-from xgpu.target.host.block.language import (
-    Bytes,
-    Pointer,
-    cast,
-    compiled,
-    copy,
-    fill,
-    make_thread,
-    resume,
-    size_of,
-)
+from xgpu.target.host.block.ends import end_checks, see_awaited, start_checks
 from xgpu.target.host.block.state import (
     ACCUMULATORS,
     COPIES_PER_THREAD,
@@ -34,6 +24,18 @@ from xgpu.target.host.block.state import (
 )
 from xgpu.target.host.block.threads import address_of_go, address_of_stay
 from xgpu.target.host.context import ALIGNMENT, FRAME_ALIGNMENT, SHARED, UNWRITTEN_BYTE, WARP, Header
+from xgpu.target.host.language.words import (
+    CHECKED,
+    Bytes,
+    Pointer,
+    cast,
+    compiled,
+    copy,
+    fill,
+    make_thread,
+    resume,
+    size_of,
+)
 
 
 class Shape(Structure):
@@ -64,6 +66,8 @@ def run_clusters(make: Bytes, buffers: Bytes, first: int, last: int, context: By
         place_state(cast(Header, here), context, rank, blocks, stride, threads, shape)
         make_threads(make, buffers, here, frame, shape)
     for cluster in range(first, last):
+        if CHECKED:
+            start_checks(cast(Header, context))
         for rank in range(blocks):
             start_block(cast(Header, context + rank * stride), cluster, shape)
         if not run_cluster(context, blocks, stride, threads, frame, shape.frames):
@@ -168,6 +172,8 @@ def run_cluster(first: Bytes, blocks: int, stride: int, threads: int, frame: int
                 if thread.waits_for[0] != thread.value:
                     has_moved = True
                     header.thread = t
+                    if CHECKED:
+                        see_awaited(header)
                     thread.waits_for = address_of_go(state)
                     thread.value = 1
                     resume(here + (frames + t * frame))
@@ -184,6 +190,8 @@ def run_cluster(first: Bytes, blocks: int, stride: int, threads: int, frame: int
             report(cast(Header, first), cast(Header, first), 0)
             return False
     for rank in range(blocks):
+        if CHECKED:
+            end_checks(cast(Header, first + rank * stride))
         end_block(cast(Header, first + rank * stride))
     return True
 

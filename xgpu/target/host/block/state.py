@@ -22,6 +22,8 @@ ACCUMULATORS = 8
 """Matrices of accumulators of a warp group that may be under way."""
 GROUP_THREADS = 128
 GROUP_ROWS, MOST_COLUMNS, MOST_CONTRACTED = 64, 256, 32
+MAPS = 8
+"""Tensor maps that a thread may have acquired."""
 REGISTER_BYTES = 512
 """The memory in which a thread gives operands and finds results: as many as a fragment of 128 numbers takes."""
 LANE_BYTES = 64
@@ -33,9 +35,10 @@ STOPS = (
     "no mbarrier",
     "too many",
     "misused",
+    "overrun",
 )
 """Why a launch stopped; the numbers are positions."""
-DEADLOCK, DIVERGED, NO_MBARRIER, TOO_MANY, MISUSED = range(1, len(STOPS))
+DEADLOCK, DIVERGED, NO_MBARRIER, TOO_MANY, MISUSED, OVERRUN_STOP = range(1, len(STOPS))
 
 
 class Copy(Structure):
@@ -82,6 +85,7 @@ class Thread(Structure):
         ("wait_site", c_int32),
         ("turn", c_int32),
         ("cluster_round", c_uint32),
+        ("has_arrived", c_int32),
         ("is_fenced", c_int32),
         ("first_copy", c_int64),
         ("next_copy", c_int64),
@@ -92,7 +96,7 @@ class Thread(Structure):
         ("next_product", c_int64),
         ("product_group", c_int64),
         ("acquires", POINTER(c_int32)),
-        ("maps", c_uint64 * 8),
+        ("maps", c_uint64 * MAPS),
         ("next_map", c_int64),
     ]
 
@@ -122,6 +126,7 @@ class Mbarrier(Structure):
         ("under_way", c_int64),
         ("site", c_int64),
         ("maker", c_int32),
+        ("made_at", c_int32),
         ("is_fenced", c_int32),
     ]
 
@@ -139,6 +144,7 @@ class Transfer(Structure):
         ("order", c_int64),
         ("site", c_int64),
         ("thread", c_int32),
+        ("who", c_int32),
         ("is_arrival", c_int32),
         ("coordinates", c_int32 * 5),
     ]
@@ -231,7 +237,6 @@ class BlockState(Structure):
         ("stores", POINTER(Store)),
         ("warps", POINTER(Warp)),
         ("groups", POINTER(WarpGroup)),
-        ("clocks", c_void_p),
         ("barriers", Barrier * NAMED_BARRIERS),
         ("cluster", Barrier),
         ("mbarrier_count", c_int64),
@@ -263,6 +268,7 @@ class TensorMap(Structure):
         ("swizzle", c_uint16),
         *((name, c_int64 * MAX_TENSOR_RANK) for name in ("shape", "strides")),
         ("box", c_uint16 * MAX_TENSOR_RANK),
+        *((name, c_int32) for name in ("unit", "clock", "run")),
     ]
 
 

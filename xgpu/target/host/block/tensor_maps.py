@@ -2,8 +2,13 @@
 
 from ctypes import c_int32, c_uint8
 
-from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled, copy, fill
-from xgpu.target.host.block.state import MAP_MARK, TensorMap
+from xgpu.target.host.access_checks import UNACQUIRED, UNSEEN
+from xgpu.target.host.block.clocks import sees, tables_of
+from xgpu.target.host.block.races import site_fault
+from xgpu.target.host.block.state import MAP_MARK, MAPS, TensorMap
+from xgpu.target.host.block.threads import this_thread
+from xgpu.target.host.context import Header
+from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compiled, copy, fill
 
 CHUNK = 16
 """Bytes that a swizzle keeps together."""
@@ -14,7 +19,7 @@ def swizzled(place: int, swizzle: int) -> int:
     """Where the chunk at an address is found; ``swizzle`` is 0 or the bytes of a row in which chunks are permuted."""
     if swizzle == 0:
         return place
-    return place ^ (place // 128 % (swizzle // CHUNK) * CHUNK)
+    return place ^ ((place // 128 & (swizzle // CHUNK - 1)) * CHUNK)
 
 
 @compiled
@@ -71,3 +76,34 @@ def copy_row(
 def is_map(map: Bytes) -> bool:
     """Whether there is a tensor map at an address."""
     return address(map) % 64 == 0 and cast(TensorMap, map).mark == MAP_MARK
+
+
+@compiled
+def box_bytes(map: Bytes) -> int:
+    """The bytes of a tensor map's boxes."""
+    what = cast(TensorMap, map)
+    bytes = what.element * 1
+    for d in range(what.rank):
+        bytes = bytes * what.box[d]
+    return bytes
+
+
+@compiled
+def check_map(context: Pointer[Header], map: Bytes, site: int) -> None:
+    """Report a tensor map that the thread has not acquired."""
+    thread = this_thread(context)
+    for m in range(MAPS):
+        if thread.maps[m] == address(map):
+            return
+    site_fault(context, site, UNACQUIRED, 0)
+
+
+@compiled
+def note_map(context: Pointer[Header], map: Bytes, site: int) -> None:
+    """Remember a tensor map that the thread acquires; reports one of this cluster's that it does not see."""
+    what = cast(TensorMap, map)
+    if what.run == tables_of(context).run and not sees(context, what.unit, what.clock):
+        site_fault(context, site, UNSEEN, 0)
+    thread = this_thread(context)
+    thread.maps[thread.next_map % MAPS] = address(map)
+    thread.next_map += 1

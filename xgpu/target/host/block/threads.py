@@ -2,9 +2,9 @@
 
 from ctypes import c_uint8, c_uint32
 
-from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled
 from xgpu.target.host.block.state import BlockState, Thread
 from xgpu.target.host.context import Header
+from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compiled
 
 PAUSES = 1
 """What a function returns after which the thread must wait; else 0."""

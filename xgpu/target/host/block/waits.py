@@ -1,15 +1,34 @@
 """Barriers of a block, of some of its warps and of its cluster, and mbarriers, as kernels call them."""
 
-from ctypes import c_uint8, c_uint32
+from ctypes import c_int32, c_uint8, c_uint32
 
+from xgpu.passes.llvm.host_block import FENCES
+from xgpu.target.host.access_checks import OVERRUN, UNFENCED, UNSEEN
+from xgpu.target.host.block.clocks import (
+    CLUSTER_BARRIER,
+    acquire,
+    advance_agent,
+    agent_of,
+    fence_writes,
+    mbarrier_row,
+    move,
+    now,
+    object_row,
+    release,
+    sees,
+    tables_of,
+    tick,
+    unit_of,
+)
 from xgpu.target.host.block.copies import copies_up_to
-from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled, copy
+from xgpu.target.host.block.races import end_copy_of_agent, site_fault
 from xgpu.target.host.block.state import (
     MBARRIER_MARK,
     MISUSED,
     MOST_MBARRIERS,
     NAMED_BARRIERS,
     NO_MBARRIER,
+    OVERRUN_STOP,
     TOO_MANY,
     TRANSFERS,
     Barrier,
@@ -20,6 +39,7 @@ from xgpu.target.host.block.state import (
 from xgpu.target.host.block.tensor_maps import copy_box
 from xgpu.target.host.block.threads import is_shared, other_context, state_of, stop, this_thread, wait_for
 from xgpu.target.host.context import Header
+from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, copy
 
 
 @compiled
@@ -47,13 +67,28 @@ def meet(number: int, threads: int, waits: bool, context: Pointer[Header], site:
         return stop(context, MISUSED, site, number)
     round = met.round
     met.count += 1
+    if CHECKED:
+        release(context, object_row(context, 2 * number))
     if met.count == threads:
         met.count = 0
         met.round = round + 1
+        if CHECKED:
+            pass_on(context, object_row(context, 2 * number), waits)
         return 0
     if not waits:
         return 0
+    if CHECKED:
+        this_thread(context).acquires = object_row(context, 2 * number + 1)
     return wait_for(this_thread(context), cast(c_uint32, met), round, site)
+
+
+@compiled
+def pass_on(context: Pointer[Header], gathered: Pointer[c_int32], waits: bool) -> None:
+    """Let those see that wait what all have done; in the row that follows."""
+    count = 2 * tables_of(context).units
+    move(gathered + count, gathered, count)
+    if waits:
+        acquire(context, gathered + count)
 
 
 @compiled
@@ -61,11 +96,19 @@ def cluster_arrive(context: Pointer[Header], site: int) -> int:
     """Arrive at the barrier of the cluster."""
     state = state_of(context)
     met = cluster_barrier(context)
-    this_thread(context).cluster_round = met.round
+    thread = this_thread(context)
+    if thread.has_arrived != 0:
+        return stop(context, MISUSED, site, 2)
+    thread.has_arrived = 1
+    thread.cluster_round = met.round
     met.count += 1
+    if CHECKED:
+        release(context, object_row(other_context(context, 0), 2 * CLUSTER_BARRIER))
     if met.count == state.count * state.blocks:
         met.count = 0
         met.round += 1
+        if CHECKED:
+            pass_on(context, object_row(other_context(context, 0), 2 * CLUSTER_BARRIER), False)
     return 0
 
 
@@ -74,7 +117,14 @@ def cluster_wait(context: Pointer[Header], site: int) -> int:
     """Wait until all threads of the cluster have arrived."""
     met = cluster_barrier(context)
     thread = this_thread(context)
+    if thread.has_arrived == 0:
+        return stop(context, MISUSED, site, 0)
+    thread.has_arrived = 0
+    if CHECKED:
+        thread.acquires = object_row(other_context(context, 0), 2 * CLUSTER_BARRIER + 1)
     if met.round != thread.cluster_round:
+        if CHECKED:
+            acquire(context, thread.acquires)
         return 0
     return wait_for(thread, cast(c_uint32, met), met.round, site)
 
@@ -126,10 +176,35 @@ def mbarrier_init(place: Bytes, count: int, context: Pointer[Header], site: int)
     made.phase = 0
     made.count = count
     made.site = site
-    made.maker = context.thread
-    made.is_fenced = 0
+    if CHECKED:
+        made.maker = unit_of(context)
+        made.made_at = now(context)
+        made.is_fenced = 0
+        tick(context)
     begin_phase(made)
     return 0
+
+
+@compiled
+def check_made(context: Pointer[Header], there: Pointer[Header], number: int, site: int) -> None:
+    """Report the use of an mbarrier of a block, whose context is given, by a thread that does not see that it is."""
+    made = state_of(there).mbarriers[number]
+    if made.maker != unit_of(context):
+        if not sees(context, made.maker, made.made_at):
+            site_fault(context, site, UNSEEN, 0)
+        elif made.is_fenced == 0:
+            site_fault(context, site, UNFENCED, 0)
+    if address(there) != address(context):
+        note_remote(context, there, site)
+
+
+@compiled
+def note_remote(context: Pointer[Header], there: Pointer[Header], site: int) -> None:
+    """Remember an access to another block."""
+    tables = tables_of(context)
+    done = tables.remote + 2 * (state_of(there).rank * tables.units + unit_of(context))
+    done[0] = now(context)
+    done[1] = site
 
 
 @compiled
@@ -166,6 +241,9 @@ def complete(context: Pointer[Header], number: int) -> None:
         return
     if made.transfers != 0:
         transfer_all(context, number)
+    if CHECKED:
+        gathered = mbarrier_row(context, number, 0)
+        move(mbarrier_row(context, number, 1 + made.phase % 2), gathered, 2 * tables_of(context).units)
     made.phase += 1
     begin_phase(made)
 
@@ -190,8 +268,16 @@ def transfer_all(context: Pointer[Header], number: int) -> None:
 def transfer(context: Pointer[Header], started: Pointer[Transfer]) -> None:
     """Make a copy that was started."""
     started.is_taken = 0
+    agent = -1
+    clock = 0
+    if CHECKED:
+        agent = agent_of(state_of(context), started.mbarrier)
+        clock = advance_agent(context, started.mbarrier)
+        mbarrier_row(context, started.mbarrier, 0)[agent] = clock
+        if started.is_arrival == 0:
+            end_copy_of_agent(context, address(started.to), started.bytes, agent, clock, started.who, started.site)
     if started.is_arrival != 0:
-        copies_up_to(started.bytes, started.thread, context)
+        copies_up_to(started.bytes, started.thread, agent, clock, context)
     elif address(started.map) != 0:
         copy_box(started.map, started.to, started.coordinates, False)
     else:
@@ -222,18 +308,24 @@ def new_transfer(number: int, context: Pointer[Header], site: int) -> Pointer[Tr
 
 
 @compiled
-def arrive(context: Pointer[Header], number: int, bytes: int, site: int) -> int:
-    """Arrive at an mbarrier of a block, whose context is given, that then expects so many bytes more."""
-    made = state_of(context).mbarriers[number]
+def arrive(context: Pointer[Header], there: Pointer[Header], number: int, bytes: int, site: int) -> int:
+    """Arrive at an mbarrier of a block, whose context is ``there``; it then expects so many bytes more."""
+    made = state_of(there).mbarriers[number]
+    if CHECKED:
+        check_made(context, there, number, site)
     if made.pending == made.deferred:
         # What is under way is done: it is too late to wait for it.
+        if CHECKED:
+            site_fault(context, site, OVERRUN, made.count)
         made.is_awaited = 1
-        complete(context, number)
+        complete(there, number)
         if made.pending == made.deferred:
-            return stop(context, MISUSED, site, made.count)
+            return stop(context, OVERRUN_STOP, site, made.count)
     made.pending -= 1
     made.bytes += bytes
-    complete(context, number)
+    if CHECKED:
+        release(context, mbarrier_row(there, number, 0))
+    complete(there, number)
     return 0
 
 
@@ -243,7 +335,7 @@ def mbarrier_expect(place: Bytes, bytes: int, context: Pointer[Header], site: in
     number = number_of(place, context, site)
     if number < 0:
         return 0
-    return arrive(context, number, bytes, site)
+    return arrive(context, context, number, bytes, site)
 
 
 @compiled
@@ -252,7 +344,7 @@ def mbarrier_arrive(place: Bytes, context: Pointer[Header], site: int) -> int:
     number = number_of(place, context, site)
     if number < 0:
         return 0
-    return arrive(context, number, 0, site)
+    return arrive(context, context, number, 0, site)
 
 
 @compiled
@@ -265,7 +357,7 @@ def mbarrier_arrive_remote(place: Bytes, rank: int, context: Pointer[Header], si
     number = number_of(there, other, site)
     if number < 0:
         return stop(context, NO_MBARRIER, site, address(place) - address(state_of(context).shared))
-    return arrive(other, number, 0, site)
+    return arrive(context, other, number, 0, site)
 
 
 @compiled
@@ -276,7 +368,10 @@ def mbarrier_arrive_copies(place: Bytes, context: Pointer[Header], site: int) ->
         return 0
     made = state_of(context).mbarriers[number]
     if made.pending == made.deferred:
-        return stop(context, MISUSED, site, made.count)
+        return stop(context, OVERRUN_STOP, site, made.count)
+    if CHECKED:
+        check_made(context, context, number, site)
+        release(context, mbarrier_row(context, number, 0))
     started = new_transfer(number, context, site)
     started.is_arrival = 1
     started.bytes = this_thread(context).next_copy
@@ -292,12 +387,17 @@ def mbarrier_wait(place: Bytes, parity: int, context: Pointer[Header], site: int
     if number < 0:
         return 1
     made = state_of(context).mbarriers[number]
+    if CHECKED:
+        check_made(context, context, number, site)
+    if made.phase % 2 == parity % 2:
+        made.is_awaited = 1
+        complete(context, number)
     if made.phase % 2 != parity % 2:
+        if CHECKED:
+            acquire(context, mbarrier_row(context, number, 1 + parity % 2))
         return 0
-    made.is_awaited = 1
-    complete(context, number)
-    if made.phase % 2 != parity % 2:
-        return 0
+    if CHECKED:
+        this_thread(context).acquires = mbarrier_row(context, number, 1 + parity % 2)
     phase = cast(c_uint32, cast(c_uint8, made) + PHASE)
     return wait_for(this_thread(context), phase, made.phase, site)
 
@@ -308,7 +408,18 @@ PHASE = Mbarrier.phase.offset
 @compiled
 def fence(kind: int, context: Pointer[Header], site: int) -> int:
     """Order accesses of this thread, which the host does anyway."""
+    if CHECKED:
+        if kind == ASYNC_FENCE:
+            fence_writes(context)
+        elif kind == INIT_FENCE:
+            state = state_of(context)
+            for number in range(state.mbarrier_count):
+                if state.mbarriers[number].maker == unit_of(context):
+                    state.mbarriers[number].is_fenced = 1
     return 0
+
+
+ASYNC_FENCE, INIT_FENCE, _ = range(len(FENCES))
 
 
 @compiled

@@ -6,11 +6,13 @@ before all have come to the one before, two halves are enough.
 
 from ctypes import c_double, c_float, c_int32, c_uint8, c_uint16, c_uint32, c_uint64
 
+from xgpu.target.host.access_checks import READS, WRITES
 from xgpu.target.host.block.elements import decoded, element_bytes, is_integer
-from xgpu.target.host.block.language import Bytes, Pointer, address, cast, compiled, copy, to_integer
+from xgpu.target.host.block.races import check_site
 from xgpu.target.host.block.state import DIVERGED, Warp
 from xgpu.target.host.block.threads import state_of, stop, this_thread, wait_for
-from xgpu.target.host.context import WARP, Header
+from xgpu.target.host.context import SCRATCH, WARP, Header
+from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, copy, to_integer
 
 
 @compiled
@@ -108,10 +110,24 @@ def shuffle_idx(by: int, context: Pointer[Header], site: int) -> int:
     return cast(c_uint32, done(context, by % WARP))[0]
 
 
+ROW_BYTES = 16
+
+
+@compiled
+def no_row(context: Pointer[Header]) -> Bytes:
+    """Memory for a row that must not be accessed."""
+    return cast(c_uint8, context) + SCRATCH
+
+
 @compiled
 def load_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Header], site: int) -> int:
     """Read 8 x 8 matrices; each lane has given the address of a row."""
-    cast(c_uint64, operands(context, lane(context)) + 32)[0] = address(row)
+    place = row
+    if CHECKED:
+        is_given = lane(context) < 8 * count
+        if is_given and not check_site(context, address(row), ROW_BYTES, READS, site):
+            place = no_row(context)
+    cast(c_uint64, operands(context, lane(context)) + 32)[0] = address(place)
     if enter(context, site) != 0:
         return 1
     for each in range(WARP):
@@ -135,7 +151,12 @@ def halves_of(context: Pointer[Header], number: int) -> Pointer[c_uint16]:
 @compiled
 def store_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Header], site: int) -> int:
     """Write 8 x 8 matrices; each lane has given the address of a row, and its elements."""
-    cast(c_uint64, operands(context, lane(context)) + 32)[0] = address(row)
+    place = row
+    if CHECKED:
+        is_given = lane(context) < 8 * count
+        if is_given and not check_site(context, address(row), ROW_BYTES, WRITES, site):
+            place = no_row(context)
+    cast(c_uint64, operands(context, lane(context)) + 32)[0] = address(place)
     if enter(context, site) != 0:
         return 1
     for each in range(WARP):

@@ -1,8 +1,9 @@
 """The words of the language in which the functions are written that kernels call on this machine.
 
-Such a function is Python by its form: `compiler` makes LLVM IR of it, and it never runs as Python. Its parameters and
-variables are integers (``int``, 64 bits), numbers (``float``, 32 bits), truth values and pointers; the fields and
-elements that pointers lead to have the types of ``ctypes``. ``//`` and ``%`` are those of numbers without a sign.
+Such a function is Python by its form: `xgpu.target.host.language.compiler` makes LLVM IR of it, and it never runs as
+Python. Its parameters and variables are integers (``int``, 64 bits), numbers (``float``, 32 bits), truth values and
+pointers; the fields and elements that pointers lead to have the types of ``ctypes``. ``//`` and ``%`` are those of
+numbers without a sign.
 """
 
 import ctypes

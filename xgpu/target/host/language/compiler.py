@@ -1,4 +1,4 @@
-"""Compiles the functions that kernels call on this machine, written in the language of `language`, to LLVM IR.
+"""Compiles the functions that kernels call on this machine, written in the language of `words`, to LLVM IR.
 
 A function is compiled with all that it calls. Variables live on the stack: LLVM's passes move them to registers.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xgpu.errors import CompilerError
-from xgpu.target.host.block.expressions import INT, VOID, Expressions, Unit, Value
+from xgpu.target.host.language.expressions import INT, VOID, Expressions, Unit, Value
 
 _DECLARATIONS = """
 declare void @llvm.coro.resume(ptr)
@@ -50,13 +50,13 @@ class _Function(Expressions):
             self._emit("ret void" if self._result == VOID else "unreachable")
         parameters = ", ".join(f"{type_.llvm} %{name}" for name, type_ in self._parameters.items())
         linkage = "" if is_exported else "internal "
-        head = f"define {linkage}{self._result.llvm} @{self._unit.names[self._function]}({parameters}) {{\nentry:"
+        head = f"define {linkage}{self._result.llvm} @{self._unit.names[self._function]}({parameters}) {{\nfirst.0:"
         return "\n".join([head, *self._allocations, *self._lines, "}\n"])
 
     def _block(self, statements: Sequence[ast.stmt]) -> None:
         for statement in statements:
             if self._ended:
-                raise self._failure(statement, "is never reached")
+                return
             getattr(self, f"_{type(statement).__name__}", self._unknown)(statement)
 
     def _Pass(self, node: ast.Pass) -> None:

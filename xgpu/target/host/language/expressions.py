@@ -1,4 +1,4 @@
-"""Expressions of functions in the language of `language` as LLVM IR: what a function's statements are made of."""
+"""Expressions of functions in the language of `words` as LLVM IR: what a function's statements are made of."""
 
 import ast
 import ctypes
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from xgpu.errors import CompilerError
-from xgpu.target.host.block import language
-from xgpu.target.host.block.language import COMPILED, Pointer
+from xgpu.target.host.language import words
+from xgpu.target.host.language.words import COMPILED, Pointer
 
 _ARRAY = ctypes.Array
 _POINTER_TYPES = (ctypes.c_void_p,)
@@ -302,7 +302,7 @@ class Expressions:
         name = node.func.id
         builtin = getattr(self, f"_call_{name}", None)
         callee = self._globals.get(name)
-        if builtin is not None and (callee is None or callee is getattr(language, name, None)):
+        if builtin is not None and (callee is None or callee is getattr(words, name, None)):
             made = builtin(node)
             assert isinstance(made, Value)
             return made

@@ -1,0 +1,168 @@
+"""What of other threads' doings is seen by a thread: clocks, which barriers and arrivals pass on.
+
+Each thread counts up as it passes on what it has done. Row ``t`` of the clocks says how far the doings of every unit
+are seen by thread ``t``; what was done at time ``c`` by unit ``u`` is seen if the number of ``u`` is at least ``c``.
+Units are threads, and those that copy for an mbarrier. A second half of each row says the same of writes to shared
+memory for copies and products, for which a fence is needed. Barriers and mbarriers have rows of their own, in which
+they gather what those that arrive have seen (Flanagan and Freund, FastTrack, 2009).
+"""
+
+from ctypes import POINTER, Structure, c_int32, c_int64, c_void_p
+
+from xgpu.target.host.block.state import MOST_MBARRIERS, NAMED_BARRIERS, BlockState
+from xgpu.target.host.block.threads import state_of
+from xgpu.target.host.context import Header
+from xgpu.target.host.language.words import Pointer, cast, compiled, fill
+
+AGENTS = 64
+"""Units of a block that copy for mbarriers; one for several of them if there are more."""
+_BARRIER_ROWS = 2 * (NAMED_BARRIERS + 1)
+CLUSTER_BARRIER = NAMED_BARRIERS
+"""The number of the cluster's barrier among those of its first block."""
+OBJECT_ROWS = _BARRIER_ROWS + 3 * MOST_MBARRIERS
+"""Rows of a block's barriers and mbarriers."""
+
+
+class BlockTables(Structure):
+    """The tables of a sanitized launch whose threads wait at different places; see `access_checks.Tables`.
+
+    ``run`` numbers the clusters from 1. The faults of site ``s`` are those of access ``first_site + s``.
+    """
+
+    _fields_ = [
+        ("memories", c_void_p),
+        ("faults", c_void_p),
+        ("memory_count", c_int64),
+        ("block_threads", c_int64),
+        ("clocks", POINTER(c_int32)),
+        ("remote", POINTER(c_int32)),
+        ("units", c_int64),
+        ("threads", c_int64),
+        ("blocks", c_int64),
+        ("first_site", c_int64),
+        ("run", c_int64),
+    ]
+
+
+def clock_sizes(threads: int, blocks: int) -> tuple[int, int, int]:
+    """Return the units of a cluster of blocks of so many threads, its rows, and the numbers of all."""
+    units = blocks * (threads + AGENTS)
+    rows = blocks * (threads + OBJECT_ROWS) + 1
+    return units, rows, rows * 2 * units
+
+
+@compiled
+def tables_of(context: Pointer[Header]) -> Pointer[BlockTables]:
+    """The tables of the launch."""
+    return cast(BlockTables, context.checks)
+
+
+@compiled
+def clock_row(tables: Pointer[BlockTables], number: int) -> Pointer[c_int32]:
+    """A row of the clocks."""
+    return tables.clocks + number * 2 * tables.units
+
+
+@compiled
+def unit_of(context: Pointer[Header]) -> int:
+    """The unit that is the thread that runs, which is its row too."""
+    state = state_of(context)
+    return state.rank * state.count + context.thread
+
+
+@compiled
+def agent_of(state: Pointer[BlockState], number: int) -> int:
+    """The unit that copies for an mbarrier."""
+    return state.blocks * state.count + state.rank * AGENTS + number % AGENTS
+
+
+@compiled
+def object_row(context: Pointer[Header], number: int) -> Pointer[c_int32]:
+    """A row of a block's barriers and mbarriers."""
+    state = state_of(context)
+    tables = tables_of(context)
+    return clock_row(tables, tables.threads + state.rank * OBJECT_ROWS + number)
+
+
+@compiled
+def mbarrier_row(context: Pointer[Header], number: int, part: int) -> Pointer[c_int32]:
+    """A row of an mbarrier: 0 gathers, 1 and 2 are what the last phases of the two parities have passed on."""
+    return object_row(context, _BARRIER_ROWS + 3 * number + part)
+
+
+@compiled
+def join(into: Pointer[c_int32], other: Pointer[c_int32], count: int) -> None:
+    """See what another row sees."""
+    for u in range(count):
+        into[u] = max(into[u], other[u])
+
+
+@compiled
+def move(into: Pointer[c_int32], other: Pointer[c_int32], count: int) -> None:
+    """Replace a row by another, which is then empty."""
+    for u in range(count):
+        into[u] = other[u]
+    fill(other, 0, 4 * count)
+
+
+@compiled
+def tick(context: Pointer[Header]) -> None:
+    """Let what the thread that runs does from now on be later than what it did."""
+    unit = unit_of(context)
+    own = clock_row(tables_of(context), unit)
+    own[unit] = own[unit] + 1
+
+
+@compiled
+def now(context: Pointer[Header]) -> int:
+    """The time of the thread that runs."""
+    unit = unit_of(context)
+    return clock_row(tables_of(context), unit)[unit]
+
+
+@compiled
+def release(context: Pointer[Header], into: Pointer[c_int32]) -> None:
+    """Pass on what the thread that runs has done and seen."""
+    tables = tables_of(context)
+    join(into, clock_row(tables, unit_of(context)), 2 * tables.units)
+    tick(context)
+
+
+@compiled
+def acquire(context: Pointer[Header], source: Pointer[c_int32]) -> None:
+    """Let the thread that runs see what was passed on."""
+    tables = tables_of(context)
+    join(clock_row(tables, unit_of(context)), source, 2 * tables.units)
+
+
+@compiled
+def sees(context: Pointer[Header], unit: int, clock: int) -> bool:
+    """Whether the thread that runs sees what a unit did at a time."""
+    return clock_row(tables_of(context), unit_of(context))[unit] >= clock
+
+
+@compiled
+def sees_fenced(context: Pointer[Header], unit: int, clock: int) -> bool:
+    """Whether the copies and products that the thread that runs starts see what a unit wrote at a time."""
+    tables = tables_of(context)
+    return clock_row(tables, unit_of(context))[tables.units + unit] >= clock
+
+
+@compiled
+def fence_writes(context: Pointer[Header]) -> None:
+    """Let copies and products see what the thread that runs has written, once they see that it did so."""
+    unit = unit_of(context)
+    tables = tables_of(context)
+    own = clock_row(tables, unit)
+    own[tables.units + unit] = own[unit]
+    tick(context)
+
+
+@compiled
+def advance_agent(context: Pointer[Header], number: int) -> int:
+    """The new time of the unit that copies for an mbarrier of a block, whose context is given."""
+    tables = tables_of(context)
+    times = clock_row(tables, tables.threads + tables.blocks * OBJECT_ROWS)
+    agent = agent_of(state_of(context), number)
+    times[agent] = times[agent] + 1
+    return times[agent]
