@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.errors import CompilerError
-from xgpu.target.host.block.calls import block_calls, check_accumulators, complete_calls
+from xgpu.target.host.block.calls import SITE_KINDS, block_calls, check_accumulators, complete_calls
 from xgpu.target.host.block.state import state_bytes
 from xgpu.target.host.block_driver import Launch, cluster_driver, coroutine_driver, loop_driver
 from xgpu.target.host.context import (
@@ -111,7 +111,7 @@ def _with_clusters(module: ir.Module, kernel: ir.Operation, launch: Launch, end:
     launch = replace(launch, frames=frames)
     waits = complete_calls(module, HOST_CHECKED_PREFIX if checks else HOST_BLOCK_PREFIX)
     if checks:
-        sites = tuple(Access(place, 0, 0, 1) for _, place in waits)
+        sites = tuple(Access(place, SITE_KINDS.get(name, 0), 0, 1) for name, place in waits)
         checks = replace(checks, accesses=checks.accesses + sites, sites=len(sites))
     make_coroutine(kernel, find_sites(module, kernel), launch.block)
     driver = cluster_driver(launch, end, state, is_checked=checks is not None)

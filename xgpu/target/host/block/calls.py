@@ -10,12 +10,15 @@ from xgpu import ir
 from xgpu.passes.framework.base import walk
 from xgpu.passes.llvm.builder import LlvmBuilder
 from xgpu.passes.llvm.memory import store
+from xgpu.target.host.access_checks import READS, WRITES
 from xgpu.target.host.context import context_of, defined_functions
 from xgpu.target.host.labels import Place, place_of
 from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES
 
 REGISTER_FUNCTIONS = frozenset(f"{HOST_BLOCK_PREFIX}{name}" for name in ("registers", "lane_operands", "lane_result"))
 """The functions that return memory of the runtime, which is no array's."""
+SITE_KINDS = {"load matrix": READS, "warpgroup mma": READS, "store matrix": WRITES}
+"""What sites do to memory that do not copy."""
 type Sites = tuple[tuple[str, Place], ...]
 
 
