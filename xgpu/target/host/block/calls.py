@@ -19,6 +19,10 @@ REGISTER_FUNCTIONS = frozenset(f"{HOST_BLOCK_PREFIX}{name}" for name in ("regist
 """The functions that return memory of the runtime, which is no array's."""
 SITE_KINDS = {"load matrix": READS, "warpgroup mma": READS, "store matrix": WRITES}
 """What sites do to memory that do not copy."""
+_OF_WARPS = frozenset(
+    f"{HOST_BLOCK_PREFIX}{name}"
+    for name in ("elect", "encode_tensor_map", "load_matrix", "store_matrix", "mma", "mma_f64", "warpgroup_mma")
+)
 type Sites = tuple[tuple[str, Place], ...]
 
 
@@ -31,6 +35,18 @@ def callee_of(call: ir.Operation) -> str | None:
     """Return the name of the function that is called, None if it is called by its address."""
     callee = call.attributes.get("callee")
     return None if callee is None else ir.FlatSymbolRefAttr(callee).value
+
+
+def whole_warps_of(module: ir.Module) -> str | None:
+    """Return an operation of a module that whole warps do together, None if there is none."""
+    for function in defined_functions(module):
+        for call in walk(function, "llvm.call"):
+            name = callee_of(call) or ""
+            if name in _OF_WARPS:
+                return f"xgpu.{name.removeprefix(HOST_BLOCK_PREFIX)}"
+            if name in HOST_SHUFFLES.values():
+                return "gpu.shuffle"
+    return None
 
 
 def complete_calls(module: ir.Module, prefix: str) -> Sites:
