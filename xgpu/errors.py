@@ -72,9 +72,9 @@ def described(error: BaseException) -> str:
 class Fault:
     """Something that a kernel did and no GPU defines: what, by which operation, where in the user's source if known.
 
-    ``kind`` is ``diverged``, ``out of bounds``, ``misaligned``, ``read-only``, ``unwritten`` or ``race``. ``thread``
-    and ``block`` are the first that did it, as (x, y, z); ``byte`` and ``index`` where in ``memory``, None if the
-    operation accesses none. ``other`` is the other operation of two that do not go together, at
+    ``kind`` is ``diverged``, ``deadlock``, ``misused`` or one of `xgpu.target.host.access_checks.FAULTS`.
+    ``thread`` and ``block`` are the first that did it, as (x, y, z); ``byte`` and ``index`` where in ``memory``, None
+    if the operation accesses none. ``other`` is the other operation of two that do not go together, at
     ``other_location``; ``count`` how often it was found.
     """
 

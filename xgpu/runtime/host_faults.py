@@ -1,6 +1,7 @@
 """Faults found by the checks of a host kernel, as errors that name operation, thread and index; the checks' tables."""
 
 import ctypes
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -52,6 +53,8 @@ _REASONS = {
     "unfinished": "has started what it has not waited for at the end",
     "unacquired": "takes a tensor map that it has not acquired",
 }
+# Clusters are numbered from another number in every launch: memory outlives it, and what is noted in tensor maps.
+_LAUNCHES, _LAUNCH_SHIFT, _LARGEST_RUN = itertools.count(1), 12, (1 << 30) - 1
 _MOST_THREADS = (1 << 31) - 1
 
 
@@ -121,7 +124,7 @@ class CheckTables:
         memory = self._checks.memories[record.memory] if record.memory >= 0 else None
         thread, block = self._thread_and_block(record.thread)
         index = record.offset // access.element
-        does = {READS: "reads", WRITES: "writes", 0: "has to do with"}.get(access.kind & (READS | WRITES), "updates")
+        does = {READS: "reads", WRITES: "writes", 0: "copies to or from"}.get(access.kind & (READS | WRITES), "updates")
         what = f"element {index} (byte {record.offset}) of {_description(memory)}" if memory else "memory"
         reason = self._reason(kind, record, access)
         message = (
@@ -172,7 +175,8 @@ def _block_tables(tables: Tables, blocks: int, checks: Checks) -> tuple[Array, A
     pointers = (ctypes.cast(each.ctypes.data, ctypes.POINTER(ctypes.c_int32)) for each in (clocks, remote))
     given = (tables.memories, tables.faults, tables.memory_count, threads)
     first_site = len(checks.accesses) - checks.sites - 1
-    return clocks, remote, BlockTables(*given, *pointers, units, blocks * threads, blocks, first_site, 0)
+    run = next(_LAUNCHES) << _LAUNCH_SHIFT & _LARGEST_RUN
+    return clocks, remote, BlockTables(*given, *pointers, units, blocks * threads, blocks, first_site, run, -1, 0, 0)
 
 
 def _fill(

@@ -13,6 +13,7 @@ from xgpu.target.host.block.state import (
     GROUP_THREADS,
     NAMED_BARRIERS,
     NO_MBARRIER,
+    OVERRUN_STOP,
     TOO_MANY,
     Barrier,
     BlockState,
@@ -44,7 +45,8 @@ def stopped(code: HostCode, header: Header) -> Fault:
     name, place = code.waits[header.stop_site - 1]
     thread = position(header.stop_thread, code.block)
     message = f"thread {thread} of block {block.index} {_reason(code, header, name)}"
-    fault = Fault("misused", message, place.text, place.location, thread, block.index)
+    kind = "overrun" if header.stop == OVERRUN_STOP else "misused"
+    fault = Fault(kind, message, place.text, place.location, thread, block.index)
     if header.stop == DIVERGED:
         other = code.waits[header.stop_value - 1][1]
         fault = Fault(
@@ -68,6 +70,8 @@ def _reason(code: HostCode, header: Header, name: str) -> str:
         return f"expects an mbarrier at byte {header.stop_value} of shared memory, where none was made"
     if header.stop == TOO_MANY:
         return f"is at {name} while {header.stop_value} of them are under way, the most that the host keeps"
+    if header.stop == OVERRUN_STOP:
+        return f"arrives at an mbarrier whose phase has all its {header.stop_value} arrivals, but not its bytes"
     return f"cannot go on at {name}, which got {header.stop_value}: expected one that the hardware takes"
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from xgpu import ir
 from xgpu.errors import CompilerError
 from xgpu.structure import copy_module
-from xgpu.target.host.block.calls import block_calls, check_accumulators, complete_calls
+from xgpu.target.host.block.calls import SITE_KINDS, block_calls, check_accumulators, complete_calls, whole_warps_of
 from xgpu.target.host.block.state import state_bytes
 from xgpu.target.host.block_driver import Launch, cluster_driver, coroutine_driver, loop_driver
 from xgpu.target.host.context import (
@@ -107,12 +107,18 @@ def _with_clusters(module: ir.Module, kernel: ir.Operation, launch: Launch, end:
     """Return a kernel whose threads wait at different places; they have a state behind the shared memory."""
     if any(size % blocks for size, blocks in zip(launch.grid, launch.cluster, strict=True)):
         raise CompilerError(f"kernel '{launch.name}' has a grid of {launch.grid} in clusters of {launch.cluster}")
+    threads = math.prod(launch.block)
+    if threads % WARP and (name := whole_warps_of(module)):
+        raise CompilerError(
+            f"kernel '{launch.name}' has the operation {name}, in which all {WARP} threads of a warp take part, and "
+            f"blocks of {threads} threads, which are not whole warps"
+        )
     state = round_up(end, ALIGNMENT)
-    frames = round_up(state + state_bytes(math.prod(launch.block)), FRAME_ALIGNMENT)
+    frames = round_up(state + state_bytes(threads), FRAME_ALIGNMENT)
     launch = replace(launch, frames=frames)
     waits = complete_calls(module, HOST_CHECKED_PREFIX if checks else HOST_BLOCK_PREFIX)
     if checks:
-        sites = tuple(Access(place, 0, 0, 1) for _, place in waits)
+        sites = tuple(Access(place, SITE_KINDS.get(name, 0), 0, 1) for name, place in waits)
         checks = replace(checks, accesses=checks.accesses + sites, sites=len(sites))
     make_coroutine(kernel, find_sites(module, kernel), launch.block)
     driver = cluster_driver(launch, end, state, is_checked=checks is not None)

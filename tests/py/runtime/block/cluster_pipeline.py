@@ -102,8 +102,7 @@ def _consumer(steps: int) -> str:
 def _store() -> str:
     """Return how the warp group puts its sum into shared memory, from where one thread stores the box."""
     lines = [
-        f"""    "xgpu.named_barrier"(%c1) {{threads = 128 : i64, wait = true}} : (i32) -> ()
-    %bits = vector.bitcast %sum : {_SUM} to vector<{COLUMNS // 2}xi32>
+        f"""    %bits = vector.bitcast %sum : {_SUM} to vector<{COLUMNS // 2}xi32>
     %upper = arith.constant -65536 : i32
     %warp = arith.divui %t, %c32 : i32
     %lane = arith.andi %t, %c31 : i32

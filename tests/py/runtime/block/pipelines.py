@@ -1,5 +1,7 @@
 """Products as pipelines of blocks: copies run ahead of the products of the stages before."""
 
+from collections.abc import Callable
+
 from tests.py.runtime.block.kernels import at, constants, kernel
 
 STAGES, ROWS, COLUMNS, DEPTH = 3, 64, 64, 64
@@ -14,8 +16,17 @@ _LOAD = "(!llvm.ptr<3>, !llvm.ptr<1>, !llvm.ptr<3>, i32, i32) -> ()"
 _WAIT = "(!llvm.ptr<3>, i32) -> ()"
 
 
+def overlapping(rows: int, columns: int, depth: int) -> str:
+    """As `warp_roles`, but the products of a step are waited for, and its stage released, during those of the next."""
+    return _write(rows, columns, depth, _overlapping_consumer)
+
+
 def warp_roles(rows: int, columns: int, depth: int) -> str:
     """A product of bf16, ``a`` by the transposed ``b``: one warp copies boxes (TMA), a warp group multiplies them."""
+    return _write(rows, columns, depth, _consumer)
+
+
+def _write(rows: int, columns: int, depth: int, consumer: Callable[[int], str]) -> str:
     steps = -(-depth // DEPTH)
     grid = -(-rows // ROWS), -(-columns // COLUMNS), 1
     numbers = {0, 1, 2, 3, 4, 16, 31, 32, 128, 256, STAGES, steps, STAGE, ROWS, DEPTH, grid[0], rows, columns}
@@ -45,7 +56,7 @@ def warp_roles(rows: int, columns: int, depth: int) -> str:
   scf.if %is_producer {{
 {_producer(steps)}
   }} else {{
-{_consumer(steps)}
+{consumer(steps)}
 {_store(rows, columns)}
   }}"""
     return kernel(body, ["a", "b", "maps", "out"], grid, (160, 1, 1), SHARED, ", xgpu.inputs = 2 : i64")
@@ -125,6 +136,27 @@ def _consumer(steps: int) -> str:
       "xgpu.mbarrier_arrive"(%empty) : (!llvm.ptr<3>) -> ()
       scf.yield %done : {_SUM}
     }}"""
+
+
+def _overlapping_consumer(steps: int) -> str:
+    return f"""    %last = scf.for %step = %i0 to %i{steps} step %i1 iter_args(%d0 = %zeros) -> ({_SUM}) {{
+{stage("parity")}
+      "xgpu.mbarrier_wait"(%full, %parity) : {_WAIT}
+      "xgpu.warpgroup_fence"() : () -> ()
+{products()}
+      "xgpu.warpgroup_commit"() : () -> ()
+      %started = "xgpu.warpgroup_wait"(%d{DEPTH // 16}) {{pending = 1 : i64}} : ({_SUM}) -> {_SUM}
+      %is_later = arith.cmpi ugt, %s, %c0 : i32
+      scf.if %is_later {{
+        %before = arith.subi %s, %c1 : i32
+        %stage_before = arith.remui %before, %c{STAGES} : i32
+        %offset_before = arith.muli %stage_before, %c8 : i32
+{at("empty_before", "empties", "%offset_before")}
+        "xgpu.mbarrier_arrive"(%empty_before) : (!llvm.ptr<3>) -> ()
+      }}
+      scf.yield %started : {_SUM}
+    }}
+    %sum = "xgpu.warpgroup_wait"(%last) {{pending = 0 : i64}} : ({_SUM}) -> {_SUM}"""
 
 
 def _store(rows: int, columns: int) -> str:

@@ -9,13 +9,14 @@ import pytest
 from tests.py.runtime.block.cluster_pipeline import multicast
 from tests.py.runtime.block.kernels import host_kernel, memory, placed
 from tests.py.runtime.block.mutations import mutations
-from tests.py.runtime.block.pipelines import warp_roles
+from tests.py.runtime.block.pipelines import overlapping, warp_roles
 from tests.py.runtime.block.warps_pipeline import async_copies
 from xgpu.errors import Fault, KernelFault
 
 # How it is written, rows, columns, depth, the result's type, and whether it needs memory for tensor maps.
 PIPELINES: dict[str, tuple[Callable[[int, int, int], str], tuple[int, int, int], type, bool]] = {
     "roles": (warp_roles, (64, 64, 512), np.float32, True),
+    "overlapping": (overlapping, (64, 64, 512), np.float32, True),
     "warps": (async_copies, (64, 32, 128), np.float32, False),
     "cluster": (multicast, (128, 64, 512), ml_dtypes.bfloat16, True),
 }

@@ -158,25 +158,27 @@ def operand(rows: int, element: str, swizzle: int, transposed: bool) -> Operand:
     return Operand(MatrixLayout(swizzle, group, count // 8 * group, transposed), count, row_bytes)
 
 
+_LOAD = ": (!llvm.ptr<3>, !llvm.ptr<1>, i32, !llvm.ptr<3>) -> ()"
+
+
 def group_kernel(elements: tuple[str, str], columns: int, a: Operand | None, b: Operand) -> str:
     """A product of a warp group of bytes that are copied as they are, twice: not added to what was before, then added.
 
     The left operand is one of fragments if ``a`` is None.
     """
     type_ = "i32" if elements[0] in ("si8", "ui8") else "f32"
-    result, a_bytes = f"vector<{columns // 2}x{type_}>", a.size if a else 0
-    a_type = "!llvm.ptr<3>" if a else "vector<4xi32>"
-    product = f"""{{a_element = {elements[0]}, b_element = {elements[1]},
-      a_layout = {a or b}, b_layout = {b}}} : ({result}, {a_type}, !llvm.ptr<3>, i1) -> {result}"""
-    load = ": (!llvm.ptr<3>, !llvm.ptr<1>, i32, !llvm.ptr<3>) -> ()"
-    loads = f"""    "xgpu.bulk_load"(%to_b, %b, %b_bytes, %barrier) {load}"""
+    result, a_type, a_bytes = f"vector<{columns // 2}x{type_}>", "vector<4xi32>", 0
+    loads = f"""    "xgpu.bulk_load"(%to_b, %b, %b_bytes, %barrier) {_LOAD}"""
     left = """  %t4 = arith.shli %t, %c2 : i32
   %pa = llvm.getelementptr %a[%t4] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
   %left = llvm.load %pa : !llvm.ptr<1> -> vector<4xi32>"""
     if a:
+        a_type, a_bytes = "!llvm.ptr<3>", a.size
         left = "  %left = llvm.getelementptr %shared[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8"
         loads += f"""
-    "xgpu.bulk_load"(%shared, %a, %a_bytes, %barrier) {load}"""
+    "xgpu.bulk_load"(%shared, %a, %a_bytes, %barrier) {_LOAD}"""
+    product = f"""{{a_element = {elements[0]}, b_element = {elements[1]},
+      a_layout = {a or b}, b_layout = {b}}} : ({result}, {a_type}, !llvm.ptr<3>, i1) -> {result}"""
     zero = f"dense<0> : {result}" if type_ == "i32" else f"dense<0x7FC00000> : {result}"
     body = f"""{constants(0, 1, 2)}
   %a_bytes = arith.constant {a_bytes} : i32

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.py.runtime.block.kernels import Array, at, constants, host_kernel, kernel, memory, placed
-from xgpu.errors import Fault, KernelFault
+from xgpu.errors import CompilerError, Fault, KernelFault
 
 STORE = """  %to = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
   llvm.store %value, %to : i32, !llvm.ptr<1>"""
@@ -64,6 +64,14 @@ def test_one_lane_is_elected() -> None:
   %value = arith.extui %elected : i1 to i32
 {STORE}"""
     assert run(body).tolist() == [1, *[0] * 31] * 2
+
+
+def test_blocks_that_are_not_whole_warps() -> None:
+    body = f"""  %elected = "xgpu.elect"() : () -> i1
+  %value = arith.extui %elected : i1 to i32
+{STORE}"""
+    with pytest.raises(CompilerError, match=r"has the operation xgpu\.elect, .*, and blocks of 48 threads"):
+        run(body, threads=48)
 
 
 def test_shuffles_beside_waits() -> None:

@@ -15,6 +15,7 @@ _BARRIER_BYTES = 2048
 """Shared memory that a kernel takes besides its tiles, at most: mbarriers, and room for tensor maps."""
 _COPIED_BITS = (8, 16, 32, 64)
 _MOST_STAGES = 8
+_SECTOR_ELEMENT_BYTES = 4
 _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
 MULTIPLIED = frozenset(("bf16", "f16"))
@@ -47,7 +48,9 @@ class ProductSchedule(Schedule):
     @classmethod
     def _with_tile(cls, facts: Products, m: int, n: int) -> Self:
         product, device = facts.product, facts.fusion.device
-        staged = facts.staging_problem(TileSizes(m, n, product.step)) is None
+        # Four threads write a whole sector of elements of 32 bits, and less of narrower ones.
+        is_narrow = facts.staging_bytes(m, n) < m * n * _SECTOR_ELEMENT_BYTES
+        staged = is_narrow and facts.staging_problem(TileSizes(m, n, product.step)) is None
         room = device.shared_bytes_optin - _BARRIER_BYTES - staged * facts.staging_bytes(m, n)
         batch, down, along = product.grid(m, n)
         return cls(

@@ -10,12 +10,19 @@ from xgpu import ir
 from xgpu.passes.llvm.builder import LlvmBuilder
 from xgpu.passes.llvm.memory import store
 from xgpu.structure import walk
+from xgpu.target.host.access_checks import READS, WRITES
 from xgpu.target.host.context import context_of, defined_functions
 from xgpu.target.host.labels import Place, place_of
 from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES
 
 REGISTER_FUNCTIONS = frozenset(f"{HOST_BLOCK_PREFIX}{name}" for name in ("registers", "lane_operands", "lane_result"))
 """The functions that return memory of the runtime, which is no array's."""
+SITE_KINDS = {"load matrix": READS, "warpgroup mma": READS, "store matrix": WRITES}
+"""What sites do to memory that do not copy."""
+_OF_WARPS = frozenset(
+    f"{HOST_BLOCK_PREFIX}{name}"
+    for name in ("elect", "encode_tensor_map", "load_matrix", "store_matrix", "mma", "mma_f64", "warpgroup_mma")
+)
 type Sites = tuple[tuple[str, Place], ...]
 
 
@@ -28,6 +35,18 @@ def callee_of(call: ir.Operation) -> str | None:
     """Return the name of the function that is called, None if it is called by its address."""
     callee = call.attributes.get("callee")
     return None if callee is None else ir.FlatSymbolRefAttr(callee).value
+
+
+def whole_warps_of(module: ir.Module) -> str | None:
+    """Return an operation of a module that whole warps do together, None if there is none."""
+    for function in defined_functions(module):
+        for call in walk(function, "llvm.call"):
+            name = callee_of(call) or ""
+            if name in _OF_WARPS:
+                return f"xgpu.{name.removeprefix(HOST_BLOCK_PREFIX)}"
+            if name in HOST_SHUFFLES.values():
+                return "gpu.shuffle"
+    return None
 
 
 def complete_calls(module: ir.Module, prefix: str) -> Sites:

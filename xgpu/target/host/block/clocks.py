@@ -2,20 +2,23 @@
 
 Each thread counts up as it passes on what it has done. Row ``t`` of the clocks says how far the doings of every unit
 are seen by thread ``t``; what was done at time ``c`` by unit ``u`` is seen if the number of ``u`` is at least ``c``.
-Units are threads, and those that copy for an mbarrier. A second half of each row says the same of writes to shared
-memory for copies and products, for which a fence is needed. Barriers and mbarriers have rows of their own, in which
-they gather what those that arrive have seen (Flanagan and Freund, FastTrack, 2009).
+Units are threads, and those that copy for an mbarrier or multiply for a warp group. A second half of each row says the
+same of writes to shared memory for copies and products, for which a fence is needed. Barriers and mbarriers have rows
+of their own, in which they gather what those that arrive have seen (Flanagan and Freund, FastTrack, 2009).
 """
 
 from ctypes import POINTER, Structure, c_int32, c_int64, c_void_p
 
-from xgpu.target.host.block.state import MOST_MBARRIERS, NAMED_BARRIERS, BlockState
+from xgpu.dialects.discardable import MAX_THREADS_PER_BLOCK
+from xgpu.target.host.block.state import GROUP_THREADS, MOST_MBARRIERS, NAMED_BARRIERS, BlockState
 from xgpu.target.host.block.threads import state_of
 from xgpu.target.host.context import Header
 from xgpu.target.host.language.words import Pointer, cast, compiled, fill
 
-AGENTS = 64
+_COPYING_AGENTS = 64
 """Units of a block that copy for mbarriers; one for several of them if there are more."""
+AGENTS = _COPYING_AGENTS + MAX_THREADS_PER_BLOCK // GROUP_THREADS
+"""Those, and units that multiply, one for each warp group."""
 _BARRIER_ROWS = 2 * (NAMED_BARRIERS + 1)
 CLUSTER_BARRIER = NAMED_BARRIERS
 """The number of the cluster's barrier among those of its first block."""
@@ -26,7 +29,9 @@ OBJECT_ROWS = _BARRIER_ROWS + 3 * MOST_MBARRIERS
 class BlockTables(Structure):
     """The tables of a sanitized launch whose threads wait at different places; see `access_checks.Tables`.
 
-    ``run`` numbers the clusters from 1. The faults of site ``s`` are those of access ``first_site + s``.
+    ``run`` numbers the clusters, from another number in every launch. The faults of site ``s`` are those of access
+    ``first_site + s``. What is recorded is done by unit ``actor`` at its time, by the thread that runs if that is -1;
+    ``starter`` is the thread of the grid that started it, from 1, the one that runs if that is 0.
     """
 
     _fields_ = [
@@ -41,6 +46,9 @@ class BlockTables(Structure):
         ("blocks", c_int64),
         ("first_site", c_int64),
         ("run", c_int64),
+        ("actor", c_int64),
+        ("actor_time", c_int64),
+        ("starter", c_int64),
     ]
 
 
@@ -73,7 +81,13 @@ def unit_of(context: Pointer[Header]) -> int:
 @compiled
 def agent_of(state: Pointer[BlockState], number: int) -> int:
     """The unit that copies for an mbarrier."""
-    return state.blocks * state.count + state.rank * AGENTS + number % AGENTS
+    return state.blocks * state.count + state.rank * AGENTS + number % _COPYING_AGENTS
+
+
+@compiled
+def multiplier_of(state: Pointer[BlockState], group: int) -> int:
+    """The unit that multiplies for a warp group."""
+    return state.blocks * state.count + state.rank * AGENTS + _COPYING_AGENTS + group
 
 
 @compiled
@@ -159,10 +173,9 @@ def fence_writes(context: Pointer[Header]) -> None:
 
 
 @compiled
-def advance_agent(context: Pointer[Header], number: int) -> int:
-    """The new time of the unit that copies for an mbarrier of a block, whose context is given."""
+def advance_agent(context: Pointer[Header], agent: int) -> int:
+    """The new time of a unit that copies or multiplies."""
     tables = tables_of(context)
     times = clock_row(tables, tables.threads + tables.blocks * OBJECT_ROWS)
-    agent = agent_of(state_of(context), number)
     times[agent] = times[agent] + 1
     return times[agent]

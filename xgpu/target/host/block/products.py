@@ -9,7 +9,7 @@ from ctypes import c_float, c_int32, c_uint8, c_uint32
 from xgpu.passes.llvm.host_block import FORM_OFFSET, FRAGMENT_OFFSET
 from xgpu.target.host.access_checks import PENDING as PENDING_FAULT
 from xgpu.target.host.access_checks import UNFENCED
-from xgpu.target.host.block.clocks import clock_row, join, tables_of, tick, unit_of
+from xgpu.target.host.block.clocks import advance_agent, clock_row, multiplier_of, tables_of, unit_of
 from xgpu.target.host.block.elements import decoded, element_bytes, is_integer
 from xgpu.target.host.block.races import END_READ, START_READ, site_fault, touch
 from xgpu.target.host.block.state import (
@@ -197,8 +197,6 @@ def warpgroup_wait(pending: int, context: Pointer[Header], site: int) -> int:
             end_reads(context, each)
         compute(group, each)
         group.first_product += 1
-    if CHECKED:
-        meet_lanes(context)
     return 0
 
 
@@ -381,28 +379,19 @@ def touch_operands(context: Pointer[Header], each: Pointer[Product], action: int
 
 @compiled
 def end_reads(context: Pointer[Header], each: Pointer[Product]) -> None:
-    """End the reads of a product, by each warp for itself."""
+    """End the reads of a product, which all threads of the warp group wait for: it is one operation of all of them."""
     here = context.thread
-    for warp in range(GROUP_THREADS // WARP):
-        context.thread = here // GROUP_THREADS * GROUP_THREADS + warp * WARP
-        touch_operands(context, each, END_READ)
-    context.thread = here
-
-
-@compiled
-def meet_lanes(context: Pointer[Header]) -> None:
-    """Let the lanes of each warp see what the others have done: they wait for products together."""
-    here = context.thread
+    group = here // GROUP_THREADS
     tables = tables_of(context)
+    agent = multiplier_of(state_of(context), group)
+    time = advance_agent(context, agent)
+    for t in range(GROUP_THREADS):
+        context.thread = group * GROUP_THREADS + t
+        clock_row(tables, unit_of(context))[agent] = time
+    tables.actor = agent
+    tables.actor_time = time
     for warp in range(GROUP_THREADS // WARP):
-        context.thread = here // GROUP_THREADS * GROUP_THREADS + warp * WARP
-        first = clock_row(tables, unit_of(context))
-        for _ in range(1, WARP):
-            context.thread = context.thread + 1
-            join(first, clock_row(tables, unit_of(context)), 2 * tables.units)
-        for _ in range(1, WARP):
-            join(clock_row(tables, unit_of(context)), first, 2 * tables.units)
-            tick(context)
-            context.thread = context.thread - 1
-        tick(context)
+        context.thread = group * GROUP_THREADS + warp * WARP
+        touch_operands(context, each, END_READ)
+    tables.actor = -1
     context.thread = here

@@ -135,11 +135,17 @@ def record_of(context: Pointer[Header], memory: Pointer[Memory], rank: int, gran
 @compiled
 def set_entry(context: Pointer[Header], entry: Pointer[Entry], access: int, kind: int) -> None:
     """Say that the thread that runs made an access now."""
+    tables = tables_of(context)
     entry.unit = unit_of(context)
     entry.clock = now(context)
-    entry.run = tables_of(context).run
+    if tables.actor >= 0:
+        entry.unit = tables.actor
+        entry.clock = tables.actor_time
+    entry.run = tables.run
     entry.access = access
     entry.who = thread_number(context)
+    if tables.starter != 0:
+        entry.who = tables.starter
     entry.kind = kind
 
 
@@ -353,11 +359,17 @@ def touch(context: Pointer[Header], place: int, size: int, action: int, site: in
         elif action == START_READ:
             start_read(context, record, access, number, g << memory.granule)
         elif action == END_READ:
-            record.reading_count = max(record.reading_count - 1, 0)
-            add_reader(context, record, access, True)
+            end_read(context, record, access)
         else:
             record.copying.who = 0
-            set_write(context, record, access, GENERIC)
+            set_write(context, record, access, ASYNCHRONOUS if tables.actor >= 0 else GENERIC)
+
+
+@compiled
+def end_read(context: Pointer[Header], record: Pointer[Record], access: int) -> None:
+    """End a read of a granule by a copy or product, which the thread that runs has waited for."""
+    record.reading_count = max(record.reading_count - 1, 0)
+    add_reader(context, record, access, True)
 
 
 @compiled
@@ -393,19 +405,11 @@ def start_read(context: Pointer[Header], record: Pointer[Record], access: int, n
 def end_copy_of_agent(
     context: Pointer[Header], place: int, size: int, unit: int, clock: int, who: int, site: int
 ) -> None:
-    """End a copy that a unit has made for an mbarrier."""
+    """End a copy that a unit has made for an mbarrier; thread ``who`` of the grid, from 1, has started it."""
     tables = tables_of(context)
-    rank = max(block_rank(context, place), 0)
-    at = place - rank * state_of(context).stride
-    number = find_memory(tables, at)
-    if number < 0:
-        return
-    memory = cast(Memory, tables.memories) + number
-    offset = at - address(memory.base)
-    for g in range(offset >> memory.granule, (min(offset + size, memory.size) - 1 >> memory.granule) + 1):
-        record = record_of(context, memory, rank, g)
-        record.copying.who = 0
-        set_write(context, record, tables.first_site + site, ASYNCHRONOUS)
-        record.write.unit = unit
-        record.write.clock = clock
-        record.write.who = who
+    tables.actor = unit
+    tables.actor_time = clock
+    tables.starter = who
+    touch(context, place, size, END_COPY, site)
+    tables.actor = -1
+    tables.starter = 0

@@ -68,7 +68,7 @@ class Store(Structure):
     ]
 
 
-STORES_PER_THREAD = 32
+STORES_PER_THREAD = 64
 
 
 class Thread(Structure):

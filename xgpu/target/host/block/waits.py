@@ -272,7 +272,7 @@ def transfer(context: Pointer[Header], started: Pointer[Transfer]) -> None:
     clock = 0
     if CHECKED:
         agent = agent_of(state_of(context), started.mbarrier)
-        clock = advance_agent(context, started.mbarrier)
+        clock = advance_agent(context, agent)
         mbarrier_row(context, started.mbarrier, 0)[agent] = clock
         if started.is_arrival == 0:
             end_copy_of_agent(context, address(started.to), started.bytes, agent, clock, started.who, started.site)
