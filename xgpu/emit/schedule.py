@@ -91,11 +91,12 @@ class Schedule(ABC):
         missing = [name for name in cls.names() if name not in given]
         chosen = cls.of(facts).values if missing else {}
         schedule = cls(**{name: given.get(name, chosen.get(name)) for name in cls.names()})
-        for problem in chain(schedule._range_problems(), schedule.problems(facts)):
+        for problem in chain(schedule.range_problems(), schedule.problems(facts)):
             raise InvalidInput(problem)
         return schedule
 
-    def _range_problems(self) -> Iterator[str]:
+    def range_problems(self) -> Iterator[str]:
+        """Yield an error for each number that is outside of its range."""
         for each in fields(self):
             value, allowed = getattr(self, each.name), each.metadata.get("range")
             is_number = isinstance(value, int) and not isinstance(value, bool)
