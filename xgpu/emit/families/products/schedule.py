@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Self
 
 from xgpu.costs.products import product_seconds
@@ -30,7 +31,7 @@ class ProductSchedule(Schedule):
     tile_m: int = power_of_two("Rows of a block's tile.", least=64, most=256)
     tile_n: int = whole_number("Columns of a block's tile, a multiple of 8.", least=8, most=256)
     tile_k: int = power_of_two("Elements that a step contracts.", least=8, most=128)
-    stages: int = whole_number("Steps whose tiles shared memory has room for.", most=16)
+    stages: int = whole_number("Steps whose tiles shared memory has room for.", least=2, most=16)
     groups: int = whole_number("Warp groups that multiply; each has its share of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
     cluster: int = power_of_two("Blocks one below the other that share tiles of the right operand.", most=8)
@@ -41,7 +42,7 @@ class ProductSchedule(Schedule):
     def of(cls, facts: Products) -> Self:
         """Tiles that take the least time; as many stages as there is room for."""
         candidates = [cls._with_tile(facts, m, n) for m in _ROWS for n in _COLUMNS]
-        fitting = [each for each in candidates if not any(each.problems(facts))]
+        fitting = [each for each in candidates if not any(chain(each.range_problems(), each.problems(facts)))]
         return min(fitting or candidates, key=lambda each: each.seconds(facts))
 
     @classmethod
