@@ -53,6 +53,7 @@ def attribute_problems(op: ir.Operation) -> Iterator[str]:
             return
     yield from _alias_problems(op)
     yield from _scratch_problems(op)
+    yield from _workspace_problems(op)
     yield from _cluster_problems(op)
     if "arg_attrs" not in present:
         return
@@ -116,6 +117,20 @@ def _scratch_problems(function: ir.Operation) -> Iterator[str]:
     last = type_.inputs[inputs - 1]
     if isinstance(last, ir.RankedTensorType) and str(last) != f"tensor<{words}xi64>":
         yield f"attribute '{name}': expected the last input to be of type tensor<{words}xi64>, got {last}"
+
+
+def _workspace_problems(function: ir.Operation) -> Iterator[str]:
+    """Yield an error if the last output is not as many bytes as ``xgpu.workspace`` says."""
+    present, name = function.attributes, attributes.WORKSPACE
+    if name not in present or _integer_problem(present[name]) or not (size := attributes.workspace_of(function)):
+        return
+    inputs = attributes.int_of(present[attributes.INPUTS]) if attributes.INPUTS in present else 0
+    type_: Any = ir.TypeAttr(present["function_type"]).value if "function_type" in present else None
+    if not isinstance(type_, ir.FunctionType):
+        return
+    last = type_.inputs[-1] if len(type_.inputs) > inputs else None
+    if last is None or (isinstance(last, ir.RankedTensorType) and str(last) != f"tensor<{size}xi8>"):
+        yield f"attribute '{name}': expected the last output to be of type tensor<{size}xi8>, got {last or 'none'}"
 
 
 def _cluster_problems(kernel: ir.Operation) -> Iterator[str]:
@@ -212,7 +227,8 @@ def _schedule_problem(attribute: ir.Attribute) -> str | None:
 def _one_of(*words: str) -> Callable[[ir.Attribute], str | None]:
     def problem(attribute: ir.Attribute) -> str | None:
         known = isinstance(attribute, ir.StringAttr) and attribute.value in words
-        return None if known else f"expected {' or '.join(repr(word) for word in words)}"
+        *first, last = map(repr, words)
+        return None if known else f"expected {', '.join(first)} or {last}"
 
     return problem
 

@@ -8,6 +8,7 @@ from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.tiles.block_program import read_program
+from xgpu.passes.tiles.kernel_checks import check_program, schedule_of
 from xgpu.passes.tiles.product_kernel import ProductKernel
 from xgpu.structure import walk
 
@@ -41,4 +42,6 @@ class LowerTiles(Pass):
         """Lower every function that has blocks."""
         for function in functions(module):
             if walk(function.operation, BlocksOp.OPERATION_NAME):
-                ProductKernel(read_program(function.operation), device(self.target)).write()
+                program = read_program(function.operation, schedule_of(function.operation))
+                check_program(program, device(self.target))
+                ProductKernel(program, device(self.target)).write()

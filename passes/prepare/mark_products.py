@@ -6,11 +6,9 @@ from typing import ClassVar, Literal
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.attributes import PRODUCT
+from xgpu.emit.families.products.schedule import device_problem
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import OperationRewrite
-
-_INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
-"""What kernels of products are made of."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,7 @@ class MarkProducts(OperationRewrite):
         """Mark a product if a kernel computes it."""
         if PRODUCT in op.attributes:
             del op.attributes[PRODUCT]
-        has_kernels = device(self.target).machine.instructions >= _INSTRUCTIONS
-        if self.products == "kernels" and has_kernels and Product(op).problem() is None:
+        if self.products == "library" or device_problem(device(self.target)) is not None:
+            return
+        if Product(op).problem() is None:
             op.attributes[PRODUCT] = ir.UnitAttr.get()

@@ -1,15 +1,18 @@
 """What lower-tiles makes of a kernel of level ``tiles``: its blocks, their steps and the product in each."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.dialects.attributes import SCHEDULE, schedule_values
 from xgpu.dialects.base import DeclaredOp
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
+from xgpu.emit.families.products.schedule import ProductSchedule
+from xgpu.indexing.access import ranges
 from xgpu.passes.support.refusals import refuse
 from xgpu.structure import defining_op
 
 PASS = "lower-tiles"
+_ADD = "stablehlo.add"
 _PRODUCT = "stablehlo.dot_general"
 
 
@@ -24,10 +27,11 @@ class BlockProgram:
     function: ir.Operation
     blocks: BlocksOp
     steps: StepsOp
+    product: ir.Operation
     left: TileOp
     right: TileOp
     stores: tuple[InsertTileOp, ...]
-    schedule: dict[str, int]
+    schedule: ProductSchedule
 
     @property
     def outputs(self) -> list[ir.Value]:
@@ -46,48 +50,79 @@ class BlockProgram:
         return rows, columns
 
 
-def read_program(function: ir.Operation) -> BlockProgram:
+def read_program(function: ir.Operation, schedule: ProductSchedule) -> BlockProgram:
     """Return a function's blocks. Raises `CompilerError` for a form that there is no code for."""
-    entry = [op.operation for op in function.regions[0].blocks[0].operations]
-    blocks = _only(function, entry, BlocksOp)
-    body = [op.operation for op in blocks.body.operations]
-    steps = _only(blocks.operation, body, StepsOp)
-    step = [op.operation for op in steps.body.operations]
-    products = [op for op in step if op.name == _PRODUCT]
-    if len(products) != 1 or len(steps.operation.results) != 1:
-        refuse(PASS, steps.operation, f"expected one product and one sum, got {len(products)} products")
-    left, right = (_tile(products[0], number) for number in range(2))
-    added = defining_op(step[-1].operands[0])
-    if added is None or added.name != "stablehlo.add":
-        refuse(PASS, steps.operation, "expected each step to add the product to what it carries")
-    stores = tuple(_store(body[-1], number, argument) for number, argument in enumerate(_outputs(blocks)))
-    schedule = schedule_values(function.attributes[SCHEDULE])
-    return BlockProgram(function, blocks, steps, left, right, stores, schedule)
+    if len(function.regions[0].blocks) != 1:
+        refuse(PASS, function, f"expected a body of one block, got {len(function.regions[0].blocks)}")
+    blocks = _only(function, function.regions[0].blocks[0], BlocksOp)
+    if len(blocks.grid) != 3:
+        refuse(PASS, blocks.operation, f"expected a grid of matrices, rows and columns of tiles, got {blocks.grid}")
+    steps = _only(blocks.operation, blocks.body, StepsOp)
+    product = _product(steps)
+    at = list(blocks.body.arguments)[:3]
+    in_step = [*at, steps.body.arguments[0]]
+    left, right = (_tile(product, number, in_step, (*blocks.grid, steps.count)) for number in range(2))
+    (*_, end) = blocks.body.operations
+    written = list(blocks.body.arguments)[3:]
+    stores = tuple(_store(end.operation, number, array, at, blocks.grid) for number, array in enumerate(written))
+    return BlockProgram(function, blocks, steps, product, left, right, stores, schedule)
 
 
-def _only[OpT: DeclaredOp](parent: ir.Operation, operations: list[ir.Operation], kind: type[OpT]) -> OpT:
-    found = [op.opview for op in operations if isinstance(op.opview, kind)]
+def _only[OpT: DeclaredOp](parent: ir.Operation, block: ir.Block, kind: type[OpT]) -> OpT:
+    found = [op.operation.opview for op in block.operations if isinstance(op.operation.opview, kind)]
     if len(found) != 1:
         refuse(PASS, parent, f"expected one {kind.OPERATION_NAME} in it, got {len(found)}")
     return found[0]
 
 
-def _outputs(blocks: BlocksOp) -> list[ir.Value]:
-    return [*list(blocks.body.arguments)[len(blocks.grid) :]]
+def _product(steps: StepsOp) -> ir.Operation:
+    """Return the product that each step adds to the one value that steps carry, which begins as zero."""
+    op = steps.operation
+    if steps.count < 1 or len(op.results) != 1:
+        refuse(PASS, op, f"expected one value and a step, got {len(op.results)} values and {steps.count} steps")
+    (*_, end) = steps.body.operations
+    added = defining_op(end.operands[0])
+    terms = [] if added is None or added.name != _ADD else list(added.operands)
+    products = [found for each in terms if (found := defining_op(each)) is not None and found.name == _PRODUCT]
+    if len(products) != 1 or steps.body.arguments[1] not in terms:
+        refuse(PASS, op, f"expected each step to add one {_PRODUCT} to what it carries")
+    if not _is_zero(op.operands[0]):
+        refuse(PASS, op, "expected the first step to take a constant of zeros")
+    return products[0]
 
 
-def _store(end: ir.Operation, number: int, array: ir.Value) -> InsertTileOp:
+def _is_zero(value: ir.Value) -> bool:
+    op = defining_op(value)
+    if op is None or op.name != "stablehlo.constant":
+        return False
+    dense = ir.DenseElementsAttr(op.attributes["value"])
+    return dense.is_splat and str(dense.get_splat_value()).split(" : ")[0] in ("0.000000e+00", "0")
+
+
+def _tile(product: ir.Operation, number: int, at: Sequence[ir.Value], sizes: Sequence[int]) -> TileOp:
+    op = defining_op(product.operands[number])
+    view = None if op is None else op.opview
+    if not isinstance(view, TileOp):
+        refuse(PASS, product, f"expected operand {number} to be a tile of an array as it is in memory")
+    check_numbers(view, at, sizes)
+    return view
+
+
+def _store(
+    end: ir.Operation, number: int, array: ir.Value, at: Sequence[ir.Value], sizes: Sequence[int]
+) -> InsertTileOp:
     op = defining_op(end.operands[number])
     view = None if op is None else op.opview
     if not isinstance(view, InsertTileOp) or view.array != array:
         refuse(PASS, end, f"expected value {number} to be the array of that number with one tile written")
+    check_numbers(view, at, sizes)
     return view
 
 
-def _tile(product: ir.Operation, number: int) -> TileOp:
-    op = defining_op(product.operands[number])
-    if op is None or op.name != TileOp.OPERATION_NAME:
-        refuse(PASS, product, f"expected operand {number} to be a tile of an array as it is in memory")
-    view = op.opview
-    assert isinstance(view, TileOp)
-    return view
+def check_numbers(op: TileOp | InsertTileOp, at: Sequence[ir.Value], sizes: Sequence[int]) -> None:
+    """Refuse a tile that is not taken at the numbers of block and step, of which there are ``sizes``."""
+    if op.at != list(at):
+        refuse(PASS, op.operation, f"expected the {len(at)} numbers of block and step, in their order")
+    if op.map.dims != ranges(tuple(sizes)):
+        wanted = ", ".join(f"d{number} in [0, {size - 1}]" for number, size in enumerate(sizes))
+        refuse(PASS, op.operation, f"expected a map with {wanted}, the numbers that there are, got {op.map}")

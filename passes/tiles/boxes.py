@@ -36,7 +36,9 @@ class Boxes:
     def of(cls, op: TileOp | InsertTileOp, array: ir.Value) -> "Boxes":
         """Return the boxes of a tile of ``array``. Raises `CompilerError` for one that cannot be copied so."""
         type_ = ir.RankedTensorType(array.type)
-        view = tensor_view(op.map, tuple(type_.shape), copies.element_bytes(type_.element_type), SWIZZLE)
+        if not (size := copies.element_bytes(type_.element_type)):
+            refuse(PASS, op.operation, f"the tile cannot be copied as boxes: elements of {type_.element_type}")
+        view = tensor_view(op.map, tuple(type_.shape), size, SWIZZLE)
         if isinstance(view, str):
             refuse(PASS, op.operation, f"the tile cannot be copied as boxes: {view}")
         return cls(view, op.map, array, type_.element_type)
@@ -55,6 +57,14 @@ class Boxes:
     def panel_bytes(self) -> int:
         """The bytes of a box of the whole tile's rows."""
         return self.view.rows * SWIZZLE
+
+    @classmethod
+    def of_result(cls, op: InsertTileOp, array: ir.Value) -> "Boxes":
+        """Return the boxes of a tile that is written, of whose rows threads hold parts: they are those of memory."""
+        boxes = cls.of(op, array)
+        if boxes.view.inner != 1:
+            refuse(PASS, op.operation, "expected elements of a row to be neighbours in memory where results are staged")
+        return boxes
 
     def layout(self, contracted: int) -> MatrixLayout:
         """Return where the tile is in shared memory, as products read it, given its contracted dimension."""

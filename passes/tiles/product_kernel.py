@@ -30,11 +30,11 @@ class ProductKernel:
     def __init__(self, program: BlockProgram, device: Device):
         schedule = program.schedule
         self._program, self._device = program, device
-        self._groups, self._stages, self._cluster = (schedule[name] for name in ("groups", "stages", "cluster"))
+        self._groups, self._stages, self._cluster = schedule.groups, schedule.stages, schedule.cluster
         self._share = program.shape[0] // self._groups // WARPGROUP_ROWS
         self._operands = [Boxes.of(tile, tile.array) for tile in (program.left, program.right)]
         written = zip(program.stores, program.outputs, strict=True)
-        self._results = [Boxes.of(each, output) for each, output in written] if schedule["staged"] else []
+        self._results = [Boxes.of_result(each, output) for each, output in written] if schedule.staged else []
 
     def write(self) -> None:
         """Replace the blocks by the code of their threads, and give the kernel memory for tensor maps."""
@@ -54,7 +54,7 @@ class ProductKernel:
     def _add_workspace(self) -> ir.Value:
         """Give the kernel one more output, memory of its own, with room for each block's tensor maps."""
         function = self._program.function
-        size = self._program.schedule["blocks"] * self._map_bytes
+        size = self._program.schedule.blocks * self._map_bytes
         type_ = ir.RankedTensorType.get([size], ir.IntegerType.get_signless(8))
         old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
         entry = function.regions[0].blocks[0]

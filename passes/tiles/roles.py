@@ -61,7 +61,7 @@ class Order:
         """Write the loop over the tiles of a block."""
         batch, down, along = self.program.blocks.grid
         count = batch * down * along // self.cluster
-        step = self.program.schedule["blocks"] // self.cluster
+        step = self.program.schedule.blocks // self.cluster
         return counted(self.place.cluster, create_index(count), create_index(step), inits)
 
     def steps(self, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
@@ -71,7 +71,7 @@ class Order:
     def numbers(self, tile: ir.Value) -> Values:
         """Return the numbers in the grid of a block's tile: bands of rows, each column by column."""
         batch, down, along = self.program.blocks.grid
-        map_ = tile_order((batch, down, along), self.cluster, self.program.schedule["band"])
+        map_ = tile_order((batch, down, along), self.cluster, self.program.schedule.band)
         return ApplyIndexingOp.build(map_, [tile, self.place.rank])
 
 

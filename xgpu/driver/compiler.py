@@ -245,8 +245,14 @@ class Kernel:
             return cubin.assemble(text, self.device.name)
 
     def text(self, level: str) -> str:
-        """Return the kernel at ``level`` as text; a cubin is given as hexadecimal."""
-        return str(self.module(level)) if pipeline.GRAPH.level(level).is_mlir else TEXTS[level](self)
+        """Return the kernel at ``level`` as text; a cubin is given as hexadecimal.
+
+        A kernel that its emitter writes at a later level, since it has no tiles, is given at that.
+        """
+        is_mlir = pipeline.GRAPH.level(level).is_mlir
+        if self.source is not None and pipeline.GRAPH.path(self.modules, level) is None:
+            return str(self.source)
+        return str(self.module(level)) if is_mlir else TEXTS[level](self)
 
 
 TEXTS: dict[str, Callable[[Kernel], str]] = {

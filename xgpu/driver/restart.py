@@ -53,12 +53,11 @@ def restart(
     """
     modules = [_parse(part, filename) for part in _parts(text)]
     levels = {_level_of(module, filename) for module in modules}
-    if len(levels) != 1 or (len(modules) > 1 and levels & _OF_PROGRAMS):
-        raise InvalidInput(f"{filename}: expected modules of one level, got {', '.join(sorted(levels))}")
-    (level,) = levels
-    if level in _OF_PROGRAMS:
-        return _restart_program(modules[0], level, filename, device, options, times)
-    return _restart_kernels(modules, level, filename, device, options, times)
+    if len(modules) > 1 and levels & _OF_PROGRAMS:
+        raise InvalidInput(f"{filename}: expected modules of kernels, got {', '.join(sorted(levels))}")
+    if levels & _OF_PROGRAMS:
+        return _restart_program(modules[0], levels.pop(), filename, device, options, times)
+    return _restart_kernels(modules, filename, device, options, times)
 
 
 def _restart_program(
@@ -83,7 +82,7 @@ def _restart_program(
 
 
 def _restart_kernels(
-    modules: Sequence[ir.Module], level: str, filename: str, device: Device, options: Options, times: Times
+    modules: Sequence[ir.Module], filename: str, device: Device, options: Options, times: Times
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
     arguments: list[ArgumentSpec] = []
     results: list[ArgumentSpec] = []
@@ -101,7 +100,8 @@ def _restart_kernels(
         inputs = tuple(range(first[0], len(arguments)))
         outputs = tuple(range(total + first[1], total + len(results)))
         name = ir.StringAttr(entry.attributes["sym_name"]).value
-        launches.append(Launch(Kernel(name, device, options, times, {level: module}), inputs, outputs))
+        kernel = Kernel(name, device, options, times, {_level_of(module, filename): module})
+        launches.append(Launch(kernel, inputs, outputs))
     numbers = tuple(range(total, total + len(results)))
     kernels = tuple(launch.kernel for launch in launches)
     program = Program(kernels, tuple(launches), (*arguments, *results), numbers)

@@ -17,26 +17,31 @@ from xgpu.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Range:
-    """The values that a number of a schedule may have: from 1 to ``most``, or only the powers of two there."""
+    """The values that a number of a schedule may have: from ``least`` to ``most``, or only the powers of two there."""
 
+    least: int
     most: int
     is_power: bool
 
     def __contains__(self, value: int) -> bool:
-        return 1 <= value <= self.most and not (self.is_power and value & (value - 1))
+        return self.least <= value <= self.most and not (self.is_power and value & (value - 1))
 
     def __str__(self) -> str:
-        return f"a power of two up to {self.most}" if self.is_power else f"a number from 1 to {self.most}"
+        if not self.is_power:
+            return f"a number from {self.least} to {self.most}"
+        return (
+            f"a power of two up to {self.most}" if self.least == 1 else f"a power of two, {self.least} to {self.most}"
+        )
 
 
-def whole_number(doc: str, most: int) -> Any:
-    """Return the field of a number from 1 to ``most``."""
-    return field(metadata={"doc": doc, "range": Range(most, is_power=False)})
+def whole_number(doc: str, most: int, least: int = 1) -> Any:
+    """Return the field of a number from ``least`` to ``most``."""
+    return field(metadata={"doc": doc, "range": Range(least, most, is_power=False)})
 
 
-def power_of_two(doc: str, most: int) -> Any:
-    """Return the field of a power of two up to ``most``."""
-    return field(metadata={"doc": doc, "range": Range(most, is_power=True)})
+def power_of_two(doc: str, most: int, least: int = 1) -> Any:
+    """Return the field of a power of two from ``least`` to ``most``."""
+    return field(metadata={"doc": doc, "range": Range(least, most, is_power=True)})
 
 
 def flag(doc: str) -> Any:
@@ -86,11 +91,12 @@ class Schedule(ABC):
         missing = [name for name in cls.names() if name not in given]
         chosen = cls.of(facts).values if missing else {}
         schedule = cls(**{name: given.get(name, chosen.get(name)) for name in cls.names()})
-        for problem in chain(schedule._range_problems(), schedule.problems(facts)):
+        for problem in chain(schedule.range_problems(), schedule.problems(facts)):
             raise InvalidInput(problem)
         return schedule
 
-    def _range_problems(self) -> Iterator[str]:
+    def range_problems(self) -> Iterator[str]:
+        """Yield an error for each number that is outside of its range."""
         for each in fields(self):
             value, allowed = getattr(self, each.name), each.metadata.get("range")
             is_number = isinstance(value, int) and not isinstance(value, bool)

@@ -23,6 +23,11 @@ def can_be_tiled(op: ir.Operation) -> bool:
     return kind == "indexing" and not any(access.runtime for access in accesses(op))
 
 
+def is_plain(element: ir.Type) -> bool:
+    """Whether elements are floats or signless integers: what follows a product has code for these."""
+    return not (isinstance(element, ir.IntegerType) and not element.is_signless) and "complex" not in str(element)
+
+
 class TileProgram:
     """The tiles that a block computes, at the insertion point: ``at`` are the numbers of the block, and of the step.
 

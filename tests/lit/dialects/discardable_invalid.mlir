@@ -72,7 +72,7 @@ func.func @huge_vector(%i: index) {
 // -----
 
 func.func @unroll(%x: f32) -> f32 {
-  // expected-error @+1 {{attribute 'xgpu.unroll': expected 'none' or 'full', got true}}
+  // expected-error @+1 {{attribute 'xgpu.unroll': expected 'none', 'full' or 'early', got true}}
   %y = arith.addf %x, %x {xgpu.unroll = true} : f32
   return %y : f32
 }
@@ -218,4 +218,41 @@ func.func @convergent(%x: f32) -> f32 {
   // expected-error @+1 {{attribute 'xgpu.convergent' stands on an `llvm.inline_asm`}}
   %y = arith.addf %x, %x {xgpu.convergent} : f32
   return %y : f32
+}
+
+// -----
+
+func.func @product(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{attribute 'xgpu.product' stands on a `stablehlo.dot_general`}}
+  %0 = stablehlo.add %x, %x {xgpu.product} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @product_with_a_value(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  // expected-error @+1 {{attribute 'xgpu.product': expected a unit attribute, got true}}
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.product = true} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.workspace': expected}}
+func.func @workspace() attributes {xgpu.kernel, xgpu.workspace = -1 : i64} {
+  return
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.workspace': expected the last output to be of type tensor<256xi8>, got tensor<128xi8>}}
+func.func @size_of_workspace(%x: tensor<4xf32>, %own: tensor<128xi8>) -> tensor<128xi8> attributes {xgpu.kernel, xgpu.inputs = 1 : i64, xgpu.workspace = 256 : i64} {
+  return %own : tensor<128xi8>
+}
+
+// -----
+
+// expected-error @+1 {{attribute 'xgpu.workspace': expected the last output to be of type tensor<256xi8>, got none}}
+func.func @no_workspace(%x: tensor<256xi8>) attributes {xgpu.kernel, xgpu.inputs = 1 : i64, xgpu.workspace = 256 : i64} {
+  return
 }

@@ -177,6 +177,24 @@ func.func @unroll_attribute(%x: f32) -> f32 {
 
 // -----
 
+// Of loops that go away in any case, all are marked.
+
+// CHECK-LABEL: func.func @unroll_early
+// CHECK:         scf.for
+// CHECK-NEXT:      scf.for
+// CHECK:           } {xgpu.unroll = "early"}
+// CHECK:         } {xgpu.unroll = "early"}
+func.func @unroll_early(%x: f32) -> f32 {
+  %r = "xgpu.loop"(%x) ({
+  ^bb0(%s0: index, %s1: index, %a: f32):
+    %n = arith.negf %a : f32
+    "xgpu.yield"(%n) : (f32) -> ()
+  }) {map = #xgpu.map<()[s0, s1] -> (), s0 in [0, 7], s1 in [0, 3]>, xgpu.unroll = "early"} : (f32) -> f32
+  return %r : f32
+}
+
+// -----
+
 // A loop may carry nothing, or several values.
 
 // CHECK-LABEL: func.func @carried

@@ -120,3 +120,28 @@ func.func @trivial(%x: f32) -> (f32, f32) {
   } {xgpu.unroll = "none"}
   return %r, %s : f32, f32
 }
+
+// -----
+
+// A loop marked so goes away, however few iterations and operations are allowed.
+
+// TRIP-LABEL:    func.func @early
+// TRIP-NOT:      scf.for
+// TRIP-COUNT-9:  arith.negf
+// TRIP-NEXT:     return
+// SMALL-LABEL:   func.func @early
+// SMALL-COUNT-9: arith.negf
+// SMALL-NEXT:    return
+func.func @early(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %r = scf.for %k = %c0 to %c3 step %c1 iter_args(%a = %x) -> (f32) {
+    %s = scf.for %l = %c0 to %c3 step %c1 iter_args(%b = %a) -> (f32) {
+      %c = arith.negf %b : f32
+      scf.yield %c : f32
+    } {xgpu.unroll = "early"}
+    scf.yield %s : f32
+  } {xgpu.unroll = "early"}
+  return %r : f32
+}

@@ -20,7 +20,7 @@ func.func @other_region(%x: index) -> i32 {
 
 func.func @word(%n: index) {
   %c0 = arith.constant 0 : index
-  // expected-error @below {{'scf.for' attribute 'xgpu.unroll': expected 'none' or 'full', got "twice"}}
+  // expected-error @below {{'scf.for' attribute 'xgpu.unroll': expected 'none', 'full' or 'early', got "twice"}}
   scf.for %i = %c0 to %n step %n {
   } {xgpu.unroll = "twice"}
   return

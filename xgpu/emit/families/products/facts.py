@@ -6,6 +6,7 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.base import Fusion
+from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 
@@ -26,13 +27,7 @@ class Products:
     def result_views(self, tile: TileSizes) -> list[TensorView | str]:
         """Return how each result's tiles are copied as boxes, or why they cannot be."""
         map_ = self.product.result_map(tile)
-        types = [ir.RankedTensorType(value.type) for value in self.fusion.results]
-        return [
-            tensor_view(map_, tuple(each.shape), dtype_of_element(each.element_type).storage_bits // 8, ROW_BYTES)
-            if dtype_of_element(each.element_type).storage_bits in _COPIED_BITS
-            else "its elements are not of 8 to 64 bits"
-            for each in types
-        ]
+        return [_view(map_, ir.RankedTensorType(value.type)) for value in self.fusion.results]
 
     def staging_problem(self, tile: TileSizes) -> str | None:
         """Return why a result cannot be copied as boxes, None if each can."""
@@ -42,3 +37,10 @@ class Products:
         """Return the shared memory that results of a tile take on their way."""
         widths = [dtype_of_element(ir.RankedTensorType(each.type).element_type) for each in self.fusion.results]
         return rows * columns * max(each.storage_bits for each in widths) // 8
+
+
+def _view(map_: IndexingMap, type_: ir.RankedTensorType) -> TensorView | str:
+    bits = dtype_of_element(type_.element_type).bits
+    if bits not in _COPIED_BITS:
+        return "its elements are not of 8, 16, 32 or 64 bits"
+    return tensor_view(map_, tuple(type_.shape), bits // 8, ROW_BYTES)

@@ -19,7 +19,7 @@ from xgpu.emit.families.products.facts import Products
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
-from xgpu.emit.tile_program import TileProgram, can_be_tiled
+from xgpu.emit.tile_program import TileProgram, can_be_tiled, is_plain
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.indexing.affine import dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -127,12 +127,7 @@ def _key(op: ir.Operation) -> Hashable | None:
 def _follows(op: ir.Operation, form: Form) -> bool:
     """Whether ``op`` is computed of the product's tile, element by element at the same place."""
     types = [ir.RankedTensorType(value.type).element_type for value in (*op.operands, *op.results)]
-    return form == Form.of_hero(op.results[0]) and can_be_tiled(op) and all(map(_is_plain, types))
-
-
-def _is_plain(element: ir.Type) -> bool:
-    """Whether elements are floats or signless integers, each of a byte or more."""
-    return not (isinstance(element, ir.IntegerType) and not element.is_signless) and "complex" not in str(element)
+    return form == Form.of_hero(op.results[0]) and can_be_tiled(op) and all(map(is_plain, types))
 
 
 PRODUCTS = Family(

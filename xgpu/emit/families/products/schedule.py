@@ -3,9 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Self
 
 from xgpu.costs.products import product_seconds
+from xgpu.device import Device
 from xgpu.dialects.block.matrices import WARPGROUP_ROWS, warpgroup_columns
 from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
@@ -13,13 +15,12 @@ from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
 
 _BARRIER_BYTES = 2048
 """Shared memory that a kernel takes besides its tiles, at most: mbarriers, and room for tensor maps."""
-_COPIED_BITS = (8, 16, 32, 64)
 _MOST_STAGES = 8
 _SECTOR_ELEMENT_BYTES = 4
 _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
-MULTIPLIED = frozenset(("bf16", "f16"))
-"""Types of elements that the kernels multiply."""
+_INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
+"""What kernels of products are made of."""
 _ROWS = (64, 128)
 _COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
 
@@ -28,10 +29,10 @@ _COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
 class ProductSchedule(Schedule):
     """How the blocks of a product share it, and how the threads of a block do."""
 
-    tile_m: int = power_of_two("Rows of a block's tile.", most=256)
-    tile_n: int = whole_number("Columns of a block's tile, a multiple of 8.", most=256)
-    tile_k: int = power_of_two("Elements that a step contracts.", most=128)
-    stages: int = whole_number("Steps whose tiles shared memory has room for.", most=16)
+    tile_m: int = power_of_two("Rows of a block's tile.", least=64, most=256)
+    tile_n: int = whole_number("Columns of a block's tile, a multiple of 8.", least=8, most=256)
+    tile_k: int = power_of_two("Elements that a step contracts.", least=8, most=128)
+    stages: int = whole_number("Steps whose tiles shared memory has room for.", least=2, most=16)
     groups: int = whole_number("Warp groups that multiply; each has its share of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
     cluster: int = power_of_two("Blocks one below the other that share tiles of the right operand.", most=8)
@@ -42,7 +43,7 @@ class ProductSchedule(Schedule):
     def of(cls, facts: Products) -> Self:
         """Tiles that take the least time; as many stages as there is room for."""
         candidates = [cls._with_tile(facts, m, n) for m in _ROWS for n in _COLUMNS]
-        fitting = [each for each in candidates if not any(each.problems(facts))]
+        fitting = [each for each in candidates if not any(chain(each.range_problems(), each.problems(facts)))]
         return min(fitting or candidates, key=lambda each: each.seconds(facts))
 
     @classmethod
@@ -79,24 +80,46 @@ class ProductSchedule(Schedule):
         return TileSizes(self.tile_m, self.tile_n, self.tile_k)
 
     def problems(self, facts: Products) -> Iterator[str]:
-        """The tiles are ones that warp groups multiply, and fit the memory of a block."""
-        if self.tile_n not in warpgroup_columns(facts.product.element):
+        """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""
+        product, sizes = facts.product, self.sizes
+        _, down, _ = product.grid(self.tile_m, self.tile_n)
+        staging = self.staged * facts.staging_bytes(self.tile_m, self.tile_n)
+        yield from self.kernel_problems(product.element, product.element_bytes, down, staging, facts.fusion.device)
+        if problem := product.problem(sizes):
+            yield f"tile_n = {self.tile_n}: {problem}"
+        if self.staged and (problem := facts.staging_problem(sizes)):
+            yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
+
+    def kernel_problems(
+        self, element: str, element_bytes: int, down: int, staging_bytes: int, target: Device
+    ) -> Iterator[str]:
+        """Yield why no kernel has these numbers: of operands with such elements, and ``down`` rows of tiles.
+
+        ``staging_bytes`` is the shared memory that results of a tile take.
+        """
+        if missing := device_problem(target):
+            yield missing
+        if self.tile_n not in warpgroup_columns(element):
             yield self.wrong("tile_n", "a number of columns that the instruction has")
-        if self.tile_k * facts.product.element_bytes != ROW_BYTES:
-            yield self.wrong("tile_k", f"{facts.product.step}, rows of {ROW_BYTES} bytes")
+        if self.tile_k * element_bytes != ROW_BYTES:
+            yield self.wrong("tile_k", f"{ROW_BYTES // element_bytes}, rows of {ROW_BYTES} bytes")
         if self.tile_m % (self.groups * WARPGROUP_ROWS):
             yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
-        used = self.stages * (self.tile_m + self.tile_n) * ROW_BYTES + _BARRIER_BYTES
-        used += self.staged * facts.staging_bytes(self.tile_m, self.tile_n)
-        most = facts.fusion.device.shared_bytes_optin
+        used = self.stages * (self.tile_m + self.tile_n) * ROW_BYTES + _BARRIER_BYTES + staging_bytes
+        most = target.shared_bytes_optin
         if used > most:
             yield self.wrong("stages", f"tiles of at most {most - _BARRIER_BYTES} bytes, the shared memory of a block")
-        down = facts.product.grid(self.tile_m, self.tile_n)[1]
         if down % self.cluster or self.blocks % self.cluster:
             yield self.wrong("cluster", f"a divisor of {down}, the rows of tiles, and of {self.blocks}, the blocks")
         elif down // self.cluster % self.band:
             yield self.wrong("band", f"a divisor of {down // self.cluster}, the rows of tiles, or of clusters")
-        if problem := facts.product.problem(self.sizes):
-            yield self.wrong("tile_n", problem)
-        if self.staged and (problem := facts.staging_problem(self.sizes)):
-            yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
+
+
+def device_problem(target: Device) -> str | None:
+    """Return why no kernel computes products on a GPU; None if it has the instructions."""
+    missing = sorted(_INSTRUCTIONS - target.machine.instructions)
+    return (
+        f"expected a GPU with {', '.join(sorted(_INSTRUCTIONS))}; {target.name} has no {missing[0]}"
+        if missing
+        else None
+    )

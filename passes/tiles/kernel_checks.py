@@ -1,0 +1,155 @@
+"""What lower-tiles asks of a kernel before it writes code: all that is written by hand may differ from it."""
+
+from typing import Any
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.dialects import attributes
+from xgpu.dialects.block.copies import element_bytes
+from xgpu.dialects.block.matrices import accumulator_of
+from xgpu.dialects.block.tiles import TileOp
+from xgpu.dtypes import dtype_of_element
+from xgpu.emit.families.products.schedule import ProductSchedule
+from xgpu.emit.tile_program import is_plain
+from xgpu.errors import Unsupported
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.hlo.source_location import source_of
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.tiles.product_maps import MULTIPLIED
+from xgpu.passes.support.refusals import refuse
+from xgpu.passes.tiles.block_program import PASS, BlockProgram, check_numbers
+from xgpu.passes.tiles.roles import GROUP
+from xgpu.structure import defining_op
+
+_CONSTANT = "stablehlo.constant"
+
+
+def schedule_of(function: ir.Operation) -> ProductSchedule:
+    """Return the numbers of a kernel. Raises `CompilerError` unless it has each, in its range."""
+    given = function.attributes.get(attributes.SCHEDULE)
+    values: dict[str, Any] = {} if given is None else attributes.schedule_values(given)
+    names = ProductSchedule.names()
+    if sorted(values) != sorted(names):
+        got = ", ".join(values) or "none"
+        refuse(PASS, function, f"expected {attributes.SCHEDULE} with the numbers {', '.join(names)}, got {got}")
+    schedule = ProductSchedule(**values)
+    for problem in schedule.range_problems():
+        refuse(PASS, function, f"{attributes.SCHEDULE}: {problem}")
+    return schedule
+
+
+def check_program(program: BlockProgram, device: Device) -> None:
+    """Raise `CompilerError` for a kernel that no threads compute as its schedule says, or not what it says."""
+    _check_function(program)
+    _check_product(program)
+    seen: set[ir.Value] = {program.total}
+    for store in program.stores:
+        if shape_of(store.tile) != program.shape:
+            refuse(
+                PASS,
+                store.operation,
+                f"expected a tile of shape {program.shape}, that of the sum, got {store.tile.type}",
+            )
+        _check_tile(program, store.operation, store.tile, seen)
+    _check_schedule(program, device)
+
+
+def _check_function(program: BlockProgram) -> None:
+    """Check that blocks are all that a kernel does, and that its outputs are what they write."""
+    function, blocks = program.function, program.blocks.operation
+    entry = function.regions[0].blocks[0]
+    first, *others = (op.operation for op in entry.operations)
+    if first != blocks or len(others) != 1:
+        refuse(PASS, function, "expected nothing but its blocks, and to return what they write")
+    inputs = function.attributes.get(attributes.INPUTS)
+    count = len(entry.arguments) - len(program.outputs)
+    is_whole = list(blocks.operands) == list(entry.arguments)[count:] and list(others[0].operands) == list(
+        blocks.results
+    )
+    if inputs is None or attributes.int_of(inputs) != count or not is_whole:
+        refuse(
+            PASS, function, f"expected {attributes.INPUTS} inputs, then the outputs, which its blocks write in order"
+        )
+    if attributes.ALIASES in function.attributes:
+        refuse(PASS, function, f"expected no {attributes.ALIASES}: blocks read inputs while others write")
+    launch = {
+        attributes.GRID: (program.schedule.blocks, 1, 1),
+        attributes.BLOCK: ((program.schedule.groups + 1) * GROUP, 1, 1),
+    }
+    for name, expected in launch.items():
+        got = function.attributes.get(name)
+        if got is None or attributes.int_array_of(got) != expected:
+            refuse(
+                PASS, function, f"attribute '{name}': expected {expected}, as its schedule says, got {got or 'none'}"
+            )
+
+
+def _check_product(program: BlockProgram) -> None:
+    product = program.product
+    numbers = ir.stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+    contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
+    if len(numbers.lhs_batching_dimensions) or contracted != ([1], [0]):
+        refuse(PASS, product, "expected a product of two matrices, contracting_dims = [1] x [0]")
+    left, right, total = (
+        str(ir.RankedTensorType(value.type).element_type) for value in (*product.operands, product.results[0])
+    )
+    if left not in MULTIPLIED or right != left or total != accumulator_of(left):
+        kinds = ", ".join(sorted(MULTIPLIED))
+        refuse(
+            PASS, product, f"expected a sum of f32 of operands of one type, of {kinds}, got {left}, {right}, {total}"
+        )
+    for tile in (program.left, program.right):
+        _check_array(program, tile)
+
+
+def _check_array(program: BlockProgram, tile: TileOp) -> None:
+    """Check that a tile is one of an input."""
+    entry = program.function.regions[0].blocks[0]
+    if tile.array not in list(entry.arguments)[: len(entry.arguments) - len(program.outputs)]:
+        refuse(PASS, tile.operation, "expected a tile of an input of the kernel")
+
+
+def _check_schedule(program: BlockProgram, device: Device) -> None:
+    function, schedule = program.function, program.schedule
+    rows, contracted = shape_of(program.left.tile)
+    tile = (*program.shape, contracted)
+    if (schedule.tile_m, schedule.tile_n, schedule.tile_k) != tile:
+        refuse(
+            PASS, function, f"{attributes.SCHEDULE}: expected tile_m, tile_n, tile_k = {tile}, its tiles, got others"
+        )
+    element = ir.RankedTensorType(program.left.tile.type).element_type
+    widths = [dtype_of_element(ir.RankedTensorType(each.tile.type).element_type) for each in program.stores]
+    staging = schedule.staged * rows * schedule.tile_n * max((each.storage_bits for each in widths), default=0) // 8
+    down = program.blocks.grid[1]
+    problems = schedule.kernel_problems(str(element), element_bytes(element), down, staging, device)
+    for problem in problems:
+        refuse(PASS, function, f"{attributes.SCHEDULE}: {problem}")
+
+
+def _check_tile(program: BlockProgram, user: ir.Operation, value: ir.Value, seen: set[ir.Value]) -> None:
+    """Check that a tile is computed, element by element, of the sum, of constants and of tiles of inputs."""
+    pending = [(user, value)]
+    while pending:
+        user, value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        op = defining_op(value)
+        if op is None or shape_of(value) != program.shape:
+            refuse(
+                PASS, user, f"expected values computed of the sum, of shape {program.shape}, got one of {value.type}"
+            )
+        if isinstance(view := op.opview, TileOp):
+            check_numbers(view, list(program.blocks.body.arguments)[:3], program.blocks.grid)
+            _check_array(program, view)
+        elif op.name == _CONSTANT:
+            if not ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+                refuse(PASS, op, "expected a constant with equal elements")
+        elif op.name not in OPERATIONS or OPERATIONS[op.name].kind != "elementwise" or len(op.regions):
+            refuse(PASS, op, "expected an operation on single elements")
+        elif not all(is_plain(ir.RankedTensorType(each.type).element_type) for each in (*op.operands, *op.results)):
+            raise Unsupported(
+                f"'{op.name}' on tiles: expected elements that are floats or signless integers", source_of(op)
+            )
+        else:
+            pending += [(op, operand) for operand in op.operands]

@@ -1,0 +1,74 @@
+// RUN: xgpu-opt %s -p 'mark-products{products=kernels}' --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p mark-products --split-input-file | FileCheck %s --check-prefix=NONE
+// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_90}' --split-input-file | FileCheck %s --check-prefix=NONE
+// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_80}' --split-input-file | FileCheck %s --check-prefix=NONE
+// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_100a}' --split-input-file | FileCheck %s --check-prefix=NONE
+
+// NONE-NOT: xgpu.product
+
+// All four layouts of the operands.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<40x64xbf16>
+// CHECK-COUNT-4: stablehlo.dot_general{{.*}} {xgpu.product}
+// CHECK-NEXT:    return
+func.func @main(%x: tensor<40x64xbf16>, %w: tensor<64x24xbf16>, %u: tensor<64x40xbf16>, %v: tensor<24x64xbf16>) {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<40x64xbf16>, tensor<64x24xbf16>) -> tensor<40x24xbf16>
+  %1 = stablehlo.dot_general %u, %w, contracting_dims = [0] x [0] : (tensor<64x40xbf16>, tensor<64x24xbf16>) -> tensor<40x24xf32>
+  %2 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [1] : (tensor<40x64xbf16>, tensor<24x64xbf16>) -> tensor<40x24xbf16>
+  %3 = stablehlo.dot_general %u, %v, contracting_dims = [0] x [1] : (tensor<64x40xbf16>, tensor<24x64xbf16>) -> tensor<40x24xbf16>
+  return
+}
+
+// -----
+
+// Batch dimensions, several free and several contracted ones.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<3x5x40x64xf16>
+// CHECK-COUNT-2: stablehlo.dot_general{{.*}} {xgpu.product}
+// CHECK-NEXT:    return
+func.func @main(%x: tensor<3x5x40x64xf16>, %w: tensor<3x64x24xf16>, %y: tensor<40x8x16xf16>, %z: tensor<8x16x24xf16>) {
+  %0 = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [3] x [1] : (tensor<3x5x40x64xf16>, tensor<3x64x24xf16>) -> tensor<3x5x40x24xf16>
+  %1 = stablehlo.dot_general %y, %z, contracting_dims = [1, 2] x [0, 1] : (tensor<40x8x16xf16>, tensor<8x16x24xf16>) -> tensor<40x24xf16>
+  return
+}
+
+// -----
+
+// Elements that warp groups do not multiply as the program says, or that are of two types.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>
+// CHECK-NOT:   xgpu.product
+// CHECK:       return
+func.func @main(%x: tensor<64x64xf32>, %y: tensor<64x64xf64>, %z: tensor<64x64xi8>, %a: tensor<64x64xbf16>, %b: tensor<64x64xf16>) {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %y, %y, contracting_dims = [1] x [0] : (tensor<64x64xf64>, tensor<64x64xf64>) -> tensor<64x64xf64>
+  %2 = stablehlo.dot_general %z, %z, contracting_dims = [1] x [0] : (tensor<64x64xi8>, tensor<64x64xi8>) -> tensor<64x64xi32>
+  %3 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+// Rows that are no multiple of 16 bytes apart, and none at all.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x65xbf16>
+// CHECK-NOT:   xgpu.product
+// CHECK:       return
+func.func @main(%x: tensor<64x65xbf16>, %y: tensor<65x64xbf16>, %u: tensor<64x64xbf16>, %v: tensor<64x12xbf16>, %a: tensor<64x0xbf16>, %b: tensor<0x64xbf16>) {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0] : (tensor<64x65xbf16>, tensor<65x64xbf16>) -> tensor<64x64xbf16>
+  %1 = stablehlo.dot_general %u, %v, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x12xbf16>) -> tensor<64x12xbf16>
+  %2 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x0xbf16>, tensor<0x64xbf16>) -> tensor<64x64xbf16>
+  return
+}
+
+// -----
+
+// A mark that was there goes.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>
+// CHECK-NOT:   xgpu.product
+// CHECK:       return
+func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.product} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}

@@ -1,0 +1,36 @@
+"""Products that kernels compute by tiles, of numbers whose sums are exact: whatever the order, a result is one."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import xgpu
+
+KERNELS = xgpu.Options(products="kernels")
+ORDERS = {"mk,kn": (1, 0), "km,kn": (0, 0), "mk,nk": (1, 1), "km,nk": (0, 1)}
+"""The contracted dimensions of the operands, by how they lie in memory."""
+
+
+def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
+    """Return a program of one kernel, a product, with some numbers of its schedule fixed."""
+    program = xgpu.compile(function, *specs, options=KERNELS)
+    if schedule:
+        schedules = {program.kernels[0].name: schedule}
+        program = xgpu.compile(function, *specs, options=xgpu.Options(products="kernels", schedules=schedules))
+    assert [kernel.emitter for kernel in program.kernels] == ["product"]
+    assert program.main is None
+    return program
+
+
+def whole_numbers(program: xgpu.Compiled, seed: int = 0) -> list[np.ndarray[Any, Any]]:
+    """Return arguments of small whole numbers: f32 has all sums of up to 2**18 products of such."""
+    generator = np.random.default_rng(seed)
+    return [generator.integers(-8, 9, spec.shape).astype(spec.dtype.numpy) for spec in program.arguments]
+
+
+def is_exact(program: xgpu.Compiled, arguments: Sequence[Any] | None = None) -> None:
+    """Run on the host, and compare with XLA to the bit."""
+    given = whole_numbers(program) if arguments is None else arguments
+    for one, other in zip(program.run(*given), program.reference(*given), strict=True):
+        np.testing.assert_array_equal(one, other)

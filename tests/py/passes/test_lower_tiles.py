@@ -1,0 +1,182 @@
+"""What lower-tiles refuses of kernels that were changed by hand, each with the reason; and restarts from text."""
+
+import functools
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xgpu
+from xgpu.cli.main import main as xgpu_main
+from xgpu.cli.opt.main import main as xgpu_opt_main
+
+
+def _function(x: Any, w: Any, b: Any) -> Any:
+    return jax.nn.relu(jnp.dot(x, w, preferred_element_type=jnp.float32) + b)
+
+
+@functools.cache
+def _program() -> xgpu.Compiled:
+    options = xgpu.Options(products="kernels")
+    return xgpu.compile(_function, "bf16[256,136]", "bf16[136,64]", "f32[64]", options=options)
+
+
+def _text() -> str:
+    return _program().ir("tiles")
+
+
+def _with_numbers(**numbers: Any) -> str:
+    text = _text()
+    for name, value in numbers.items():
+        text, count = re.subn(rf"\b{name} = \w+(?=[,>])", f"{name} = {value}", text)
+        assert count == 1
+    return text
+
+
+def _refusal(text: str) -> str:
+    """Return why a text is refused, which it is where it says so, and not by an error of the compiler's own."""
+    with pytest.raises(xgpu.XgpuError) as caught:
+        xgpu.compile(text).ir("emitted")
+    assert caught.value.location is not None
+    assert caught.value.location.line > 1
+    assert "failed" not in caught.value.message
+    return caught.value.message
+
+
+def test_a_kernel_goes_on_from_its_text() -> None:
+    program = _program()
+    again = xgpu.compile(_text())
+    assert again.ir("tiles") == _text()
+    assert again.ir("ptx") == program.ir("ptx")
+    arguments = program.random_inputs(1)
+    np.testing.assert_array_equal(again.run(*arguments)[0], program.run(*arguments)[0])
+
+
+def test_commands_take_the_text(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "tiles.mlir"
+    path.write_text(_text())
+    assert xgpu_main(["compile", str(path), "--emit", "ptx"]) == 0
+    assert "wgmma.mma_async.sync.aligned" in capsys.readouterr().out
+    assert xgpu_opt_main([str(path), "-p", "lower-tiles"]) == 0
+    assert "xgpu.warpgroup_mma" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"tile_m": 128}, "expected tile_m, tile_n, tile_k = (64, 64, 64), its tiles"),
+        ({"tile_m": 96}, "tile_m = 96: expected a power of two, 64 to 256"),
+        ({"tile_n": 0}, "tile_n = 0: expected a number from 8 to 256"),
+        ({"tile_k": 32}, "expected tile_m, tile_n, tile_k = (64, 64, 64)"),
+        ({"stages": 1}, "stages = 1: expected a number from 2 to 16"),
+        ({"stages": 16}, "stages = 16: expected tiles of at most 230400 bytes, the shared memory of a block"),
+        ({"stages": 10**9}, "stages = 1000000000: expected a number from 2 to 16"),
+        ({"groups": 0}, "groups = 0: expected a number from 1 to 3"),
+        ({"groups": 2}, "attribute 'xgpu.block': expected (384, 1, 1), as its schedule says"),
+        ({"blocks": 0}, "blocks = 0: expected a number from 1"),
+        ({"blocks": 3}, "attribute 'xgpu.grid': expected (3, 1, 1), as its schedule says"),
+        ({"cluster": 3}, "cluster = 3: expected a power of two up to 8"),
+        ({"cluster": 8}, "cluster = 8: expected a divisor of 4, the rows of tiles, and of 4, the blocks"),
+        ({"cluster": 2}, "band = 4: expected a divisor of 2, the rows of tiles, or of clusters"),
+        ({"band": 0}, "band = 0: expected a number from 1"),
+        ({"band": 3}, "band = 3: expected a divisor of 4"),
+        ({"staged": 2}, "staged = 2: expected true or false"),
+    ],
+    ids=str,
+)
+def test_other_numbers(numbers: dict[str, int], message: str) -> None:
+    assert message in _refusal(_with_numbers(**numbers))
+
+
+def test_groups_share_whole_products() -> None:
+    text = _with_numbers(groups=2).replace("xgpu.block = array<i64: 256", "xgpu.block = array<i64: 384")
+    assert "groups = 2: expected each to have a multiple of 64 rows" in _refusal(text)
+
+
+_TILE = "%arg4, %arg5, %arg6, %arg8"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("#xgpu.schedule<", "#xgpu.schedule<more = 1, ", "expected xgpu.schedule with the numbers tile_m, tile_n"),
+        (", band = 4", "", "expected xgpu.schedule with the numbers tile_m, tile_n"),
+        ("xgpu.kernel, xgpu.schedule = #xgpu.schedule<", "xgpu.kernel, other.schedule = #xgpu.schedule<", "got none"),
+        ("count = 3", "count = 0", "expected one value and a step, got 1 values and 0 steps"),
+        ("count = 3", "count = 2", "d3 in [0, 1], the numbers that there are, got"),
+        ("grid = array<i64: 1, 4, 1>", "grid = array<i64: 1, 2, 1>", "d1 in [0, 1], d2 in [0, 0]"),
+        (_TILE, "%arg5, %arg4, %arg6, %arg8", "expected the 4 numbers of block and step, in their order"),
+        ("[1] x [0]", "[0] x [0]", "expected a product of two matrices, contracting_dims = [1] x [0]"),
+        ("dense<0.0", "dense<1.0", "expected the first step to take a constant of zeros"),
+        (
+            "stablehlo.add %arg9, %",
+            "stablehlo.subtract %arg9, %",
+            "expected each step to add one stablehlo.dot_general",
+        ),
+        ("xgpu.inputs = 3", "xgpu.inputs = 2", "expected xgpu.inputs inputs, then the outputs"),
+    ],
+    ids=str,
+)
+def test_other_programs(old: str, new: str, message: str) -> None:
+    assert old in _text()
+    assert message in _refusal(_text().replace(old, new))
+
+
+def test_an_output_is_not_read() -> None:
+    """Other blocks may have written it, or not yet."""
+    written = re.search(r"\{map = [^}]*\}(?= : \(tensor<64x64xf32>, tensor<256x64xf32>)", _text())
+    assert written is not None
+    tile = f'"xgpu.tile"(%arg3, %arg4, %arg5, %arg6) {written[0]} : (tensor<256x64xf32>, index, index, index) -> '
+    text = re.sub(r'"xgpu\.tile"\(%arg2[^\n]* -> (?=tensor)', tile, _text())
+    assert "'xgpu.tile': expected a tile of an input of the kernel" in _refusal(text)
+
+
+def test_operations_on_more_than_an_element() -> None:
+    transposed = "stablehlo.transpose %3, dims = [1, 0] : (tensor<64x64xf32>) -> tensor<64x64xf32>"
+    text = re.sub(r"stablehlo\.maximum [^\n]*", transposed, _text())
+    assert "'stablehlo.transpose': expected an operation on single elements" in _refusal(text)
+
+
+def test_other_gpus() -> None:
+    with pytest.raises(
+        xgpu.XgpuError, match=r"expected a GPU with setmaxnreg, tensormap\.replace, wgmma; sm_80 has no"
+    ):
+        xgpu.compile(_text(), target="sm_80").ir("ptx")
+
+
+def test_a_mark_on_a_product_that_no_kernel_computes() -> None:
+    text = _program().ir("fusions").replace("136xbf16>", "135xbf16>").replace("<136x", "<135x")
+    with pytest.raises(xgpu.InvalidInput) as caught:
+        xgpu.compile(text)
+    assert "'stablehlo.dot_general' attribute 'xgpu.product': expected operands that can be copied as boxes" in str(
+        caught.value
+    )
+    assert caught.value.location is not None
+    assert "stablehlo.dot_general" in text.split("\n")[caught.value.location.line - 1]
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        ("tile_n = 72", "tile_n = 72: expected operands that can be copied as boxes, but of operand 1"),
+        ("tile_n = 60", "tile_n = 60: expected a number of columns that the instruction has"),
+        ("tile_n = 512", "tile_n = 512: expected a number from 8 to 256"),
+        ("tile_k = 128", "tile_k = 128: expected 64, rows of 128 bytes"),
+        ("tile_m = 32", "tile_m = 32: expected a power of two, 64 to 256"),
+        ("groups = 3", "groups = 3: expected each to have a multiple of 64 rows"),
+        ("stages = 1", "stages = 1: expected a number from 2 to 16"),
+        ("tile_m = 256, tile_n = 256, stages = 8", "the shared memory of a block"),
+        ("tile_m = 64, groups = 1, cluster = 8", "cluster = 8: expected a divisor of 4, the rows of tiles"),
+        ("tile_m = 64, groups = 1, band = 7", "band = 7: expected a divisor of 4"),
+        ("staged = 3", "staged = 3: expected true or false"),
+    ],
+)
+def test_schedules_of_plans(schedule: str, message: str) -> None:
+    text = re.sub(r"#xgpu\.schedule<[^>]*>", f"#xgpu.schedule<{schedule}>", _program().ir("fusions"))
+    with pytest.raises(xgpu.InvalidInput) as caught:
+        xgpu.compile(text)
+    assert message in caught.value.message
+    assert "of emitter 'product'" in caught.value.message
