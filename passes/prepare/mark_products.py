@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
+from xgpu.costs.products import is_fast
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.attributes import PRODUCT
 from xgpu.emit.families.products.schedule import device_problem
@@ -16,7 +17,8 @@ class MarkProducts(OperationRewrite):
     """Marks the matrix products that kernels compute, with what follows them, instead of XLA's libraries.
 
     With ``products=kernels`` these are all that a kernel can compute: of bf16 or f16, with operands that can be copied
-    as boxes, on a GPU that multiplies by warp groups (sm_90a). Needs: products in their final form.
+    as boxes, on a GPU that multiplies by warp groups (sm_90a), unless that has too few tiles for its multiprocessors.
+    Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...
@@ -40,5 +42,11 @@ class MarkProducts(OperationRewrite):
             del op.attributes[PRODUCT]
         if self.products == "library" or device_problem(device(self.target)) is not None:
             return
-        if Product(op).problem() is None:
+        if self._is_ours(Product(op)):
             op.attributes[PRODUCT] = ir.UnitAttr.get()
+
+    def _is_ours(self, product: Product) -> bool:
+        if product.problem() is not None:
+            return False
+        sizes = (product.batch, product.m, product.n, product.k)
+        return is_fast(sizes, product.element_bytes, device(self.target))

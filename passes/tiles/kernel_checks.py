@@ -16,6 +16,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.product_maps import MULTIPLIED
+from xgpu.indexing.tiles.row_panels import PANEL_BYTES
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, BlockProgram, check_numbers
 from xgpu.passes.tiles.roles import GROUP
@@ -119,7 +120,8 @@ def _check_schedule(program: BlockProgram, device: Device) -> None:
         )
     element = ir.RankedTensorType(program.left.tile.type).element_type
     widths = [dtype_of_element(ir.RankedTensorType(each.tile.type).element_type) for each in program.stores]
-    staging = schedule.staged * rows * schedule.tile_n * max((each.storage_bits for each in widths), default=0) // 8
+    staging = rows * schedule.tile_n * max((each.storage_bits for each in widths), default=0) // 8
+    staging = staging if schedule.staged else schedule.groups * PANEL_BYTES
     down = program.blocks.grid[1]
     problems = schedule.kernel_problems(str(element), element_bytes(element), down, staging, device)
     for problem in problems:

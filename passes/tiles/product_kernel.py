@@ -11,6 +11,7 @@ from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.matrices import WARPGROUP_ROWS
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
+from xgpu.indexing.tiles.row_panels import PANEL_BYTES
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.copying import Copies, Source
@@ -82,10 +83,11 @@ class ProductKernel:
             Source(boxes, map_, room, self._cluster if Source.is_shared(boxes) else 1)
             for boxes, map_, room in zip(self._operands, maps, rooms, strict=False)
         )
-        staging: list[Staging | None] = [None] * len(self._program.stores)
-        for number, boxes in enumerate(self._results):
-            staging[number] = Staging(boxes, maps[2 + number], rooms[2])
-        results = Results(self._program, place, self._groups, self._share, tuple(staging))
+        staging = tuple(
+            Staging(boxes, map_, rooms[2])
+            for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
+        )
+        results = Results(self._program, place, self._groups, self._share, staging, rooms[2])
         products = Products(order, ring, sources[0], sources[1], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         if self._cluster > 1:
@@ -94,10 +96,10 @@ class ProductKernel:
 
     def _allocate(self) -> Values:
         """Make room for the tiles of both operands, for results, for tensor maps being made and for mbarriers."""
-        columns = self._program.shape[1]
         widest = max((boxes.element_bytes for boxes in self._results), default=0)
+        results = WARPGROUP_ROWS * self._program.shape[1] * widest or PANEL_BYTES
         sizes = [self._stages * boxes.bytes for boxes in self._operands]
-        sizes += [self._groups * WARPGROUP_ROWS * columns * widest, self._map_bytes, Ring.bytes(self._stages)]
+        sizes += [self._groups * results, self._map_bytes, Ring.bytes(self._stages)]
         memory = SharedMemoryOp.build(sum(sizes))
         return [offset(memory, sum(sizes[:number])) for number in range(len(sizes))]
 

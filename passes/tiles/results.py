@@ -1,7 +1,8 @@
 """What a warp group does with the sums that its threads hold: computes what follows of them, and stores it.
 
-A thread holds neighbours of a row two by two. Written so, memory gets a quarter of a sector at a time; so where an
-array can be copied as boxes, they go through shared memory.
+A thread holds neighbours of a row two by two. Written so, memory gets a part of a sector at a time. So either results
+go through shared memory, from where they are copied as boxes, or the sums do, before anything is computed of them: then
+threads read and write whole sectors, and what follows is code of a few elements instead of all that a thread holds.
 """
 
 from dataclasses import dataclass
@@ -17,10 +18,12 @@ from xgpu.emit.builders import insert
 from xgpu.emit.scalar.op import constant_of
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
+from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.fragments import warpgroup_accumulators
-from xgpu.passes.llvm.memory import store
+from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_BYTES, PANEL_COLUMNS, read_panel, written_panel
+from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
@@ -30,6 +33,7 @@ from xgpu.passes.tiles.roles import GROUP, Place, equal
 from xgpu.passes.tiles.structured import Values, only_if
 
 _CHUNK = 16
+_SUM_BYTES = 4
 _FIRST_BARRIER = 1
 """The number of the named barrier of the first warp group; that of all threads has number 0."""
 
@@ -45,20 +49,23 @@ class Staging:
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Writes the results of each store of the program; ``staging`` has an entry for each, None if it is direct."""
+    """Writes the results of each store of the program.
+
+    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``.
+    """
 
     program: BlockProgram
     place: Place
     groups: int
     share: int
-    staging: tuple[Staging | None, ...]
+    staging: tuple[Staging, ...]
+    panels: ir.Value
 
     def begin(self) -> None:
         """Write what a warp group does before its first tile."""
         with only_if(self._is_leader):
             for each in self.staging:
-                if each is not None:
-                    copies.AcquireTensorMapOp.create([each.map])
+                copies.AcquireTensorMapOp.create([each.map])
 
     def end(self) -> None:
         """Write what a warp group does after its last tile: memory must not go before it has been read."""
@@ -70,11 +77,10 @@ class Results:
         """Write what follows the last step of a tile; return the arrays afterwards."""
         arrays = list(arrays)
         for number, total in enumerate(sums):
-            for position, (each, staging) in enumerate(zip(self.program.stores, self.staging, strict=True)):
-                if staging is None:
-                    arrays[position] = self._store_elements(arrays[position], each, at, number, total)
-                else:
-                    self._store_boxes(staging, each, at, number, total)
+            if not self.staging:
+                arrays = self._store_rows(arrays, at, number, total)
+            for each, staging in zip(self.program.stores, self.staging, strict=False):
+                self._store_boxes(staging, each, at, number, total)
         return arrays
 
     @property
@@ -94,18 +100,75 @@ class Results:
         """Return the row in the block's tile of the thread's elements of product ``number``."""
         return self._own.results[0] + (dim(0) // GROUP * self.share + number) * WARPGROUP_ROWS
 
-    def _store_elements(
-        self, array: ir.Value, each: InsertTileOp, at: Values, number: int, total: ir.Value
-    ) -> ir.Value:
-        row, (_, column, place) = self._row(number), self._own.results
-        numbers = [dim(1 + i) for i in range(len(at))]
-        inside = tuple((part.substitute(numbers, [row, column]), bound) for part, bound in each.map.constraints)
-        map_ = IndexingMap((*self._own.dims, *each.map.dims), self._own.symbols, (row, column, place), inside)
-        loop = LoopOp.build(map_, [self.place.thread, *at], [array])
+    def _store_rows(self, arrays: Values, at: Values, number: int, total: ir.Value) -> Values:
+        """Hand the sums from thread to thread, a panel at a time, and let each compute neighbours of a row."""
+        arrays, columns = list(arrays), self.program.shape[1]
+        for first in range(0, columns, PANEL_COLUMNS):
+            width = min(PANEL_COLUMNS, columns - first)
+            self._meet()
+            self._write_panel(total, first, width)
+            self._meet()
+            for position, each in enumerate(self.program.stores):
+                arrays[position] = self._store_panel(arrays[position], each, at, number, (first, width))
+        return arrays
+
+    def _panel(self) -> ir.Value:
+        """Return where a warp group's panel is."""
+        return offset(self.panels, ir.arith.muli(as_i32(self.place.group), i32(PANEL_BYTES)))
+
+    def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
+        panel = self._panel()
+        loop = LoopOp.build(written_panel(self.groups * GROUP, first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
-            *element, register = loop.result_arguments
-            scalar = self._value(each, at, element, _extract(total, register), is_inside=True)
+            byte, register = loop.result_arguments
+            pair = _zeros(ir.VectorType.get([2], ir.VectorType(total.type).element_type))
+            for neighbour in range(2):
+                position = ir.arith.addi(register, create_index(neighbour))
+                pair = _insert(_extract(total, position), pair, create_index(neighbour))
+            store(pair, offset(panel, as_i32(byte)), 2 * _SUM_BYTES)
+            YieldOp.build([])
+
+    def _store_panel(
+        self, array: ir.Value, each: InsertTileOp, at: Values, number: int, part: tuple[int, int]
+    ) -> ir.Value:
+        """Compute what follows of a panel's sums, and store it."""
+        first, width = part
+        read = read_panel(self.groups * GROUP, width)
+        row = read.results[0] + (dim(0) // GROUP * self.share + number) * WARPGROUP_ROWS
+        column, numbers = read.results[1] + first, [dim(1 + i) for i in range(len(at))]
+        outer: list[Constraint] = list(read.constraints)
+        inner: list[Constraint] = []
+        for expression, bound in each.map.constraints:
+            # Where all neighbours of a thread are inside or none is, that is asked once.
+            is_whole = 1 not in expression.variables()[1] or (bound.upper + 1) % NEIGHBOURS == 0
+            where = column if is_whole else column + symbol(1)
+            (outer if is_whole else inner).append((expression.substitute(numbers, [row, where]), bound))
+        dims = (*read.dims, *each.map.dims)
+        passes = IndexingMap(dims, read.symbols, (row, column, read.results[2]), tuple(outer))
+        loop = LoopOp.build(passes, [self.place.thread, *at], [array])
+        loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
+        with ir.InsertionPoint(loop.body):
+            type_ = ir.VectorType.get([NEIGHBOURS], ir.RankedTensorType(self.program.total.type).element_type)
+            sums = load(offset(self._panel(), as_i32(loop.result_arguments[2])), type_, _CHUNK)
+            neighbours = _neighbours(passes, inner)
+            variables = [self.place.thread, *at, *loop.symbol_arguments]
+            stored = self._store_neighbours(loop.carried_arguments[0], each, at, sums, (neighbours, variables))
+            YieldOp.build([stored])
+        return loop.operation.results[0]
+
+    def _store_neighbours(
+        self,
+        array: ir.Value,
+        each: InsertTileOp,
+        at: Values,
+        sums: ir.Value,
+        where: tuple[IndexingMap, Values],
+    ) -> ir.Value:
+        loop = LoopOp.build(*where, [array])
+        with ir.InsertionPoint(loop.body):
+            *element, position = loop.result_arguments
+            scalar = self._value(each, at, element, _extract(sums, position), is_inside=True)
             indices = ApplyIndexingOp.build(each.map, [*at, *element])
             YieldOp.build([insert(scalar, loop.carried_arguments[0], indices)])
         return loop.operation.results[0]
@@ -170,6 +233,15 @@ class Results:
             address = offset(room, ir.arith.addi(ir.arith.addi(start, turned), rest))
             store(inner.operation.results[0], address, 2 * size)
             YieldOp.build([])
+
+
+def _neighbours(passes: IndexingMap, inside: list[Constraint]) -> IndexingMap:
+    """Return the map of the neighbours of each pass, a dimension now, to row, column and number among them."""
+    turned = {0: dim(len(passes.dims)), 1: symbol(0)}
+    row, column = (each.substitute(None, turned) for each in passes.results[:2])
+    bounds = tuple((each.substitute(None, turned), bound) for each, bound in inside)
+    dims = (*passes.dims, *passes.symbols)
+    return IndexingMap(dims, (Interval(0, NEIGHBOURS - 1),), (row, column + symbol(0), symbol(0)), bounds)
 
 
 def _zeros(type_: ir.VectorType) -> ir.Value:

@@ -1,7 +1,16 @@
 """How long matrix products take that warp groups compute in blocks of tiles."""
 
+import math
+
 from xgpu.device import Device
 
+TILE_ROWS = (64, 128)
+TILE_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
+"""The tiles that blocks compute if nobody says otherwise."""
+_SLOWER = 1.25
+"""How many times as long as a library a kernel may take, as both are estimates."""
+_LIBRARY_LAUNCHES = 1.5
+"""What a small product takes by a library besides its work, in launches: 2.8 to 5.3 us were measured."""
 _SHARED_BYTES_PER_CYCLE = 128
 """What shared memory of a multiprocessor reads or writes in a cycle."""
 _MULTIPLIED_PER_CYCLE = 4096
@@ -9,6 +18,7 @@ _MULTIPLIED_PER_CYCLE = 4096
 _SHARE = 0.89
 """The part of these that is reached, measured with tiles of 128 x 256 x 64 on an H200."""
 _ROWS = 64
+_ROW_BYTES = 128
 _ROW_BYTES_OF_PRODUCT = 32
 _SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
@@ -30,3 +40,28 @@ def product_seconds(tile: tuple[int, int, int], steps: int, waves: int, result_b
     step = max(multiplied, moved / _SHARED_BYTES_PER_CYCLE) / clock
     result = _RESULT_SECONDS + 2 * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
     return target.launch_seconds + waves * (steps * step + result)
+
+
+def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, target: Device) -> bool:
+    """Whether blocks compute products about as fast as a library; ``sizes`` are batch, m, n and k.
+
+    A library is taken to reach the part of the tensor cores' or of memory's rate that large tiles do. Blocks do not
+    where there are fewer tiles than multiprocessors: nothing splits the contracted dimension.
+    """
+    batch, m, n, k = sizes
+    row = _ROW_BYTES // element_bytes
+    least = min(
+        product_seconds(
+            (rows, columns, _ROW_BYTES),
+            -(-k // row),
+            -(-batch * -(-m // rows) * -(-n // columns) // target.sm_count),
+            rows * columns * element_bytes,
+            target,
+        )
+        for rows in TILE_ROWS
+        for columns in TILE_COLUMNS
+    )
+    rate = target.sm_count * target.clock * _SLOWED_CLOCK * _SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
+    moved = element_bytes * batch * (m * k + k * n + m * n)
+    library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)
+    return least <= _SLOWER * (library + _LIBRARY_LAUNCHES * target.launch_seconds)

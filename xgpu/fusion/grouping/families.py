@@ -89,6 +89,8 @@ class KernelFamily(ABC):
     ``follows``: whether an operation whose result has a form may be in the epilogue of heroes, with all that kernels
     compute it from; any may be where that is None.
 
+    ``reads_memory``: the operands of heroes are arrays in memory, as they are.
+
     ``stores_beside``: a kernel can store other arrays of the shape of its heroes' operands, which its threads walk.
     """
 
@@ -98,6 +100,7 @@ class KernelFamily(ABC):
     merge: Merge | None = None
     is_cooperative: bool = True
     stores_beside: bool = False
+    reads_memory: bool = False
     follows: Callable[[ir.Operation, Form], bool] | None = None
 
     @property

@@ -151,7 +151,9 @@ class _Grouper:
         for operand in op.operands:
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
-            if op.name in CONTRACTIONS:
+            if kind is not None and kind.family.reads_memory and not self._is_in_memory(operand):
+                self._store(operand, Reason("{} copies it as it is in memory", (op.name,)))
+            elif op.name in CONTRACTIONS:
                 self._store_computed(operand, Reason("{} reads each of its elements many times", (op.name,)))
             if self._is_spread_number(op, operand) and self._takes_many_operations(operand):
                 self._store(operand, _SPREAD)

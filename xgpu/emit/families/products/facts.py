@@ -6,11 +6,17 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.base import Fusion
+from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
+from xgpu.structure import dtype_of
 
 _COPIED_BITS = (8, 16, 32, 64)
+_SHORT = 48
+"""Instructions for an element that may follow a product as code of all elements that a thread holds."""
+_NARROW_BITS = 16
+"""Elements of which four threads write less than a sector."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,16 @@ class Products:
         """Return how each result's tiles are copied as boxes, or why they cannot be."""
         map_ = self.product.result_map(tile)
         return [_view(map_, ir.RankedTensorType(value.type)) for value in self.fusion.results]
+
+    @property
+    def is_short(self) -> bool:
+        """Whether little follows the product, and results are narrow: then threads compute all that they hold as it is.
+
+        Else it pays that threads have neighbours of a row before they compute what follows.
+        """
+        operations = [op.operation for op in self.fusion.body.operations if op.operation != self.product.op]
+        known = [OPERATIONS[op.name].instructions for op in operations if op.name in OPERATIONS]
+        return sum(known) <= _SHORT and max(dtype_of(each).storage_bits for each in self.fusion.results) <= _NARROW_BITS
 
     def staging_problem(self, tile: TileSizes) -> str | None:
         """Return why a result cannot be copied as boxes, None if each can."""

@@ -138,6 +138,7 @@ PRODUCTS = Family(
         pays=lambda op: PRODUCT in op.attributes,
     ),
     follows=_follows,
+    reads_memory=True,
     why=_TILES,
     emitter=ProductEmitter,
     facts=Products,

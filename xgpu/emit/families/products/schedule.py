@@ -6,23 +6,21 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Self
 
-from xgpu.costs.products import product_seconds
+from xgpu.costs.products import TILE_COLUMNS, TILE_ROWS, product_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.matrices import WARPGROUP_ROWS, warpgroup_columns
 from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
+from xgpu.indexing.tiles.row_panels import PANEL_BYTES
 
 _BARRIER_BYTES = 2048
 """Shared memory that a kernel takes besides its tiles, at most: mbarriers, and room for tensor maps."""
 _MOST_STAGES = 8
-_SECTOR_ELEMENT_BYTES = 4
 _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
 _INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
 """What kernels of products are made of."""
-_ROWS = (64, 128)
-_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
 
 
 @dataclass(frozen=True)
@@ -36,30 +34,30 @@ class ProductSchedule(Schedule):
     groups: int = whole_number("Warp groups that multiply; each has its share of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
     cluster: int = power_of_two("Blocks one below the other that share tiles of the right operand.", most=8)
-    staged: bool = flag("Whether results go through shared memory, to be copied as boxes.")
+    staged: bool = flag("Whether results go through shared memory, to be copied as boxes; else the sums do, before.")
     band: int = whole_number("Rows of tiles that are computed column by column, for what they share.", most=1 << 20)
 
     @classmethod
     def of(cls, facts: Products) -> Self:
         """Tiles that take the least time; as many stages as there is room for."""
-        candidates = [cls._with_tile(facts, m, n) for m in _ROWS for n in _COLUMNS]
+        candidates = [cls._with_tile(facts, m, n) for m in TILE_ROWS for n in TILE_COLUMNS]
         fitting = [each for each in candidates if not any(chain(each.range_problems(), each.problems(facts)))]
         return min(fitting or candidates, key=lambda each: each.seconds(facts))
 
     @classmethod
     def _with_tile(cls, facts: Products, m: int, n: int) -> Self:
         product, device = facts.product, facts.fusion.device
-        # Four threads write a whole sector of elements of 32 bits, and less of narrower ones.
-        is_narrow = facts.staging_bytes(m, n) < m * n * _SECTOR_ELEMENT_BYTES
-        staged = is_narrow and facts.staging_problem(TileSizes(m, n, product.step)) is None
-        room = device.shared_bytes_optin - _BARRIER_BYTES - staged * facts.staging_bytes(m, n)
+        staged = facts.is_short and facts.staging_problem(TileSizes(m, n, product.step)) is None
+        groups = m // WARPGROUP_ROWS
+        results = facts.staging_bytes(m, n) if staged else groups * PANEL_BYTES
+        room = device.shared_bytes_optin - _BARRIER_BYTES - results
         batch, down, along = product.grid(m, n)
         return cls(
             tile_m=m,
             tile_n=n,
             tile_k=product.step,
             stages=min(_MOST_STAGES, room // ((m + n) * ROW_BYTES)),
-            groups=m // WARPGROUP_ROWS,
+            groups=groups,
             blocks=min(batch * down * along, device.sm_count),
             cluster=1,
             staged=staged,
@@ -83,7 +81,7 @@ class ProductSchedule(Schedule):
         """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""
         product, sizes = facts.product, self.sizes
         _, down, _ = product.grid(self.tile_m, self.tile_n)
-        staging = self.staged * facts.staging_bytes(self.tile_m, self.tile_n)
+        staging = facts.staging_bytes(self.tile_m, self.tile_n) if self.staged else self.groups * PANEL_BYTES
         yield from self.kernel_problems(product.element, product.element_bytes, down, staging, facts.fusion.device)
         if problem := product.problem(sizes):
             yield f"tile_n = {self.tile_n}: {problem}"
