@@ -163,7 +163,8 @@ def _awaited(code: HostCode, group: _Waiting) -> str:
     if not rest and 0 <= number < -(-state.count // GROUP_THREADS):
         members = range(number * GROUP_THREADS, (number + 1) * GROUP_THREADS)
         return _missing(code, group, members, "threads of its warp group")
-    return "the cluster's barrier, which others have not come to"
+    first = BlockState.from_address(Header.from_address(state.first).state)
+    return f"the cluster's barrier: {first.cluster.count} of {state.blocks * state.count} threads have come"
 
 
 def _mbarrier(state: BlockState, made: Mbarrier) -> str:

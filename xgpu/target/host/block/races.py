@@ -31,7 +31,7 @@ from xgpu.target.host.block.threads import state_of
 from xgpu.target.host.context import SCRATCH, SCRATCH_BYTES, Header
 from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compiled
 
-READERS = 8
+READERS = 4
 
 
 class Entry(Structure):
