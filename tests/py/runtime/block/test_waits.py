@@ -63,6 +63,7 @@ def test_barrier_that_two_threads_count_differently() -> None:
     changed = re.sub(r"threads = 64 : i64, wait = false", "threads = 96 : i64, wait = false", PRODUCER)
     (fault,) = faults(changed)
     assert fault.kind == "misused" and '"xgpu.named_barrier"' in fault.operation
+    assert "expects a number from 1 to 15, and as many threads as others say, got number 3" in fault.message
 
 
 def test_one_lane_is_elected() -> None:

@@ -1,6 +1,6 @@
 """Copies to shared memory that complete at an mbarrier, and the tensor maps that they take."""
 
-from xgpu.dialects.block.copies import MAX_TENSOR_RANK
+from xgpu.dialects.block.copies import MAX_TENSOR_RANK, TENSOR_MAP_BYTES
 from xgpu.passes.llvm.host_block import FORM_OFFSET
 from xgpu.target.host.block.clocks import now, tables_of, tick, unit_of
 from xgpu.target.host.block.races import START_COPY, check_source, thread_number, touch
@@ -125,6 +125,14 @@ def load_box(
 
 
 @compiled
+def stride_of(form: Pointer[GivenForm], dimension: int) -> int:
+    """Bytes from one element to the next in a dimension."""
+    if dimension + 1 == form.rank:
+        return form.element
+    return form.strides[dimension]
+
+
+@compiled
 def encode_tensor_map(map: Bytes, staging: Bytes, array: Bytes, context: Pointer[Header], site: int) -> int:
     """Write a tensor map of the form that the thread has in its registers; all lanes of a warp do it together."""
     form = cast(GivenForm, state_of(context).registers + FORM_OFFSET)
@@ -132,6 +140,13 @@ def encode_tensor_map(map: Bytes, staging: Bytes, array: Bytes, context: Pointer
         return stop(context, MISUSED, site, address(map) % 64)
     if enter(context, site) != 0:
         return 1
+    if CHECKED:
+        bytes = form.element * 1
+        for d in range(form.rank):
+            bytes = bytes + (form.shape[d] - 1) * stride_of(form, d)
+        inside = check_source(context, address(array), bytes, site)
+        if not (check_source(context, address(map), TENSOR_MAP_BYTES, site) and inside):
+            return stop(context, MISUSED, site, bytes)
     made = cast(TensorMap, map)
     made.mark = MAP_MARK
     made.array = array
