@@ -27,7 +27,6 @@ from xgpu.target.host.context import WARP, Header
 from xgpu.target.host.labels import Place
 from xgpu.target.host.machine_code import HostCode
 
-
 _RANK = "the rank of a block of the cluster, got {value}"
 _MAP = "a tensor map that xgpu.encode_tensor_map has written"
 _EXPECTED = {

@@ -161,6 +161,15 @@ def test_stores_to_another_block_that_does_not_wait() -> None:
     assert {fault.kind for fault in faults(REMOTE.replace(barrier, ""), **CLUSTERS)} >= {"unwritten", "race"}
 
 
+def test_stores_to_another_block_that_may_have_ended() -> None:
+    late = re.search(r"  llvm.store %sent, %there.*\n", REMOTE)
+    assert late is not None
+    body = REMOTE.replace(late[0], "").replace("  %value = llvm.load %place : !llvm.ptr<3> -> i32\n", late[0])
+    (fault,) = faults(body.replace("store %value", "store %sent"), **CLUSTERS)
+    assert fault.kind == "unseen" and "before the block ends whose memory it accesses" in fault.message
+    assert fault.operation.startswith("llvm.store")
+
+
 def test_a_cluster_one_of_whose_blocks_does_not_arrive() -> None:
     barrier = '"xgpu.cluster_arrive"() : () -> ()\n  "xgpu.cluster_wait"() : () -> ()'
     is_first = "  %goes = arith.cmpi eq, %rank, %c0 : i32"
