@@ -1,6 +1,6 @@
 """Copies to shared memory that complete at an mbarrier, and the tensor maps that they take."""
 
-from xgpu.dialects.block.copies import MAX_TENSOR_RANK, TENSOR_MAP_BYTES
+from xgpu.dialects.block.copies import MAX_TENSOR_RANK
 from xgpu.passes.llvm.host_block import FORM_OFFSET
 from xgpu.target.host.block.clocks import now, tables_of, tick, unit_of
 from xgpu.target.host.block.races import START_COPY, check_source, thread_number, touch
@@ -10,7 +10,7 @@ from xgpu.target.host.block.threads import is_shared, other_context, state_of, s
 from xgpu.target.host.block.waits import check_made, cluster_pointer, complete, new_transfer, number_of
 from xgpu.target.host.block.warps import enter
 from xgpu.target.host.context import Header
-from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled
+from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, size_of
 
 
 @compiled
@@ -145,7 +145,7 @@ def encode_tensor_map(map: Bytes, staging: Bytes, array: Bytes, context: Pointer
         for d in range(form.rank):
             bytes = bytes + (form.shape[d] - 1) * stride_of(form, d)
         inside = check_source(context, address(array), bytes, site)
-        if not (check_source(context, address(map), TENSOR_MAP_BYTES, site) and inside):
+        if not (check_source(context, address(map), size_of(TensorMap), site) and inside):
             return stop(context, MISUSED, site, bytes)
     made = cast(TensorMap, map)
     made.mark = MAP_MARK
