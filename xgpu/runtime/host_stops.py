@@ -27,6 +27,26 @@ from xgpu.target.host.context import WARP, Header
 from xgpu.target.host.labels import Place
 from xgpu.target.host.machine_code import HostCode
 
+_RANK = "the rank of a block of the cluster, got {value}"
+_MAP = "a tensor map that xgpu.encode_tensor_map has written"
+_EXPECTED = {
+    "async copy": "a number of valid bytes up to all, got {value}",
+    "bulk load": "multiples of 16 bytes, the destination in the block's shared memory, got {value} bytes",
+    "tensor load": f"{_MAP}, and room for its box in shared memory at a multiple of 128 bytes",
+    "tensor load multicast": f"{_MAP}, room for its box at a multiple of 128 bytes, and bits for blocks of the cluster",
+    "tensor store": _MAP,
+    "acquire tensor map": _MAP,
+    "encode tensor map": "64 bytes or more as alignment, and an array as large as it says",
+    "mbarrier init": "8 bytes of the block's shared memory, so aligned",
+    "mbarrier arrive remote": _RANK,
+    "cluster pointer": _RANK,
+    "cluster arrive": "a wait after each arrival",
+    "cluster wait": "an arrival before",
+    "named barrier": "a number from 1 to 15, and as many threads as others say, got number {value}",
+    "warpgroup mma": "whole warp groups of 128 threads, got a block of {value}",
+}
+"""What operations expect by whose operands a launch was stopped."""
+
 
 @dataclass(frozen=True)
 class _Block:
@@ -72,7 +92,8 @@ def _reason(code: HostCode, header: Header, name: str) -> str:
         return f"is at {name} while {header.stop_value} of them are under way, the most that the host keeps"
     if header.stop == OVERRUN_STOP:
         return f"arrives at an mbarrier whose phase has all its {header.stop_value} arrivals, but not its bytes"
-    return f"cannot go on at {name}, which got {header.stop_value}: expected one that the hardware takes"
+    expected = _EXPECTED.get(name, "operands that the hardware takes, got {value}").format(value=header.stop_value)
+    return f"cannot go on at {name}, which expects {expected}"
 
 
 def _blocks(code: HostCode, header: Header) -> list[_Block]:
@@ -163,7 +184,8 @@ def _awaited(code: HostCode, group: _Waiting) -> str:
     if not rest and 0 <= number < -(-state.count // GROUP_THREADS):
         members = range(number * GROUP_THREADS, (number + 1) * GROUP_THREADS)
         return _missing(code, group, members, "threads of its warp group")
-    return "the cluster's barrier, which others have not come to"
+    first = BlockState.from_address(Header.from_address(state.first).state)
+    return f"the cluster's barrier: {first.cluster.count} of {state.blocks * state.count} threads have come"
 
 
 def _mbarrier(state: BlockState, made: Mbarrier) -> str:

@@ -17,14 +17,19 @@ from xgpu.target_machine import HOST
 type Array = np.ndarray[Any, Any]
 
 
+def lowered(text: str, is_labelled: bool = False) -> ir.Module:
+    """Lower a kernel at level ``lowered`` for the host; a context is current. Labels are for messages."""
+    module = ir.Module.parse(text)
+    if is_labelled:
+        label_operations(module)
+    manager.run(module, pipeline.to_llvm(HOST, device(DEFAULT_DEVICE)))
+    return module
+
+
 def host_kernel(text: str, sanitize: bool = False) -> HostKernel:
     """Lower a kernel at level ``lowered`` for the host, and compile it."""
     with ir.make_context(), ir.Location.unknown():
-        module = ir.Module.parse(text)
-        if sanitize:
-            label_operations(module)
-        manager.run(module, pipeline.to_llvm(HOST, device(DEFAULT_DEVICE)))
-        return HostKernel(module, sanitize=sanitize)
+        return HostKernel(lowered(text, is_labelled=sanitize), sanitize=sanitize)
 
 
 def kernel(

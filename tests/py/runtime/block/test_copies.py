@@ -55,8 +55,7 @@ def box_kernel(shape: Sequence[int], box: Sequence[int], first: Sequence[int], s
       shape = array<i64: {", ".join(map(str, shape))}>, strides = array<i64{":" if strides else ""} {
             ", ".join(map(str, strides))
         }>, box = array<i64: {", ".join(map(str, box))}>, swizzle = "{swizzle}"}}
-      : (!llvm.ptr<1>, !llvm.ptr<3>, !llvm.ptr<1>) -> ()
-  "xgpu.acquire_tensor_map"(%map_{name}) : (!llvm.ptr<1>) -> ()"""
+      : (!llvm.ptr<1>, !llvm.ptr<3>, !llvm.ptr<1>) -> ()"""
 
     starts = "\n".join(f"  %first{d} = arith.constant {value} : i32" for d, value in enumerate(first))
     total = 1024 * -(-size // 1024)
@@ -67,16 +66,18 @@ def box_kernel(shape: Sequence[int], box: Sequence[int], first: Sequence[int], s
 {at("barrier", "shared", str(total + 128))}
 {encode("a", 0)}
 {encode("b", 128)}
+  gpu.barrier
   %is_first = arith.cmpi eq, %t, %c0 : i32
   scf.if %is_first {{
+    "xgpu.acquire_tensor_map"(%map_a) : (!llvm.ptr<1>) -> ()
+    "xgpu.acquire_tensor_map"(%map_b) : (!llvm.ptr<1>) -> ()
     "xgpu.mbarrier_init"(%barrier) {{count = 1 : i64}} : (!llvm.ptr<3>) -> ()
     "xgpu.fence"() {{kind = "mbarrier_init"}} : () -> ()
     "xgpu.mbarrier_expect"(%barrier, %bytes) : (!llvm.ptr<3>, i32) -> ()
     "xgpu.tensor_load"(%shared, %map_a, %barrier, {numbers}) : (!llvm.ptr<3>, !llvm.ptr<1>, !llvm.ptr<3>, {types}) -> ()
     "xgpu.mbarrier_wait"(%barrier, %c0) : (!llvm.ptr<3>, i32) -> ()
     "xgpu.tensor_store"(%map_b, %shared, {numbers}) : (!llvm.ptr<1>, !llvm.ptr<3>, {types}) -> ()
-    %whole = arith.constant {total} : i32
-    "xgpu.bulk_store"(%out, %shared, %whole) : (!llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()
+    "xgpu.bulk_store"(%out, %shared, %bytes) : (!llvm.ptr<1>, !llvm.ptr<3>, i32) -> ()
     "xgpu.bulk_commit"() : () -> ()
     "xgpu.bulk_wait"() {{pending = 0 : i64, until = "done"}} : () -> ()
   }}"""
@@ -88,12 +89,20 @@ def test_boxes(shape: Sequence[int], box: Sequence[int], first: Sequence[int], s
     array = placed(np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape))
     expected = expected_box(array, box, first)
     out, copied = memory((1024 * -(-expected.nbytes // 1024),), np.uint8), memory(shape, np.float32)
-    host_kernel(box_kernel(shape, box, first, swizzle)).launch([array, memory((256,), np.uint8), out, copied])
+    kernel_of_box = host_kernel(box_kernel(shape, box, first, swizzle), sanitize=True)
+    kernel_of_box.launch([array, memory((256,), np.uint8), out, copied])
     np.testing.assert_array_equal(out[: expected.nbytes], permuted(expected, swizzle)[: expected.nbytes])
     back = np.zeros(shape, np.float32)
     inside = [slice(max(start, 0), max(start + size, 0)) for start, size in zip(first, box, strict=True)]
     back[tuple(inside)] = array[tuple(inside)]
     np.testing.assert_array_equal(copied, back)
+
+
+def test_maps_of_arrays_that_are_larger_than_their_memory() -> None:
+    text = box_kernel((20, 24), (8, 8), (4, 8), "32")
+    arrays = [memory((19, 24), np.float32), memory((256,), np.uint8), memory((1024,), np.uint8)]
+    with pytest.raises(KernelFault, match=r"byte 0\) of input 0, which has 1824 bytes"):
+        host_kernel(text, sanitize=True).launch([*arrays, memory((20, 24), np.float32)])
 
 
 COPY = """  %t16 = arith.muli %t, %c16 : i32

@@ -1,12 +1,18 @@
 """Barriers of some warps and of clusters, what the lanes of a warp do together, and what is wrong with their use."""
 
+import ctypes
 import re
 
 import numpy as np
 import pytest
 
-from tests.py.runtime.block.kernels import Array, at, constants, host_kernel, kernel, memory, placed
+from tests.py.runtime.block.kernels import Array, at, constants, host_kernel, kernel, lowered, memory, placed
+from xgpu import ir
 from xgpu.errors import CompilerError, Fault, KernelFault
+from xgpu.runtime.host_executor import aligned_empty
+from xgpu.target.host.context import ALIGNMENT, SHARED
+from xgpu.target.host.kernel_source import from_text, to_text
+from xgpu.target.host.machine_code import host_source, load_source
 
 STORE = """  %to = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
   llvm.store %value, %to : i32, !llvm.ptr<1>"""
@@ -57,6 +63,7 @@ def test_barrier_that_two_threads_count_differently() -> None:
     changed = re.sub(r"threads = 64 : i64, wait = false", "threads = 96 : i64, wait = false", PRODUCER)
     (fault,) = faults(changed)
     assert fault.kind == "misused" and '"xgpu.named_barrier"' in fault.operation
+    assert "expects a number from 1 to 15, and as many threads as others say, got number 3" in fault.message
 
 
 def test_one_lane_is_elected() -> None:
@@ -154,6 +161,23 @@ def test_stores_to_another_block_that_does_not_wait() -> None:
     assert {fault.kind for fault in faults(REMOTE.replace(barrier, ""), **CLUSTERS)} >= {"unwritten", "race"}
 
 
+def test_stores_to_another_block_that_may_have_ended() -> None:
+    late = re.search(r"  llvm.store %sent, %there.*\n", REMOTE)
+    assert late is not None
+    body = REMOTE.replace(late[0], "").replace("  %value = llvm.load %place : !llvm.ptr<3> -> i32\n", late[0])
+    (fault,) = faults(body.replace("store %value", "store %sent"), **CLUSTERS)
+    assert fault.kind == "unseen" and "before the block ends whose memory it accesses" in fault.message
+    assert fault.operation.startswith("llvm.store")
+
+
+def test_a_cluster_one_of_whose_blocks_does_not_arrive() -> None:
+    barrier = '"xgpu.cluster_arrive"() : () -> ()\n  "xgpu.cluster_wait"() : () -> ()'
+    is_first = "  %goes = arith.cmpi eq, %rank, %c0 : i32"
+    body = REMOTE.replace(barrier, f"{is_first}\n  scf.if %goes {{\n  {barrier}\n  }}")
+    found = [fault for fault in faults(body, **CLUSTERS) if fault.kind == "deadlock"]
+    assert "the cluster's barrier: 64 of 128 threads have come" in found[0].message
+
+
 def test_blocks_of_clusters_in_two_dimensions() -> None:
     """A rank counts along x fastest; blocks have their places in the grid."""
     body = f"""  %rank = "xgpu.cluster_rank"() : () -> i32
@@ -216,3 +240,16 @@ def test_an_arrival_that_is_one_too_many() -> None:
     found = faults(mbarrier(body))
     assert {fault.kind for fault in found} >= {"overrun"}
     assert '"xgpu.mbarrier_arrive"' in found[0].operation
+
+
+def test_kernels_as_text() -> None:
+    """A kernel with clusters that was written as text, as programs of XLA's carry it, runs as before."""
+    text = kernel(f"{constants(1, 64)}\n{REMOTE}", ["out"], block=(64, 1, 1), **CLUSTERS)  # type: ignore[arg-type]
+    with ir.make_context(), ir.Location.unknown():
+        source = host_source(lowered(text))
+    code = load_source(from_text(to_text(source).encode()))
+    out, context = memory((256,), np.int32), aligned_empty([code.context_bytes], np.uint8, ALIGNMENT)
+    context[:SHARED] = 0
+    run_clusters = ctypes.CFUNCTYPE(None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p)(code.address)
+    run_clusters((ctypes.c_void_p * 1)(out.ctypes.data), 0, code.clusters, context.ctypes.data)
+    assert code.clusters == 2 and out.reshape(4, 64)[:, 0].tolist() == [64, 0, 192, 128]

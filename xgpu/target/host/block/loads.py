@@ -10,7 +10,7 @@ from xgpu.target.host.block.threads import is_shared, other_context, state_of, s
 from xgpu.target.host.block.waits import check_made, cluster_pointer, complete, new_transfer, number_of
 from xgpu.target.host.block.warps import enter
 from xgpu.target.host.context import Header
-from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled
+from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, size_of
 
 
 @compiled
@@ -125,6 +125,14 @@ def load_box(
 
 
 @compiled
+def stride_of(form: Pointer[GivenForm], dimension: int) -> int:
+    """Bytes from one element to the next in a dimension."""
+    if dimension + 1 == form.rank:
+        return form.element
+    return form.strides[dimension]
+
+
+@compiled
 def encode_tensor_map(map: Bytes, staging: Bytes, array: Bytes, context: Pointer[Header], site: int) -> int:
     """Write a tensor map of the form that the thread has in its registers; all lanes of a warp do it together."""
     form = cast(GivenForm, state_of(context).registers + FORM_OFFSET)
@@ -132,6 +140,13 @@ def encode_tensor_map(map: Bytes, staging: Bytes, array: Bytes, context: Pointer
         return stop(context, MISUSED, site, address(map) % 64)
     if enter(context, site) != 0:
         return 1
+    if CHECKED:
+        bytes = form.element * 1
+        for d in range(form.rank):
+            bytes = bytes + (form.shape[d] - 1) * stride_of(form, d)
+        inside = check_source(context, address(array), bytes, site)
+        if not (check_source(context, address(map), size_of(TensorMap), site) and inside):
+            return stop(context, MISUSED, site, bytes)
     made = cast(TensorMap, map)
     made.mark = MAP_MARK
     made.array = array

@@ -31,7 +31,7 @@ from xgpu.target.host.block.threads import state_of
 from xgpu.target.host.context import SCRATCH, SCRATCH_BYTES, Header
 from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compiled
 
-READERS = 8
+READERS = 4
 
 
 class Entry(Structure):
@@ -121,6 +121,15 @@ def block_rank(context: Pointer[Header], place: int) -> int:
     if offset < 0 or offset >= state.blocks * state.stride:
         return -1
     return offset // state.stride
+
+
+@compiled
+def note_remote(context: Pointer[Header], rank: int, site: int) -> None:
+    """Remember an access of a site to the block of a rank, which must not have ended."""
+    tables = tables_of(context)
+    done = tables.remote + 2 * (rank * tables.units + unit_of(context))
+    done[0] = now(context)
+    done[1] = site
 
 
 @compiled
@@ -284,6 +293,8 @@ def check(
     if address(memory.shadow) != 0:
         if memory.is_shared == 0:
             rank = 0
+        elif rank != state_of(context).rank:
+            note_remote(context, rank, access - tables.first_site)
         for g in range(offset >> memory.granule, (offset + size - 1 >> memory.granule) + 1):
             record = record_of(context, memory, rank, g)
             check_granule(context, record, access, kind, memory, number, g << memory.granule)

@@ -21,7 +21,7 @@ from xgpu.target.host.block.clocks import (
     unit_of,
 )
 from xgpu.target.host.block.copies import copies_up_to
-from xgpu.target.host.block.races import end_copy_of_agent, site_fault
+from xgpu.target.host.block.races import end_copy_of_agent, note_remote, site_fault
 from xgpu.target.host.block.state import (
     MBARRIER_MARK,
     MISUSED,
@@ -195,16 +195,7 @@ def check_made(context: Pointer[Header], there: Pointer[Header], number: int, si
         elif made.is_fenced == 0:
             site_fault(context, site, UNFENCED, 0)
     if address(there) != address(context):
-        note_remote(context, there, site)
-
-
-@compiled
-def note_remote(context: Pointer[Header], there: Pointer[Header], site: int) -> None:
-    """Remember an access to another block."""
-    tables = tables_of(context)
-    done = tables.remote + 2 * (state_of(there).rank * tables.units + unit_of(context))
-    done[0] = now(context)
-    done[1] = site
+        note_remote(context, state_of(there).rank, site)
 
 
 @compiled
