@@ -244,8 +244,15 @@ class Kernel:
             return cubin.assemble(text, self.device.name)
 
     def text(self, level: str) -> str:
-        """Return the kernel at ``level`` as text; a cubin is given as hexadecimal."""
-        return str(self.module(level)) if pipeline.GRAPH.level(level).is_mlir else TEXTS[level](self)
+        """Return the kernel at ``level`` as text; a cubin is given as hexadecimal.
+
+        At a level that only kernels of some emitters have, another kernel is as its emitter wrote it.
+        """
+        described = pipeline.GRAPH.level(level)
+        if not described.is_mlir:
+            return TEXTS[level](self)
+        is_passed = described.is_of_some and level not in self.modules and self.source is not None
+        return str(self.source if is_passed else self.module(level))
 
 
 TEXTS: dict[str, Callable[[Kernel], str]] = {

@@ -25,6 +25,8 @@ from xgpu.passes.framework.base import MAIN, function_name, functions
 
 _OF_PROGRAMS = frozenset(("prepared", "fusions"))
 """The levels at which a program is one module; later, there is one for each kernel."""
+_AS_EMITTED = frozenset(("tiles", "emitted"))
+"""The levels that emitters write kernels of, each one of them: kernels of both are one text."""
 _LEVEL = re.compile(r"^\s*(?:builtin\.)?module\b[^\n]*\bxgpu\.level\b", re.MULTILINE)
 _SEPARATOR = re.compile(r"^// -----\s*$", re.MULTILINE)
 _MODULE_TEXT = re.compile(r"^\s*module\b", re.MULTILINE)
@@ -52,13 +54,12 @@ def restart(
     there, arrays are bytes, as many as a pointer says that there are.
     """
     modules = [_parse(part, filename) for part in _parts(text)]
-    levels = {_level_of(module, filename) for module in modules}
-    if len(levels) != 1 or (len(modules) > 1 and levels & _OF_PROGRAMS):
-        raise InvalidInput(f"{filename}: expected modules of one level, got {', '.join(sorted(levels))}")
-    (level,) = levels
-    if level in _OF_PROGRAMS:
-        return _restart_program(modules[0], level, filename, device, options, times)
-    return _restart_kernels(modules, level, filename, device, options, times)
+    levels = [_level_of(module, filename) for module in modules]
+    if len(modules) == 1 and levels[0] in _OF_PROGRAMS:
+        return _restart_program(modules[0], levels[0], filename, device, options, times)
+    if not set(levels) <= _AS_EMITTED and (len(set(levels)) != 1 or _OF_PROGRAMS & set(levels)):
+        raise InvalidInput(f"{filename}: expected modules of one level, got {', '.join(sorted(set(levels)))}")
+    return _restart_kernels(modules, levels, filename, device, options, times)
 
 
 def _restart_program(
@@ -83,7 +84,7 @@ def _restart_program(
 
 
 def _restart_kernels(
-    modules: Sequence[ir.Module], level: str, filename: str, device: Device, options: Options, times: Times
+    modules: Sequence[ir.Module], levels: Sequence[str], filename: str, device: Device, options: Options, times: Times
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
     arguments: list[ArgumentSpec] = []
     results: list[ArgumentSpec] = []
@@ -92,7 +93,7 @@ def _restart_kernels(
     counts = [attributes.int_of(entry.attributes[attributes.INPUTS]) for entry in entries]
     total = sum(counts) - sum(attributes.scratch_of(entry) > 0 for entry in entries)
     launches = []
-    for module, entry, tensors, count in zip(modules, entries, parameters, counts, strict=True):
+    for module, level, entry, tensors, count in zip(modules, levels, entries, parameters, counts, strict=True):
         first = (len(arguments), len(results))
         # A launch brings the memory for messages, an input and an output, and the kernel's own, an output, itself.
         board, own = attributes.scratch_of(entry) > 0, attributes.workspace_of(entry) > 0

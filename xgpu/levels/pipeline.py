@@ -135,7 +135,7 @@ GRAPH = LevelGraph(
         Level("stablehlo", of="program"),
         Level("prepared", of="program"),
         Level("fusions", of="program"),
-        Level("tiles", of="kernel"),
+        Level("tiles", of="kernel", is_of_some=True),
         Level("emitted", of="kernel"),
         Level("optimized", of="kernel"),
         Level("lowered", of="kernel"),

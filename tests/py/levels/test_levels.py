@@ -13,10 +13,14 @@ from xgpu.options import Options
 
 GRAPH = pipeline.GRAPH
 BRANCHED = LevelGraph(
-    (*GRAPH.levels, Level("tiles", of="kernel")),
-    (*GRAPH.edges, Edge("fusions", "tiles", stage="an emitter of tiles"), Edge("tiles", "lowered", pipeline.LOWER)),
+    (*GRAPH.levels, Level("outline", of="kernel")),
+    (
+        *GRAPH.edges,
+        Edge("fusions", "outline", stage="an emitter of outlines"),
+        Edge("outline", "lowered", pipeline.LOWER),
+    ),
 )
-"""Kernels that are written as tiles do without threads' indices: they join the others when these are lowered."""
+"""Kernels that are written as outlines do without threads' indices: they join the others when these are lowered."""
 
 
 def levels_of(path: tuple[Edge, ...] | None) -> list[str] | None:
@@ -29,11 +33,11 @@ def levels_of(path: tuple[Edge, ...] | None) -> list[str] | None:
         ({"emitted"}, "lowered", ["optimized", "lowered"]),
         ({"emitted", "optimized"}, "lowered", ["lowered"]),
         ({"emitted", "lowered"}, "lowered", []),
-        ({"tiles"}, "llvm", ["lowered", "llvm"]),
-        ({"tiles"}, "optimized", None),
-        ({"tiles"}, "emitted", None),
-        ({"fusions"}, "lowered", ["tiles", "lowered"]),
-        ({"stablehlo"}, "tiles", ["prepared", "fusions", "tiles"]),
+        ({"outline"}, "llvm", ["lowered", "llvm"]),
+        ({"outline"}, "optimized", None),
+        ({"outline"}, "emitted", None),
+        ({"fusions"}, "lowered", ["outline", "lowered"]),
+        ({"stablehlo"}, "outline", ["prepared", "fusions", "outline"]),
         ({"llvm"}, "sass", ["llvmir", "ptx", "cubin", "sass"]),
         ({"llvm"}, "lowered", None),
     ],
@@ -43,7 +47,8 @@ def test_paths(given: set[str], wanted: str, expected: list[str] | None) -> None
 
 
 def test_every_level_follows_from_the_program() -> None:
-    assert levels_of(GRAPH.path({"stablehlo"}, "sass")) == list(GRAPH.names[1:])
+    of_all = [level.name for level in GRAPH.levels if not level.is_of_some]
+    assert levels_of(GRAPH.path({"stablehlo"}, "sass")) == of_all[1:]
     assert all(GRAPH.leads("stablehlo", name) for name in GRAPH.names)
     assert not GRAPH.leads("ptx", "llvmir")
 
@@ -76,8 +81,8 @@ def test_a_kernel_of_another_branch_joins(monkeypatch: pytest.MonkeyPatch) -> No
     optimized = str(kernel.module("optimized"))
     monkeypatch.setattr(pipeline, "GRAPH", BRANCHED)
     tiles = ir.Module.parse(optimized, ir.make_context())
-    joined = Kernel(kernel.name, device(DEFAULT_DEVICE), Options(), [], {"tiles": tiles})
+    joined = Kernel(kernel.name, device(DEFAULT_DEVICE), Options(), [], {"outline": tiles})
     assert joined.text("llvm") == kernel.text("llvm")
-    assert list(joined.modules) == ["tiles", "lowered", "llvm"]
-    with pytest.raises(InvalidInput, match="given at level 'tiles', from which level 'optimized' cannot be made"):
+    assert list(joined.modules) == ["outline", "lowered", "llvm"]
+    with pytest.raises(InvalidInput, match="given at level 'outline', from which level 'optimized' cannot be made"):
         joined.module("optimized")

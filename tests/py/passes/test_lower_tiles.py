@@ -55,6 +55,16 @@ def test_a_kernel_goes_on_from_its_text() -> None:
     np.testing.assert_array_equal(again.run(*arguments)[0], program.run(*arguments)[0])
 
 
+def test_kernels_without_tiles_are_as_they_were_emitted() -> None:
+    options = xgpu.Options(products="kernels")
+    program = xgpu.compile(lambda x, w: (x @ w, jnp.sin(w).sum(0)), "bf16[64,64]", "bf16[64,32]", options=options)
+    text = program.ir("tiles")
+    assert sorted(re.findall(r'xgpu.level = "(\w+)"', text)) == ["emitted", "tiles"]
+    again = xgpu.compile(text)
+    assert again.ir("tiles") == text
+    assert again.ir("ptx") == program.ir("ptx")
+
+
 def test_commands_take_the_text(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "tiles.mlir"
     path.write_text(_text())
