@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from xgpu import ir
+from xgpu.analysis.captures import nested
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
@@ -88,6 +89,8 @@ def _restart_kernels(
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
     arguments: list[ArgumentSpec] = []
     results: list[ArgumentSpec] = []
+    for module, level in zip(modules, levels, strict=True):
+        _check_is_of(module, level)
     entries = [_entry(module, filename) for module in modules]
     parameters = [_array_parameters(entry) for entry in entries]
     counts = [attributes.int_of(entry.attributes[attributes.INPUTS]) for entry in entries]
@@ -145,6 +148,13 @@ def _level_of(module: ir.Module, filename: str) -> str:
             f"{filename}: {attributes.LEVEL} = '{level}' is not a level to go on from; these are: {known}"
         )
     return level
+
+
+def _check_is_of(module: ir.Module, level: str) -> None:
+    """Raise `InvalidInput` for a kernel that still computes whole tiles at a level where threads compute elements."""
+    for op in nested(module.operation):
+        if level != "tiles" and op.name.startswith("stablehlo."):
+            raise InvalidInput(f"'{op.name}' is no operation of kernels of level '{level}'", source_of(op))
 
 
 def _entry(module: ir.Module, filename: str) -> ir.Operation:

@@ -79,6 +79,8 @@ LOWER_TILES: Pipeline = (
     ("set-level{{level=emitted}}", "the level is complete"),
 )
 
+EXPAND_TILES: Pipeline = (("expand-tiles", "alone: what it makes is for XLA to run, to compare with"),)
+
 OPTIMIZE: Pipeline = (
     ("expand-complex", "before inlining: no other pass knows complex numbers, and functions then have their true size"),
     ("inline", "first, so that every later pass sees loads and stores beside the loops that drive them"),

@@ -55,6 +55,15 @@ def test_a_kernel_goes_on_from_its_text() -> None:
     np.testing.assert_array_equal(again.run(*arguments)[0], program.run(*arguments)[0])
 
 
+def test_xla_runs_a_kernel_of_tiles() -> None:
+    """With numbers whose sums are exact, the blocks one after the other give what the whole program gives."""
+    program, again = _program(), xgpu.compile(_text())
+    arguments = [np.round(array * 4).astype(array.dtype) for array in program.random_inputs(2)]
+    np.testing.assert_array_equal(again.reference(*arguments)[0], program.reference(*arguments)[0])
+    shifted = xgpu.compile(re.sub(r"stablehlo\.maximum", "stablehlo.minimum", _text()))
+    assert np.any(shifted.reference(*arguments)[0] != program.reference(*arguments)[0])
+
+
 def test_kernels_without_tiles_are_as_they_were_emitted() -> None:
     options = xgpu.Options(products="kernels")
     program = xgpu.compile(lambda x, w: (x @ w, jnp.sin(w).sum(0)), "bf16[64,64]", "bf16[64,32]", options=options)
@@ -133,6 +142,12 @@ _TILE = "%arg4, %arg5, %arg6, %arg8"
 def test_other_programs(old: str, new: str, message: str) -> None:
     assert old in _text()
     assert message in _refusal(_text().replace(old, new))
+
+
+def test_tiles_are_of_their_level() -> None:
+    text = _text().replace('xgpu.level = "tiles"', 'xgpu.level = "emitted"')
+    with pytest.raises(xgpu.InvalidInput, match=r"'stablehlo\.\w+' is no operation of kernels of level 'emitted'"):
+        xgpu.compile(text)
 
 
 def test_an_output_is_not_read() -> None:
