@@ -57,8 +57,8 @@ _PROSE = {
     " reductions split, matrix products left to XLA turned, and so on. Here there was nothing to do.",
     "fusions": "One private function per kernel, called by `@main`. `xgpu.emitter` names the emitter chosen for it,"
     " `xgpu.schedule` says by which numbers its threads share the work; both may be edited. (dialect.md has all.)",
-    "tiles": "Only kernels of matrix products have this level, so here is another program. `xgpu.blocks` are the blocks"
-    " of the grid, `xgpu.steps` what each does step by step; a tile is read and written at the indices of its map, where its"
+    "tiles": "Only kernels of matrix products have this level, so here is another program. `xgpu.blocks` are its"
+    " blocks, `xgpu.steps` what each does step by step; a tile is read and written at the indices of its map, where its"
     " constraints hold. What is computed of tiles is StableHLO, and nothing is said of threads yet.",
     "emitted": "One module per kernel. The entry function takes the output as its last parameter and returns it"
     " updated, so the program is still functional. The map of `xgpu.loop` says which elements a thread computes:"

@@ -192,8 +192,12 @@ def test_a_mark_on_a_product_that_no_kernel_computes() -> None:
         ("tile_k = 128", "tile_k = 128: expected 64, rows of 128 bytes"),
         ("tile_m = 32", "tile_m = 32: expected a power of two, 64 to 256"),
         ("groups = 3", "groups = 3: expected each to have a multiple of 64 rows"),
+        (
+            "tile_m = 256, groups = 1, tile_n = 128",
+            "groups = 1: expected so many that a thread has at most 192 sums, not 256",
+        ),
         ("stages = 1", "stages = 1: expected a number from 2 to 16"),
-        ("tile_m = 256, tile_n = 256, stages = 8", "the shared memory of a block"),
+        ("tile_m = 128, groups = 2, tile_n = 256, stages = 8", "the shared memory of a block"),
         ("tile_m = 64, groups = 1, cluster = 8", "cluster = 8: expected a divisor of 4, the rows of tiles"),
         ("tile_m = 64, groups = 1, band = 7", "band = 7: expected a divisor of 4"),
         ("staged = 3", "staged = 3: expected true or false"),
