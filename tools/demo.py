@@ -10,12 +10,12 @@ import numpy as np
 
 import xgpu
 from xgpu.errors import ToolError, XgpuError
-from xgpu.levels.pipeline import LEVELS
+from xgpu.levels.pipeline import GRAPH, LEVELS
 from xgpu.runtime.compare import compare
 from xgpu.runtime.jax_backend import gpu_device
 
 _EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-_SHOWN = LEVELS[: LEVELS.index("ptx") + 1]
+_SHOWN = [level for level in LEVELS[: LEVELS.index("ptx") + 1] if not GRAPH.level(level).is_of_some]
 
 
 def main() -> int:

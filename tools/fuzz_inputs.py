@@ -90,15 +90,23 @@ def corpus() -> list[Text]:
         for i, part in enumerate(whole.split(_SPLIT)):
             texts.append(Text(f"{path.name}:{i}", part, path.suffix, pipelines))
     for path in sorted(_TESTS.glob("lit/emit/*.mlir")):
-        texts.append(Text(f"{path.name} at level fusions", _plan(path), ".mlir", ()))
+        texts += [Text(f"{path.name} at level {level}", text, ".mlir", ()) for level, text in _plans(path)]
     for seed in _GRAPHS:
         texts += _levels_of(seed)
     return [text for text in texts if len(text.text) < _LONGEST]
 
 
-def _plan(path: Path) -> str:
-    """Return the program of a test of the emitters, of which there are some for each, at level ``fusions``."""
-    return compile_to(None, path, (), device(DEFAULT_DEVICE), Options()).ir("fusions")
+def _plans(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the program of a test of the emitters, of which there are some for each, at level ``fusions``.
+
+    And its kernels at levels that few have: random programs are not at them.
+    """
+    compiled = compile_to(None, path, (), device(DEFAULT_DEVICE), Options())
+    yield "fusions", compiled.ir("fusions")
+    for level in (each.name for each in pipeline.GRAPH.levels if each.is_of_some):
+        for kernel in compiled.kernels:
+            if level in kernel.modules:
+                yield level, kernel.text(level)
 
 
 def _levels_of(seed: int) -> Iterator[Text]:
@@ -107,6 +115,8 @@ def _levels_of(seed: int) -> Iterator[Text]:
     yield Text(f"graph {seed}", program, ".mlir", ())
     compiled = compile_program(program)
     for level in pipeline.MLIR_LEVELS[1:]:
+        if pipeline.GRAPH.level(level).is_of_some:
+            continue
         for kernel in compiled.ir(level).split(_SPLIT):
             yield Text(f"graph {seed} at level {level}", kernel, ".mlir", ())
 

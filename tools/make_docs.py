@@ -48,6 +48,8 @@ the attribute is. What is written is kept, and refused with the reason where a k
 `Options(schedules={"relu_fusion_0": {"vector": 2}})` fixes the same numbers.
 """
 
+_PRODUCT = "tests/lit/emit/product.mlir"
+"""A program that has the level ``tiles``."""
 _PROSE = {
     "stablehlo": "What JAX traced, normalised: calls inlined, CHLO written as StableHLO. Each operation still makes a"
     " whole tensor.",
@@ -55,6 +57,9 @@ _PROSE = {
     " reductions split, matrix products left to XLA turned, and so on. Here there was nothing to do.",
     "fusions": "One private function per kernel, called by `@main`. `xgpu.emitter` names the emitter chosen for it,"
     " `xgpu.schedule` says by which numbers its threads share the work; both may be edited. (dialect.md has all.)",
+    "tiles": "Only kernels of matrix products have this level, so here is another program. `xgpu.blocks` are its"
+    " blocks, `xgpu.steps` what each does step by step; a tile is read and written at the indices of its map, where its"
+    " constraints hold. What is computed of tiles is StableHLO, and nothing is said of threads yet.",
     "emitted": "One module per kernel. The entry function takes the output as its last parameter and returns it"
     " updated, so the program is still functional. The map of `xgpu.loop` says which elements a thread computes:"
     " `d0` is the thread, `d1` the block, `s0` the element of the thread. `@fusion_0__root` computes one element"
@@ -150,7 +155,9 @@ def _levels() -> str:
     for level, prose in _PROSE.items():
         parts.append(f"## `{level}`\n\n{prose}\n")
         parts.append(between.get(level, ""))
-        parts.append(_console(f"xgpu compile {SOURCE} --emit {level}", program.ir(level)))
+        source = _PRODUCT if pipeline.GRAPH.level(level).is_of_some else SOURCE
+        shown = xgpu.compile(ROOT / source) if source == _PRODUCT else program
+        parts.append(_console(f"xgpu compile {source} --emit {level}", shown.ir(level)))
     return "\n".join(part for part in parts if part)
 
 

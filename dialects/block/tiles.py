@@ -122,7 +122,7 @@ class TileOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.tile"
-    TRAITS = Traits(pure=True)
+    TRAITS = Traits(reads=0)
     OPERANDS = (Values("array", TENSOR, "What to read."), _AT)
     RESULTS = (Values("tile", TENSOR, "Its shape is that of the map's range variables."),)
     ATTRIBUTES = (Attribute("map", MAP, "From block and step, and the indices in the tile, to those in the array."),)

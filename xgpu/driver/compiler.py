@@ -247,12 +247,13 @@ class Kernel:
     def text(self, level: str) -> str:
         """Return the kernel at ``level`` as text; a cubin is given as hexadecimal.
 
-        A kernel that its emitter writes at a later level, since it has no tiles, is given at that.
+        At a level that only kernels of some emitters have, another kernel is as its emitter wrote it.
         """
-        is_mlir = pipeline.GRAPH.level(level).is_mlir
-        if self.source is not None and pipeline.GRAPH.path(self.modules, level) is None:
-            return str(self.source)
-        return str(self.module(level)) if is_mlir else TEXTS[level](self)
+        described = pipeline.GRAPH.level(level)
+        if not described.is_mlir:
+            return TEXTS[level](self)
+        is_passed = described.is_of_some and level not in self.modules and self.source is not None
+        return str(self.source if is_passed else self.module(level))
 
 
 TEXTS: dict[str, Callable[[Kernel], str]] = {

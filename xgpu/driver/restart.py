@@ -22,9 +22,12 @@ from xgpu.hlo.source_location import source_of
 from xgpu.levels import pipeline
 from xgpu.options import Options
 from xgpu.passes.framework.base import MAIN, function_name, functions
+from xgpu.structure import nested
 
 _OF_PROGRAMS = frozenset(("prepared", "fusions"))
 """The levels at which a program is one module; later, there is one for each kernel."""
+_AS_EMITTED = frozenset(("tiles", "emitted"))
+"""The levels that emitters write kernels of, each one of them: kernels of both are one text."""
 _LEVEL = re.compile(r"^\s*(?:builtin\.)?module\b[^\n]*\bxgpu\.level\b", re.MULTILINE)
 _SEPARATOR = re.compile(r"^// -----\s*$", re.MULTILINE)
 _MODULE_TEXT = re.compile(r"^\s*module\b", re.MULTILINE)
@@ -52,12 +55,12 @@ def restart(
     there, arrays are bytes, as many as a pointer says that there are.
     """
     modules = [_parse(part, filename) for part in _parts(text)]
-    levels = {_level_of(module, filename) for module in modules}
-    if len(modules) > 1 and levels & _OF_PROGRAMS:
-        raise InvalidInput(f"{filename}: expected modules of kernels, got {', '.join(sorted(levels))}")
-    if levels & _OF_PROGRAMS:
-        return _restart_program(modules[0], levels.pop(), filename, device, options, times)
-    return _restart_kernels(modules, filename, device, options, times)
+    levels = [_level_of(module, filename) for module in modules]
+    if len(modules) == 1 and levels[0] in _OF_PROGRAMS:
+        return _restart_program(modules[0], levels[0], filename, device, options, times)
+    if not set(levels) <= _AS_EMITTED and (len(set(levels)) != 1 or _OF_PROGRAMS & set(levels)):
+        raise InvalidInput(f"{filename}: expected modules of one level, got {', '.join(sorted(set(levels)))}")
+    return _restart_kernels(modules, levels, filename, device, options, times)
 
 
 def _restart_program(
@@ -82,16 +85,18 @@ def _restart_program(
 
 
 def _restart_kernels(
-    modules: Sequence[ir.Module], filename: str, device: Device, options: Options, times: Times
+    modules: Sequence[ir.Module], levels: Sequence[str], filename: str, device: Device, options: Options, times: Times
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
     arguments: list[ArgumentSpec] = []
     results: list[ArgumentSpec] = []
+    for module, level in zip(modules, levels, strict=True):
+        _check_is_of(module, level)
     entries = [_entry(module, filename) for module in modules]
     parameters = [_array_parameters(entry) for entry in entries]
     counts = [attributes.int_of(entry.attributes[attributes.INPUTS]) for entry in entries]
     total = sum(counts) - sum(attributes.scratch_of(entry) > 0 for entry in entries)
     launches = []
-    for module, entry, tensors, count in zip(modules, entries, parameters, counts, strict=True):
+    for module, level, entry, tensors, count in zip(modules, levels, entries, parameters, counts, strict=True):
         first = (len(arguments), len(results))
         # A launch brings the memory for messages, an input and an output, and the kernel's own, an output, itself.
         board, own = attributes.scratch_of(entry) > 0, attributes.workspace_of(entry) > 0
@@ -100,7 +105,7 @@ def _restart_kernels(
         inputs = tuple(range(first[0], len(arguments)))
         outputs = tuple(range(total + first[1], total + len(results)))
         name = ir.StringAttr(entry.attributes["sym_name"]).value
-        kernel = Kernel(name, device, options, times, {_level_of(module, filename): module})
+        kernel = Kernel(name, device, options, times, {level: module})
         launches.append(Launch(kernel, inputs, outputs))
     numbers = tuple(range(total, total + len(results)))
     kernels = tuple(launch.kernel for launch in launches)
@@ -144,6 +149,13 @@ def _level_of(module: ir.Module, filename: str) -> str:
             f"{filename}: {attributes.LEVEL} = '{level}' is not a level to go on from; these are: {known}"
         )
     return level
+
+
+def _check_is_of(module: ir.Module, level: str) -> None:
+    """Raise `InvalidInput` for a kernel that still computes whole tiles at a level where threads compute elements."""
+    for op in nested(module.operation):
+        if level != "tiles" and op.name.startswith("stablehlo."):
+            raise InvalidInput(f"'{op.name}' is no operation of kernels of level '{level}'", source_of(op))
 
 
 def _entry(module: ir.Module, filename: str) -> ir.Operation:

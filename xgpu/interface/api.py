@@ -13,7 +13,7 @@ from jax import jit as jax_jit
 from xgpu import ir
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
-from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, plan_program, timed
+from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_program, plan_program, timed
 from xgpu.driver.parallel import compile_kernels
 from xgpu.driver.restart import check_given, restart, text_of_later_level
 from xgpu.dtypes import dtype_of_numpy
@@ -227,15 +227,28 @@ class Compiled:
 
     @property
     def has_reference(self) -> bool:
-        """Whether XLA can run the program: of level ``stablehlo``, or a plan, whose fusions are functions of it."""
-        return self.has_program or self.planned is not None
+        """Whether XLA can run the program: of level ``stablehlo``, a plan, whose fusions are functions of it, or tiles.
+
+        Of kernels at level ``tiles``, it is one that was given alone.
+        """
+        return self.has_program or self.planned is not None or self._is_of_tiles
+
+    @property
+    def _is_of_tiles(self) -> bool:
+        return self.given_level == "tiles" and len(self.kernels) == 1
 
     @cached_property
     def _reference(self) -> Reference:
         if not self.has_reference:
             given = f"this one was given at level '{self.given_level}'"
-            raise InvalidInput(f"XLA runs programs of levels up to 'fusions', to compare with; {given}")
-        return Reference(self.on_cpu.source.module)
+            raise InvalidInput(
+                f"XLA runs programs of levels up to 'fusions', and a kernel of level 'tiles', to compare with; {given}"
+            )
+        module = self.on_cpu.source.module
+        if self._is_of_tiles:
+            with module.context, ir.Location.unknown():
+                module = advance(module, pipeline.steps(pipeline.EXPAND_TILES), self.timings)
+        return Reference(module)
 
     def reference(self, *arrays: Any) -> list[np.ndarray[Any, Any]]:
         """Run on one array per argument with XLA on the CPU, and return one array per result."""

@@ -14,11 +14,15 @@ Pipeline = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Level:
-    """One form of a program, or of a kernel of its own. The text of levels of MLIR is accepted back."""
+    """One form of a program, or of a kernel of its own. The text of levels of MLIR is accepted back.
+
+    A level ``is_of_some`` if only kernels of some emitters have it.
+    """
 
     name: str
     of: Literal["program", "kernel"]
     is_mlir: bool = True
+    is_of_some: bool = False
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,8 @@ LOWER_TILES: Pipeline = (
     ("set-level{{level=emitted}}", "the level is complete"),
 )
 
+EXPAND_TILES: Pipeline = (("expand-tiles", "alone: what it makes is for XLA to run, to compare with"),)
+
 OPTIMIZE: Pipeline = (
     ("expand-complex", "before inlining: no other pass knows complex numbers, and functions then have their true size"),
     ("inline", "first, so that every later pass sees loads and stores beside the loops that drive them"),
@@ -135,7 +137,7 @@ GRAPH = LevelGraph(
         Level("stablehlo", of="program"),
         Level("prepared", of="program"),
         Level("fusions", of="program"),
-        Level("tiles", of="kernel"),
+        Level("tiles", of="kernel", is_of_some=True),
         Level("emitted", of="kernel"),
         Level("optimized", of="kernel"),
         Level("lowered", of="kernel"),

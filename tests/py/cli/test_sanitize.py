@@ -44,7 +44,7 @@ def test_kernel_without_fault(xgpu: Callable[..., Any]) -> None:
     outcome = xgpu("run", "reverse.mlir", "--sanitize", "--check")
     assert (
         outcome.code == 1
-        and "XLA runs programs of levels up to 'fusions', to compare with; this one was given at level " in outcome.err
+        and "and a kernel of level 'tiles', to compare with; this one was given at level " in outcome.err
     )
 
 

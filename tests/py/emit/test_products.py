@@ -12,6 +12,7 @@ from jax import lax
 
 import xgpu
 from tests.py import effort
+from xgpu.target.nvptx.cubin import find_ptxas
 
 from .products import KERNELS, ORDERS, compiled, is_exact, whole_numbers
 
@@ -159,6 +160,20 @@ def test_special_values() -> None:
         expected = x.astype(np.float64) @ w.astype(np.float64)
     np.testing.assert_array_equal(found, expected.astype(np.float32))
     assert found[11, 4] == np.float32(2.0**-130)
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+@pytest.mark.parametrize(
+    "schedule",
+    [{"tile_m": 128, "groups": 1, "tile_n": 192}, {"tile_m": 128, "groups": 2, "tile_n": 256}],
+    ids=str,
+)
+def test_sums_stay_in_registers(schedule: dict[str, int]) -> None:
+    """Nor does ptxas say that products of a warp group wait for each other."""
+    fixed = {"blocks": 4, "cluster": 1, "band": 1, "staged": False, "stages": 2}
+    program = compiled(jnp.matmul, "bf16[512,512]", "bf16[512,512]", **fixed, **schedule)
+    assembled = program.kernels[0].assembled
+    assert (assembled.spill_bytes, assembled.remarks) == (0, ())
 
 
 def test_products_that_no_kernel_computes_are_left() -> None:

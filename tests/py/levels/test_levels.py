@@ -12,6 +12,15 @@ from xgpu.levels.level_graph import Edge, Level, LevelGraph
 from xgpu.options import Options
 
 GRAPH = pipeline.GRAPH
+BRANCHED = LevelGraph(
+    (*GRAPH.levels, Level("outline", of="kernel")),
+    (
+        *GRAPH.edges,
+        Edge("fusions", "outline", stage="an emitter of outlines"),
+        Edge("outline", "lowered", pipeline.LOWER),
+    ),
+)
+"""Kernels that are written as outlines do without threads' indices: they join the others when these are lowered."""
 
 
 def levels_of(path: tuple[Edge, ...] | None) -> list[str] | None:
@@ -24,11 +33,11 @@ def levels_of(path: tuple[Edge, ...] | None) -> list[str] | None:
         ({"emitted"}, "lowered", ["optimized", "lowered"]),
         ({"emitted", "optimized"}, "lowered", ["lowered"]),
         ({"emitted", "lowered"}, "lowered", []),
-        ({"tiles"}, "lowered", ["emitted", "optimized", "lowered"]),
-        ({"optimized"}, "tiles", None),
-        ({"emitted"}, "tiles", None),
-        ({"fusions"}, "lowered", ["emitted", "optimized", "lowered"]),
-        ({"stablehlo"}, "tiles", ["prepared", "fusions", "tiles"]),
+        ({"outline"}, "llvm", ["lowered", "llvm"]),
+        ({"outline"}, "optimized", None),
+        ({"outline"}, "emitted", None),
+        ({"fusions"}, "lowered", ["outline", "lowered"]),
+        ({"stablehlo"}, "outline", ["prepared", "fusions", "outline"]),
         ({"llvm"}, "sass", ["llvmir", "ptx", "cubin", "sass"]),
         ({"llvm"}, "lowered", None),
     ],
@@ -38,8 +47,8 @@ def test_paths(given: set[str], wanted: str, expected: list[str] | None) -> None
 
 
 def test_every_level_follows_from_the_program() -> None:
-    through = [name for name in GRAPH.names[1:] if name != "tiles"]
-    assert levels_of(GRAPH.path({"stablehlo"}, "sass")) == through
+    of_all = [level.name for level in GRAPH.levels if not level.is_of_some]
+    assert levels_of(GRAPH.path({"stablehlo"}, "sass")) == of_all[1:]
     assert all(GRAPH.leads("stablehlo", name) for name in GRAPH.names)
     assert not GRAPH.leads("ptx", "llvmir")
 
@@ -67,11 +76,13 @@ def test_levels_of_text_are_those_with_functions() -> None:
     assert tuple(TEXTS) == tuple(level.name for level in GRAPH.levels if not level.is_mlir)
 
 
-def test_a_kernel_is_given_at_its_own_level_where_it_has_no_tiles() -> None:
+def test_a_kernel_of_another_branch_joins(monkeypatch: pytest.MonkeyPatch) -> None:
     (kernel,) = xgpu.compile(lambda x: x * 2.0, "f32[1000]").kernels
-    assert kernel.text("tiles") == kernel.text("emitted")
-    optimized = ir.Module.parse(kernel.text("optimized"), ir.make_context())
-    later = Kernel(kernel.name, device(DEFAULT_DEVICE), Options(), [], {"optimized": optimized})
-    assert later.text("llvm") == kernel.text("llvm")
-    with pytest.raises(InvalidInput, match="given at level 'optimized', from which level 'tiles' cannot be made"):
-        later.text("tiles")
+    optimized = str(kernel.module("optimized"))
+    monkeypatch.setattr(pipeline, "GRAPH", BRANCHED)
+    tiles = ir.Module.parse(optimized, ir.make_context())
+    joined = Kernel(kernel.name, device(DEFAULT_DEVICE), Options(), [], {"outline": tiles})
+    assert joined.text("llvm") == kernel.text("llvm")
+    assert list(joined.modules) == ["outline", "lowered", "llvm"]
+    with pytest.raises(InvalidInput, match="given at level 'outline', from which level 'optimized' cannot be made"):
+        joined.module("optimized")

@@ -55,6 +55,25 @@ def test_a_kernel_goes_on_from_its_text() -> None:
     np.testing.assert_array_equal(again.run(*arguments)[0], program.run(*arguments)[0])
 
 
+def test_xla_runs_a_kernel_of_tiles() -> None:
+    """With numbers whose sums are exact, the blocks one after the other give what the whole program gives."""
+    program, again = _program(), xgpu.compile(_text())
+    arguments = [np.round(array * 4).astype(array.dtype) for array in program.random_inputs(2)]
+    np.testing.assert_array_equal(again.reference(*arguments)[0], program.reference(*arguments)[0])
+    shifted = xgpu.compile(re.sub(r"stablehlo\.maximum", "stablehlo.minimum", _text()))
+    assert np.any(shifted.reference(*arguments)[0] != program.reference(*arguments)[0])
+
+
+def test_kernels_without_tiles_are_as_they_were_emitted() -> None:
+    options = xgpu.Options(products="kernels")
+    program = xgpu.compile(lambda x, w: (x @ w, jnp.sin(w).sum(0)), "bf16[64,64]", "bf16[64,32]", options=options)
+    text = program.ir("tiles")
+    assert sorted(re.findall(r'xgpu.level = "(\w+)"', text)) == ["emitted", "tiles"]
+    again = xgpu.compile(text)
+    assert again.ir("tiles") == text
+    assert again.ir("ptx") == program.ir("ptx")
+
+
 def test_commands_take_the_text(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "tiles.mlir"
     path.write_text(_text())
@@ -125,6 +144,12 @@ def test_other_programs(old: str, new: str, message: str) -> None:
     assert message in _refusal(_text().replace(old, new))
 
 
+def test_tiles_are_of_their_level() -> None:
+    text = _text().replace('xgpu.level = "tiles"', 'xgpu.level = "emitted"')
+    with pytest.raises(xgpu.InvalidInput, match=r"'stablehlo\.\w+' is no operation of kernels of level 'emitted'"):
+        xgpu.compile(text)
+
+
 def test_an_output_is_not_read() -> None:
     """Other blocks may have written it, or not yet."""
     written = re.search(r"\{map = [^}]*\}(?= : \(tensor<64x64xf32>, tensor<256x64xf32>)", _text())
@@ -167,8 +192,12 @@ def test_a_mark_on_a_product_that_no_kernel_computes() -> None:
         ("tile_k = 128", "tile_k = 128: expected 64, rows of 128 bytes"),
         ("tile_m = 32", "tile_m = 32: expected a power of two, 64 to 256"),
         ("groups = 3", "groups = 3: expected each to have a multiple of 64 rows"),
+        (
+            "tile_m = 256, groups = 1, tile_n = 128",
+            "groups = 1: expected so many that a thread has at most 192 sums, not 256",
+        ),
         ("stages = 1", "stages = 1: expected a number from 2 to 16"),
-        ("tile_m = 256, tile_n = 256, stages = 8", "the shared memory of a block"),
+        ("tile_m = 128, groups = 2, tile_n = 256, stages = 8", "the shared memory of a block"),
         ("tile_m = 64, groups = 1, cluster = 8", "cluster = 8: expected a divisor of 4, the rows of tiles"),
         ("tile_m = 64, groups = 1, band = 7", "band = 7: expected a divisor of 4"),
         ("staged = 3", "staged = 3: expected true or false"),

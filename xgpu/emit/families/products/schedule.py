@@ -19,6 +19,9 @@ _BARRIER_BYTES = 2048
 _MOST_STAGES = 8
 _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
+_GROUP_THREADS = 128
+_MOST_SUMS = 192
+"""Sums that a thread has registers for: with more ptxas spills them, and does products one by one."""
 _INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
 """What kernels of products are made of."""
 
@@ -103,6 +106,9 @@ class ProductSchedule(Schedule):
             yield self.wrong("tile_k", f"{ROW_BYTES // element_bytes}, rows of {ROW_BYTES} bytes")
         if self.tile_m % (self.groups * WARPGROUP_ROWS):
             yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
+        sums = self.tile_m * self.tile_n // (self.groups * _GROUP_THREADS)
+        if sums > _MOST_SUMS:
+            yield self.wrong("groups", f"so many that a thread has at most {_MOST_SUMS} sums, not {sums}")
         used = self.stages * (self.tile_m + self.tile_n) * ROW_BYTES + _BARRIER_BYTES + staging_bytes
         most = target.shared_bytes_optin
         if used > most:

@@ -1,0 +1,236 @@
+"""The pass expand-tiles."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.affine import AffineExpr, delinearize, dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.framework.base import MAIN, Pass, functions
+from xgpu.passes.support.refusals import refuse
+from xgpu.structure import replace_op
+
+
+@dataclass(frozen=True)
+class ExpandTiles(Pass):
+    """Make a kernel of level ``tiles`` a program of StableHLO, which XLA runs: what its threads are to compute.
+
+    Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written. The
+    outputs, which begin as zeros, are results only. No way to a GPU leads over it.
+
+    ```mlir
+    %r = "xgpu.blocks"(%out) ({
+    ^bb0(%i: index, %array: tensor<500xf32>):
+      %t = "xgpu.tile"(%x, %i) {map = #xgpu.map<(d0)[s0] -> (d0 * 128 + s0), ...>} : ... -> tensor<128xf32>
+      ...
+    }) {grid = array<i64: 4>} : (tensor<500xf32>) -> tensor<500xf32>
+    // becomes
+    %r:2 = stablehlo.while(%n = %zero, %array = %zeros) : tensor<i64>, tensor<500xf32>
+      cond { %c = stablehlo.compare LT, %n, %four ... }
+      do { %t = "stablehlo.gather"(%x, %indices) ... }
+    ```
+    """
+
+    NAME: ClassVar[str] = "expand-tiles"
+
+    def apply(self, module: ir.Module) -> None:
+        """Expand the one kernel of the module."""
+        kernels = functions(module)
+        if len(kernels) != 1 or attributes.INPUTS not in kernels[0].operation.attributes:
+            refuse(self.NAME, module.operation, f"expected one function, with {attributes.INPUTS}, got {len(kernels)}")
+        (function,) = kernels
+        _Expansion().block(function.operation.regions[0].blocks[0])
+        _make_program(function.operation)
+        if attributes.LEVEL in module.operation.attributes:
+            del module.operation.attributes[attributes.LEVEL]
+
+
+def _make_program(function: ir.Operation) -> None:
+    """Take the outputs from the parameters of a kernel, and all that says that it is one."""
+    entry = function.regions[0].blocks[0]
+    inputs = attributes.int_of(function.attributes[attributes.INPUTS])
+    with ir.InsertionPoint.at_block_begin(entry), function.location:
+        for argument in list(entry.arguments)[inputs:]:
+            argument.replace_all_uses_with(_zeros(argument.type))
+    for number in reversed(range(inputs, len(entry.arguments))):
+        entry.erase_argument(number)
+    results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+    type_ = ir.FunctionType.get([each.type for each in entry.arguments], results)
+    for name in [name for name in function.attributes if name.startswith("xgpu.")]:
+        del function.attributes[name]
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
+    function.attributes["sym_name"] = ir.StringAttr.get(MAIN)
+
+
+class _Expansion:
+    """Expands operations; ``_numbers`` has the value for each number of a block or step, which was an index."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[ir.Value, ir.Value] = {}
+
+    def block(self, block: ir.Block) -> None:
+        """Expand the operations of a block, and those inside."""
+        for each in list(block.operations):
+            op, view = each.operation, each.operation.opview
+            with ir.InsertionPoint(op), op.location:
+                if isinstance(view, BlocksOp):
+                    self._loop(op, view.body, view.grid)
+                elif isinstance(view, StepsOp):
+                    self._loop(op, view.body, (view.count,))
+                elif isinstance(view, TileOp):
+                    replace_op(op, [self._read(view)])
+                elif isinstance(view, InsertTileOp):
+                    replace_op(op, [self._write(view)])
+
+    def _loop(self, op: ir.Operation, body: ir.Block, sizes: Sequence[int]) -> None:
+        """Replace an operation by a loop over all its numbers."""
+        number = _constant(0)
+        types = [number.type, *(each.type for each in op.results)]
+        loop = ir.Operation.create("stablehlo.while", types, [number, *op.operands], regions=2)
+        condition, inside = (region.blocks.append(*types) for region in loop.regions)
+        with ir.InsertionPoint(condition):
+            ir.stablehlo.return_([_compare("LT", condition.arguments[0], _constant(math.prod(sizes)))])
+        counter, *carried = inside.arguments
+        with ir.InsertionPoint(inside):
+            for value, part in zip(body.arguments, delinearize(dim(0), tuple(sizes)), strict=False):
+                self._numbers[value] = _evaluate(part, [counter], [])
+            following = ir.stablehlo.add(counter, _constant(1))
+        for old, new in zip(list(body.arguments)[len(sizes) :], carried, strict=True):
+            old.replace_all_uses_with(new)
+        *operations, end = [each.operation for each in body.operations]
+        for each in operations:
+            inside.append(each)
+        with ir.InsertionPoint(inside):
+            ir.stablehlo.return_([following, *end.operands])
+        end.erase()
+        self.block(inside)
+        replace_op(op, list(loop.results)[1:])
+
+    def _read(self, tile: TileOp) -> ir.Value:
+        """Return the tile, with zeros where a constraint does not hold."""
+        type_, rank = tile.operation.results[0].type, len(shape_of(tile.array))
+        indices, holds = self._indices(tile)
+        if indices is None:
+            found = _broadcast(tile.array, shape_of(tile.tile), [])
+            return found if holds is None else ir.stablehlo.select(holds, found, _zeros(type_))
+        numbers = f"collapsed_slice_dims = {list(range(rank))}, start_index_map = {list(range(rank))}"
+        numbers += f", index_vector_dim = {len(tile.map.symbols)}"
+        described = {
+            "dimension_numbers": ir.Attribute.parse(f"#stablehlo.gather<{numbers}>"),
+            "slice_sizes": ir.DenseI64ArrayAttr.get([1] * rank),
+        }
+        found = ir.Operation.create("stablehlo.gather", [type_], [tile.array, indices], described).results[0]
+        return found if holds is None else ir.stablehlo.select(holds, found, _zeros(type_))
+
+    def _write(self, insert: InsertTileOp) -> ir.Value:
+        """Return the array with the tile; where a constraint does not hold, indices are outside."""
+        indices, holds = self._indices(insert)
+        if indices is None:
+            refuse(ExpandTiles.NAME, insert.operation, f"expected an array with dimensions, got {insert.array.type}")
+        if holds is not None:
+            everywhere = list(range(len(insert.map.symbols)))
+            outside = ir.stablehlo.constant(_splat(indices.type, -1))
+            holds = _broadcast(holds, shape_of(indices), everywhere)
+            indices = ir.stablehlo.select(holds, indices, outside)
+        rank = list(range(len(shape_of(insert.array))))
+        numbers = f"inserted_window_dims = {rank}, scatter_dims_to_operand_dims = {rank}"
+        numbers += f", index_vector_dim = {len(insert.map.symbols)}"
+        described = {"scatter_dimension_numbers": ir.Attribute.parse(f"#stablehlo.scatter<{numbers}>")}
+        operands = [insert.array, indices, insert.tile]
+        op = ir.Operation.create("stablehlo.scatter", [insert.array.type], operands, described, regions=1)
+        scalar = ir.RankedTensorType.get([], ir.RankedTensorType(insert.array.type).element_type)
+        update = op.regions[0].blocks.append(scalar, scalar)
+        with ir.InsertionPoint(update):
+            ir.stablehlo.return_([update.arguments[1]])
+        return op.results[0]
+
+    def _indices(self, op: TileOp | InsertTileOp) -> tuple[ir.Value | None, ir.Value | None]:
+        """Return the indices of each element of a tile, along one more dimension, and where constraints hold.
+
+        An array without dimensions has no indices.
+        """
+        map_: IndexingMap = op.map
+        if unknown := [value for value in op.at if value not in self._numbers]:
+            refuse(ExpandTiles.NAME, op.operation, f"expected numbers of block and step, got {unknown[0]}")
+        shape = [each.size for each in map_.symbols]
+        type_ = ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64))
+        dims = [_broadcast(self._numbers[value], shape, []) for value in op.at]
+        symbols = [ir.stablehlo.iota(type_, number) for number in range(len(shape))]
+        parts = [_evaluate(each, dims, symbols, shape) for each in map_.results]
+        wide = [_broadcast(each, [*shape, 1], list(range(len(shape)))) for each in parts]
+        holds = None
+        for expression, bound in map_.constraints:
+            value = _evaluate(expression, dims, symbols, shape)
+            for direction, limit in (("GE", bound.lower), ("LE", bound.upper)):
+                each = _compare(direction, value, _constant(limit, shape))
+                holds = each if holds is None else ir.stablehlo.and_(holds, each)
+        return ir.stablehlo.concatenate(wide, len(shape)) if wide else None, holds
+
+
+def _evaluate(
+    expression: AffineExpr, dims: Sequence[ir.Value], symbols: Sequence[ir.Value], shape: Sequence[int] = ()
+) -> ir.Value:
+    """Return an expression of values of one shape."""
+    given: list[list[Any]] = [[_Number(value) for value in values] for values in (dims, symbols)]
+    each: Any = expression.evaluate(*given)
+    return each.value if isinstance(each, _Number) else _constant(each, shape)
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A value of i64, to be computed with as with a number."""
+
+    value: ir.Value
+
+    def _with(self, other: int) -> ir.Value:
+        return _constant(other, shape_of(self.value))
+
+    def __add__(self, other: "_Number | int") -> "_Number":
+        if isinstance(other, int) and not other:
+            return self
+        return _Number(ir.stablehlo.add(self.value, other.value if isinstance(other, _Number) else self._with(other)))
+
+    __radd__ = __add__
+
+    def __rmul__(self, factor: int) -> "_Number":
+        if factor == 1:
+            return self
+        return _Number(ir.stablehlo.multiply(self.value, self._with(factor)))
+
+    def __mod__(self, divisor: int) -> "_Number":
+        rest = ir.stablehlo.remainder(self.value, self._with(divisor))
+        is_below = _compare("LT", rest, self._with(0))
+        return _Number(ir.stablehlo.select(is_below, ir.stablehlo.add(rest, self._with(divisor)), rest))
+
+    def __floordiv__(self, divisor: int) -> "_Number":
+        whole = ir.stablehlo.subtract(self.value, (self % divisor).value)
+        return _Number(ir.stablehlo.divide(whole, self._with(divisor)))
+
+
+def _constant(value: int, shape: Sequence[int] = ()) -> ir.Value:
+    return ir.stablehlo.constant(_splat(ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64)), value))
+
+
+def _splat(type_: ir.Type, value: int) -> ir.DenseElementsAttr:
+    element = ir.RankedTensorType(type_).element_type
+    is_float = isinstance(element, ir.FloatType)
+    one = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, value)
+    return ir.DenseElementsAttr.get_splat(type_, one)
+
+
+def _zeros(type_: ir.Type) -> ir.Value:
+    return ir.stablehlo.constant(_splat(type_, 0))
+
+
+def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    return ir.stablehlo.compare(left, right, ir.stablehlo.ComparisonDirectionAttr.get(direction))
+
+
+def _broadcast(value: ir.Value, shape: Sequence[int], dimensions: Sequence[int]) -> ir.Value:
+    type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
+    return ir.stablehlo.broadcast_in_dim(type_, value, dimensions)
