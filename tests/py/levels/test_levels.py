@@ -43,7 +43,7 @@ def levels_of(path: tuple[Edge, ...] | None) -> list[str] | None:
     ],
 )
 def test_paths(given: set[str], wanted: str, expected: list[str] | None) -> None:
-    assert levels_of(GRAPH.path(given, wanted)) == expected
+    assert levels_of(BRANCHED.path(given, wanted)) == expected
 
 
 def test_every_level_follows_from_the_program() -> None:

@@ -117,7 +117,7 @@ func.func @multicast(%arg0: tensor<256x136xbf16>, %arg1: tensor<136x64xbf16>, %a
 // -----
 
 // Two warp groups, which take registers from the one that copies; both operands are the other way round in memory, the
-// left one in two boxes; results, whose rows are no whole boxes, are written as threads hold them.
+// left one in two boxes; the sums go from thread to thread, by panels of 64 columns at most, before results are computed.
 
 // CHECK-LABEL: func.func @direct
 // CHECK-NOT:     xgpu.cluster
@@ -132,13 +132,20 @@ func.func @multicast(%arg0: tensor<256x136xbf16>, %arg1: tensor<136x64xbf16>, %a
 // CHECK-SAME:        b_layout = {group = 1024 : i64, panel = 3072 : i64, swizzle = 128 : i64, transposed = false}
 // CHECK-SAME:        vector<12xf32>
 // CHECK:           "xgpu.mbarrier_arrive"
+// CHECK:           "xgpu.named_barrier"({{.*}}) {threads = 128 : i64, wait = true}
 // CHECK:           "xgpu.loop"
-// CHECK:             %[[TOTAL:.*]] = vector.extract
-// CHECK:             %[[TWICE:.*]] = arith.mulf %[[TOTAL]]
-// CHECK:             tensor.insert %[[TWICE]] into
-// CHECK:           d2 * 128 + {{.*}} in [0, 199]
-// CHECK-SAME:      in [0, 35]
-// CHECK-SAME:      xgpu.unroll = "early"
+// CHECK:             llvm.store {{.*}} <alignment = 8> : vector<2xf32>, !llvm.ptr<3>
+// CHECK:             xgpu.unroll = "early"
+// CHECK:           "xgpu.named_barrier"({{.*}}) {threads = 128 : i64, wait = true}
+// CHECK:           "xgpu.loop"
+// CHECK:             %[[SUMS:.*]] = llvm.load {{.*}} <alignment = 16> : !llvm.ptr<3> -> vector<8xf32>
+// CHECK:             "xgpu.loop"
+// CHECK:               %[[TOTAL:.*]] = vector.extract %[[SUMS]]
+// CHECK:               %[[TWICE:.*]] = arith.mulf %[[TOTAL]]
+// CHECK:               tensor.insert %[[TWICE]] into
+// CHECK:             in [0, 35]
+// CHECK:           in [0, 199]
+// CHECK-SAME:      xgpu.unroll = "none"
 // CHECK-NOT:       xgpu.tensor_store
 // CHECK:         } else {
 // CHECK:           "xgpu.set_registers"() {count = 40 : i64, more = false}
