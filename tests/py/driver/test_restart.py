@@ -71,7 +71,8 @@ def test_earlier_levels_are_not_to_be_had() -> None:
         ):
             restarted.ir(level)
     with pytest.raises(
-        xgpu.InvalidInput, match="programs of levels up to 'fusions', and a kernel of level 'tiles', to compare with; this one"
+        xgpu.InvalidInput,
+        match="programs of levels up to 'fusions', and a kernel of level 'tiles', to compare with; this one",
     ):
         restarted.reference(*restarted.random_inputs(0))
 
