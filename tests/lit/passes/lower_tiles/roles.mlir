@@ -134,11 +134,11 @@ func.func @multicast(%arg0: tensor<256x136xbf16>, %arg1: tensor<136x64xbf16>, %a
 // CHECK:           "xgpu.mbarrier_arrive"
 // CHECK:           "xgpu.named_barrier"({{.*}}) {threads = 128 : i64, wait = true}
 // CHECK:           "xgpu.loop"
-// CHECK:             llvm.store {{.*}} <alignment = 8> : vector<2xf32>, !llvm.ptr<3>
+// CHECK:             llvm.store {{.*}}alignment = 8{{.*}} : vector<2xf32>, !llvm.ptr<3>
 // CHECK:             xgpu.unroll = "early"
 // CHECK:           "xgpu.named_barrier"({{.*}}) {threads = 128 : i64, wait = true}
 // CHECK:           "xgpu.loop"
-// CHECK:             %[[SUMS:.*]] = llvm.load {{.*}} <alignment = 16> : !llvm.ptr<3> -> vector<8xf32>
+// CHECK:             %[[SUMS:.*]] = llvm.load {{.*}}alignment = 16{{.*}} : !llvm.ptr<3> -> vector<8xf32>
 // CHECK:             "xgpu.loop"
 // CHECK:               %[[TOTAL:.*]] = vector.extract %[[SUMS]]
 // CHECK:               %[[TWICE:.*]] = arith.mulf %[[TOTAL]]

@@ -64,7 +64,7 @@ func.func @waits(%barrier: !llvm.ptr<3>, %parity: i32) -> (i1, i32) {
 // CHECK-LABEL: llvm.func internal @products(
 // CHECK:         llvm.call @xgpu_host_block_load_matrix(%arg0, %{{.*}}, %{{.*}})
 // CHECK:         %[[RESULT:.*]] = llvm.call @xgpu_host_block_lane_result()
-// CHECK:         %[[A:.*]] = llvm.load %[[RESULT]] <alignment = 4>
+// CHECK:         %[[A:.*]] = llvm.load %[[RESULT]] {{.*}}alignment = 4{{.*}}
 // CHECK:         %[[LANE:.*]] = llvm.call @xgpu_host_block_lane_operands()
 // CHECK:         llvm.store %[[A]],
 // CHECK:         llvm.store %arg1,
@@ -81,7 +81,7 @@ func.func @waits(%barrier: !llvm.ptr<3>, %parity: i32) -> (i1, i32) {
 // CHECK:         llvm.call @xgpu_host_block_warpgroup_mma(%[[NULL]], %arg0, %[[ADDS]])
 // CHECK:         %[[STARTED:.*]] = llvm.load %[[OWN]]
 // CHECK:         llvm.call @xgpu_host_block_warpgroup_wait(
-// CHECK:         llvm.store %[[STARTED]], %[[AGAIN:.*]] <alignment = 4>
+// CHECK:         llvm.store %[[STARTED]], %[[AGAIN:.*]] {{.*}}alignment = 4{{.*}}
 // CHECK:         llvm.call @xgpu_host_block_warpgroup_result(
 // CHECK:         llvm.load %[[AGAIN]]
 func.func @products(%row: !llvm.ptr<3>, %b: vector<2xi32>, %c: vector<4xf32>, %d: vector<16xf32>, %true: i1) -> (vector<4xf32>, vector<16xf32>) {
