@@ -204,6 +204,9 @@ def _parse(text: str, filename: str, context: ir.Context) -> ir.Module:
             _check_attributes(module.operation)
             return module
         raise
+    except ValueError as error:
+        # MLIR's verifiers count with sizes of attributes, and LLVM's containers refuse what is beyond theirs.
+        raise InvalidInput(f"MLIR cannot verify it: {error}", SourceLocation(filename)) from error
     _check_attributes(parsed)
     module = ir.Module.create(parsed.location)
     if parsed.name != "builtin.module":
