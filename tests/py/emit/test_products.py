@@ -18,13 +18,13 @@ from .products import KERNELS, ORDERS, compiled, is_exact, whole_numbers
 
 
 def _drawn(count: int) -> list[tuple[str, str, str, int, int, int, int]]:
-    """Return products: order in memory, types of operands and result, and sizes whose rows are of 16 bytes."""
+    """Return products of several rows: order in memory, types of operands and result, sizes with rows of 16 bytes."""
     generator = random.Random(effort.seed_of_commit())
     orders = list(ORDERS) * count
     found = []
     for order in orders[:count]:
         batch = generator.choice((1, 1, 2, 3))
-        m, n, k = (generator.randint(1, 300) for _ in range(3))
+        m, n, k = (generator.randint(least, 300) for least in (2, 2, 1))
         left, right = order.split(",")
         m, n, k = (
             -(-size // 8) * 8 if name in (left[1], right[1]) else size
@@ -177,7 +177,12 @@ def test_sums_stay_in_registers(schedule: dict[str, int]) -> None:
 
 
 def test_products_that_no_kernel_computes_are_left() -> None:
-    for specs in (("f32[64,64]", "f32[64,64]"), ("bf16[64,65]", "bf16[65,64]"), ("bf16[64,0]", "bf16[0,64]")):
+    for specs in (
+        ("f32[64,64]", "f32[64,64]"),
+        ("bf16[64,65]", "bf16[65,64]"),
+        ("bf16[64,0]", "bf16[0,64]"),
+        ("bf16[1,64]", "bf16[64,64]"),
+    ):
         assert not [
             each for each in xgpu.compile(jnp.dot, *specs, options=KERNELS).kernels if each.emitter == "product"
         ]
