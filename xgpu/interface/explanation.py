@@ -103,7 +103,9 @@ def explain(program: Compiled) -> Explanation:
     launches: dict[Kernel, list[Launch]] = {}
     for launch in program.launches:
         launches.setdefault(launch.kernel, []).append(launch)
-    kernels = tuple(_kernel(each, fusions[kernel.name]) for kernel, each in launches.items())
+    # Emitters make types: signless ones for integers without a sign.
+    with program.planned.context, ir.Location.unknown():
+        kernels = tuple(_kernel(each, fusions[kernel.name]) for kernel, each in launches.items())
     left = tuple(
         FallbackReport(op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason)
         for op in nested(fusions["main"])
