@@ -91,6 +91,7 @@ OPTIMIZE: Pipeline = (
     ("lower-loops", "after peeling: the loops become scf.for, what is left of the constraints scf.if"),
     ("flatten-tensors", "before indices are simplified: linear indices are where divisions cancel"),
     ("simplify-indexing", "after flattening; hoists what does not depend on a loop, which unswitching needs"),
+    ("hoist-calls", "after indices, which they take; before what depends on them is moved"),
     ("loop-invariant-code-motion", "moves conditions out of loops, for unswitch-loops"),
     ("canonicalize", "removes branches whose condition became constant"),
     ("cse", "merges index computations"),
