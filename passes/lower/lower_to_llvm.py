@@ -16,7 +16,7 @@ from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
 from xgpu.passes.support.refusals import refuse
 from xgpu.structure import walk
-from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
+from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName, create_call
 
 _DIMENSIONS = {"x": 0, "y": 1, "z": 2}
 _LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
@@ -171,16 +171,8 @@ class _FunctionLowering:
 
     def _call(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
         types = [value.type for value in op.results]
-        call = ir.Operation.create(
-            "llvm.call",
-            results=[_result_type(types)] if types else [],
-            operands=list(op.operands),
-            attributes={
-                "callee": op.attributes["callee"],
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(op.operands), 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-        )
+        callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        call = create_call(callee, list(op.operands), [_result_type(types)] if types else [])
         if len(types) < 2:
             return list(call.results)
         return [
