@@ -22,6 +22,7 @@ from xgpu.target.host.block.state import (
     Warp,
     WarpGroup,
 )
+from xgpu.target.host.block.tensor_maps import BOX_ALIGNMENT
 from xgpu.target.host.block_driver import position
 from xgpu.target.host.context import WARP, Header
 from xgpu.target.host.labels import Place
@@ -29,21 +30,25 @@ from xgpu.target.host.machine_code import HostCode
 
 _RANK = "the rank of a block of the cluster, got {value}"
 _MAP = "a tensor map that xgpu.encode_tensor_map has written"
+_SHARED = "in the block's shared memory"
+_BOX = f"{_MAP} for as many coordinates, and its box {_SHARED} at a multiple of {BOX_ALIGNMENT} bytes"
+_BULK = f"multiples of 16 bytes, one place {_SHARED}, one of an array, got {{value}} bytes"
 _EXPECTED = {
-    "async copy": "a number of valid bytes up to all, got {value}",
-    "bulk load": "multiples of 16 bytes, the destination in the block's shared memory, got {value} bytes",
-    "tensor load": f"{_MAP}, and room for its box in shared memory at a multiple of 128 bytes",
-    "tensor load multicast": f"{_MAP}, room for its box at a multiple of 128 bytes, and bits for blocks of the cluster",
-    "tensor store": _MAP,
+    "async copy": f"aligned places, one {_SHARED}, one of an array, and no more valid bytes than all, got {{value}}",
+    "bulk load": _BULK,
+    "bulk store": _BULK,
+    "tensor load": f"{_BOX}, got {{value}}",
+    "tensor load multicast": f"{_BOX}, and bits for blocks of the cluster, got {{value}}",
+    "tensor store": f"{_BOX}, got {{value}}",
     "acquire tensor map": _MAP,
     "encode tensor map": "64 bytes or more as alignment, and an array as large as it says",
-    "mbarrier init": "8 bytes of the block's shared memory, so aligned",
+    "mbarrier init": f"8 bytes {_SHARED}, so aligned",
     "mbarrier arrive remote": _RANK,
     "cluster pointer": _RANK,
     "cluster arrive": "a wait after each arrival",
     "cluster wait": "an arrival before",
     "named barrier": "a number from 1 to 15, and as many threads as others say, got number {value}",
-    "warpgroup mma": "whole warp groups of 128 threads, got a block of {value}",
+    "warpgroup mma": f"whole warp groups of 128 threads, operands at multiples of 16 {_SHARED}, got {{value}} threads",
 }
 """What operations expect by whose operands a launch was stopped."""
 
