@@ -107,7 +107,8 @@ class _FunctionLowering:
     def run(self) -> None:
         if CLUSTER in self._function.attributes:
             check_cluster(self._builder.machine, self._function)
-        operations = [op for op in walk(self._function) if op != self._function]
+        # What encloses others comes first: if it is not lowered, that is what is wrong, not what is in it.
+        operations = [op for op in walk(self._function, post_order=False) if op != self._function]
         self._size = len(operations)
         # Copies of what has calls itself can double with every level of calls; cold functions are not copied.
         callees = (callee_of(op) for op in operations if op.name == "func.call")
