@@ -4,7 +4,7 @@ import ctypes
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu.errors import Fault
 from xgpu.target.host.block.state import (
@@ -73,18 +73,13 @@ def stopped(code: HostCode, header: Header) -> Fault:
     kind = "overrun" if header.stop == OVERRUN_STOP else "misused"
     fault = Fault(kind, message, place.text, place.location, thread, block.index)
     if header.stop == DIVERGED:
-        other = code.waits[header.stop_value - 1][1]
-        fault = Fault(
-            "diverged",
-            message,
-            place.text,
-            place.location,
-            thread,
-            block.index,
-            other=other.text,
-            other_location=other.location,
-        )
+        return with_other(replace(fault, kind="diverged"), code.waits[header.stop_value - 1][1])
     return fault
+
+
+def with_other(fault: Fault, place: Place) -> Fault:
+    """Return a fault that another operation takes part in, whose place is given."""
+    return replace(fault, other=place.text, other_location=place.location)
 
 
 def _reason(code: HostCode, header: Header, name: str) -> str:
@@ -130,17 +125,8 @@ def _deadlock(code: HostCode, blocks: Sequence[_Block]) -> Fault:
     if ended:
         lines.append(f"  and {ended} threads have ended")
     thread = position(first.threads[0], code.block)
-    other: Place | None = code.waits[groups[1].site - 1][1] if len(groups) > 1 else None
-    return Fault(
-        "deadlock",
-        "\n".join(lines),
-        place.text,
-        place.location,
-        thread,
-        first.block.index,
-        other=other.text if other else None,
-        other_location=other.location if other else None,
-    )
+    fault = Fault("deadlock", "\n".join(lines), place.text, place.location, thread, first.block.index)
+    return with_other(fault, code.waits[groups[1].site - 1][1]) if len(groups) > 1 else fault
 
 
 def _threads(block: _Block) -> Sequence[Thread]:
