@@ -35,7 +35,7 @@ PRODUCT_FORM = (
 """The numbers that say of what form a product of a warp group is; the bytes are those that its operands span."""
 MAP_FORM = ("rank", "element", "swizzle"), ("shape", "strides", "box")
 """Those of a tensor map: numbers, and rows of `MAX_TENSOR_RANK` numbers."""
-_LANE_PARTS = (0, 16, 32)
+LANE_PARTS = (0, 16, 32)
 """Where in its memory a lane gives the operands of a product of its warp, in bytes."""
 _ALIGNMENT = 4
 
@@ -163,7 +163,7 @@ def _store_matrix(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
 def _mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     product: Any = op.opview
     memory = _pointer(b, "lane_operands")
-    for operand, offset in zip(op.operands, _LANE_PARTS, strict=True):
+    for operand, offset in zip(op.operands, LANE_PARTS, strict=True):
         store(operand, _at(memory, offset), _ALIGNMENT)
     elements = [ELEMENTS.index(str(each)) for each in (product.a_element, product.b_element)]
     if str(product.a_element) == "f64":

@@ -7,7 +7,7 @@ calls too. Where a thread may have to wait, a call of `HOST_PAUSE` follows, at w
 from xgpu import ir
 from xgpu.passes.llvm.builder import LlvmBuilder
 from xgpu.passes.llvm.memory import store
-from xgpu.structure import walk
+from xgpu.structure import defining_op, walk
 from xgpu.target.host.access_checks import READS, WRITES
 from xgpu.target.host.context import context_of, defined_functions
 from xgpu.target.host.labels import Place, place_of
@@ -167,8 +167,8 @@ def _keeps(op: ir.Operation) -> bool:
         return True
     if op.name != "llvm.store":
         return False
-    address = op.operands[1].owner
-    return isinstance(address, ir.Operation | ir.OpView) and callee_of(address.operation) in REGISTER_FUNCTIONS
+    address = defining_op(op.operands[1])
+    return address is not None and callee_of(address) in REGISTER_FUNCTIONS
 
 
 def _create_check(value: ir.Value) -> None:

@@ -123,11 +123,11 @@ def warpgroup_mma(a: Bytes, b: Bytes, accumulates: int, context: Pointer[Header]
     if number - group.first_product >= PRODUCTS:
         return stop(context, TOO_MANY, site, PRODUCTS)
     form = cast(ProductForm, state_of(context).registers + FORM_OFFSET)
-    if not is_product(a, b, form, context):
-        return stop(context, MISUSED, site, state_of(context).count)
     kept = accumulator_of(group, values, form.columns // 2)
     started = group.products[number % PRODUCTS]
     if started.arrived == 0:
+        if not is_product(a, b, form, context):
+            return stop(context, MISUSED, site, state_of(context).count)
         started.a = a
         started.b = b
         started.site = site

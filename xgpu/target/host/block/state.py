@@ -8,7 +8,7 @@ import ctypes
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
 from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
-from xgpu.passes.llvm.host_block import MAP_FORM, PRODUCT_FORM
+from xgpu.passes.llvm.host_block import FRAGMENT_OFFSET, MAP_FORM, PRODUCT_FORM
 from xgpu.target.host.context import WARP, Header
 
 NAMED_BARRIERS = 16
@@ -24,8 +24,6 @@ GROUP_THREADS = 128
 GROUP_ROWS, MOST_COLUMNS, MOST_CONTRACTED = 64, 256, 32
 MAPS = 8
 """Tensor maps that a thread may have acquired."""
-REGISTER_BYTES = 512
-"""The memory in which a thread gives operands and finds results: as many as a fragment of 128 numbers takes."""
 LANE_BYTES = 64
 
 STOPS = (
@@ -249,7 +247,7 @@ class BlockState(Structure):
         ("mbarrier_count", c_int64),
         ("highest_transfer", c_int64),
         ("free_transfer", c_int64),
-        ("registers", c_uint8 * (2 * REGISTER_BYTES)),
+        ("registers", c_uint8 * (2 * FRAGMENT_OFFSET)),
         ("mbarriers", Mbarrier * MOST_MBARRIERS),
         ("transfers", Transfer * TRANSFERS),
     ]

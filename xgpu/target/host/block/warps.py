@@ -6,6 +6,7 @@ before all have come to the one before, two halves are enough.
 
 from ctypes import c_double, c_float, c_int32, c_uint8, c_uint16, c_uint32, c_uint64
 
+from xgpu.passes.llvm.host_block import LANE_PARTS
 from xgpu.target.host.access_checks import READS, WRITES
 from xgpu.target.host.block.clocks import tables_of
 from xgpu.target.host.block.elements import decoded, element_bytes, is_integer
@@ -95,6 +96,8 @@ def shuffle_idx(by: int, context: Pointer[Header], site: int) -> int:
 
 
 ROW_BYTES = 16
+ROW_ADDRESS = 32
+"""Where in a lane's memory the address of its row is, behind its elements."""
 
 
 @compiled
@@ -102,7 +105,7 @@ def give_row(row: Bytes, count: int, kind: int, context: Pointer[Header], site: 
     """Come with the address of a row to an operation on so many matrices; what `enter` says."""
     if CHECKED and lane(context) < 8 * count:
         row = check(context, -1, row, ROW_BYTES, ROW_BYTES, kind, tables_of(context).first_site + site)
-    cast(c_uint64, operands(context, lane(context)) + 32)[0] = address(row)
+    cast(c_uint64, operands(context, lane(context)) + ROW_ADDRESS)[0] = address(row)
     return enter(context, site)
 
 
@@ -126,7 +129,7 @@ def load_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Header
 @compiled
 def halves_of(context: Pointer[Header], number: int) -> Pointer[c_uint16]:
     """The row whose address a lane has given."""
-    return cast(c_uint16, cast(c_uint64, done(context, number) + 32)[0])
+    return cast(c_uint16, cast(c_uint64, done(context, number) + ROW_ADDRESS)[0])
 
 
 @compiled
@@ -145,7 +148,7 @@ def store_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Heade
     return 0
 
 
-A, B, C = 0, 16, 32
+A, B, C = LANE_PARTS
 """Where in a lane's memory the operands of a product are; the result comes first."""
 
 
