@@ -34,7 +34,10 @@ TENSOR = TypeConstraint(
     "a tensor of static shape", lambda type_: isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
 )
 I32 = TypeConstraint("i32", lambda type_: str(type_) == "i32")
-VECTOR = TypeConstraint("a vector of one dimension", lambda type_: isinstance(type_, ir.VectorType) and type_.rank == 1)
+VECTOR = TypeConstraint(
+    "a vector of one dimension",
+    lambda type_: isinstance(type_, ir.VectorType) and type_.rank == 1 and not type_.scalable,
+)
 
 
 def _pointer(space: int, memory: str) -> TypeConstraint:
