@@ -12,7 +12,7 @@ from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_ker
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import captured, dtype_of, element_of, is_argument, is_constant, is_result_of, producer
+from xgpu.structure import behind, captured, dtype_of, element_of, is_argument, is_result_of, producer
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
@@ -121,11 +121,7 @@ def _key(op: ir.Operation, shared: int) -> Hashable | None:
 
 def _is_constant(value: ir.Value) -> bool:
     """Whether ``value`` only moves or converts a constant: a kernel would have it in its text, XLA folds it."""
-    while is_result_of(value, *VIEWS, "stablehlo.convert"):
-        if not producer(value).operands:
-            return True
-        value = producer(value).operands[0]
-    return is_constant(value)
+    return is_result_of(behind(value, *VIEWS, "stablehlo.convert"), "stablehlo.constant", "stablehlo.iota")
 
 
 def _free_dimension(op: ir.Operation, number: int) -> int | None:
