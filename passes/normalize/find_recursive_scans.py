@@ -71,14 +71,16 @@ class FindRecursiveScans(Pass):
                 if written is not None:
                     (found if was_used else unused).append(written)
                     inner |= written.inner | {finder.original(value) for value in written.inner}
-        made: list[tuple[_Written, Mapping[Value, Value]]] = []
+        made: dict[Value, list[tuple[_Written, Mapping[Value, Value]]]] = {}
         replaced: dict[Value, Value] = {}
         # A scan of several arrays is also that of those among them that need no others.
         for each in sorted(found, key=lambda written: -len(written.arrays)):
-            scans = next((scans for other, scans in made if other.has(each) and other.is_before(each, order)), None)
+            known = made.get(each.arrays[0], ())
+            scans = next((scans for other, scans in known if other.has(each) and other.is_before(each, order)), None)
             if scans is None and each.is_before(each, order):
                 scans = each.emit(order, replaced)
-                made.append((each, scans))
+                for array in each.arrays:
+                    made.setdefault(array, []).append((each, scans))
             if scans is not None:
                 replaced[each.value] = each.use(scans[each.arrays[0]])
         made_of = [value for each in (*found, *unused) for value in (each.value, finder.original(each.value))]

@@ -61,8 +61,8 @@ def is_elementwise(block: ir.Block) -> bool:
 
 def uniform(op: ir.Operation) -> ir.Attribute | None:
     """Return the number that is every element of a constant operation's result, None for other operations."""
-    if op.name == "stablehlo.broadcast_in_dim" and not is_argument(op.operands[0]):
-        return uniform(producer(op.operands[0]))
+    while op.name == "stablehlo.broadcast_in_dim" and not is_argument(op.operands[0]):
+        op = producer(op.operands[0])
     if op.name != _CONSTANT:
         return None
     found = ir.DenseElementsAttr(op.attributes["value"])

@@ -148,15 +148,17 @@ class Finder:
         return None
 
     def _candidates(self, scans: Sequence[Scan], sources: frozenset[Value]) -> list[Scan]:
-        """Return the scans of which some array is among the sources, or all if those are none's: the likeliest first.
+        """Return the scans of which some array is among the sources, the likeliest first.
 
+        If those are none's, return the scans whose gradients do not depend on arrays, one of those with the same ones.
         Scans of different arrays may have gradients in common. One that has others with these cotangents is best.
         """
         related = [scan for scan in scans if not sources.isdisjoint(scan.elements)]
-        return sorted(
-            related or scans,
+        found = sorted(
+            related or [scan for scan in scans if scan.recurrence.constants is not None],
             key=lambda scan: (self._met[scan].isdisjoint(sources), -len(sources.intersection(scan.elements))),
         )
+        return found if related else list({scan.recurrence.constants: scan for scan in reversed(found)}.values())
 
     def _cotangents(
         self, program: FieldProgram, scan: Scan, sources: frozenset[Value], wanted: int, total: Points

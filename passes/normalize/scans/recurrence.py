@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from xgpu import ir
@@ -78,6 +79,12 @@ class Recurrence(Combination):
         """Return each result's derivatives by the arguments from the first on. Raises `NoPolynomialError`."""
         columns = range(first, first + self.count)
         return [[self.polynomials.derivative(each, i) for i in columns] for each in self.results]
+
+    @cached_property
+    def constants(self) -> tuple[Number, ...] | None:
+        """The derivatives if all are numbers, so that gradients depend on cotangents alone; None for others."""
+        nodes = [self.polynomials.nodes[i] for row in (*self._by_scan, *self._by_element) for i in row]
+        return tuple(node.number for node in nodes) if all(node.kind == "number" for node in nodes) else None
 
     def reached(self, given: frozenset[int]) -> list[int]:
         """Return the arrays that have a ``u`` other than zero where those of these numbers have cotangents."""
