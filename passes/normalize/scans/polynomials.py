@@ -19,8 +19,10 @@ _FOLDED: Mapping[str, Callable[..., Number]] = {
     "subtract": operator.sub,
     "multiply": operator.mul,
 }
+_LEAST_BITS = 16
+"""The width of floats at least: of narrower ones, sums in another order are other numbers."""
 _SMALLEST, _GREATEST = 2.0**-14, 2.0**15
-"""Numbers that can be folded: no type of floats has fewer that are normal. A product of others may be 0 or infinite."""
+"""Numbers that can be folded: all these types have them as normal ones. A product of others may be 0 or infinite."""
 _OF_TRUTH = frozenset(("and", "or", "not", "select", "convert"))
 """Operations that have truth values for operands."""
 _LARGEST = 1 << 10
@@ -51,7 +53,7 @@ def operation_kind(op: ir.Operation) -> str:
     """Return which operation on numbers or truth values one of StableHLO is.
 
     These are ``add``, ``subtract``, ``multiply``, ``negate`` and ``select``, of truth values ``and``, ``or`` and
-    ``not``, and ``convert`` of these to numbers. Raises `NoPolynomialError` for others.
+    ``not``, and ``convert`` of these to numbers. Raises `NoPolynomialError` for others, and for narrow floats.
     """
     name = op.name.partition(".")[2]
     element = element_of(op.results[0])
@@ -64,7 +66,8 @@ def operation_kind(op: ir.Operation) -> str:
         is_known = name in ("and", "or", "not") and all(is_pred(operand) for operand in op.operands)
     else:
         is_known = name in ("add", "subtract", "multiply", "negate")
-    if not is_known or not (is_pred(op.results[0]) or isinstance(element, ir.FloatType | ir.ComplexType)):
+    is_wide = isinstance(element, ir.FloatType) and element.width >= _LEAST_BITS
+    if not is_known or not (is_pred(op.results[0]) or is_wide or isinstance(element, ir.ComplexType)):
         raise NoPolynomialError
     return name
 

@@ -131,6 +131,11 @@ def test_of_rows_under_vmap_and_in_bf16():
     assert "interior = [1" not in str(source.module)
 
 
+def test_narrow_floats_stay():
+    source = load_source(jax.grad(lambda x: jnp.sum(scan(jnp.multiply)(x).astype("f4"))), ["f8e4m3fn[9]"])
+    assert "interior = [1" in str(source.module)
+
+
 def test_when_the_scan_itself_is_computed_again():
     """Only its inner levels are there then."""
     function = jax.checkpoint(lambda a, b: jnp.sin(last(recurrence)(jnp.cos(a), b)))
