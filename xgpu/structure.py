@@ -177,6 +177,18 @@ def backward_slice(values: Iterable[ir.Value], stops: Callable[[ir.Value], bool]
         pending += op.operands
 
 
+def longest_chains(block: ir.Block, counts: Callable[[ir.Operation], bool]) -> dict[ir.Value, int]:
+    """Return, for each result in ``block``, how many operations that ``counts`` lie one after the other up to it.
+
+    Results, not operations: an operation has another hash when it has other operands.
+    """
+    found: dict[ir.Value, int] = {}
+    for op in (view.operation for view in block.operations):
+        before = max((found.get(value, 0) for value in (*op.operands, *captured(op))), default=0)
+        found.update(dict.fromkeys(op.results, before + counts(op)))
+    return found
+
+
 def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:
     """Copy ``op`` to the current insertion point, on the copies of its operands, and record its results' copies."""
     copy = op.clone()

@@ -12,7 +12,7 @@ from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_ker
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import behind, captured, dtype_of, element_of, is_argument, is_result_of, producer
+from xgpu.structure import behind, dtype_of, element_of, is_argument, is_result_of, longest_chains, producer
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
@@ -52,7 +52,7 @@ class MergeProducts(BlockRewrite):
         products = [op for op in operations_of(block, self.OPERATIONS) if _is_candidate(op)]
         if len(products) < 2:
             return
-        depths = _depths(block, set(products))
+        depths = longest_chains(block, set(products).__contains__)
         is_changed = False
         for shared in (0, 1):
             groups: dict[Hashable, list[ir.Operation]] = {}
@@ -91,20 +91,6 @@ def _parts(group: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:
         part.append(op)
         size += more
     yield part
-
-
-def _depths(block: ir.Block, products: set[ir.Operation]) -> dict[ir.Value, int]:
-    """Return how many ``products`` come one after the other up to each one's result.
-
-    Not up to each operation: an operation has another hash when it has other operands.
-    """
-    depths: dict[ir.Value, int] = {}
-    for op in (view.operation for view in block.operations):
-        depth = max((depths.get(value, 0) for value in (*op.operands, *captured(op))), default=0)
-        if op in products:
-            depth += 1
-        depths.update(dict.fromkeys(op.results, depth))
-    return depths
 
 
 def _key(op: ir.Operation, shared: int) -> Hashable | None:
