@@ -71,6 +71,11 @@ def dtype_of(value: ir.Value) -> DType:
     return dtype_of_element(element_of(value))
 
 
+def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
+    """Return the attributes of ``op`` by name."""
+    return {name: op.attributes[name] for name in op.attributes}
+
+
 def walk(op: ir.Operation, *names: str, post_order: bool = True) -> list[ir.Operation]:
     """Return the operations nested in ``op`` (itself included) in walk order, only those of ``names`` if any are given.
 

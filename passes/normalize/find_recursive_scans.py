@@ -12,7 +12,7 @@ from xgpu.passes.framework.base import Pass
 from xgpu.passes.normalize.scans.broadcasts import Broadcasts
 from xgpu.passes.normalize.scans.parts import Pad, Slice, spread_dimension, unreversed
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
-from xgpu.structure import defining_op, element_of, is_used, producer, users_of
+from xgpu.structure import attributes_of, defining_op, element_of, is_used, producer, users_of
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """Operations that put the halves together, each of which has zeros where the other has elements."""
@@ -252,7 +252,7 @@ class _Levels:
             if not is_same or other is None or uniform(op) != uniform(other):
                 raise _NoScanError
             if uniform(op) is None:
-                if op.name != other.name or _attributes(op) != _attributes(other):
+                if op.name != other.name or attributes_of(op) != attributes_of(other):
                     raise _NoScanError
                 pending += zip(op.operands, other.operands, strict=True)
 
@@ -279,10 +279,6 @@ class _Levels:
         if part is None or (part.size, part.start, part.count, part.step) != (size, start, count, step):
             raise _NoScanError
         self._set_array(depth, number, part.array)
-
-
-def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
-    return {name: op.attributes[name] for name in op.attributes}
 
 
 @dataclass(frozen=True)
@@ -384,7 +380,7 @@ class _Written:
             else:
                 types = [tensor([], element_of(result)) for result in op.results]
                 operands = [values[operand] for operand in op.operands]
-                values[value] = ir.Operation.create(op.name, types, operands, _attributes(op)).results[0]
+                values[value] = ir.Operation.create(op.name, types, operands, attributes_of(op)).results[0]
         return [values[value] for value in self.region]
 
     def use(self, scan: Value) -> Value:

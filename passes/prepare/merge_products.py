@@ -12,7 +12,16 @@ from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_ker
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import behind, dtype_of, element_of, is_argument, is_result_of, longest_chains, producer
+from xgpu.structure import (
+    attributes_of,
+    behind,
+    dtype_of,
+    element_of,
+    is_argument,
+    is_result_of,
+    longest_chains,
+    producer,
+)
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
@@ -137,7 +146,7 @@ def _merge(group: Sequence[ir.Operation], shared: int) -> None:
             PRODUCT,
             results=[tensor(shape, element_of(last.results[0]))],
             operands=operands,
-            attributes={name: last.attributes[name] for name in last.attributes},
+            attributes=attributes_of(last),
         ).results[0]
         start = 0
         for op, size in zip(group, sizes, strict=True):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from xgpu import ir
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.stablehlo_builder import Value, shape_of
+from xgpu.indexing.access import integer
 from xgpu.passes.normalize.scans.parts import Pad, Slice
 from xgpu.passes.normalize.scans.polynomials import (
     NoPolynomialError,
@@ -230,9 +231,9 @@ class FieldProgram:
             return self._slice(op)
         if op.name == "stablehlo.pad":
             return self.padded(value)
-        if op.name == "stablehlo.concatenate" and ir.IntegerAttr(op.attributes["dimension"]).value == self.dimension:
+        if op.name == "stablehlo.concatenate" and integer(op, "dimension") == self.dimension:
             return np.concatenate([self._values[operand] for operand in op.operands])
-        if op.name == SCAN and ir.IntegerAttr(op.attributes["dimension"]).value == self.dimension:
+        if op.name == SCAN and integer(op, "dimension") == self.dimension:
             return self._scan(op)[ir.OpResult(value).result_number]
         number = number_of(op)
         if number is not None:

@@ -5,6 +5,7 @@ from math import copysign
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, shape_of
+from xgpu.indexing.access import integers
 from xgpu.passes.normalize.scans.polynomials import number_of
 from xgpu.structure import defining_op
 
@@ -25,7 +26,7 @@ class Slice:
         op = defining_op(value)
         if op is None or op.name != "stablehlo.slice":
             return None
-        starts, limits, steps = _numbers(op, "start_indices", "limit_indices", "strides")
+        starts, limits, steps = (integers(op, name) for name in ("start_indices", "limit_indices", "strides"))
         shape, count = shape_of(op.operands[0]), shape_of(value)[dimension]
         others = [i for i in range(len(shape)) if i != dimension]
         if any((starts[i], limits[i], steps[i]) != (0, shape[i], 1) for i in others):
@@ -47,7 +48,8 @@ class Pad:
         """Return how a `stablehlo.pad` pads its array, if it does along the dimension alone, and with zeros."""
         fill = defining_op(op.operands[1])
         number = None if fill is None else number_of(fill)
-        numbers = list(zip(*_numbers(op, "edge_padding_low", "edge_padding_high", "interior_padding"), strict=True))
+        names = "edge_padding_low", "edge_padding_high", "interior_padding"
+        numbers = list(zip(*(integers(op, name) for name in names), strict=True))
         is_zero = number == 0 and copysign(1, number) > 0
         if not is_zero or any(any(each) for i, each in enumerate(numbers) if i != dimension):
             return None
@@ -61,7 +63,7 @@ def spread_dimension(op: ir.Operation | None) -> int | None:
     """
     if op is None or op.name != "stablehlo.pad":
         return None
-    (insides,) = _numbers(op, "interior_padding")
+    insides = integers(op, "interior_padding")
     along = [i for i, inside in enumerate(insides) if inside]
     return along[0] if len(along) == 1 and insides[along[0]] == 1 else None
 
@@ -70,8 +72,4 @@ def unreversed(op: ir.Operation | None, dimension: int) -> Value | None:
     """Return the array of which an operation is the one that is reversed along the dimension, None for other ones."""
     if op is None or op.name != "stablehlo.reverse":
         return None
-    return op.operands[0] if _numbers(op, "dimensions") == [[dimension]] else None
-
-
-def _numbers(op: ir.Operation, *names: str) -> list[list[int]]:
-    return [list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in names]
+    return op.operands[0] if integers(op, "dimensions") == [dimension] else None

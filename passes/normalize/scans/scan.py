@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, shape_of
+from xgpu.indexing.access import integer
 from xgpu.passes.normalize.scans.field import Points
 from xgpu.passes.normalize.scans.parts import Slice, unreversed
 from xgpu.passes.normalize.scans.polynomials import NoPolynomialError, is_pred, number_of
@@ -45,7 +46,7 @@ class Scan:
     @classmethod
     def all_of(cls, op: ir.Operation) -> "Iterator[Scan]":
         """Yield the scans that an `xgpu.scan` is, and is the second level of, if all is of polynomials of one type."""
-        dimension = ir.IntegerAttr(op.attributes["dimension"]).value
+        dimension = integer(op, "dimension")
         if len({element_of(value) for value in op.operands if not is_pred(value)}) != 1:
             return
         try:
