@@ -20,7 +20,8 @@ def count_candidates(prepared: ir.Module) -> int:
 def product_programs(prepared: ir.Module, planned: ir.Module) -> Iterator[tuple[int, ir.Module]]:
     """Yield the number of each product that a plan has a kernel for, and the product's program, of level ``stablehlo``.
 
-    ``prepared`` is the module that the plan is of. The program's arguments are those of the kernel, in order.
+    ``prepared`` is the module that the plan is of. The program's arguments are in the order in which it reads them, so
+    that equal programs are equal text, wherever they come from.
     """
     originals = _candidates(prepared.operation)
     for function in planned.body.operations:
@@ -37,15 +38,16 @@ def _alone(function: ir.Operation, hero: ir.Operation, original: ir.Operation) -
     """Return the program of a kernel's function, and of what its product is given in memory."""
     body = function.regions[0].blocks[0]
     views = {copy: _views(given) for copy, given in zip(hero.operands, original.operands, strict=True)}
+    arguments = list(dict.fromkeys(each for op in body.operations for each in op.operands if is_argument(each)))
     *_, end = body.operations
     with function.context, ir.Location.unknown():
         module = ir.Module.create()
-        types = [views[each][0].operands[0].type if views.get(each) else each.type for each in body.arguments]
+        types = [views[each][0].operands[0].type if views.get(each) else each.type for each in arguments]
         with ir.InsertionPoint(module.body):
             main = ir.func.FuncOp("main", (types, [value.type for value in end.operation.operands]))
         block, values = main.add_entry_block(), dict[ir.Value, ir.Value]()
         with ir.InsertionPoint(block):
-            for argument, given in zip(body.arguments, block.arguments, strict=True):
+            for argument, given in zip(arguments, block.arguments, strict=True):
                 values[argument] = given
                 for view in views.get(argument, ()):
                     copies = {view.operands[0]: values[argument]}

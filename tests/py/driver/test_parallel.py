@@ -16,7 +16,7 @@ import pytest
 import xgpu
 from xgpu.driver import parallel
 from xgpu.driver.compiler import Kernel
-from xgpu.driver.parallel import compile_kernels
+from xgpu.driver.parallel import compile_each, compile_kernels
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
 
 COUNT = 20
@@ -104,6 +104,9 @@ def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
     monkeypatch.setattr(parallel, "_request", broken)
     with pytest.raises(CompilerError, match="KeyError: 'emitted'"):
         compile_kernels(fresh, "ptx")
+    again = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels]
+    failed = [(kernel.name, error.message) for kernel, error in compile_each(again, "ptx")]
+    assert failed == [(f"function_fusion_{number}", "KeyError: 'emitted'") for number in (5, 11)]
     done = [kernel.built is not None for kernel in fresh]
     assert done == [kernel.name not in ("function_fusion_5", "function_fusion_11") for kernel in fresh]
 
