@@ -35,7 +35,7 @@ _WARM_UP = 3
 """Calls before any is measured: XLA records a CUDA graph in one of the first."""
 _SHORT_SECONDS = 100e-6
 """Calls that take less are made longer: the host takes some 25 us for one."""
-_REPEATS = 16
+_REPEATS = 8
 _REPEATED_BYTES = 1 << 30
 """The most memory for results of a program that is repeated."""
 _WRONG_SHARE = 1e-4

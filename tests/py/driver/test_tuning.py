@@ -317,9 +317,13 @@ def test_measured_while_a_program_is_lowered(use: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(product_ways, "schedules_to_measure", lambda *given: schedules(*given)[:1])
     monkeypatch.setattr(measuring, "gpu_for", lambda _: measuring.Gpu(jax.devices("cpu")[0]))
 
+    @xgpu.jit(autotune=True)
+    def inner(x: Any, w: Any) -> Any:
+        return jnp.tanh(x @ w)
+
     @jax.jit
     def function(x: Any, w: Any) -> Any:
-        return xgpu.jit(lambda x, w: jnp.tanh(x @ w), autotune=True)(x, w) + 1
+        return inner(x, w) + 1
 
     x, w = jnp.ones((64, 64), jnp.bfloat16) / 8, jnp.eye(64, dtype=jnp.bfloat16)
     with warnings.catch_warnings():
