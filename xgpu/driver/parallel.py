@@ -57,12 +57,17 @@ def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
         raise error
 
 
-def compile_each(kernels: Sequence[Kernel], level: str) -> Iterator[tuple[Kernel, XgpuError]]:
-    """Compile ``kernels`` as `compile_kernels` does; yield those that cannot be compiled, in order, and the error."""
+def compile_each(
+    kernels: Sequence[Kernel], level: str, per_process: int = _KERNELS_PER_PROCESS
+) -> Iterator[tuple[Kernel, XgpuError]]:
+    """Compile ``kernels`` as `compile_kernels` does; yield those that cannot be compiled, in order, and the error.
+
+    ``per_process`` of them take longer to compile than a process does to start.
+    """
     missing = [kernel for kernel in kernels if not kernel.is_known]
     # Kernels that were given at a later level have less to go.
     whole = [kernel for kernel in missing if kernel.source is not None]
-    processes = min(_jobs(), len(whole) // _KERNELS_PER_PROCESS)
+    processes = min(_jobs(), len(whole) // per_process)
     failed: dict[Kernel, XgpuError] = {}
     if processes > 1:
         with _progress(len(whole)) as progress:

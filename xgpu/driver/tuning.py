@@ -9,7 +9,7 @@ the compilation of the whole program as an option of the pass mark-products.
 
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -30,6 +30,8 @@ from xgpu.runtime.measuring import Gpu
 _LIBRARY = ProductChoice()
 _ANY = ""
 """The GPU of what a machine without one finds: what was measured last on a GPU of the same target."""
+_KERNELS_PER_PROCESS = 2
+"""Kernels of products take about half a second each to compile, a process not much longer to start."""
 _measuring = threading.Lock()
 """Held while programs are measured: two at a time would slow each other down."""
 
@@ -50,14 +52,14 @@ class Winner:
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Self | None:
         """Return the winner whose fields are ``found``; None if they are not of their types."""
-        schedule, dropped = found.get("schedule"), found.get("dropped")
+        schedule, dropped = found.get("schedule"), found.get("dropped", ())
         library, kernel = found.get("library"), found.get("kernel")
         is_schedule = schedule is None or (
             isinstance(schedule, dict) and all(type(value) in (int, bool) for value in schedule.values())
         )
         are_times = all(each is None or type(each) is float for each in (library, kernel))
         are_texts = isinstance(dropped, list) and all(type(each) is str for each in dropped)
-        return cls(schedule, library, kernel, dropped) if is_schedule and are_times and are_texts else None  # type: ignore[arg-type]
+        return cls(schedule, library, kernel, dropped) if is_schedule and are_times and are_texts else None
 
     @property
     def choice(self) -> ProductChoice:
@@ -101,10 +103,12 @@ def _winners(programs: Mapping[str, ir.Module], target: Device, options: Options
         found = {text: _known_winner(_key(text, kind, target, options)) for text in programs}
         missing = {text: programs[text] for text, winner in found.items() if winner is None}
         if missing and gpu is None:
+            count = len(missing)
             raise ToolError(
-                f"autotune=True: {len(missing)} products were not measured yet, and cannot be now: {reason}"
+                f"autotune=True: {count} of the program's products were never measured, and cannot be now: {reason}"
             )
-        if missing and gpu is not None:
+        if gpu is not None:
+            # Each is kept at once: what a process that is stopped has measured, the next one knows.
             for text, winner in zip(missing, _measured([*missing.values()], gpu, target, options), strict=True):
                 found[text] = winner
                 for each in (kind, _ANY):
@@ -135,15 +139,16 @@ def _keep(key: str, winner: Winner) -> None:
         cache_of(Winner).put(key, winner)
 
 
-def _measured(programs: Sequence[ir.Module], gpu: Gpu, target: Device, options: Options) -> list[Winner]:
-    """Return the winner of each product; all ways to compute them are compiled before the first is measured."""
+def _measured(programs: Sequence[ir.Module], gpu: Gpu, target: Device, options: Options) -> Iterator[Winner]:
+    """Yield the winner of each product; all ways to compute them are compiled before the first is measured."""
     ways = [list(ways_of(program, target, options)) for program in programs]
     kernels = [
         kernel for each in ways for way in each if isinstance(way.program, Runnable) for kernel in way.program.kernels
     ]
-    failed: dict[Any, XgpuError] = dict(compile_each(kernels, "ptx"))
+    failed: dict[Any, XgpuError] = dict(compile_each(kernels, "ptx", _KERNELS_PER_PROCESS))
     compiled = [[_compiled(way, failed) for way in each] for each in ways]
-    return [_winner(program, each, gpu) for program, each in zip(programs, compiled, strict=True)]
+    for program, each in zip(programs, compiled, strict=True):
+        yield _winner(program, each, gpu)
 
 
 def _compiled(way: Way, failed: Mapping[Any, XgpuError]) -> Way:

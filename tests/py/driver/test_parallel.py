@@ -91,6 +91,15 @@ def test_errors_come_back(error):
     assert str(again) == ("ValueError: bad" if isinstance(error, ValueError) else str(error))
 
 
+def test_few_kernels_that_take_long(jobs, monkeypatch):
+    jobs(2)
+    kernels = xgpu.compile(_function, "f32[64]").kernels
+    fresh = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels[:4]]
+    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+    assert list(compile_each(fresh, "ptx", 2)) == []
+    assert [kernel.ptx for kernel in fresh] == [kernel.ptx for kernel in kernels[:4]]
+
+
 def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
     jobs(1)
     kernels = xgpu.compile(_function, "f32[64]").kernels
