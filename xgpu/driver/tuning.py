@@ -20,12 +20,14 @@ from xgpu.driver.compiler import Times, plan_program, timed
 from xgpu.driver.parallel import compile_each
 from xgpu.driver.product_ways import Runnable, Way, specs_of, ways_of
 from xgpu.errors import ToolError, XgpuError
+from xgpu.fusion.fallback import PRODUCT
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
 from xgpu.fusion.product_programs import count_candidates, product_programs
 from xgpu.options import Options
 from xgpu.passes.framework.base import main_of
 from xgpu.runtime import measuring
 from xgpu.runtime.measuring import Gpu
+from xgpu.structure import walk
 
 _LIBRARY = ProductChoice()
 _ANY = ""
@@ -76,7 +78,7 @@ def tuned_choices(module: ir.Module, target: Device, options: Options, times: Ti
 
     Raises `ToolError` if something is to be measured and JAX has no GPU for that.
     """
-    if not options.autotune:
+    if not (options.autotune and walk(module.operation, PRODUCT)):
         return NOTHING
     with timed(times, "tune"):
         return _chosen(module, target, options)
