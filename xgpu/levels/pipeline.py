@@ -4,6 +4,7 @@ import functools
 from itertools import pairwise
 
 from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.fusion.product_choices import NOTHING, ProductChoices
 from xgpu.levels.level_graph import Edge, Level, LevelGraph, Pipeline
 from xgpu.options import Options
 from xgpu.passes.framework.manager import Step
@@ -53,7 +54,7 @@ PREPARE: Pipeline = (
     ("reduce-vector-products", "after merging, which leaves fewer; before layouts are chosen for libraries"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     (
-        "mark-products{{target={target} products={products}}}",
+        "mark-products{{target={target} products={products} choices={choices}}}",
         "after layouts, which maps of tiles follow; before epilogues, which are left with products that XLA computes",
     ),
     ("leave-epilogues", "after layouts: it marks what follows products in their final form"),
@@ -166,9 +167,16 @@ MLIR_LEVELS = GRAPH.mlir_names
 
 
 def steps(
-    passes: Pipeline, target: Device | None = None, options: Options | None = None, machine: TargetMachine | None = None
+    passes: Pipeline,
+    target: Device | None = None,
+    options: Options | None = None,
+    machine: TargetMachine | None = None,
+    choices: ProductChoices = NOTHING,
 ) -> list[Step]:
-    """Return the passes of an edge, for a GPU and for one of its machines if not for its own. A context is current."""
+    """Return the passes of an edge, for a GPU and for one of its machines if not for its own. A context is current.
+
+    ``choices`` are what was measured to compute the products of the program.
+    """
     target, options = target or device(DEFAULT_DEVICE), options or Options()
     given = {
         "target": target.name,
@@ -177,6 +185,7 @@ def steps(
         "specific": str(target.is_specific).lower(),
         "deterministic": str(options.deterministic).lower(),
         "products": options.products,
+        "choices": choices,
         "keep_barriers": str(options.keep_barriers).lower(),
     }
     return list(_parsed(",".join(text for text, _ in passes).format(**given)))
@@ -193,9 +202,9 @@ def normalize() -> list[Step]:
     return steps(NORMALIZE)
 
 
-def prepare(target: Device, options: Options) -> list[Step]:
-    """Return the passes from ``stablehlo`` to ``prepared``. A context is current."""
-    return steps(PREPARE, target, options)
+def prepare(target: Device, options: Options, choices: ProductChoices = NOTHING) -> list[Step]:
+    """Return the passes from ``stablehlo`` to ``prepared``; ``choices`` compute its products. A context is current."""
+    return steps(PREPARE, target, options, choices=choices)
 
 
 def optimize() -> list[Step]:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Self
 
 from xgpu.costs.products import TILE_COLUMNS, TILE_ROWS, product_seconds
@@ -20,6 +19,11 @@ _MOST_STAGES = 8
 _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
 _GROUP_THREADS = 128
+_MOST_GROUPS = 2
+"""Warp groups that multiply if nobody says otherwise, each with the rows of one instruction or more."""
+_LARGE_ROWS = 256
+"""Rows of tiles that are measured too."""
+_MEASURED_TILES = 5
 _MOST_SUMS = 192
 """Sums that a thread has registers for: with more ptxas spills them, and does products one by one."""
 _INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
@@ -44,14 +48,26 @@ class ProductSchedule(Schedule):
     def of(cls, facts: Products) -> Self:
         """Tiles that take the least time; as many stages as there is room for."""
         candidates = [cls._with_tile(facts, m, n) for m in TILE_ROWS for n in TILE_COLUMNS]
-        fitting = [each for each in candidates if not any(chain(each.range_problems(), each.problems(facts)))]
+        fitting = [each for each in candidates if each.fits(facts)]
         return min(fitting or candidates, key=lambda each: each.seconds(facts))
 
     @classmethod
-    def _with_tile(cls, facts: Products, m: int, n: int) -> Self:
+    def candidates(cls, facts: Products) -> list[Self]:
+        """The tiles that take the least time by estimate; with the best, results the other way, and a cluster."""
+        tiles = [cls._with_tile(facts, m, n) for m in (*TILE_ROWS, _LARGE_ROWS) for n in TILE_COLUMNS]
+        fitting = sorted((each for each in tiles if each.fits(facts)), key=lambda each: each.seconds(facts))
+        best = cls.of(facts)
+        staged = cls._with_tile(facts, best.tile_m, best.tile_n, staged=not best.staged)
+        paired = cls._with_tile(facts, best.tile_m, best.tile_n, cluster=2)
+        others = [*fitting[:_MEASURED_TILES], *(each for each in (staged, paired) if each.fits(facts))]
+        return list(dict.fromkeys((best, *others)))
+
+    @classmethod
+    def _with_tile(cls, facts: Products, m: int, n: int, staged: bool | None = None, cluster: int = 1) -> Self:
         product, device = facts.product, facts.fusion.device
-        staged = facts.is_short and facts.staging_problem(TileSizes(m, n, product.step)) is None
-        groups = m // WARPGROUP_ROWS
+        if staged is None:
+            staged = facts.is_short and facts.staging_problem(TileSizes(m, n, product.step)) is None
+        groups = min(_MOST_GROUPS, m // WARPGROUP_ROWS)
         results = facts.staging_bytes(m, n) if staged else groups * PANEL_BYTES
         room = device.shared_bytes_optin - _BARRIER_BYTES - results
         batch, down, along = product.grid(m, n)
@@ -61,10 +77,10 @@ class ProductSchedule(Schedule):
             tile_k=product.step,
             stages=min(_MOST_STAGES, room // ((m + n) * ROW_BYTES)),
             groups=groups,
-            blocks=min(batch * down * along, device.sm_count),
-            cluster=1,
+            blocks=min(batch * down * along, device.sm_count) // cluster * cluster,
+            cluster=cluster,
             staged=staged,
-            band=max(each for each in range(1, _BAND + 1) if down % each == 0),
+            band=max(each for each in range(1, _BAND + 1) if down // cluster % each == 0),
         )
 
     def seconds(self, facts: Products) -> float:
