@@ -22,7 +22,7 @@ class Options:
     ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are
     removed where kernels compute all else.
     ``products`` says what computes matrix products: XLA's ``"library"``, or ``"kernels"`` where they can, with what
-    follows them (`xgpu.passes.prepare.mark_products`).
+    follows them (`xgpu.passes.prepare.products.mark_products`).
     ``autotune`` has each product that a kernel can compute measured once, on the GPU that JAX has, with what follows
     it: by the library, and by kernels of several schedules. What is fastest computes it, whatever ``products`` says,
     and is kept on disk with the compiled kernels; see `xgpu.driver.tuning`.

@@ -40,7 +40,9 @@ func.func @main(%w: tensor<256x8x512xf32>, %v: tensor<8x256xf32>) -> tensor<8x51
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    (%[[X:.*]]: tensor<2000xf32>, %[[Y:.*]]: tensor<1x900xf32>)
-// CHECK-NEXT:    %[[ROWS:.*]] = stablehlo.broadcast_in_dim %[[X]], dims = [0] : (tensor<2000xf32>) -> tensor<2000x900xf32>
+// CHECK-NEXT:    %[[COLUMN:.*]] = stablehlo.reshape %[[X]]
+// CHECK-NEXT:    %[[BACK:.*]] = stablehlo.reshape %[[COLUMN]] : (tensor<2000x1xf32>) -> tensor<2000xf32>
+// CHECK-NEXT:    %[[ROWS:.*]] = stablehlo.broadcast_in_dim %[[BACK]], dims = [0] : (tensor<2000xf32>) -> tensor<2000x900xf32>
 // CHECK-NEXT:    %[[FLAT:.*]] = stablehlo.reshape %[[Y]]
 // CHECK-NEXT:    %[[COLUMNS:.*]] = stablehlo.broadcast_in_dim %[[FLAT]], dims = [1] : (tensor<900xf32>) -> tensor<2000x900xf32>
 // CHECK-NEXT:    %[[R:.*]] = stablehlo.multiply %[[ROWS]], %[[COLUMNS]]

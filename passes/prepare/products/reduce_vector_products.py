@@ -23,8 +23,8 @@ class ReduceVectorProducts(OperationRewrite):
 
     No element of the matrix is needed twice, so a library gains nothing, and XLA calls none: a kernel that reads the
     matrix once computes the vector as it goes, and what follows. Left are products with a vector that have more
-    elements than XLA does this for, and those that kernels compute anyway. f16, bf16 and f32 are multiplied and added in
-    f32. Needs: nothing. Run it before layouts are chosen for libraries, and before reductions are ordered and split.
+    elements than XLA does this for, and those that kernels compute anyway. Floats of at most 32 bits are multiplied and
+    added in f32. Needs: nothing. Run it before layouts are chosen for libraries, and before reductions are ordered.
 
     ```mlir
     %0 = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<512x256xf32>, tensor<256xf32>) -> ...
