@@ -57,6 +57,8 @@ def read_program(function: ir.Operation, schedule: ProductSchedule) -> BlockProg
     blocks = _only(function, function.regions[0].blocks[0], BlocksOp)
     if len(blocks.grid) != 3:
         refuse(PASS, blocks.operation, f"expected a grid of matrices, rows and columns of tiles, got {blocks.grid}")
+    if not blocks.operation.operands:
+        refuse(PASS, blocks.operation, "expected blocks that write an array, got none")
     steps = _only(blocks.operation, blocks.body, StepsOp)
     product = _product(steps)
     at = list(blocks.body.arguments)[:3]

@@ -8,7 +8,6 @@ from xgpu.dialects import attributes
 from xgpu.dialects.block.copies import element_bytes
 from xgpu.dialects.block.matrices import accumulator_of
 from xgpu.dialects.block.tiles import TileOp
-from xgpu.dtypes import dtype_of_element
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.tile_program import is_plain
 from xgpu.errors import Unsupported
@@ -16,11 +15,10 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.product_maps import MULTIPLIED
-from xgpu.indexing.tiles.row_panels import PANEL_BYTES
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, BlockProgram, check_numbers
 from xgpu.passes.tiles.roles import GROUP
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, dtype_of
 
 _CONSTANT = "stablehlo.constant"
 
@@ -112,18 +110,15 @@ def _check_array(program: BlockProgram, tile: TileOp) -> None:
 
 def _check_schedule(program: BlockProgram, device: Device) -> None:
     function, schedule = program.function, program.schedule
-    rows, contracted = shape_of(program.left.tile)
+    _, contracted = shape_of(program.left.tile)
     tile = (*program.shape, contracted)
     if (schedule.tile_m, schedule.tile_n, schedule.tile_k) != tile:
         refuse(
             PASS, function, f"{attributes.SCHEDULE}: expected tile_m, tile_n, tile_k = {tile}, its tiles, got others"
         )
     element = ir.RankedTensorType(program.left.tile.type).element_type
-    widths = [dtype_of_element(ir.RankedTensorType(each.tile.type).element_type) for each in program.stores]
-    staging = rows * schedule.tile_n * max((each.storage_bits for each in widths), default=0) // 8
-    staging = staging if schedule.staged else schedule.groups * PANEL_BYTES
-    down = program.blocks.grid[1]
-    problems = schedule.kernel_problems(str(element), element_bytes(element), down, staging, device)
+    results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
+    problems = schedule.kernel_problems(str(element), element_bytes(element), program.blocks.grid[1], results, device)
     for problem in problems:
         refuse(PASS, function, f"{attributes.SCHEDULE}: {problem}")
 

@@ -11,15 +11,15 @@ from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.matrices import WARPGROUP_ROWS
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
-from xgpu.indexing.tiles.row_panels import PANEL_BYTES
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
-from xgpu.passes.tiles.results import Results, Staging
+from xgpu.passes.tiles.results import Results, Room, Staging
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import GROUP, WARPS, Order, Place, below, equal
 from xgpu.passes.tiles.structured import Values, only_if
+from xgpu.target_machine import WARP_SIZE
 
 _REGISTERS_OF_COPIES = 40
 _REGISTER_STEP = 8
@@ -46,6 +46,11 @@ class ProductKernel:
         for old, new in zip(blocks.results, outputs, strict=True):
             old.replace_all_uses_with(new)
         blocks.erase()
+
+    @property
+    def _group_bytes(self) -> int:
+        """The bytes by which a warp group hands results on."""
+        return self._program.schedule.group_bytes([boxes.element_bytes for boxes in self._results])
 
     @property
     def _map_bytes(self) -> int:
@@ -84,10 +89,10 @@ class ProductKernel:
             for boxes, map_, room in zip(self._operands, maps, rooms, strict=False)
         )
         staging = tuple(
-            Staging(boxes, map_, rooms[2])
-            for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
+            Staging(boxes, map_) for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
         )
-        results = Results(self._program, place, self._groups, self._share, staging, rooms[2])
+        room = Room(rooms[2], self._group_bytes)
+        results = Results(self._program, place, self._groups, self._share, staging, room)
         products = Products(order, ring, sources[0], sources[1], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         if self._cluster > 1:
@@ -96,15 +101,13 @@ class ProductKernel:
 
     def _allocate(self) -> Values:
         """Make room for the tiles of both operands, for results, for tensor maps being made and for mbarriers."""
-        widest = max((boxes.element_bytes for boxes in self._results), default=0)
-        results = WARPGROUP_ROWS * self._program.shape[1] * widest or PANEL_BYTES
         sizes = [self._stages * boxes.bytes for boxes in self._operands]
-        sizes += [self._groups * results, self._map_bytes, Ring.bytes(self._stages)]
+        sizes += [self._groups * self._group_bytes, self._map_bytes, Ring.bytes(self._stages)]
         memory = SharedMemoryOp.build(sum(sizes))
         return [offset(memory, sum(sizes[:number])) for number in range(len(sizes))]
 
     def _encode(self, place: Place, workspace: ir.Value, room: ir.Value) -> Values:
-        """Write the tensor maps, each by a warp of its own."""
+        """Write the tensor maps, which warps share."""
         own = offset(ArrayPointerOp.build(workspace), ir.arith.muli(as_i32(place.block), i32(self._map_bytes)))
         maps = []
         for number, boxes in enumerate([*self._operands, *self._results]):
@@ -113,7 +116,7 @@ class ProductKernel:
                 rows = WARPGROUP_ROWS
             else:
                 rows = Source(boxes, maps[-1], room, self._cluster if Source.is_shared(boxes) else 1).rows
-            with only_if(equal(place.warp, number)):
+            with only_if(equal(place.warp, number % (place.threads // WARP_SIZE))):
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps
 

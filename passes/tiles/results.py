@@ -22,7 +22,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.fragments import warpgroup_accumulators
-from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_BYTES, PANEL_COLUMNS, read_panel, written_panel
+from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_COLUMNS, read_panel, written_panel
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram
@@ -40,18 +40,25 @@ _FIRST_BARRIER = 1
 
 @dataclass(frozen=True)
 class Staging:
-    """Room in shared memory for the results of a warp group, 64 rows by the tile's columns, and their tensor map."""
+    """A result that is copied as boxes, and their tensor map."""
 
     boxes: Boxes
     map: ir.Value
+
+
+@dataclass(frozen=True)
+class Room:
+    """Shared memory in which each warp group has so many bytes: for 64 rows of one result, or for a panel of sums."""
+
     memory: ir.Value
+    bytes: int
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
     """Writes the results of each store of the program.
 
-    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``.
+    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by panels.
     """
 
     program: BlockProgram
@@ -59,7 +66,7 @@ class Results:
     groups: int
     share: int
     staging: tuple[Staging, ...]
-    panels: ir.Value
+    room: Room
 
     def begin(self) -> None:
         """Write what a warp group does before its first tile."""
@@ -112,12 +119,8 @@ class Results:
                 arrays[position] = self._store_panel(arrays[position], each, at, number, (first, width))
         return arrays
 
-    def _panel(self) -> ir.Value:
-        """Return where a warp group's panel is."""
-        return offset(self.panels, ir.arith.muli(as_i32(self.place.group), i32(PANEL_BYTES)))
-
     def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
-        panel = self._panel()
+        panel = self._own_room()
         loop = LoopOp.build(written_panel(self.groups * GROUP, first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
@@ -150,7 +153,7 @@ class Results:
         loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
         with ir.InsertionPoint(loop.body):
             type_ = ir.VectorType.get([NEIGHBOURS], ir.RankedTensorType(self.program.total.type).element_type)
-            sums = load(offset(self._panel(), as_i32(loop.result_arguments[2])), type_, _CHUNK)
+            sums = load(offset(self._own_room(), as_i32(loop.result_arguments[2])), type_, _CHUNK)
             neighbours = _neighbours(passes, inner)
             variables = [self.place.thread, *at, *loop.symbol_arguments]
             stored = self._store_neighbours(loop.carried_arguments[0], each, at, sums, (neighbours, variables))
@@ -192,7 +195,7 @@ class Results:
             row = ir.arith.addi(row, create_index(number * WARPGROUP_ROWS))
             for panel in range(view.panels):
                 where = staging.boxes.coordinates(at, create_index(panel), row)
-                source = offset(self._room(staging), panel * WARPGROUP_ROWS * SWIZZLE)
+                source = offset(self._own_room(), panel * WARPGROUP_ROWS * SWIZZLE)
                 copies.TensorStoreOp.create([staging.map, source, *where])
             copies.BulkCommitOp.create()
 
@@ -201,14 +204,13 @@ class Results:
         number = ir.arith.addi(as_i32(self.place.group), i32(_FIRST_BARRIER))
         waits.NamedBarrierOp.create([number], attributes={"threads": GROUP, "wait": True})
 
-    def _room(self, staging: Staging) -> ir.Value:
-        """Return where a warp group's results are in shared memory."""
-        each = WARPGROUP_ROWS * self.program.shape[1] * staging.boxes.element_bytes
-        return offset(staging.memory, ir.arith.muli(as_i32(self.place.group), i32(each)))
+    def _own_room(self) -> ir.Value:
+        """Return where a warp group's results, or sums, are in shared memory."""
+        return offset(self.room.memory, ir.arith.muli(as_i32(self.place.group), i32(self.room.bytes)))
 
     def _write_staging(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
         """Write the thread's elements, two neighbours at once, each chunk where the swizzle has it."""
-        size, room = staging.boxes.element_bytes, self._room(staging)
+        size, room = staging.boxes.element_bytes, self._own_room()
         row, column, place = self._own.results
         byte = column.substitute(None, [symbol(0), symbol(1), constant(0)]) * size
         panel = byte // SWIZZLE * (WARPGROUP_ROWS * SWIZZLE) + row * SWIZZLE

@@ -109,6 +109,24 @@ def test_epilogues(function: Any, specs: tuple[str, ...]) -> None:
     is_exact(compiled(function, *specs))
 
 
+def _many(x: Any, w: Any) -> Any:
+    y = jnp.dot(x, w)
+    return tuple(y + jnp.bfloat16(number) for number in range(16))
+
+
+def _of_widths(x: Any, w: Any) -> Any:
+    y = jnp.dot(x, w, preferred_element_type=jnp.float32)
+    return y.astype(jnp.bfloat16), y.astype(jnp.int8), (2 * y).astype(jnp.float16)
+
+
+@pytest.mark.parametrize("function", [_many, _of_widths], ids=["many", "widths"])
+def test_results_that_are_copied_as_boxes(function: Any) -> None:
+    """More than a block has warps; and of elements of several widths, with two warp groups at any of them."""
+    schedule = {"tile_m": 128, "groups": 2, "tile_n": 128, "stages": 2, "blocks": 2, "band": 1, "cluster": 1}
+    program = compiled(function, "bf16[200,72]", "bf16[72,128]", **schedule, staged=True)
+    is_exact(program, [np.sign(array) for array in whole_numbers(program)])
+
+
 def test_an_epilogue_of_any_numbers() -> None:
     def function(x: Any, w: Any, b: Any) -> Any:
         return jax.nn.gelu(jnp.dot(x, w, preferred_element_type=jnp.float32) + b)
