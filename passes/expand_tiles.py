@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
+from xgpu.hlo.stablehlo_builder import broadcast, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
@@ -56,7 +57,7 @@ def _make_program(function: ir.Operation) -> None:
     inputs = attributes.int_of(function.attributes[attributes.INPUTS])
     with ir.InsertionPoint.at_block_begin(entry), function.location:
         for argument in list(entry.arguments)[inputs:]:
-            argument.replace_all_uses_with(_zeros(argument.type))
+            argument.replace_all_uses_with(splat(0, argument.type))
     for number in reversed(range(inputs, len(entry.arguments))):
         entry.erase_argument(number)
     results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
@@ -116,8 +117,8 @@ class _Expansion:
         type_, rank = tile.operation.results[0].type, len(shape_of(tile.array))
         indices, holds = self._indices(tile)
         if indices is None:
-            found = _broadcast(tile.array, shape_of(tile.tile), [])
-            return found if holds is None else ir.stablehlo.select(holds, found, _zeros(type_))
+            found = broadcast(tile.array, shape_of(tile.tile), [])
+            return found if holds is None else ir.stablehlo.select(holds, found, splat(0, type_))
         numbers = f"collapsed_slice_dims = {list(range(rank))}, start_index_map = {list(range(rank))}"
         numbers += f", index_vector_dim = {len(tile.map.symbols)}"
         described = {
@@ -125,7 +126,7 @@ class _Expansion:
             "slice_sizes": ir.DenseI64ArrayAttr.get([1] * rank),
         }
         found = ir.Operation.create("stablehlo.gather", [type_], [tile.array, indices], described).results[0]
-        return found if holds is None else ir.stablehlo.select(holds, found, _zeros(type_))
+        return found if holds is None else ir.stablehlo.select(holds, found, splat(0, type_))
 
     def _write(self, insert: InsertTileOp) -> ir.Value:
         """Return the array with the tile; where a constraint does not hold, indices are outside."""
@@ -134,8 +135,8 @@ class _Expansion:
             refuse(ExpandTiles.NAME, insert.operation, f"expected an array with dimensions, got {insert.array.type}")
         if holds is not None:
             everywhere = list(range(len(insert.map.symbols)))
-            outside = ir.stablehlo.constant(_splat(indices.type, -1))
-            holds = _broadcast(holds, shape_of(indices), everywhere)
+            outside = splat(-1, indices.type)
+            holds = broadcast(holds, shape_of(indices), everywhere)
             indices = ir.stablehlo.select(holds, indices, outside)
         rank = list(range(len(shape_of(insert.array))))
         numbers = f"inserted_window_dims = {rank}, scatter_dims_to_operand_dims = {rank}"
@@ -159,10 +160,10 @@ class _Expansion:
             refuse(ExpandTiles.NAME, op.operation, f"expected numbers of block and step, got {unknown[0]}")
         shape = [each.size for each in map_.symbols]
         type_ = ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64))
-        dims = [_broadcast(self._numbers[value], shape, []) for value in op.at]
+        dims = [broadcast(self._numbers[value], shape, []) for value in op.at]
         symbols = [ir.stablehlo.iota(type_, number) for number in range(len(shape))]
         parts = [_evaluate(each, dims, symbols, shape) for each in map_.results]
-        wide = [_broadcast(each, [*shape, 1], list(range(len(shape)))) for each in parts]
+        wide = [broadcast(each, [*shape, 1], list(range(len(shape)))) for each in parts]
         holds = None
         for expression, bound in map_.constraints:
             value = _evaluate(expression, dims, symbols, shape)
@@ -213,24 +214,8 @@ class _Number:
 
 
 def _constant(value: int, shape: Sequence[int] = ()) -> ir.Value:
-    return ir.stablehlo.constant(_splat(ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64)), value))
-
-
-def _splat(type_: ir.Type, value: int) -> ir.DenseElementsAttr:
-    element = ir.RankedTensorType(type_).element_type
-    is_float = isinstance(element, ir.FloatType)
-    one = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, value)
-    return ir.DenseElementsAttr.get_splat(type_, one)
-
-
-def _zeros(type_: ir.Type) -> ir.Value:
-    return ir.stablehlo.constant(_splat(type_, 0))
+    return splat(value, tensor(shape, "i64"))
 
 
 def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
     return ir.stablehlo.compare(left, right, ir.stablehlo.ComparisonDirectionAttr.get(direction))
-
-
-def _broadcast(value: ir.Value, shape: Sequence[int], dimensions: Sequence[int]) -> ir.Value:
-    type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
-    return ir.stablehlo.broadcast_in_dim(type_, value, dimensions)

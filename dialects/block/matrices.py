@@ -40,7 +40,6 @@ FLOATS_OF_8_BITS = frozenset(("f8E4M3FN", "f8E5M2"))
 INTEGERS_OF_8_BITS = frozenset(("si8", "ui8"))
 _K_BITS = 256
 """Bits of a row of the left operand that one product of warps contracts, but for f64."""
-WARPGROUP_ROWS = 64
 ROW_GROUP = 8
 """Rows that lie one after the other in shared memory, in every layout of a matrix."""
 _CHUNK_BYTES = 16

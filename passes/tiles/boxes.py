@@ -11,13 +11,14 @@ from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tiles.product_maps import ROW_BYTES
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.ring import as_i32
 from xgpu.passes.tiles.structured import Values
 
-SWIZZLE = 128
+SWIZZLE = ROW_BYTES
 """Bytes of a row of a box, within which chunks are permuted."""
 ATOM_BYTES = 8 * SWIZZLE
 """Bytes after which the permutation repeats."""

@@ -17,8 +17,8 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.product_maps import MULTIPLIED
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, BlockProgram, check_numbers
-from xgpu.passes.tiles.roles import GROUP
 from xgpu.structure import defining_op, dtype_of
+from xgpu.target_machine import WARPGROUP_SIZE
 
 _CONSTANT = "stablehlo.constant"
 
@@ -73,7 +73,7 @@ def _check_function(program: BlockProgram) -> None:
         refuse(PASS, function, f"expected no {attributes.ALIASES}: blocks read inputs while others write")
     launch = {
         attributes.GRID: (program.schedule.blocks, 1, 1),
-        attributes.BLOCK: ((program.schedule.groups + 1) * GROUP, 1, 1),
+        attributes.BLOCK: ((program.schedule.groups + 1) * WARPGROUP_SIZE, 1, 1),
     }
     for name, expected in launch.items():
         got = function.attributes.get(name)

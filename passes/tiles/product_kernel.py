@@ -8,18 +8,19 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.block import waits
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
-from xgpu.dialects.block.matrices import WARPGROUP_ROWS
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
 from xgpu.passes.tiles.results import Results, Room, Staging
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import GROUP, WARPS, Order, Place, below, equal
+from xgpu.passes.tiles.roles import Order, Place, below, equal
 from xgpu.passes.tiles.structured import Values, only_if
-from xgpu.target_machine import WARP_SIZE
+from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _REGISTERS_OF_COPIES = 40
 _REGISTER_STEP = 8
@@ -123,7 +124,7 @@ class ProductKernel:
     def _initialize(self, place: Place, ring: Ring) -> None:
         """Make the mbarriers, and wait until all that the block begins with is seen by all that use it."""
         with only_if(equal(place.thread, 0)):
-            ring.initialize(self._groups * WARPS * self._cluster)
+            ring.initialize(self._groups * (WARPGROUP_SIZE // WARP_SIZE) * self._cluster)
             waits.FenceOp.create(attributes={"kind": "mbarrier_init"})
         SyncThreadsOp.build([])
         if self._cluster > 1:
@@ -131,14 +132,14 @@ class ProductKernel:
 
     def _write_roles(self, place: Place, copying: Copies, products: Products, outputs: Values) -> Values:
         """Write what each warp group does; return the arrays as those that multiply have left them."""
-        multiplies = below(place.thread, self._groups * GROUP)
-        op = ir.Operation.create("scf.if", results=[each.type for each in outputs], operands=[multiplies], regions=2)
-        with ir.InsertionPoint(op.regions[0].blocks.append()):
+        multiplies = below(place.thread, self._groups * WARPGROUP_SIZE)
+        op, multiply, copy = create_if(multiplies, [each.type for each in outputs])
+        with ir.InsertionPoint(multiply):
             self._set_registers(self._registers, more=True)
             ir.scf.yield_(products.write(outputs))
-        with ir.InsertionPoint(op.regions[1].blocks.append()):
+        with ir.InsertionPoint(copy):
             self._set_registers(_REGISTERS_OF_COPIES, more=False)
-            with only_if(equal(place.thread, self._groups * GROUP)):
+            with only_if(equal(place.thread, self._groups * WARPGROUP_SIZE)):
                 copying.write()
             ir.scf.yield_(outputs)
         return list(op.results)
@@ -146,7 +147,7 @@ class ProductKernel:
     @property
     def _registers(self) -> int:
         """Registers of a thread that multiplies: what those that copy leave."""
-        left = self._device.registers_per_sm // GROUP - _REGISTERS_OF_COPIES
+        left = self._device.registers_per_sm // WARPGROUP_SIZE - _REGISTERS_OF_COPIES
         return left // self._groups // _REGISTER_STEP * _REGISTER_STEP
 
     def _set_registers(self, count: int, more: bool) -> None:

@@ -3,6 +3,8 @@
 import math
 
 from xgpu.device import Device
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.indexing.tiles.product_maps import ROW_BYTES
 
 TILE_ROWS = (64, 128)
 TILE_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
@@ -17,8 +19,6 @@ _MULTIPLIED_PER_CYCLE = 4096
 """Bytes of rows times columns that the tensor cores of a multiprocessor multiply in a cycle: 2,048 pairs of 16 bits."""
 _SHARE = 0.89
 """The part of these that is reached, measured with tiles of 128 x 256 x 64 on an H200."""
-_ROWS = 64
-_ROW_BYTES = 128
 _ROW_BYTES_OF_PRODUCT = 32
 _SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
@@ -35,8 +35,8 @@ def product_seconds(tile: tuple[int, int, int], steps: int, waves: int, result_b
     rows, columns, row_bytes = tile
     clock = target.clock * _SLOWED_CLOCK
     multiplied = rows * columns * row_bytes / _MULTIPLIED_PER_CYCLE / _SHARE
-    products = rows // _ROWS * (row_bytes // _ROW_BYTES_OF_PRODUCT)
-    moved = (rows + columns) * row_bytes + products * (_ROWS + columns) * _ROW_BYTES_OF_PRODUCT
+    products = rows // WARPGROUP_ROWS * (row_bytes // _ROW_BYTES_OF_PRODUCT)
+    moved = (rows + columns) * row_bytes + products * (WARPGROUP_ROWS + columns) * _ROW_BYTES_OF_PRODUCT
     step = max(multiplied, moved / _SHARED_BYTES_PER_CYCLE) / clock
     result = _RESULT_SECONDS + 2 * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
     return target.launch_seconds + waves * (steps * step + result)
@@ -49,10 +49,10 @@ def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, target: Device
     where there are fewer tiles than multiprocessors: nothing splits the contracted dimension.
     """
     batch, m, n, k = sizes
-    row = _ROW_BYTES // element_bytes
+    row = ROW_BYTES // element_bytes
     least = min(
         product_seconds(
-            (rows, columns, _ROW_BYTES),
+            (rows, columns, ROW_BYTES),
             -(-k // row),
             -(-batch * -(-m // rows) * -(-n // columns) // target.sm_count),
             rows * columns * element_bytes,

@@ -127,6 +127,16 @@ def test_results_that_are_copied_as_boxes(function: Any) -> None:
     is_exact(program, [np.sign(array) for array in whole_numbers(program)])
 
 
+def test_an_epilogue_that_is_longer_than_python_recurses() -> None:
+    def function(x: Any, w: Any) -> Any:
+        y = jnp.dot(x, w, preferred_element_type=jnp.float32)
+        for number in range(1100):
+            y = y + jnp.float32(number)
+        return y
+
+    is_exact(compiled(function, "bf16[8,8]", "bf16[8,8]"))
+
+
 def test_an_epilogue_of_any_numbers() -> None:
     def function(x: Any, w: Any, b: Any) -> Any:
         return jax.nn.gelu(jnp.dot(x, w, preferred_element_type=jnp.float32) + b)

@@ -12,13 +12,13 @@ from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 
 ROW_BYTES = 128
 """Bytes of a tile's rows: the widest that shared memory swizzles."""
 MULTIPLIED = frozenset(("bf16", "f16"))
 """Types of elements that the kernels multiply."""
-_SMALLEST_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Product:
             )
         if not self.batch * self.m * self.n * self.k:
             return "expected operands with elements"
-        smallest = tile or TileSizes(_SMALLEST_ROWS, self.step, self.step)
+        smallest = tile or TileSizes(WARPGROUP_ROWS, self.step, self.step)
         for number in range(2):
             if isinstance(view := self.operand_view(number, smallest), str):
                 return f"expected operands that can be copied as boxes, but of operand {number} {view}"

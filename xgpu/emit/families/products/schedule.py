@@ -9,18 +9,19 @@ from typing import Self
 from xgpu.costs.products import TILE_COLUMNS, TILE_ROWS, product_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
-from xgpu.dialects.block.matrices import WARPGROUP_ROWS, warpgroup_columns
+from xgpu.dialects.block.matrices import warpgroup_columns
 from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
 from xgpu.indexing.tiles.row_panels import PANEL_BYTES
+from xgpu.target_machine import WARPGROUP_SIZE
 
 _MOST_STAGES = 8
 _BARRIER_BYTES = 16
 """The two mbarriers of a stage."""
 _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
-_GROUP_THREADS = 128
 _MOST_SUMS = 192
 """Sums that a thread has registers for: with more ptxas spills them, and does products one by one."""
 _INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
@@ -85,7 +86,7 @@ class ProductSchedule(Schedule):
         return WARPGROUP_ROWS * self.tile_n * max(result_bytes) if self.staged else PANEL_BYTES
 
     def shared_bytes(self, result_bytes: Sequence[int]) -> int:
-        """The shared memory of a block, whose results have elements of so many bytes: tiles, results, maps, mbarriers."""
+        """The shared memory of a block: tiles, results with elements of so many bytes, tensor maps and mbarriers."""
         maps = 2 + (len(result_bytes) if self.staged else 0)
         return self.stages * self._stage_bytes + self.groups * self.group_bytes(result_bytes) + maps * TENSOR_MAP_BYTES
 
@@ -109,7 +110,7 @@ class ProductSchedule(Schedule):
     def kernel_problems(
         self, element: str, element_bytes: int, down: int, result_bytes: Sequence[int], target: Device
     ) -> Iterator[str]:
-        """Yield why no kernel has these numbers: of operands and results with such elements, and ``down`` rows of tiles."""
+        """Yield why no kernel of such operands and results, and ``down`` rows of tiles, has these numbers."""
         if missing := device_problem(target):
             yield missing
         if self.tile_n not in warpgroup_columns(element):
@@ -118,7 +119,7 @@ class ProductSchedule(Schedule):
             yield self.wrong("tile_k", f"{ROW_BYTES // element_bytes}, rows of {ROW_BYTES} bytes")
         if self.tile_m % (self.groups * WARPGROUP_ROWS):
             yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
-        sums = self.tile_m * self.tile_n // (self.groups * _GROUP_THREADS)
+        sums = self.tile_m * self.tile_n // (self.groups * WARPGROUP_SIZE)
         if sums > _MOST_SUMS:
             yield self.wrong("groups", f"so many that a thread has at most {_MOST_SUMS} sums, not {sums}")
         used, most = self.shared_bytes(result_bytes), target.shared_bytes_optin
