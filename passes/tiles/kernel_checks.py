@@ -11,6 +11,7 @@ from xgpu.dialects.block.tiles import TileOp
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.tile_program import is_plain
 from xgpu.errors import Unsupported
+from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
@@ -140,7 +141,7 @@ def _check_tile(program: BlockProgram, user: ir.Operation, value: ir.Value, seen
             check_numbers(view, list(program.blocks.body.arguments)[:3], program.blocks.grid)
             _check_array(program, view)
         elif op.name == _CONSTANT:
-            if not ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+            if splat_of(op) is None:
                 refuse(PASS, op, "expected a constant with equal elements")
         elif op.name not in OPERATIONS or OPERATIONS[op.name].kind != "elementwise" or len(op.regions):
             refuse(PASS, op, "expected an operation on single elements")

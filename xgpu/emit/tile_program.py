@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
+from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
@@ -18,7 +19,7 @@ _Tile = tuple[ir.Value, IndexingMap]
 def can_be_tiled(op: ir.Operation) -> bool:
     """Whether a tile of the result of ``op`` is computed of tiles of its operands: each element of one of each."""
     if op.name == _CONSTANT:
-        return ir.DenseElementsAttr(op.attributes["value"]).is_splat
+        return splat_of(op) is not None
     kind = access_kind(op)
     if kind == "elementwise":
         return not op.regions
@@ -68,8 +69,9 @@ class TileProgram:
             return TileOp.build(self._arrays[value], self._at, map_)
         op = producer(value)
         if op.name == _CONSTANT:
-            element = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
-            splat = ir.DenseElementsAttr.get_splat(_tile_type(value, map_), element)
+            number = splat_of(op)
+            assert number is not None
+            splat = ir.DenseElementsAttr.get_splat(_tile_type(value, map_), number)
             return ir.Operation.create(
                 _CONSTANT, results=[splat.type], attributes={"value": splat}, loc=op.location
             ).results[0]

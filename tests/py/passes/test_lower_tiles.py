@@ -135,6 +135,16 @@ _TILE = "%arg4, %arg5, %arg6, %arg8"
             "stablehlo.subtract %arg9, %",
             "expected each step to add one stablehlo.dot_general",
         ),
+        (
+            "s1 in [0, 135]>",
+            "s1 in [1, 135]>",
+            "cannot be copied as boxes: elements of it are left out that boxes have",
+        ),
+        (
+            "s1 in [0, 135]>",
+            "s1 in [0, 135], s0 + s1 in [0, 9]>",
+            "cannot be copied as boxes: elements of it are left out",
+        ),
         ("xgpu.inputs = 3", "xgpu.inputs = 2", "expected xgpu.inputs inputs, then the outputs"),
     ],
     ids=str,
@@ -142,6 +152,11 @@ _TILE = "%arg4, %arg5, %arg6, %arg8"
 def test_other_programs(old: str, new: str, message: str) -> None:
     assert old in _text()
     assert message in _refusal(_text().replace(old, new))
+
+
+def test_sums_of_other_numbers() -> None:
+    text = _text().replace("dense<0.000000e+00>", "dense<(0.0,0.0)>").replace("f32", "complex<f32>")
+    assert "expected the first step to take a constant of zeros" in _refusal(text)
 
 
 def test_tiles_are_of_their_level() -> None:
