@@ -14,7 +14,7 @@ from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import MAIN, Pass, functions
 from xgpu.passes.support.refusals import refuse
-from xgpu.structure import replace_op
+from xgpu.structure import element_of, replace_op
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,11 @@ class _Expansion:
 
     def _read(self, tile: TileOp) -> ir.Value:
         """Return the tile, with zeros where a constraint does not hold."""
-        type_, rank = tile.operation.results[0].type, len(shape_of(tile.array))
+        found = self._gather(tile)
+        return found if found.type == tile.tile.type else ir.stablehlo.bitcast_convert(tile.tile.type, found)
+
+    def _gather(self, tile: TileOp) -> ir.Value:
+        type_, rank = tensor(shape_of(tile.tile), element_of(tile.array)), len(shape_of(tile.array))
         indices, holds = self._indices(tile)
         if indices is None:
             found = broadcast(tile.array, shape_of(tile.tile), [])
@@ -142,7 +146,9 @@ class _Expansion:
         numbers = f"inserted_window_dims = {rank}, scatter_dims_to_operand_dims = {rank}"
         numbers += f", index_vector_dim = {len(insert.map.symbols)}"
         described = {"scatter_dimension_numbers": ir.Attribute.parse(f"#stablehlo.scatter<{numbers}>")}
-        operands = [insert.array, indices, insert.tile]
+        given = tensor(shape_of(insert.tile), element_of(insert.array))
+        tile = insert.tile if insert.tile.type == given else ir.stablehlo.bitcast_convert(given, insert.tile)
+        operands = [insert.array, indices, tile]
         op = ir.Operation.create("stablehlo.scatter", [insert.array.type], operands, described, regions=1)
         scalar = ir.RankedTensorType.get([], ir.RankedTensorType(insert.array.type).element_type)
         update = op.regions[0].blocks.append(scalar, scalar)

@@ -337,6 +337,13 @@ COPY_OPS: tuple[type[DeclaredOp], ...] = (
 """The operations of this file."""
 
 
+def copied_as(element: ir.Type) -> ir.Type:
+    """Return the type of a tensor map for elements of a type: an integer for floats that no tensor map has."""
+    if str(element) in TENSOR_ELEMENTS:
+        return element
+    return ir.IntegerType.get_signless(8 * element_bytes(element))
+
+
 def element_bytes(type_: ir.Type) -> int:
     """Return the bytes of an integer or float of whole bytes."""
     return int(type_.width) // 8  # type: ignore[attr-defined]

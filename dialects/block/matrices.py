@@ -329,6 +329,11 @@ MATRIX_OPS: tuple[type[DeclaredOp], ...] = (
 """The operations of this file."""
 
 
+def multiplied_as(element: str) -> str:
+    """Return the type as which products take elements of a type in memory."""
+    return {"i8": "si8", "f32": "tf32"}.get(element, element)
+
+
 def accumulator_of(element: str) -> str:
     """Return the type in which products of an element type are added."""
     if element in INTEGERS_OF_8_BITS:

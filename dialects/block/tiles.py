@@ -98,7 +98,8 @@ class StepsOp(BodyOp):
 class TileOp(DeclaredOp):
     """A tile of an array: the element at the tile's indices, the range variables of the map, is the array's there.
 
-    Where a constraint of the map does not hold, the element is zero.
+    Where a constraint of the map does not hold, the element is zero. Arrays have signless integers, and tiles those of
+    the program.
 
     ```mlir
     %x = "xgpu.tile"(%array, %i, %step) {map = #xgpu.map<(d0, d1)[s0, s1] -> (d0 * 128 + s0, d1 * 64 + s1),
@@ -119,10 +120,15 @@ class TileOp(DeclaredOp):
 
     @classmethod
     def build(
-        cls, array: ir.Value, at: Sequence[ir.Value], map_: IndexingMap, loc: ir.Location | None = None
+        cls,
+        array: ir.Value,
+        at: Sequence[ir.Value],
+        map_: IndexingMap,
+        element: ir.Type,
+        loc: ir.Location | None = None,
     ) -> ir.Value:
-        """Create the operation and return the tile."""
-        type_ = ir.RankedTensorType.get(_shape(map_), ir.RankedTensorType(array.type).element_type)
+        """Create the operation and return the tile, whose elements' type is given."""
+        type_ = ir.RankedTensorType.get(_shape(map_), element)
         return cls.create([array, *at], [type_], {"map": map_}, loc).operation.results[0]
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
@@ -180,6 +186,12 @@ def _shape(map_: IndexingMap) -> list[int]:
     return [each.size for each in map_.symbols]
 
 
+def _signless(element: ir.Type) -> ir.Type:
+    if not isinstance(element, ir.IntegerType):
+        return element
+    return ir.IntegerType.get_signless(element.width, context=element.context)
+
+
 def _map_problems(map_: IndexingMap, array: ir.Value, tile: ir.Value, at: Sequence[ir.Value]) -> Iterator[str]:
     whole, part = ir.RankedTensorType(array.type), ir.RankedTensorType(tile.type)
     if len(map_.dims) != len(at):
@@ -188,7 +200,7 @@ def _map_problems(map_: IndexingMap, array: ir.Value, tile: ir.Value, at: Sequen
         yield f"expected a map to {whole.rank} indices for {whole}, got {len(map_.results)}"
     elif list(part.shape) != _shape(map_) or any(each.lower for each in map_.symbols):
         yield f"expected a tile of shape {_shape(map_)}, that of the range variables from 0, got {part}"
-    elif part.element_type != whole.element_type:
+    elif _signless(part.element_type) != _signless(whole.element_type):
         yield f"expected a tile of the array's elements {whole.element_type}, got {part}"
     elif any(
         bound.lower < 0 or bound.upper >= size for bound, size in zip(map_.result_ranges(), whole.shape, strict=True)

@@ -10,14 +10,16 @@ from xgpu.dialects.attributes import PRODUCT
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import dtype_of
 
 
 @dataclass(frozen=True)
 class MarkProducts(OperationRewrite):
     """Marks the matrix products that kernels compute, with what follows them, instead of XLA's libraries.
 
-    With ``products=kernels`` these are all that a kernel can compute: of bf16 or f16, with operands that can be copied
-    as boxes, on a GPU that multiplies by warp groups (sm_90a), unless that has too few tiles for its multiprocessors.
+    With ``products=kernels`` these are all that a kernel can compute: of types and in a precision that tensor cores
+    have, with operands that can be copied as boxes, those of 8 and 32 bits contiguous along the contracted dimension,
+    on a GPU that multiplies by warp groups (sm_90a), unless that has too few tiles for its multiprocessors.
     Needs: products in their final form.
 
     ```mlir
@@ -42,11 +44,12 @@ class MarkProducts(OperationRewrite):
             del op.attributes[PRODUCT]
         if self.products == "library" or device_problem(device(self.target)) is not None:
             return
-        if self._is_ours(Product(op)):
+        if self._is_ours(op):
             op.attributes[PRODUCT] = ir.UnitAttr.get()
 
-    def _is_ours(self, product: Product) -> bool:
+    def _is_ours(self, op: ir.Operation) -> bool:
+        product = Product(op)
         if product.problem() is not None:
             return False
         sizes = (product.batch, product.m, product.n, product.k)
-        return is_fast(sizes, product.element_bytes, device(self.target))
+        return is_fast(sizes, product.element_bytes, dtype_of(op.results[0]).bits // 8, device(self.target))

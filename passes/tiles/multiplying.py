@@ -13,6 +13,7 @@ from xgpu.passes.tiles.results import Results
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order, below
 from xgpu.passes.tiles.structured import Values, only_if
+from xgpu.structure import element_of
 from xgpu.target_machine import WARPGROUP_SIZE
 
 
@@ -70,16 +71,17 @@ class Products:
     def _multiply(self, sums: Values, slot: ir.Value, step: ir.Value) -> Values:
         """Start to add the products of a step's tiles."""
         sums = list(sums)
-        element = self.left.boxes.element
+        program = self.order.program
+        kinds = [matrices.multiplied_as(str(element_of(each.tile))) for each in (program.left, program.right)]
         left, right = self.left.buffer(slot), self.right.buffer(slot)
         described = {
-            "a_element": element,
-            "b_element": element,
+            "a_element": ir.Type.parse(kinds[0]),
+            "b_element": ir.Type.parse(kinds[1]),
             "a_layout": self.left.boxes.layout(contracted=1),
             "b_layout": self.right.boxes.layout(contracted=0),
         }
         matrices.WarpgroupFenceOp.create()
-        contracted = matrices.contracted(str(element))
+        contracted = matrices.contracted(kinds[0])
         for part in range(self.left.boxes.view.tile[1] // contracted):
             is_later = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, step, create_index(0))
             accumulate = _boolean(True) if part else is_later

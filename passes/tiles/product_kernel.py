@@ -34,7 +34,7 @@ class ProductKernel:
         self._program, self._device = program, device
         self._groups, self._stages, self._cluster = schedule.groups, schedule.stages, schedule.cluster
         self._share = program.shape[0] // self._groups // WARPGROUP_ROWS
-        self._operands = [Boxes.of(tile, tile.array) for tile in (program.left, program.right)]
+        self._operands = [Boxes.of_operand(tile, number) for number, tile in enumerate((program.left, program.right))]
         written = zip(program.stores, program.outputs, strict=True)
         self._results = [Boxes.of_result(each, output) for each, output in written] if schedule.staged else []
 

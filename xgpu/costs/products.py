@@ -42,7 +42,7 @@ def product_seconds(tile: tuple[int, int, int], steps: int, waves: int, result_b
     return target.launch_seconds + waves * (steps * step + result)
 
 
-def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, target: Device) -> bool:
+def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device) -> bool:
     """Whether blocks compute products about as fast as a library; ``sizes`` are batch, m, n and k.
 
     A library is taken to reach the part of the tensor cores' or of memory's rate that large tiles do. Blocks do not
@@ -55,13 +55,13 @@ def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, target: Device
             (rows, columns, ROW_BYTES),
             -(-k // row),
             -(-batch * -(-m // rows) * -(-n // columns) // target.sm_count),
-            rows * columns * element_bytes,
+            rows * columns * result_bytes,
             target,
         )
         for rows in TILE_ROWS
         for columns in TILE_COLUMNS
     )
     rate = target.sm_count * target.clock * _SLOWED_CLOCK * _SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
-    moved = element_bytes * batch * (m * k + k * n + m * n)
+    moved = batch * (element_bytes * (m * k + k * n) + result_bytes * m * n)
     library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)
     return least <= _SLOWER * (library + _LIBRARY_LAUNCHES * target.launch_seconds)

@@ -9,7 +9,7 @@ from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import made, producer
+from xgpu.structure import element_of, made, producer
 
 _CONSTANT = "stablehlo.constant"
 _Tile = tuple[ir.Value, IndexingMap]
@@ -27,8 +27,8 @@ def can_be_tiled(op: ir.Operation) -> bool:
 
 
 def is_plain(element: ir.Type) -> bool:
-    """Whether elements are floats or signless integers: what follows a product has code for these."""
-    return not (isinstance(element, ir.IntegerType) and not element.is_signless) and "complex" not in str(element)
+    """Whether elements are floats or integers: what follows a product has code for these."""
+    return isinstance(element, ir.FloatType | ir.IntegerType)
 
 
 class TileProgram:
@@ -66,7 +66,7 @@ class TileProgram:
     def _make(self, tile: _Tile, operands: list[ir.Value]) -> ir.Value:
         value, map_ = tile
         if value in self._arrays:
-            return TileOp.build(self._arrays[value], self._at, map_)
+            return TileOp.build(self._arrays[value], self._at, map_, element_of(value))
         op = producer(value)
         if op.name == _CONSTANT:
             number = splat_of(op)

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import xgpu
 from xgpu.cli.main import main as xgpu_main
@@ -62,6 +63,18 @@ def test_xla_runs_a_kernel_of_tiles() -> None:
     np.testing.assert_array_equal(again.reference(*arguments)[0], program.reference(*arguments)[0])
     shifted = xgpu.compile(re.sub(r"stablehlo\.maximum", "stablehlo.minimum", _text()))
     assert np.any(shifted.reference(*arguments)[0] != program.reference(*arguments)[0])
+
+
+def test_xla_runs_tiles_of_unsigned_numbers() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=jnp.uint32) // 3
+
+    options = xgpu.Options(products="kernels")
+    program = xgpu.compile(function, "u8[70,144]", "u8[40,144]", options=options)
+    again = xgpu.compile(program.ir("tiles"))
+    arguments = program.random_inputs(3)
+    bits = [array.view(np.int8) for array in arguments]
+    np.testing.assert_array_equal(again.reference(*bits)[0].view(np.uint32), program.reference(*arguments)[0])
 
 
 def test_kernels_without_tiles_are_as_they_were_emitted() -> None:
@@ -152,6 +165,63 @@ _TILE = "%arg4, %arg5, %arg6, %arg8"
 def test_other_programs(old: str, new: str, message: str) -> None:
     assert old in _text()
     assert message in _refusal(_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("element", "total", "more", "message"),
+    [
+        ("f32", "f32", "", "expected operand 1, of f32, to be contiguous in memory along the contracted dimension"),
+        ("f32", "f32", "HIGHEST", "expected precision DEFAULT, with which operands of f32 may be taken for tf32"),
+        ("ui8", "i32", "", "expected arrays of signless integers, got tensor<256x"),
+        ("i8", "i16", "", "expected a sum of s32, got s16"),
+        ("bf16", "bf16", "", "expected a sum of f32, got bf16"),
+        ("bf16", "f64", "", "expected a result of f32, bf16, f16, f8e4m3fn, f8e5m2, got f64"),
+        ("i16", "i32", "", "expected operands of one of bf16, f16, f32"),
+    ],
+)
+def test_other_elements(element: str, total: str, more: str, message: str) -> None:
+    step = {"f32": 32, "bf16": 64, "i16": 64}.get(element, 128)
+    text = _of_elements(element, total, step)
+    assert message in _refusal(text.replace("DEFAULT, DEFAULT", f"{more}, {more}") if more else text)
+
+
+def _of_elements(element: str, total: str, step: int) -> str:
+    """A product of 256 x k by k x 64, in two steps, without anything that follows."""
+    zero = "0" if total.startswith("i") else "0.0"
+    sizes = "d0 in [0, 0], d1 in [0, 3], d2 in [0, 0]"
+    sides = [(f"256x{2 * step}", f"64x{step}", f"d1 * 64 + s0, d3 * {step} + s1", (64, step))]
+    sides += [(f"{2 * step}x64", f"{step}x64", f"d3 * {step} + s0, s1", (step, 64))]
+    tiles = "\n".join(
+        f"""%t{i} = "xgpu.tile"(%a{i}, %b, %i, %j, %k) {{map = #xgpu.map<(d0, d1, d2, d3)[s0, s1] -> ({place}), {sizes},
+            d3 in [0, 1], s0 in [0, {rows - 1}], s1 in [0, {columns - 1}]>}}
+            : (tensor<{whole}x{element}>, index, index, index, index) -> tensor<{part}x{element}>"""
+        for i, (whole, part, place, (rows, columns)) in enumerate(sides)
+    )
+    return f"""module attributes {{xgpu.level = "tiles"}} {{
+      func.func @f(%a0: tensor<256x{2 * step}x{element}>, %a1: tensor<{2 * step}x64x{element}>,
+          %o: tensor<256x64x{total}>) -> tensor<256x64x{total}> attributes {{xgpu.block = array<i64: 256, 1, 1>,
+          xgpu.emitter = "product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel,
+          xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = {step},
+          stages = 2, groups = 1, blocks = 4, cluster = 1, staged = false, band = 4>}} {{
+        %0 = "xgpu.blocks"(%o) ({{
+        ^bb0(%b: index, %i: index, %j: index, %out: tensor<256x64x{total}>):
+          %zero = stablehlo.constant dense<{zero}> : tensor<64x64x{total}>
+          %sum = "xgpu.steps"(%zero) ({{
+          ^bb0(%k: index, %part: tensor<64x64x{total}>):
+            {tiles}
+            %p = stablehlo.dot_general %t0, %t1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT]
+                : (tensor<64x{step}x{element}>, tensor<{step}x64x{element}>) -> tensor<64x64x{total}>
+            %n = stablehlo.add %part, %p : tensor<64x64x{total}>
+            "xgpu.yield"(%n) : (tensor<64x64x{total}>) -> ()
+          }}) {{count = 2 : i64}} : (tensor<64x64x{total}>) -> tensor<64x64x{total}>
+          %new = "xgpu.insert_tile"(%sum, %out, %b, %i, %j) {{map = #xgpu.map<(d0, d1, d2)[s0, s1] ->
+              (d1 * 64 + s0, s1), {sizes}, s0 in [0, 63], s1 in [0, 63]>}}
+              : (tensor<64x64x{total}>, tensor<256x64x{total}>, index, index, index) -> tensor<256x64x{total}>
+          "xgpu.yield"(%new) : (tensor<256x64x{total}>) -> ()
+        }}) {{grid = array<i64: 1, 4, 1>}} : (tensor<256x64x{total}>) -> tensor<256x64x{total}>
+        return %0 : tensor<256x64x{total}>
+      }}
+    }}"""
 
 
 def test_sums_of_other_numbers() -> None:

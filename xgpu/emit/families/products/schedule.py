@@ -9,7 +9,8 @@ from typing import Self
 from xgpu.costs.products import TILE_COLUMNS, TILE_ROWS, product_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
-from xgpu.dialects.block.matrices import warpgroup_columns
+from xgpu.dialects.block.matrices import multiplied_as, warpgroup_columns
+from xgpu.dtypes import DType
 from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
@@ -99,24 +100,20 @@ class ProductSchedule(Schedule):
         """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""
         product, sizes = facts.product, self.sizes
         _, down, _ = product.grid(self.tile_m, self.tile_n)
-        yield from self.kernel_problems(
-            product.element, product.element_bytes, down, facts.result_bytes, facts.fusion.device
-        )
+        yield from self.kernel_problems(product.dtype, down, facts.result_bytes, facts.fusion.device)
         if problem := product.problem(sizes):
             yield f"tile_n = {self.tile_n}: {problem}"
         if self.staged and (problem := facts.staging_problem(sizes)):
             yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
 
-    def kernel_problems(
-        self, element: str, element_bytes: int, down: int, result_bytes: Sequence[int], target: Device
-    ) -> Iterator[str]:
+    def kernel_problems(self, dtype: DType, down: int, result_bytes: Sequence[int], target: Device) -> Iterator[str]:
         """Yield why no kernel of such operands and results, and ``down`` rows of tiles, has these numbers."""
         if missing := device_problem(target):
             yield missing
-        if self.tile_n not in warpgroup_columns(element):
+        if self.tile_n not in warpgroup_columns(multiplied_as(dtype.mlir)):
             yield self.wrong("tile_n", "a number of columns that the instruction has")
-        if self.tile_k * element_bytes != ROW_BYTES:
-            yield self.wrong("tile_k", f"{ROW_BYTES // element_bytes}, rows of {ROW_BYTES} bytes")
+        if self.tile_k * dtype.bits != 8 * ROW_BYTES:
+            yield self.wrong("tile_k", f"{8 * ROW_BYTES // dtype.bits}, rows of {ROW_BYTES} bytes")
         if self.tile_m % (self.groups * WARPGROUP_ROWS):
             yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
         sums = self.tile_m * self.tile_n // (self.groups * WARPGROUP_SIZE)
