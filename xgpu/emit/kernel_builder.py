@@ -144,7 +144,7 @@ def entry_function(
         aliases = (*aliases, len(inputs) - 1)
     if resident:
         described[attributes.RESIDENT] = attributes.int_attribute(resident)
-    if fusion.aliases or board:
+    if any(number >= 0 for number in aliases):
         described[attributes.ALIASES] = attributes.int_array(aliases)
     described[attributes.INPUTS] = attributes.int_attribute(len(inputs))
     block = function.add_entry_block()
