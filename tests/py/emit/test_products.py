@@ -118,10 +118,22 @@ def _residual(x: Any, w: Any, rest: Any, flags: Any) -> Any:
     return jnp.dot(x, w) + rest * flags.astype(jnp.bfloat16)
 
 
+def _dequantized(x: Any, y: Any, rows: Any, columns: Any) -> Any:
+    sums = lax.dot_general(x, y, _ROWS, preferred_element_type=jnp.int32)
+    return (sums.astype(jnp.float32) * rows * columns).astype(jnp.bfloat16)
+
+
+def _quantized(x: Any, y: Any, scale: Any, zero: Any) -> Any:
+    sums = lax.dot_general(x, y, _ROWS, preferred_element_type=jnp.float32) * scale
+    return sums.astype(jnp.float8_e4m3fn), (sums + zero.astype(jnp.float32)).astype(jnp.int8)
+
+
 @pytest.mark.parametrize(
     ("function", "specs"),
     [
         (_scaled, (X, W, "f32[]")),
+        (_dequantized, ("s8[130,80]", "s8[136,80]", "f32[130,1]", "f32[136]")),
+        (_quantized, ("f8e4m3fn[130,80]", "f8e5m2[136,80]", "f32[]", "u8[136]")),
         (_masked, (X, W, "pred[130,136]")),
         (_two, (X, W, "f32[136]")),
         (_residual, (X, W, "bf16[130,136]", "s8[130,1]")),
@@ -131,7 +143,7 @@ def _residual(x: Any, w: Any, rest: Any, flags: Any) -> Any:
         ),
         (lambda x, w: jnp.dot(x, w) > 0, ("bf16[64,72]", "bf16[72,128]")),
     ],
-    ids=["scale", "mask", "two", "residual", "integers", "booleans"],
+    ids=["scale", "dequantized", "quantized", "mask", "two", "residual", "integers", "booleans"],
 )
 def test_epilogues(function: Any, specs: tuple[str, ...]) -> None:
     """What follows a product is in its kernel, in the same precision and order as XLA has it."""
