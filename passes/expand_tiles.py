@@ -14,15 +14,19 @@ from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import MAIN, Pass, functions
 from xgpu.passes.support.refusals import refuse
-from xgpu.structure import element_of, replace_op
+from xgpu.structure import dtype_of, element_of, replace_op
+
+_BITS_OF_TF32 = -(1 << 13)
+"""The bits of an f32 that tf32 has."""
 
 
 @dataclass(frozen=True)
 class ExpandTiles(Pass):
     """Make a kernel of level ``tiles`` a program of StableHLO, which XLA runs: what its threads are to compute.
 
-    Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written. The
-    outputs, which begin as zeros, are results only. No way to a GPU leads over it.
+    Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written.
+    Operands of a product of f32 are cut off as tf32. The outputs, which begin as zeros, are results only. No way to a
+    GPU leads over it.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({
@@ -87,6 +91,9 @@ class _Expansion:
                     replace_op(op, [self._read(view)])
                 elif isinstance(view, InsertTileOp):
                     replace_op(op, [self._write(view)])
+                elif op.name == "stablehlo.dot_general" and dtype_of(op.operands[0]).hlo == "f32":
+                    for number, operand in enumerate(list(op.operands)):
+                        op.operands[number] = _as_tf32(operand)
 
     def _loop(self, op: ir.Operation, body: ir.Block, sizes: Sequence[int]) -> None:
         """Replace an operation by a loop over all its numbers."""
@@ -217,6 +224,12 @@ class _Number:
     def __floordiv__(self, divisor: int) -> "_Number":
         whole = ir.stablehlo.subtract(self.value, (self % divisor).value)
         return _Number(ir.stablehlo.divide(whole, self._with(divisor)))
+
+
+def _as_tf32(value: ir.Value) -> ir.Value:
+    """Return the numbers that tensor cores take those of f32 for."""
+    bits = ir.stablehlo.bitcast_convert(tensor(shape_of(value), "i32"), value)
+    return ir.stablehlo.bitcast_convert(value.type, ir.stablehlo.and_(bits, splat(_BITS_OF_TF32, bits.type)))
 
 
 def _constant(value: int, shape: Sequence[int] = ()) -> ir.Value:

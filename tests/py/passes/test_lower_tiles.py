@@ -14,6 +14,8 @@ import xgpu
 from xgpu.cli.main import main as xgpu_main
 from xgpu.cli.opt.main import main as xgpu_opt_main
 
+_ROWS: Any = (((1,), (1,)), ((), ()))
+
 
 def _function(x: Any, w: Any, b: Any) -> Any:
     return jax.nn.relu(jnp.dot(x, w, preferred_element_type=jnp.float32) + b)
@@ -67,7 +69,7 @@ def test_xla_runs_a_kernel_of_tiles() -> None:
 
 def test_xla_runs_tiles_of_unsigned_numbers() -> None:
     def function(x: Any, y: Any) -> Any:
-        return lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=jnp.uint32) // 3
+        return lax.dot_general(x, y, _ROWS, preferred_element_type=jnp.uint32) // 3
 
     options = xgpu.Options(products="kernels")
     program = xgpu.compile(function, "u8[70,144]", "u8[40,144]", options=options)
@@ -75,6 +77,15 @@ def test_xla_runs_tiles_of_unsigned_numbers() -> None:
     arguments = program.random_inputs(3)
     bits = [array.view(np.int8) for array in arguments]
     np.testing.assert_array_equal(again.reference(*bits)[0].view(np.uint32), program.reference(*arguments)[0])
+
+
+def test_xla_runs_tiles_of_f32_as_tensor_cores_take_them() -> None:
+    options = xgpu.Options(products="kernels")
+    program = xgpu.compile(lambda x, y: lax.dot_general(x, y, _ROWS), "f32[70,40]", "f32[40,40]", options=options)
+    arguments = program.random_inputs(4)
+    (found,), (expected,) = program.run(*arguments), xgpu.compile(program.ir("tiles")).reference(*arguments)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert np.abs(found - program.reference(*arguments)[0]).max() > 1e-4
 
 
 def test_kernels_without_tiles_are_as_they_were_emitted() -> None:
