@@ -137,6 +137,18 @@ class DeclaredOp(ir.OpView):
         yield from ()
 
 
+class BodyOp(DeclaredOp):
+    """Base of those with one region of one block, their body."""
+
+    REGIONS = 1
+    _ODS_REGIONS = (1, True)
+
+    @property
+    def body(self) -> ir.Block:
+        """The block of the region."""
+        return self.operation.regions[0].blocks[0]
+
+
 def _shape_problems(op: DeclaredOp) -> Iterator[str]:
     if len(op.operation.regions) != op.REGIONS:
         yield f"expected {op.REGIONS} regions, got {len(op.operation.regions)}"

@@ -194,6 +194,30 @@ def longest_chains(block: ir.Block, counts: Callable[[ir.Operation], bool]) -> d
     return found
 
 
+def made[KeyT, ValueT](
+    goal: KeyT,
+    known: dict[KeyT, ValueT],
+    needs: Callable[[KeyT], Sequence[KeyT]],
+    make: Callable[[KeyT, list[ValueT]], ValueT],
+) -> ValueT:
+    """Return ``known[goal]``; what is not known is made first, each once, after all that it needs in that order.
+
+    Chains of operations are longer than Python recurses.
+    """
+    pending: list[tuple[KeyT, Sequence[KeyT] | None]] = [(goal, None)]
+    while pending:
+        key, parts = pending.pop()
+        if key in known:
+            continue
+        if parts is None:
+            parts = needs(key)
+            pending.append((key, parts))
+            pending += [(each, None) for each in reversed(parts) if each not in known]
+        else:
+            known[key] = make(key, [known[each] for each in parts])
+    return known[goal]
+
+
 def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:
     """Copy ``op`` to the current insertion point, on the copies of its operands, and record its results' copies."""
     copy = op.clone()

@@ -17,6 +17,8 @@ WARP_SIZE = 32
 
 Kernels are written for warps of this size before the machine is known, so it is that of every machine.
 """
+WARPGROUP_SIZE = 4 * WARP_SIZE
+"""Threads of a warp group: four warps, which multiply matrices together where the machine lets them."""
 ADDED_AS_VECTORS = frozenset(("f16", "bf16", "f32"))
 """Types of which one atomic operation adds to several neighbours, where the machine has such operations."""
 

@@ -40,7 +40,6 @@ FLOATS_OF_8_BITS = frozenset(("f8E4M3FN", "f8E5M2"))
 INTEGERS_OF_8_BITS = frozenset(("si8", "ui8"))
 _K_BITS = 256
 """Bits of a row of the left operand that one product of warps contracts, but for f64."""
-WARPGROUP_ROWS = 64
 ROW_GROUP = 8
 """Rows that lie one after the other in shared memory, in every layout of a matrix."""
 _ACCUMULATORS = frozenset(f"vector<{count}x{type_}>" for count in range(4, 129, 4) for type_ in ("f32", "i32"))
@@ -341,6 +340,11 @@ MATRIX_OPS: tuple[type[DeclaredOp], ...] = (
     *(WarpgroupMmaOp, WarpgroupFenceOp, WarpgroupCommitOp, WarpgroupWaitOp),
 )
 """The operations of this file."""
+
+
+def multiplied_as(element: str) -> str:
+    """Return the type as which products take elements of a type in memory."""
+    return {"i8": "si8", "f32": "tf32"}.get(element, element)
 
 
 def accumulator_of(element: str) -> str:

@@ -12,7 +12,8 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.dialects.block.copies import SWIZZLES, AsyncCopyOp, EncodeTensorMapOp, element_bytes
-from xgpu.dialects.block.matrices import ELEMENT_BITS, WARPGROUP_ROWS, MatrixLayout, contracted
+from xgpu.dialects.block.matrices import ELEMENT_BITS, MatrixLayout, contracted
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm.memory import element_pointer, load, store

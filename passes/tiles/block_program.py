@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xgpu import ir
 from xgpu.dialects.base import DeclaredOp
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.products.schedule import ProductSchedule
+from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import ranges
 from xgpu.passes.support.refusals import refuse
 from xgpu.structure import defining_op
@@ -57,6 +59,8 @@ def read_program(function: ir.Operation, schedule: ProductSchedule) -> BlockProg
     blocks = _only(function, function.regions[0].blocks[0], BlocksOp)
     if len(blocks.grid) != 3:
         refuse(PASS, blocks.operation, f"expected a grid of matrices, rows and columns of tiles, got {blocks.grid}")
+    if not blocks.operation.operands:
+        refuse(PASS, blocks.operation, "expected blocks that write an array, got none")
     steps = _only(blocks.operation, blocks.body, StepsOp)
     product = _product(steps)
     at = list(blocks.body.arguments)[:3]
@@ -95,8 +99,8 @@ def _is_zero(value: ir.Value) -> bool:
     op = defining_op(value)
     if op is None or op.name != "stablehlo.constant":
         return False
-    dense = ir.DenseElementsAttr(op.attributes["value"])
-    return dense.is_splat and str(dense.get_splat_value()).split(" : ")[0] in ("0.000000e+00", "0")
+    number: Any = splat_of(op)
+    return number is not None and str(float(number.value)) == "0.0"
 
 
 def _tile(product: ir.Operation, number: int, at: Sequence[ir.Value], sizes: Sequence[int]) -> TileOp:

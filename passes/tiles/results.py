@@ -11,26 +11,26 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.dialects.attributes import EARLY, UNROLL
 from xgpu.dialects.block import copies, waits
-from xgpu.dialects.block.matrices import WARPGROUP_ROWS
 from xgpu.dialects.block.tiles import InsertTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, LoopOp, YieldOp
 from xgpu.emit.builders import insert
-from xgpu.emit.scalar.op import constant_of
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.tiles.fragments import warpgroup_accumulators
-from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_BYTES, PANEL_COLUMNS, read_panel, written_panel
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, warpgroup_accumulators
+from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_COLUMNS, read_panel, written_panel
 from xgpu.passes.llvm.memory import load, store
+from xgpu.passes.support.arith_builder import constant as splat
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.roles import GROUP, Place, equal
+from xgpu.passes.tiles.roles import Place, equal
 from xgpu.passes.tiles.structured import Values, only_if
+from xgpu.target_machine import WARPGROUP_SIZE
 
 _CHUNK = 16
 _SUM_BYTES = 4
@@ -40,18 +40,25 @@ _FIRST_BARRIER = 1
 
 @dataclass(frozen=True)
 class Staging:
-    """Room in shared memory for the results of a warp group, 64 rows by the tile's columns, and their tensor map."""
+    """A result that is copied as boxes, and their tensor map."""
 
     boxes: Boxes
     map: ir.Value
+
+
+@dataclass(frozen=True)
+class Room:
+    """Shared memory in which each warp group has so many bytes: for 64 rows of one result, or for a panel of sums."""
+
     memory: ir.Value
+    bytes: int
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
     """Writes the results of each store of the program.
 
-    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``.
+    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by panels.
     """
 
     program: BlockProgram
@@ -59,7 +66,7 @@ class Results:
     groups: int
     share: int
     staging: tuple[Staging, ...]
-    panels: ir.Value
+    room: Room
 
     def begin(self) -> None:
         """Write what a warp group does before its first tile."""
@@ -85,7 +92,7 @@ class Results:
 
     @property
     def _is_leader(self) -> ir.Value:
-        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % GROUP,))
+        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % WARPGROUP_SIZE,))
         in_group = ApplyIndexingOp.build(map_, [self.place.thread])
         return equal(in_group[0], 0)
 
@@ -93,12 +100,12 @@ class Results:
     def _own(self) -> IndexingMap:
         """(thread)[half, eighth, neighbour] -> row and column in a product, and the number in the thread's vector."""
         map_ = warpgroup_accumulators(self.program.shape[1])
-        results = tuple(each.substitute([dim(0) % GROUP]) for each in map_.results)
-        return IndexingMap((Interval(0, self.groups * GROUP - 1),), map_.symbols, results)
+        results = tuple(each.substitute([dim(0) % WARPGROUP_SIZE]) for each in map_.results)
+        return IndexingMap((Interval(0, self.groups * WARPGROUP_SIZE - 1),), map_.symbols, results)
 
     def _row(self, number: int) -> AffineExpr:
         """Return the row in the block's tile of the thread's elements of product ``number``."""
-        return self._own.results[0] + (dim(0) // GROUP * self.share + number) * WARPGROUP_ROWS
+        return self._own.results[0] + (dim(0) // WARPGROUP_SIZE * self.share + number) * WARPGROUP_ROWS
 
     def _store_rows(self, arrays: Values, at: Values, number: int, total: ir.Value) -> Values:
         """Hand the sums from thread to thread, a panel at a time, and let each compute neighbours of a row."""
@@ -112,17 +119,13 @@ class Results:
                 arrays[position] = self._store_panel(arrays[position], each, at, number, (first, width))
         return arrays
 
-    def _panel(self) -> ir.Value:
-        """Return where a warp group's panel is."""
-        return offset(self.panels, ir.arith.muli(as_i32(self.place.group), i32(PANEL_BYTES)))
-
     def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
-        panel = self._panel()
-        loop = LoopOp.build(written_panel(self.groups * GROUP, first, width), [self.place.thread], [])
+        panel = self._own_room()
+        loop = LoopOp.build(written_panel(self.groups * WARPGROUP_SIZE, first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
             byte, register = loop.result_arguments
-            pair = _zeros(ir.VectorType.get([2], ir.VectorType(total.type).element_type))
+            pair = splat(0, ir.VectorType.get([2], ir.VectorType(total.type).element_type))
             for neighbour in range(2):
                 position = ir.arith.addi(register, create_index(neighbour))
                 pair = _insert(_extract(total, position), pair, create_index(neighbour))
@@ -134,8 +137,8 @@ class Results:
     ) -> ir.Value:
         """Compute what follows of a panel's sums, and store it."""
         first, width = part
-        read = read_panel(self.groups * GROUP, width)
-        row = read.results[0] + (dim(0) // GROUP * self.share + number) * WARPGROUP_ROWS
+        read = read_panel(self.groups * WARPGROUP_SIZE, width)
+        row = read.results[0] + (dim(0) // WARPGROUP_SIZE * self.share + number) * WARPGROUP_ROWS
         column, numbers = read.results[1] + first, [dim(1 + i) for i in range(len(at))]
         outer: list[Constraint] = list(read.constraints)
         inner: list[Constraint] = []
@@ -150,7 +153,7 @@ class Results:
         loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
         with ir.InsertionPoint(loop.body):
             type_ = ir.VectorType.get([NEIGHBOURS], ir.RankedTensorType(self.program.total.type).element_type)
-            sums = load(offset(self._panel(), as_i32(loop.result_arguments[2])), type_, _CHUNK)
+            sums = load(offset(self._own_room(), as_i32(loop.result_arguments[2])), type_, _CHUNK)
             neighbours = _neighbours(passes, inner)
             variables = [self.place.thread, *at, *loop.symbol_arguments]
             stored = self._store_neighbours(loop.carried_arguments[0], each, at, sums, (neighbours, variables))
@@ -192,23 +195,22 @@ class Results:
             row = ir.arith.addi(row, create_index(number * WARPGROUP_ROWS))
             for panel in range(view.panels):
                 where = staging.boxes.coordinates(at, create_index(panel), row)
-                source = offset(self._room(staging), panel * WARPGROUP_ROWS * SWIZZLE)
+                source = offset(self._own_room(), panel * WARPGROUP_ROWS * SWIZZLE)
                 copies.TensorStoreOp.create([staging.map, source, *where])
             copies.BulkCommitOp.create()
 
     def _meet(self) -> None:
         """Wait for the other threads of the warp group."""
         number = ir.arith.addi(as_i32(self.place.group), i32(_FIRST_BARRIER))
-        waits.NamedBarrierOp.create([number], attributes={"threads": GROUP, "wait": True})
+        waits.NamedBarrierOp.create([number], attributes={"threads": WARPGROUP_SIZE, "wait": True})
 
-    def _room(self, staging: Staging) -> ir.Value:
-        """Return where a warp group's results are in shared memory."""
-        each = WARPGROUP_ROWS * self.program.shape[1] * staging.boxes.element_bytes
-        return offset(staging.memory, ir.arith.muli(as_i32(self.place.group), i32(each)))
+    def _own_room(self) -> ir.Value:
+        """Return where a warp group's results, or sums, are in shared memory."""
+        return offset(self.room.memory, ir.arith.muli(as_i32(self.place.group), i32(self.room.bytes)))
 
     def _write_staging(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
         """Write the thread's elements, two neighbours at once, each chunk where the swizzle has it."""
-        size, room = staging.boxes.element_bytes, self._room(staging)
+        size, room = staging.boxes.element_bytes, self._own_room()
         row, column, place = self._own.results
         byte = column.substitute(None, [symbol(0), symbol(1), constant(0)]) * size
         panel = byte // SWIZZLE * (WARPGROUP_ROWS * SWIZZLE) + row * SWIZZLE
@@ -223,7 +225,7 @@ class Results:
             parts = [part.substitute(None, [dim(1), dim(2), symbol(0)]) for part in (self._row(number), column, place)]
             dims = (*self._own.dims, *self._own.symbols[:2])
             inner_map = IndexingMap(dims, self._own.symbols[2:], (*parts, symbol(0)))
-            zero = _zeros(pair)
+            zero = splat(0, pair)
             inner = LoopOp.build(inner_map, [self.place.thread, *loop.symbol_arguments], [zero])
             with ir.InsertionPoint(inner.body):
                 *where, register, neighbour = inner.result_arguments
@@ -242,12 +244,6 @@ def _neighbours(passes: IndexingMap, inside: list[Constraint]) -> IndexingMap:
     bounds = tuple((each.substitute(None, turned), bound) for each, bound in inside)
     dims = (*passes.dims, *passes.symbols)
     return IndexingMap(dims, (Interval(0, NEIGHBOURS - 1),), (row, column + symbol(0), symbol(0)), bounds)
-
-
-def _zeros(type_: ir.VectorType) -> ir.Value:
-    element = type_.element_type
-    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return constant_of(type_, ir.DenseElementsAttr.get_splat(type_, zero))
 
 
 def _extract(vector: ir.Value, position: ir.Value) -> ir.Value:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.chlo import KEPT_FUNCTIONS
+from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, shape_of, tensor
 from xgpu.structure import attributes_of, element_of, is_argument, producer
 
@@ -65,9 +66,7 @@ def uniform(op: ir.Operation) -> ir.Attribute | None:
         op = producer(op.operands[0])
     if op.name != _CONSTANT:
         return None
-    found = ir.DenseElementsAttr(op.attributes["value"])
-    number: ir.Attribute | None = found.get_splat_value() if found.is_splat else None
-    return number
+    return splat_of(op)
 
 
 def combine_elements(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:

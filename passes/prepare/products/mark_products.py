@@ -13,6 +13,7 @@ from xgpu.errors import InvalidInput
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
+from xgpu.structure import dtype_of
 
 _MARKS = (PRODUCT, CANDIDATE, MEASURED, SCHEDULE)
 
@@ -21,8 +22,9 @@ _MARKS = (PRODUCT, CANDIDATE, MEASURED, SCHEDULE)
 class MarkProducts(OperationRewrite):
     """Marks the matrix products that kernels compute, with what follows them, instead of XLA's libraries.
 
-    With ``products=kernels`` these are all that a kernel can compute: of bf16 or f16, with operands that can be copied
-    as boxes, on a GPU that multiplies by warp groups (sm_90a), unless that has too few tiles for its multiprocessors.
+    With ``products=kernels`` these are all that a kernel can compute: of types and in a precision that tensor cores
+    have, with operands that can be copied as boxes, those of 8 and 32 bits contiguous along the contracted dimension,
+    on a GPU that multiplies by warp groups (sm_90a), unless that has too few tiles for its multiprocessors.
     With ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that
     kernel; ``choices=open`` marks and numbers all, so that they can be measured. Needs: products in their final form.
 
@@ -69,15 +71,16 @@ class MarkProducts(OperationRewrite):
         for name in _MARKS:
             if name in op.attributes:
                 del op.attributes[name]
-        if self.products == "kernels" and not self.choices and self._can_be_ours(op) and self._is_fast(Product(op)):
+        if self.products == "kernels" and not self.choices and self._can_be_ours(op) and self._is_fast(op):
             op.attributes[PRODUCT] = ir.UnitAttr.get()
 
     def _can_be_ours(self, op: ir.Operation) -> bool:
         return device_problem(device(self.target)) is None and Product(op).problem() is None
 
-    def _is_fast(self, product: Product) -> bool:
+    def _is_fast(self, op: ir.Operation) -> bool:
+        product = Product(op)
         sizes = (product.batch, product.m, product.n, product.k)
-        return is_fast(sizes, product.element_bytes, device(self.target))
+        return is_fast(sizes, product.element_bytes, dtype_of(op.results[0]).bits // 8, device(self.target))
 
 
 def _choose(op: ir.Operation, choice: ProductChoice) -> None:

@@ -34,16 +34,66 @@ func.func @main(%x: tensor<3x5x40x64xf16>, %w: tensor<3x64x24xf16>, %y: tensor<4
 
 // -----
 
-// Elements that warp groups do not multiply as the program says, or that are of two types.
+// Elements of 8 bits, of two types too, and of 32, along the contracted dimension in memory.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>
+// CHECK-COUNT-8: stablehlo.dot_general{{.*}} {xgpu.product}
+// CHECK-NEXT:    return
+func.func @main(%x: tensor<64x64xf32>, %e: tensor<48x64xf8E4M3FN>, %f: tensor<64x64xf8E5M2>, %z: tensor<64x64xi8>, %u: tensor<64x64xui8>) {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT], algorithm = <lhs_precision_type = tf32, rhs_precision_type = tf32, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false> : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = stablehlo.dot_general %e, %e, contracting_dims = [1] x [1] : (tensor<48x64xf8E4M3FN>, tensor<48x64xf8E4M3FN>) -> tensor<48x48xf8E4M3FN>
+  %3 = stablehlo.dot_general %e, %f, contracting_dims = [1] x [1] : (tensor<48x64xf8E4M3FN>, tensor<64x64xf8E5M2>) -> tensor<48x64xbf16>
+  %4 = stablehlo.dot_general %z, %z, contracting_dims = [1] x [1] : (tensor<64x64xi8>, tensor<64x64xi8>) -> tensor<64x64xi32>
+  %5 = stablehlo.dot_general %u, %u, contracting_dims = [1] x [1] : (tensor<64x64xui8>, tensor<64x64xui8>) -> tensor<64x64xui8>
+  %6 = stablehlo.dot_general %z, %u, contracting_dims = [1] x [1] : (tensor<64x64xi8>, tensor<64x64xui8>) -> tensor<64x64xi32>
+  %7 = stablehlo.dot_general %z, %z, contracting_dims = [1] x [1], precision = [HIGHEST, HIGHEST] : (tensor<64x64xi8>, tensor<64x64xi8>) -> tensor<64x64xi32>
+  return
+}
+
+// -----
+
+// The same elements otherwise in memory.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>
 // CHECK-NOT:   xgpu.product
 // CHECK:       return
-func.func @main(%x: tensor<64x64xf32>, %y: tensor<64x64xf64>, %z: tensor<64x64xi8>, %a: tensor<64x64xbf16>, %b: tensor<64x64xf16>) {
+func.func @main(%x: tensor<64x64xf32>, %e: tensor<64x64xf8E4M3FN>, %z: tensor<64x64xi8>) {
   %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
-  %1 = stablehlo.dot_general %y, %y, contracting_dims = [1] x [0] : (tensor<64x64xf64>, tensor<64x64xf64>) -> tensor<64x64xf64>
-  %2 = stablehlo.dot_general %z, %z, contracting_dims = [1] x [0] : (tensor<64x64xi8>, tensor<64x64xi8>) -> tensor<64x64xi32>
-  %3 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %e, %e, contracting_dims = [0] x [1] : (tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN>) -> tensor<64x64xf32>
+  %2 = stablehlo.dot_general %z, %z, contracting_dims = [0] x [0] : (tensor<64x64xi8>, tensor<64x64xi8>) -> tensor<64x64xi32>
+  return
+}
+
+// -----
+
+// More precision than tensor cores have for these elements, and less.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>
+// CHECK-NOT:   xgpu.product
+// CHECK:       return
+func.func @main(%x: tensor<64x64xf32>, %e: tensor<64x64xf8E4M3FN>, %b: tensor<64x64xbf16>) {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1], precision = [DEFAULT, HIGH] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1], precision = [HIGHEST, HIGHEST] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %2 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT], algorithm = <lhs_precision_type = f32, rhs_precision_type = f32, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false> : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %3 = stablehlo.dot_general %e, %e, contracting_dims = [1] x [1], precision = [HIGHEST, HIGHEST] : (tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN>) -> tensor<64x64xf32>
+  %4 = stablehlo.dot_general %b, %b, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf64>
+  return
+}
+
+// -----
+
+// Elements that warp groups do not multiply, or not with each other, and sums that they do not have.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf64>
+// CHECK-NOT:   xgpu.product
+// CHECK:       return
+func.func @main(%y: tensor<64x64xf64>, %z: tensor<64x64xi8>, %a: tensor<64x64xbf16>, %b: tensor<64x64xf16>, %c: tensor<64x64xi16>, %e: tensor<64x64xf8E4M3>) {
+  %1 = stablehlo.dot_general %y, %y, contracting_dims = [1] x [1] : (tensor<64x64xf64>, tensor<64x64xf64>) -> tensor<64x64xf64>
+  %2 = stablehlo.dot_general %z, %z, contracting_dims = [1] x [1] : (tensor<64x64xi8>, tensor<64x64xi8>) -> tensor<64x64xi64>
+  %3 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xf16>) -> tensor<64x64xf32>
+  %4 = stablehlo.dot_general %c, %c, contracting_dims = [1] x [1] : (tensor<64x64xi16>, tensor<64x64xi16>) -> tensor<64x64xi32>
+  %5 = stablehlo.dot_general %e, %e, contracting_dims = [1] x [1] : (tensor<64x64xf8E4M3>, tensor<64x64xf8E4M3>) -> tensor<64x64xf32>
   return
 }
 
