@@ -14,6 +14,7 @@ import xgpu
 from tests.py import effort
 from xgpu.dtypes import dtype_named
 from xgpu.target.nvptx.cubin import find_ptxas
+from xgpu.tools.programs import products
 
 from .products import KERNELS, ORDERS, compiled, is_exact, whole_numbers
 
@@ -329,3 +330,10 @@ def test_products_that_no_kernel_computes_are_left() -> None:
         ]
     program = xgpu.compile(jnp.dot, "bf16[64,64]", "bf16[64,64]", target="sm_80", options=KERNELS)
     assert not program.kernels
+
+
+def test_every_program_of_products_is_one_kernel() -> None:
+    for program in products.programs():
+        compiled = program.compile()
+        assert [kernel.emitter for kernel in compiled.kernels] == ["product"], program
+        assert compiled.main is None
