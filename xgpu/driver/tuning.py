@@ -9,7 +9,7 @@ the compilation of the whole program as an option of the pass mark-products.
 
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -36,7 +36,7 @@ _ANY = ""
 _KERNELS_PER_PROCESS = 2
 """Kernels of products take about half a second each to compile, a process not much longer to start."""
 _measuring = threading.Lock()
-"""Held while programs are measured: two at a time would slow each other down."""
+"""Held while programs are measured, with the lock of the cache: two at a time would slow each other down."""
 
 
 @dataclass(frozen=True)
@@ -102,22 +102,29 @@ def _winners(programs: Mapping[str, ir.Module], target: Device, options: Options
     """Return the winner of each product, by the text of its program; those not known are measured."""
     gpu, reason = _gpu_for(target)
     kind = _ANY if gpu is None else gpu.name
-    with _measuring:
-        found = {text: _known_winner(_key(text, kind, target, options)) for text in programs}
-        missing = {text: programs[text] for text, winner in found.items() if winner is None}
-        if missing and gpu is None:
-            raise ToolError(
-                f"autotune=True: this product, of {len(missing)} that were never measured, cannot be measured now:"
-                f" {reason}",
-                _place(next(iter(missing.values()))),
-            )
-        if gpu is not None:
-            # Each is kept at once: what a process that is stopped has measured, the next one knows.
-            for text, winner in zip(missing, _measured([*missing.values()], gpu, target, options), strict=True):
-                found[text] = winner
-                for each in (kind, _ANY):
-                    _keep(_key(text, each, target, options), winner)
-    return {text: winner for text, winner in found.items() if winner is not None}
+    found = _known_winners(programs, kind, target, options)
+    if not (missing := _without(programs, found)):
+        return found
+    if gpu is None:
+        raise ToolError(
+            f"autotune=True: this product, of {len(missing)} that were never measured, cannot be measured now:"
+            f" {reason}",
+            _place(next(iter(missing.values()))),
+        )
+    with _measuring, cache_of(Winner).alone():
+        # While this one waited, another thread or process may have measured the same.
+        found |= _known_winners(missing, kind, target, options)
+        missing = _without(programs, found)
+        # Each is kept at once: what a process that is stopped has measured, the next one knows.
+        for text, winner in zip(missing, _measured([*missing.values()], gpu, target, options), strict=True):
+            found[text] = winner
+            for each in (kind, _ANY):
+                _keep(_key(text, each, target, options), winner)
+    return found
+
+
+def _without(programs: Mapping[str, ir.Module], found: Mapping[str, Winner]) -> dict[str, ir.Module]:
+    return {text: program for text, program in programs.items() if text not in found}
 
 
 def _gpu_for(target: Device) -> tuple[Gpu | None, str]:
@@ -138,8 +145,10 @@ def _key(text: str, gpu: str, target: Device, options: Options) -> str:
     return key_of("product", text, gpu, target.name, repr(replace(options, products="library")))
 
 
-def _known_winner(key: str) -> Winner | None:
-    return _known.get(key) or cache_of(Winner).get(key)
+def _known_winners(texts: Iterable[str], gpu: str, target: Device, options: Options) -> dict[str, Winner]:
+    keys = {text: _key(text, gpu, target, options) for text in texts}
+    winners = {text: _known.get(key) or cache_of(Winner).get(key) for text, key in keys.items()}
+    return {text: winner for text, winner in winners.items() if winner is not None}
 
 
 def _keep(key: str, winner: Winner) -> None:

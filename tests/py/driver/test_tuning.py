@@ -195,6 +195,20 @@ def test_fields_of_other_types_are_no_winner(fields: dict[str, Any]) -> None:
     assert Winner.of(right | fields) is None
 
 
+def test_what_another_process_measures_meanwhile_is_awaited(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(Clock(kernels={2: 5e-6}))
+    first = compiled()
+    forget()
+    late = use(Clock())
+    found, locked = tuning._known_winners, []
+    monkeypatch.setattr(cache.fcntl, "flock", lambda _, operation: locked.append(operation))
+    # It is not there before this process has waited.
+    monkeypatch.setattr(tuning, "_known_winners", lambda *given: found(*given) if locked else {})
+    assert compiled() == first
+    assert not late.seen
+    assert locked == [cache.fcntl.LOCK_EX, cache.fcntl.LOCK_UN]
+
+
 def test_without_a_folder_this_process_remembers(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = use(Clock(kernels={2: 5e-6}))
     monkeypatch.setenv("XGPU_CACHE", "off")
