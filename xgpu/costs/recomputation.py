@@ -4,7 +4,7 @@ Kernels are bound by memory: a value is worth storing if reading it costs less t
 computations count beside those reads.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from xgpu import ir
@@ -12,10 +12,14 @@ from xgpu.costs.footprint import elements_read
 from xgpu.costs.time import bytes_per_instruction
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
-from xgpu.structure import producer
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.hlo_maps import access_kind
+from xgpu.structure import defining_op, producer
 
 MOST_VISITED = 256
 """Operations after which a value is known to be expensive, and its slice is followed no further."""
+MOST_MOVES = 24
+"""Values after which the search for an element's origin ends."""
 LOAD = 8
 """Instructions that a load from a stored array costs, its index and the wait for caches included."""
 
@@ -41,6 +45,17 @@ class Costs:
 
     def __init__(self) -> None:
         self._steps: dict[ir.Value, _Step] = {}
+        self._moved_from: dict[ir.Value, Set[ir.Value]] = {}
+
+    def moved_from(self, value: ir.Value) -> Set[ir.Value]:
+        """Return the values of which ``value`` only has elements, if they are soon found.
+
+        Those are what to store if they take long to compute: then the next step of a stencil reads one array, whether
+        it is padded, rolled, or neither. To store ``value`` pays only where finding its elements takes long as well.
+        """
+        if value not in self._moved_from:
+            self._moved_from[value] = _moved_from(value)
+        return self._moved_from[value]
 
     def of(self, value: ir.Value, stored_at: Mapping[ir.Value, int], level: int, most: int = MOST_VISITED) -> Cost:
         """Return the cost to compute ``value`` in a kernel of ``level`` from stored values.
@@ -69,6 +84,20 @@ class Costs:
             step = _Step(instructions(op), tuple((each, count) for each, count in counts if not is_immediate(each)))
             self._steps.update(dict.fromkeys(op.results, step))
         return self._steps[value]
+
+
+def _moved_from(value: ir.Value) -> Set[ir.Value]:
+    pending, seen, found = [value], {value}, set[ir.Value]()
+    while pending and len(seen) <= MOST_MOVES:
+        each = pending.pop()
+        op = defining_op(each)
+        if op is not None and op.name in OPERATIONS and access_kind(op) in ("indexing", "piecewise"):
+            operands = set(op.operands) - seen
+            seen |= operands
+            pending += operands
+        else:
+            found.add(each)
+    return found if len(seen) <= MOST_MOVES and value not in found else set()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
 from xgpu.costs.recomputation import MOST_VISITED
-from xgpu.costs.values import instructions
+from xgpu.costs.values import elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
@@ -139,17 +139,18 @@ def _whole(size: int, is_reduced: bool) -> Part:
 def _weight(op: ir.Operation, kinds: Sequence[AccessKind]) -> float:
     """Return how many times longer than to read it a thread takes for an element of what ``op`` reduces, at least 1.
 
-    It computes one element of each array that the element depends on, through operations of these ``kinds``.
+    It computes one element of each array that the element depends on, through operations of these ``kinds``; of an
+    array with fewer elements that many fewer, as each is computed for several, or stored.
     """
     pending = list(op.operands)[: len(op.results)]
-    seen, taken = set(pending), 0
+    seen, taken, whole = set(pending), 0.0, elements(op.operands[0])
     while pending and len(seen) < MOST_VISITED:
         value = pending.pop()
         if is_argument(value) or producer(value).name not in OPERATIONS:
             continue
         made = producer(value)
         if access_kind(made) in kinds:
-            taken += instructions(made)
+            taken += instructions(made) * min(1.0, elements(value) / whole)
             operands = set(made.operands) - seen
             seen |= operands
             pending += operands

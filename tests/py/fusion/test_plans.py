@@ -142,7 +142,7 @@ BODIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Any]]] = {
     "power iteration": (
         _power_iteration,
         ("f32[512,512]", "f32[512]"),
-        [[WHILE, [], ["stablehlo.dot_general", "rows"]]],
+        [[WHILE, [], ["reduce_row", "rows"]]],
     ),
     "until small": (
         _until_small,
@@ -152,7 +152,7 @@ BODIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Any]]] = {
     "decoding": (
         _decoded,
         ("f32[64]", "f32[512,64]", "s32[]"),
-        [[WHILE, [], ["update_slice", "stablehlo.dot_general", "rows", "stablehlo.dot_general"]]],
+        [[WHILE, [], ["update_slice", "reduce_row", "rows", "reduce_column"]]],
     ),
     "counts": (
         lambda x, i: lax.fori_loop(0, 5, lambda k, x: x.at[i + k].add(1.0), x),

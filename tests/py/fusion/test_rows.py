@@ -134,9 +134,9 @@ WAITING: dict[str, Case] = {
         [("loop", 1), ("rows", 1)],
     ),
     "for a product": (
-        lambda x, a, b: reduced_twice(x, lambda m, s: s * (jnp.tanh(a) @ b)),
-        (X, "f32[64,512]", "f32[512]"),
-        [("rows", 1), ("loop", 1)],
+        lambda x, a, b: reduced_twice(x, lambda m, s: s * (jnp.tanh(a) @ b)[:, 0] / 512),
+        (X, "f32[64,512]", "f32[512,64]"),
+        [("loop", 1), ("rows", 1)],
     ),
     "for the columns": (
         lambda x: x - largest(x) - jnp.sum(x, 0),
@@ -144,8 +144,8 @@ WAITING: dict[str, Case] = {
         [("reduce_column", 1), ("rows", 1)],
     ),
     "for scales that are computed beside": (
-        lambda x, a, b, c: (x - largest(x)) * (1 + jnp.tanh(jnp.tanh(a) @ b) @ c)[:, None],
-        (X, "f32[64,512]", "f32[512,256]", "f32[256]"),
+        lambda x, a, b, c: (x - largest(x)) * (1 + jnp.tanh(jnp.tanh(a) @ b) @ c / 512)[:, :1],
+        (X, "f32[64,512]", "f32[512,256]", "f32[256,64]"),
         [("loop", 1), ("rows", 1)],
     ),
     "one after the other": (

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from xgpu import ir
 from xgpu.costs.evaluations import Evaluations
-from xgpu.costs.recomputation import MOST_VISITED, Costs
+from xgpu.costs.recomputation import LOAD, MOST_MOVES, MOST_VISITED, Costs
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements
 from xgpu.device import Device
@@ -27,11 +27,9 @@ from xgpu.fusion.grouping.decisions import Decision, Verdict
 from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.grouper import group_block
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping
-from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.hlo_maps import access_kind
 from xgpu.reasons import Reason
-from xgpu.structure import captured, defining_op
+from xgpu.structure import captured
 
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
@@ -40,10 +38,10 @@ _ROUNDS = 3
 """Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
 _READ_BY_THREAD = 16
 """Elements that a thread of a reduction reads, about."""
-_MOST_MOVES = 24
-"""Values after which the search for an element's origin ends."""
 _HIDDEN_MOVES = 2
 """Times as much as what is saved that it must be worth to store what only moves: its loads hide a part of its work."""
+_MOST_INSTRUCTIONS_OF_MOVES = LOAD * MOST_MOVES
+"""Instructions that finding an element's origin takes at most."""
 _MOST_INSTRUCTIONS = 20 * MOST_VISITED
 """Instructions that exceed every estimate, as a value's slice is followed no further than `MOST_VISITED`."""
 _MANY = "computed {} times for each element otherwise: to store it pays from {} instructions on, it takes more"
@@ -202,7 +200,7 @@ class _Round:
     def _waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> Decision:
         """Decide whether kernels that recompute ``value`` for each element wait for another kernel that stores it."""
         computed = round(sum(needed.values()) / elements(value), 1)
-        size, level, origins = elements(value), self._grouping.level(value) + 1, _moved_from(value)
+        size, level = elements(value), self._grouping.level(value) + 1
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
         is_one_level = len({(group.level, self._followed.get(group, 0)) for group in needed}) == 1
         once = size if is_one_level else sum(min(times, size) for times in needed.values())
@@ -214,12 +212,14 @@ class _Round:
             spent += byte_size(value)
         if is_one_level:
             spent -= (len(needed) - 1) * self._costs.of(value, self._stored_at, level).bytes
-        if origins:
-            spent *= _HIDDEN_MOVES
-            self.has_moves = True
-        if saved * _MOST_INSTRUCTIONS <= spent or (origins and not self._stores_moves):
+        if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
-        most = spent / saved
+        most, origins = spent / saved, self._costs.moved_from(value)
+        if origins:
+            most = max(_HIDDEN_MOVES * most, LOAD)
+            self.has_moves |= most < _MOST_INSTRUCTIONS_OF_MOVES
+            if most >= _MOST_INSTRUCTIONS_OF_MOVES or not self._stores_moves:
+                return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
         parts = computed, math.ceil(most)
         few = Reason(_FEW, parts)
         if most >= self._most.get(value, math.inf):
@@ -231,7 +231,8 @@ class _Round:
 
         if self._evaluations.instructions_again(value, is_stored, most) > most:
             return Decision(Verdict.STORED, value, Reason(_MANY, parts))
-        self._most[value] = most
+        if not origins:
+            self._most[value] = most
         return Decision(Verdict.RECOMPUTED, value, few)
 
     def _consider_later(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
@@ -275,25 +276,6 @@ class _Round:
         if group.kind.family.stores_beside:
             return shape_of(group.heroes[0].operands[0]) == shape_of(value)
         return group.kind == self._families.loop_over(value)
-
-
-def _moved_from(value: ir.Value) -> Set[ir.Value]:
-    """Return the values of which ``value`` only has elements, if they are soon found.
-
-    Those are what to store if they take long to compute: then the next step of a stencil reads one array, whether it is
-    padded, rolled, or neither. To store ``value`` pays only where finding its elements takes long as well.
-    """
-    pending, seen, found = [value], {value}, set[ir.Value]()
-    while pending and len(seen) <= _MOST_MOVES:
-        each = pending.pop()
-        op = defining_op(each)
-        if op is not None and op.name in OPERATIONS and access_kind(op) in ("indexing", "piecewise"):
-            operands = set(op.operands) - seen
-            seen |= operands
-            pending += operands
-        else:
-            found.add(each)
-    return found if len(seen) <= _MOST_MOVES and value not in found else set()
 
 
 def _width(group: Group) -> int:
