@@ -26,6 +26,8 @@ class Device:
     has them. ``sm_count`` is that of the usual data-centre or desktop part and is only a default for cost estimates.
     ``shared_bytes`` is what a block gets without opting in, ``shared_bytes_optin`` the most it may ask for.
     ``max_vector_bytes`` is the widest access that one thread makes, ``parameter_bytes`` what a launch can hand over.
+    ``products_per_cycle`` is how many pairs of 16-bit floats the tensor cores of a multiprocessor multiply in a cycle,
+    to sums of f32; ``warp_share`` is the part of them that products of single warps reach (``mma.sync``).
     ``memory_bandwidth`` is in bytes a second, ``clock`` in cycles, at boost: data sheets' numbers of the usual part, an
     H200's for ``sm_90``. The times in seconds are an H200's, and taken for those of all: ``launch_seconds`` is the cost
     of one more kernel between others, start to end, as those of a graph, ``memory_latency`` that of a load, and
@@ -40,6 +42,8 @@ class Device:
     shared_bytes_optin: int
     memory_bandwidth: float
     clock: float
+    products_per_cycle: int = 1024
+    warp_share: float = 1.0
     launch_seconds: float = 2.5e-6
     memory_latency: float = 0.7e-6
     instruction_latency: float = 1.5e-9
@@ -87,20 +91,59 @@ class Device:
         return self.machine.atomic_vector_bytes > 0
 
 
-def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, terabytes: float, ghz: float) -> Device:
-    return Device(name, name, ptx, sms, threads, optin_kib * KIB, terabytes * 1e12, ghz * 1e9)
+def _device(
+    name: str,
+    ptx: int,
+    *,
+    sms: int,
+    threads: int,
+    optin_kib: int,
+    terabytes: float,
+    ghz: float,
+    products: int,
+    share: float = 1.0,
+) -> Device:
+    return Device(name, name, ptx, sms, threads, optin_kib * KIB, terabytes * 1e12, ghz * 1e9, products, share)
 
+
+_HOPPER_SHARE = 0.62
+"""Measured by others on an H100 (arXiv:2402.13499)."""
+_BLACKWELL_SHARE = 0.25
+"""What sm_80 has: taken for granted, not measured."""
 
 DEVICES: dict[str, Device] = {
     each.name: each
     for each in (
-        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, terabytes=1.94, ghz=1.41),  # A100
-        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, terabytes=0.70, ghz=1.74),  # A40
-        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, terabytes=0.86, ghz=2.52),  # L40S
-        _device("sm_90", 83, sms=132, threads=2048, optin_kib=227, terabytes=4.8, ghz=1.98),  # H100
-        _device("sm_90a", 83, sms=132, threads=2048, optin_kib=227, terabytes=4.8, ghz=1.98),  # H100, H200
-        _device("sm_100a", 86, sms=148, threads=2048, optin_kib=227, terabytes=8.0, ghz=1.96),  # B200
-        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, terabytes=1.79, ghz=2.41),  # RTX 5090
+        # A100, A40, L40S; H100 and H200; B200; RTX 5090.
+        _device("sm_80", 83, sms=108, threads=2048, optin_kib=163, terabytes=1.94, ghz=1.41, products=1024),
+        _device("sm_86", 83, sms=84, threads=1536, optin_kib=99, terabytes=0.70, ghz=1.74, products=512),
+        _device("sm_89", 83, sms=142, threads=1536, optin_kib=99, terabytes=0.86, ghz=2.52, products=512),
+        *(
+            _device(
+                name,
+                83,
+                sms=132,
+                threads=2048,
+                optin_kib=227,
+                terabytes=4.8,
+                ghz=1.98,
+                products=2048,
+                share=_HOPPER_SHARE,
+            )
+            for name in ("sm_90", "sm_90a")
+        ),
+        _device(
+            "sm_100a",
+            86,
+            sms=148,
+            threads=2048,
+            optin_kib=227,
+            terabytes=8.0,
+            ghz=1.96,
+            products=4096,
+            share=_BLACKWELL_SHARE,
+        ),
+        _device("sm_120", 87, sms=170, threads=1536, optin_kib=99, terabytes=1.79, ghz=2.41, products=256),
     )
 }
 

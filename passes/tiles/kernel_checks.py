@@ -1,5 +1,6 @@
 """What lower-tiles asks of a kernel before it writes code: all that is written by hand may differ from it."""
 
+import math
 from typing import Any
 
 from xgpu import ir
@@ -10,6 +11,8 @@ from xgpu.dialects.block.matrices import accumulator_of
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.families.products.schedule import ProductSchedule
+from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
+from xgpu.emit.schedule import Schedule
 from xgpu.emit.tile_program import is_plain
 from xgpu.errors import Unsupported
 from xgpu.hlo.operations import OPERATIONS
@@ -18,29 +21,29 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.product_maps import MULTIPLIED
 from xgpu.indexing.tiles.row_panels import PANEL_BYTES
 from xgpu.passes.support.refusals import refuse
-from xgpu.passes.tiles.block_program import PASS, BlockProgram, check_numbers
-from xgpu.passes.tiles.roles import GROUP
+from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers
+from xgpu.passes.tiles.warp_copies import operand_rows
 from xgpu.structure import defining_op
 
 _CONSTANT = "stablehlo.constant"
 
 
-def schedule_of(function: ir.Operation) -> ProductSchedule:
+def schedule_of[ScheduleT: Schedule](function: ir.Operation, kind: type[ScheduleT]) -> ScheduleT:
     """Return the numbers of a kernel. Raises `CompilerError` unless it has each, in its range."""
     given = function.attributes.get(attributes.SCHEDULE)
     values: dict[str, Any] = {} if given is None else attributes.schedule_values(given)
-    names = ProductSchedule.names()
+    names = kind.names()
     if sorted(values) != sorted(names):
         got = ", ".join(values) or "none"
         refuse(PASS, function, f"expected {attributes.SCHEDULE} with the numbers {', '.join(names)}, got {got}")
-    schedule = ProductSchedule(**values)
+    schedule = kind(**values)
     for problem in schedule.range_problems():
         refuse(PASS, function, f"{attributes.SCHEDULE}: {problem}")
     return schedule
 
 
-def check_program(program: BlockProgram, device: Device) -> None:
-    """Raise `CompilerError` for a kernel that no threads compute as its schedule says, or not what it says."""
+def check_program(program: BlockProgram[BlockSchedule]) -> None:
+    """Raise `CompilerError` for a kernel that no threads compute, or that is none of its schedule's tiles."""
     _check_function(program)
     _check_product(program)
     seen: set[ir.Value] = {program.total}
@@ -52,10 +55,33 @@ def check_program(program: BlockProgram, device: Device) -> None:
                 f"expected a tile of shape {program.shape}, that of the sum, got {store.tile.type}",
             )
         _check_tile(program, store.operation, store.tile, seen)
-    _check_schedule(program, device)
+    rows, contracted = shape_of(program.left.tile)
+    tile, sizes = (rows, program.shape[1], contracted), program.schedule.sizes
+    if (sizes.m, sizes.n, sizes.k) != tile:
+        found = f"expected tile_m, tile_n, tile_k = {tile}, its tiles, got others"
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: {found}")
 
 
-def _check_function(program: BlockProgram) -> None:
+def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None:
+    """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
+    schedule = program.schedule
+    element = ir.RankedTensorType(program.left.tile.type).element_type
+    widths = [dtype_of_element(ir.RankedTensorType(each.tile.type).element_type) for each in program.stores]
+    staging = math.prod(program.shape) * max((each.storage_bits for each in widths), default=0) // 8
+    staging = staging if schedule.staged else schedule.groups * PANEL_BYTES
+    rows = program.blocks.grid[1]
+    for problem in schedule.kernel_problems(str(element), element_bytes(element), rows, staging, device):
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
+
+
+def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> None:
+    """Raise `CompilerError` for a schedule by which no warps compute a kernel."""
+    left, right = (operand_rows(tile) for tile in (program.left, program.right))
+    for problem in program.schedule.kernel_problems(program.blocks.grid[1], (left.unit, right.unit), device):
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
+
+
+def _check_function(program: BlockProgram[BlockSchedule]) -> None:
     """Check that blocks are all that a kernel does, and that its outputs are what they write."""
     function, blocks = program.function, program.blocks.operation
     entry = function.regions[0].blocks[0]
@@ -75,7 +101,7 @@ def _check_function(program: BlockProgram) -> None:
         refuse(PASS, function, f"expected no {attributes.ALIASES}: blocks read inputs while others write")
     launch = {
         attributes.GRID: (program.schedule.blocks, 1, 1),
-        attributes.BLOCK: ((program.schedule.groups + 1) * GROUP, 1, 1),
+        attributes.BLOCK: (program.schedule.threads, 1, 1),
     }
     for name, expected in launch.items():
         got = function.attributes.get(name)
@@ -85,7 +111,7 @@ def _check_function(program: BlockProgram) -> None:
             )
 
 
-def _check_product(program: BlockProgram) -> None:
+def _check_product(program: BlockProgram[BlockSchedule]) -> None:
     product = program.product
     numbers = ir.stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
@@ -103,32 +129,14 @@ def _check_product(program: BlockProgram) -> None:
         _check_array(program, tile)
 
 
-def _check_array(program: BlockProgram, tile: TileOp) -> None:
+def _check_array(program: BlockProgram[BlockSchedule], tile: TileOp) -> None:
     """Check that a tile is one of an input."""
     entry = program.function.regions[0].blocks[0]
     if tile.array not in list(entry.arguments)[: len(entry.arguments) - len(program.outputs)]:
         refuse(PASS, tile.operation, "expected a tile of an input of the kernel")
 
 
-def _check_schedule(program: BlockProgram, device: Device) -> None:
-    function, schedule = program.function, program.schedule
-    rows, contracted = shape_of(program.left.tile)
-    tile = (*program.shape, contracted)
-    if (schedule.tile_m, schedule.tile_n, schedule.tile_k) != tile:
-        refuse(
-            PASS, function, f"{attributes.SCHEDULE}: expected tile_m, tile_n, tile_k = {tile}, its tiles, got others"
-        )
-    element = ir.RankedTensorType(program.left.tile.type).element_type
-    widths = [dtype_of_element(ir.RankedTensorType(each.tile.type).element_type) for each in program.stores]
-    staging = rows * schedule.tile_n * max((each.storage_bits for each in widths), default=0) // 8
-    staging = staging if schedule.staged else schedule.groups * PANEL_BYTES
-    down = program.blocks.grid[1]
-    problems = schedule.kernel_problems(str(element), element_bytes(element), down, staging, device)
-    for problem in problems:
-        refuse(PASS, function, f"{attributes.SCHEDULE}: {problem}")
-
-
-def _check_tile(program: BlockProgram, user: ir.Operation, value: ir.Value, seen: set[ir.Value]) -> None:
+def _check_tile(program: BlockProgram[BlockSchedule], user: ir.Operation, value: ir.Value, seen: set[ir.Value]) -> None:
     """Check that a tile is computed, element by element, of the sum, of constants and of tiles of inputs."""
     pending = [(user, value)]
     while pending:

@@ -11,7 +11,8 @@ from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.matrices import WARPGROUP_ROWS
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
-from xgpu.indexing.tiles.row_panels import PANEL_BYTES
+from xgpu.emit.families.products.schedule import ProductSchedule
+from xgpu.indexing.tiles.row_panels import PANEL_BYTES, Panels
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.copying import Copies, Source
@@ -28,7 +29,7 @@ _REGISTER_STEP = 8
 class ProductKernel:
     """Writes the threads of one kernel in the place of its blocks."""
 
-    def __init__(self, program: BlockProgram, device: Device):
+    def __init__(self, program: BlockProgram[ProductSchedule], device: Device):
         schedule = program.schedule
         self._program, self._device = program, device
         self._groups, self._stages, self._cluster = schedule.groups, schedule.stages, schedule.cluster
@@ -87,7 +88,8 @@ class ProductKernel:
             Staging(boxes, map_, rooms[2])
             for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
         )
-        results = Results(self._program, place, self._groups, self._share, staging, rooms[2])
+        holders = self._program.schedule.holders
+        results = Results(self._program, place, holders, staging, Panels(holders), rooms[2])
         products = Products(order, ring, sources[0], sources[1], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         if self._cluster > 1:

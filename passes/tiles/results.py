@@ -1,4 +1,4 @@
-"""What a warp group does with the sums that its threads hold: computes what follows of them, and stores it.
+"""What teams of threads, warps or warp groups, do with the sums that they hold: compute what follows, and store it.
 
 A thread holds neighbours of a row two by two. Written so, memory gets a part of a sector at a time. So either results
 go through shared memory, from where they are copied as boxes, or the sums do, before anything is computed of them: then
@@ -11,31 +11,31 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.dialects.attributes import EARLY, UNROLL
 from xgpu.dialects.block import copies, waits
-from xgpu.dialects.block.matrices import WARPGROUP_ROWS
 from xgpu.dialects.block.tiles import InsertTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, LoopOp, YieldOp
 from xgpu.emit.builders import insert
-from xgpu.emit.scalar.op import constant_of
 from xgpu.indexing.access import ranges
-from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
+from xgpu.indexing.affine import constant, dim, symbol
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.tiles.fragments import warpgroup_accumulators
-from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_BYTES, PANEL_COLUMNS, read_panel, written_panel
+from xgpu.indexing.tiles.fragments import Holders
+from xgpu.indexing.tiles.row_panels import Panels
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.block_program import BlockProgram
+from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.roles import GROUP, Place, equal
+from xgpu.passes.tiles.roles import Place, equal
 from xgpu.passes.tiles.structured import Values, only_if
+from xgpu.passes.tiles.vectors import extract, zeros
+from xgpu.passes.tiles.vectors import insert as insert_element
 
 _CHUNK = 16
 _SUM_BYTES = 4
 _FIRST_BARRIER = 1
-"""The number of the named barrier of the first warp group; that of all threads has number 0."""
+"""The number of the named barrier of the first team; that of all threads has number 0."""
 
 
 @dataclass(frozen=True)
@@ -51,24 +51,25 @@ class Staging:
 class Results:
     """Writes the results of each store of the program.
 
-    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``.
+    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``,
+    for which the teams have ``memory``.
     """
 
-    program: BlockProgram
+    program: BlockProgram[BlockSchedule]
     place: Place
-    groups: int
-    share: int
+    holders: Holders
     staging: tuple[Staging, ...]
-    panels: ir.Value
+    panels: Panels
+    memory: ir.Value
 
     def begin(self) -> None:
-        """Write what a warp group does before its first tile."""
+        """Write what a team does before its first tile."""
         with only_if(self._is_leader):
             for each in self.staging:
                 copies.AcquireTensorMapOp.create([each.map])
 
     def end(self) -> None:
-        """Write what a warp group does after its last tile: memory must not go before it has been read."""
+        """Write what a team does after its last tile: memory must not go before it has been read."""
         if any(self.staging):
             with only_if(self._is_leader):
                 copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
@@ -85,26 +86,25 @@ class Results:
 
     @property
     def _is_leader(self) -> ir.Value:
-        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % GROUP,))
+        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % self.holders.size,))
         in_group = ApplyIndexingOp.build(map_, [self.place.thread])
         return equal(in_group[0], 0)
+
+    @property
+    def _team(self) -> ir.Value:
+        """The number of the thread's team."""
+        return self.place.warp if self.holders.warps == 1 else self.place.group
 
     @cached_property
     def _own(self) -> IndexingMap:
         """(thread)[half, eighth, neighbour] -> row and column in a product, and the number in the thread's vector."""
-        map_ = warpgroup_accumulators(self.program.shape[1])
-        results = tuple(each.substitute([dim(0) % GROUP]) for each in map_.results)
-        return IndexingMap((Interval(0, self.groups * GROUP - 1),), map_.symbols, results)
-
-    def _row(self, number: int) -> AffineExpr:
-        """Return the row in the block's tile of the thread's elements of product ``number``."""
-        return self._own.results[0] + (dim(0) // GROUP * self.share + number) * WARPGROUP_ROWS
+        return self.holders.accumulators
 
     def _store_rows(self, arrays: Values, at: Values, number: int, total: ir.Value) -> Values:
         """Hand the sums from thread to thread, a panel at a time, and let each compute neighbours of a row."""
-        arrays, columns = list(arrays), self.program.shape[1]
-        for first in range(0, columns, PANEL_COLUMNS):
-            width = min(PANEL_COLUMNS, columns - first)
+        arrays, columns = list(arrays), self.holders.columns
+        for first in range(0, columns, self.panels.most):
+            width = min(self.panels.most, columns - first)
             self._meet()
             self._write_panel(total, first, width)
             self._meet()
@@ -113,19 +113,19 @@ class Results:
         return arrays
 
     def _panel(self) -> ir.Value:
-        """Return where a warp group's panel is."""
-        return offset(self.panels, ir.arith.muli(as_i32(self.place.group), i32(PANEL_BYTES)))
+        """Return where a team's panel is."""
+        return offset(self.memory, ir.arith.muli(as_i32(self._team), i32(self.panels.bytes)))
 
     def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
         panel = self._panel()
-        loop = LoopOp.build(written_panel(self.groups * GROUP, first, width), [self.place.thread], [])
+        loop = LoopOp.build(self.panels.written(first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
             byte, register = loop.result_arguments
-            pair = _zeros(ir.VectorType.get([2], ir.VectorType(total.type).element_type))
+            pair = zeros(ir.VectorType.get([2], ir.VectorType(total.type).element_type))
             for neighbour in range(2):
                 position = ir.arith.addi(register, create_index(neighbour))
-                pair = _insert(_extract(total, position), pair, create_index(neighbour))
+                pair = insert_element(extract(total, position), pair, create_index(neighbour))
             store(pair, offset(panel, as_i32(byte)), 2 * _SUM_BYTES)
             YieldOp.build([])
 
@@ -134,14 +134,14 @@ class Results:
     ) -> ir.Value:
         """Compute what follows of a panel's sums, and store it."""
         first, width = part
-        read = read_panel(self.groups * GROUP, width)
-        row = read.results[0] + (dim(0) // GROUP * self.share + number) * WARPGROUP_ROWS
-        column, numbers = read.results[1] + first, [dim(1 + i) for i in range(len(at))]
+        read, neighbours = self.panels.read(width), self.panels.neighbours
+        row = read.results[0] + self.holders.first_row(number)
+        column, numbers = read.results[1] + first + self.holders.first_column, [dim(1 + i) for i in range(len(at))]
         outer: list[Constraint] = list(read.constraints)
         inner: list[Constraint] = []
         for expression, bound in each.map.constraints:
             # Where all neighbours of a thread are inside or none is, that is asked once.
-            is_whole = 1 not in expression.variables()[1] or (bound.upper + 1) % NEIGHBOURS == 0
+            is_whole = 1 not in expression.variables()[1] or (bound.upper + 1) % neighbours == 0
             where = column if is_whole else column + symbol(1)
             (outer if is_whole else inner).append((expression.substitute(numbers, [row, where]), bound))
         dims = (*read.dims, *each.map.dims)
@@ -149,11 +149,13 @@ class Results:
         loop = LoopOp.build(passes, [self.place.thread, *at], [array])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
         with ir.InsertionPoint(loop.body):
-            type_ = ir.VectorType.get([NEIGHBOURS], ir.RankedTensorType(self.program.total.type).element_type)
-            sums = load(offset(self._panel(), as_i32(loop.result_arguments[2])), type_, _CHUNK)
-            neighbours = _neighbours(passes, inner)
+            type_ = ir.VectorType.get([neighbours], ir.RankedTensorType(self.program.total.type).element_type)
+            sums = load(
+                offset(self._panel(), as_i32(loop.result_arguments[2])), type_, min(_CHUNK, neighbours * _SUM_BYTES)
+            )
+            inner_map = _neighbours(passes, inner, neighbours)
             variables = [self.place.thread, *at, *loop.symbol_arguments]
-            stored = self._store_neighbours(loop.carried_arguments[0], each, at, sums, (neighbours, variables))
+            stored = self._store_neighbours(loop.carried_arguments[0], each, at, sums, (inner_map, variables))
             YieldOp.build([stored])
         return loop.operation.results[0]
 
@@ -168,7 +170,7 @@ class Results:
         loop = LoopOp.build(*where, [array])
         with ir.InsertionPoint(loop.body):
             *element, position = loop.result_arguments
-            scalar = self._value(each, at, element, _extract(sums, position), is_inside=True)
+            scalar = self._value(each, at, element, extract(sums, position), is_inside=True)
             indices = ApplyIndexingOp.build(each.map, [*at, *element])
             YieldOp.build([insert(scalar, loop.carried_arguments[0], indices)])
         return loop.operation.results[0]
@@ -188,30 +190,30 @@ class Results:
         self._meet()
         with only_if(leader):
             view = staging.boxes.view
-            row = ir.arith.muli(self.place.group, create_index(self.share * WARPGROUP_ROWS))
-            row = ir.arith.addi(row, create_index(number * WARPGROUP_ROWS))
+            row = ir.arith.muli(self._team, create_index(self.holders.share * self.holders.rows))
+            row = ir.arith.addi(row, create_index(number * self.holders.rows))
             for panel in range(view.panels):
                 where = staging.boxes.coordinates(at, create_index(panel), row)
-                source = offset(self._room(staging), panel * WARPGROUP_ROWS * SWIZZLE)
+                source = offset(self._room(staging), panel * self.holders.rows * SWIZZLE)
                 copies.TensorStoreOp.create([staging.map, source, *where])
             copies.BulkCommitOp.create()
 
     def _meet(self) -> None:
-        """Wait for the other threads of the warp group."""
-        number = ir.arith.addi(as_i32(self.place.group), i32(_FIRST_BARRIER))
-        waits.NamedBarrierOp.create([number], attributes={"threads": GROUP, "wait": True})
+        """Wait for the other threads of the team."""
+        number = ir.arith.addi(as_i32(self._team), i32(_FIRST_BARRIER))
+        waits.NamedBarrierOp.create([number], attributes={"threads": self.holders.size, "wait": True})
 
     def _room(self, staging: Staging) -> ir.Value:
-        """Return where a warp group's results are in shared memory."""
-        each = WARPGROUP_ROWS * self.program.shape[1] * staging.boxes.element_bytes
-        return offset(staging.memory, ir.arith.muli(as_i32(self.place.group), i32(each)))
+        """Return where a team's results are in shared memory."""
+        each = self.holders.rows * self.holders.columns * staging.boxes.element_bytes
+        return offset(staging.memory, ir.arith.muli(as_i32(self._team), i32(each)))
 
     def _write_staging(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
         """Write the thread's elements, two neighbours at once, each chunk where the swizzle has it."""
         size, room = staging.boxes.element_bytes, self._room(staging)
-        row, column, place = self._own.results
+        (row, column, place), first = self._own.results, self.holders.first_row(number)
         byte = column.substitute(None, [symbol(0), symbol(1), constant(0)]) * size
-        panel = byte // SWIZZLE * (WARPGROUP_ROWS * SWIZZLE) + row * SWIZZLE
+        panel = byte // SWIZZLE * (self.holders.rows * SWIZZLE) + row * SWIZZLE
         results = (panel, byte % SWIZZLE // _CHUNK, row % 8, byte % _CHUNK)
         map_ = IndexingMap(self._own.dims, self._own.symbols[:2], results)
         element = staging.boxes.element
@@ -220,49 +222,25 @@ class Results:
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
             start, chunk, turn, rest = (as_i32(value) for value in loop.result_arguments)
-            parts = [part.substitute(None, [dim(1), dim(2), symbol(0)]) for part in (self._row(number), column, place)]
+            parts = [part.substitute(None, [dim(1), dim(2), symbol(0)]) for part in (first + row, column, place)]
             dims = (*self._own.dims, *self._own.symbols[:2])
             inner_map = IndexingMap(dims, self._own.symbols[2:], (*parts, symbol(0)))
-            zero = _zeros(pair)
+            zero = zeros(pair)
             inner = LoopOp.build(inner_map, [self.place.thread, *loop.symbol_arguments], [zero])
             with ir.InsertionPoint(inner.body):
                 *where, register, neighbour = inner.result_arguments
-                scalar = self._value(each, at, where, _extract(total, register), is_inside=False)
-                YieldOp.build([_insert(scalar, inner.carried_arguments[0], neighbour)])
+                scalar = self._value(each, at, where, extract(total, register), is_inside=False)
+                YieldOp.build([insert_element(scalar, inner.carried_arguments[0], neighbour)])
             turned = ir.arith.muli(ir.arith.xori(chunk, turn), i32(_CHUNK))
             address = offset(room, ir.arith.addi(ir.arith.addi(start, turned), rest))
             store(inner.operation.results[0], address, 2 * size)
             YieldOp.build([])
 
 
-def _neighbours(passes: IndexingMap, inside: list[Constraint]) -> IndexingMap:
+def _neighbours(passes: IndexingMap, inside: list[Constraint], count: int) -> IndexingMap:
     """Return the map of the neighbours of each pass, a dimension now, to row, column and number among them."""
     turned = {0: dim(len(passes.dims)), 1: symbol(0)}
     row, column = (each.substitute(None, turned) for each in passes.results[:2])
     bounds = tuple((each.substitute(None, turned), bound) for each, bound in inside)
     dims = (*passes.dims, *passes.symbols)
-    return IndexingMap(dims, (Interval(0, NEIGHBOURS - 1),), (row, column + symbol(0), symbol(0)), bounds)
-
-
-def _zeros(type_: ir.VectorType) -> ir.Value:
-    element = type_.element_type
-    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return constant_of(type_, ir.DenseElementsAttr.get_splat(type_, zero))
-
-
-def _extract(vector: ir.Value, position: ir.Value) -> ir.Value:
-    element = ir.VectorType(vector.type).element_type
-    return ir.Operation.create(
-        "vector.extract", results=[element], operands=[vector, position], attributes=_at_operand()
-    ).results[0]
-
-
-def _insert(scalar: ir.Value, vector: ir.Value, position: ir.Value) -> ir.Value:
-    return ir.Operation.create(
-        "vector.insert", results=[vector.type], operands=[scalar, vector, position], attributes=_at_operand()
-    ).results[0]
-
-
-def _at_operand() -> dict[str, ir.Attribute]:
-    """The attributes of an access to a vector's element whose number is an operand."""
-    return {"static_position": ir.DenseI64ArrayAttr.get([-(1 << 63)])}
+    return IndexingMap(dims, (Interval(0, count - 1),), (row, column + symbol(0), symbol(0)), bounds)

@@ -114,8 +114,8 @@ class Product:
         """The contracted elements of a row of a tile."""
         return ROW_BYTES // self.element_bytes
 
-    def problem(self, tile: TileSizes | None = None) -> str | None:
-        """Return why no kernel computes it, by these tiles or the smallest; None if one does."""
+    def operand_problem(self) -> str | None:
+        """Return what is wrong with the operands for any kernel: their types, or that there is nothing to multiply."""
         elements = {str(ir.RankedTensorType(value.type).element_type) for value in self.op.operands}
         if len(elements) != 1 or not elements <= MULTIPLIED:
             return (
@@ -123,6 +123,12 @@ class Product:
             )
         if not self.batch * self.m * self.n * self.k:
             return "expected operands with elements"
+        return None
+
+    def problem(self, tile: TileSizes | None = None) -> str | None:
+        """Return why warp groups do not multiply it, by these tiles or the smallest; None if they do."""
+        if problem := self.operand_problem():
+            return problem
         smallest = tile or TileSizes(_SMALLEST_ROWS, self.step, self.step)
         for number in range(2):
             if isinstance(view := self.operand_view(number, smallest), str):

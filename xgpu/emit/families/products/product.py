@@ -9,8 +9,8 @@ from collections.abc import Hashable
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
-from xgpu.dialects.attributes import PRODUCT, SCHEDULE, schedule_attribute
-from xgpu.dialects.block.matrices import WARPGROUP_ROWS, accumulator_of
+from xgpu.dialects.attributes import BY_WARP_GROUPS, PRODUCT, SCHEDULE, schedule_attribute
+from xgpu.dialects.block.matrices import accumulator_of
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
@@ -24,16 +24,12 @@ from xgpu.fusion.grouping.families import Heroes
 from xgpu.indexing.affine import dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.tiles.fragments import warpgroup_accumulators
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.reasons import Reason
-from xgpu.target_machine import WARP_SIZE
 
-_DOT = "stablehlo.dot_general"
-_TILES = Reason("a product that kernels compute, by tiles")
-_GROUP_THREADS = 4 * WARP_SIZE
-"""Threads of a warp group."""
+DOT = "stablehlo.dot_general"
+BY_TILES = Reason("a product that kernels compute, by tiles")
 
 
 class ProductEmitter:
@@ -45,27 +41,25 @@ class ProductEmitter:
         self.product, self.schedule, self.fusion = facts.product, schedule, facts.fusion
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """The warp groups that multiply, and one that copies."""
-        return LaunchDimensions.along_x(self.schedule.blocks, (self.schedule.groups + 1) * _GROUP_THREADS)
+        """The threads that the schedule says."""
+        return LaunchDimensions.along_x(self.schedule.blocks, self.schedule.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[tile, product of the group, and the thread's elements of it] -> indices."""
+        """Return (thread, block)[tile, product of the team, and the thread's elements of it] -> indices."""
         schedule, (threads, blocks) = self.schedule, self.launch_dimensions().ranges
-        grid = self.product.grid(schedule.tile_m, schedule.tile_n)
+        grid, holders = self.product.grid(schedule.tile_m, schedule.tile_n), schedule.holders
         clusters = math.prod(grid) // schedule.cluster
-        step, share = schedule.blocks // schedule.cluster, schedule.tile_m // schedule.groups // WARPGROUP_ROWS
+        step = schedule.blocks // schedule.cluster
         number = dim(1) // schedule.cluster + symbol(0) * step
         at = tile_order(grid, schedule.cluster, schedule.band)
-        own = warpgroup_accumulators(schedule.tile_n)
-        row, column, _ = (
-            each.substitute([dim(0) % _GROUP_THREADS], [symbol(2 + i) for i in range(3)]) for each in own.results
-        )
-        row = row + (dim(0) // _GROUP_THREADS * share + symbol(1)) * WARPGROUP_ROWS
+        own = holders.accumulators
+        row, column, _ = (each.substitute(None, [symbol(2 + i) for i in range(3)]) for each in own.results)
+        row, column = row + holders.first_row(symbol(1)), column + holders.first_column
         block = [each.substitute([number, dim(1) % schedule.cluster]) for each in at.results]
         result = self.product.result_map(schedule.sizes)
         bounds = [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
-        bounds += [(number, Interval(0, clusters - 1)), (dim(0), Interval(0, schedule.groups * _GROUP_THREADS - 1))]
-        symbols = (Interval(0, -(-clusters // step) - 1), Interval(0, share - 1), *own.symbols)
+        bounds += [(number, Interval(0, clusters - 1)), (dim(0), Interval(0, holders.threads - 1))]
+        symbols = (Interval(0, -(-clusters // step) - 1), Interval(0, holders.share - 1), *own.symbols)
         results = tuple(each.substitute(block, [row, column]) for each in result.results)
         return IndexingMap((threads, blocks), symbols, results, tuple(bounds)).simplify()
 
@@ -119,12 +113,17 @@ def _zeros(type_: ir.RankedTensorType) -> ir.Value:
     return ir.stablehlo.constant(ir.DenseElementsAttr.get_splat(type_, zero))
 
 
+def is_marked(op: ir.Operation, instruction: str) -> bool:
+    """Whether a product is to be computed by a kernel, with these instructions."""
+    return PRODUCT in op.attributes and ir.StringAttr(op.attributes[PRODUCT]).value == instruction
+
+
 def _key(op: ir.Operation) -> Hashable | None:
     """Return the product itself: a kernel computes one."""
-    return op if op.name == _DOT and Product(op).problem() is None else None
+    return op if op.name == DOT and Product(op).problem() is None else None
 
 
-def _follows(op: ir.Operation, form: Form) -> bool:
+def follows(op: ir.Operation, form: Form) -> bool:
     """Whether ``op`` is computed of the product's tile, element by element at the same place."""
     types = [ir.RankedTensorType(value.type).element_type for value in (*op.operands, *op.results)]
     return form == Form.of_hero(op.results[0]) and can_be_tiled(op) and all(map(is_plain, types))
@@ -134,12 +133,12 @@ PRODUCTS = Family(
     heroes=Heroes(
         "one product of bf16 or f16, of operands that can be copied as boxes",
         _key,
-        operations=(_DOT,),
-        pays=lambda op: PRODUCT in op.attributes,
+        operations=(DOT,),
+        pays=lambda op: is_marked(op, BY_WARP_GROUPS),
     ),
-    follows=_follows,
+    follows=follows,
     reads_memory=True,
-    why=_TILES,
+    why=BY_TILES,
     emitter=ProductEmitter,
     facts=Products,
     schedule=ProductSchedule,

@@ -11,8 +11,10 @@ from xgpu.device import Device
 from xgpu.dialects.block.matrices import WARPGROUP_ROWS, warpgroup_columns
 from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
+from xgpu.indexing.tiles.fragments import Holders
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
 from xgpu.indexing.tiles.row_panels import PANEL_BYTES
+from xgpu.target_machine import WARP_SIZE
 
 _BARRIER_BYTES = 2048
 """Shared memory that a kernel takes besides its tiles, at most: mbarriers, and room for tensor maps."""
@@ -79,6 +81,17 @@ class ProductSchedule(Schedule):
     def sizes(self) -> TileSizes:
         """The tiles of a step."""
         return TileSizes(self.tile_m, self.tile_n, self.tile_k)
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block: the warp groups that multiply, and one that copies."""
+        return (self.groups + 1) * _GROUP_THREADS
+
+    @property
+    def holders(self) -> Holders:
+        """Which threads hold a block's sums: warp groups, each of them whole rows."""
+        share = self.tile_m // self.groups // WARPGROUP_ROWS
+        return Holders(self.groups, _GROUP_THREADS // WARP_SIZE, share, 1, self.tile_n)
 
     def problems(self, facts: Products) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""
