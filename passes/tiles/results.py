@@ -52,7 +52,7 @@ class Results:
     """Writes the results of each store of the program.
 
     ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``,
-    for which the teams have ``memory``.
+    for which the teams have ``memory``. If ``is_met``, the threads of the block have met since they last used it.
     """
 
     program: BlockProgram[BlockSchedule]
@@ -61,6 +61,7 @@ class Results:
     staging: tuple[Staging, ...]
     panels: Panels
     memory: ir.Value
+    is_met: bool = False
 
     def begin(self) -> None:
         """Write what a team does before its first tile."""
@@ -105,7 +106,8 @@ class Results:
         arrays, columns = list(arrays), self.holders.columns
         for first in range(0, columns, self.panels.most):
             width = min(self.panels.most, columns - first)
-            self._meet()
+            if number or first or not self.is_met:
+                self._meet()
             self._write_panel(total, first, width)
             self._meet()
             for position, each in enumerate(self.program.stores):
