@@ -101,8 +101,8 @@ _TENSOR_CORES: dict[str, tuple[int, float]] = {
     "sm_100a": (4096, 0.25),
     "sm_120": (256, 1.0),
 }
-"""Products in a cycle, of data sheets, and the part that warps reach: of sm_90 as others measured it (arXiv:2402.13499),
-of sm_100a, for which there is no measurement, the number of sm_80."""
+"""Products in a cycle, of data sheets, and the part that warps reach: of sm_90 as others measured it
+(arXiv:2402.13499), of sm_100a, for which there is no measurement, the number of sm_80."""
 
 
 def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, terabytes: float, ghz: float) -> Device:
