@@ -44,7 +44,7 @@ class WarpProductKernel:
         memory = SharedMemoryOp.build(schedule.shared_bytes)
         operands = self._operands(memory)
         products = WarpProducts(operands, schedule.holders, place.thread)
-        pipeline = Pipeline(order, operands, products, schedule.stages)
+        pipeline = Pipeline(order, operands, products, schedule.stages, schedule.ahead)
         # The ring's memory is free once the last step is over.
         results = Results(program, place, schedule.holders, (), schedule.panels, memory, is_met=True)
         with order.tiles(outputs) as tiles:
@@ -67,31 +67,64 @@ class WarpProductKernel:
 
 @dataclass(frozen=True, eq=False)
 class Pipeline:
-    """The steps of a tile, whose copies run ahead of its products."""
+    """The steps of a tile, whose copies run ahead of its products.
+
+    If ``is_ahead``, all copies are asynchronous, and threads meet for a step, and read its first fragments, before they
+    multiply the last ones of the step before.
+    """
 
     order: Order
     operands: tuple[RowCopies, RowCopies]
     products: WarpProducts
     stages: int
+    is_ahead: bool
 
     def write(self, at: Values) -> Values:
         """Write the steps of the tile at some numbers of the grid; return its sums."""
-        count = self.order.program.steps.count
         for step in range(self.stages - 1):
-            if step < count:
+            if step < self._count:
                 self._start([*at, create_index(step)], i32(step))
             self._commit()
+        sums = self._write_ahead(at) if self.is_ahead else self._write_in_turn(at)
+        return self.products.joined(sums)
+
+    def _write_in_turn(self, at: Values) -> Values:
+        products = self.products
         self._store(self._load([*at, create_index(0)]), i32(0))
-        with self.order.steps([*self.products.zeros(), i32(0)]) as steps:
+        with self.order.steps([*products.zeros(), i32(0)]) as steps:
             *sums, slot = steps.carried
             self._wait()
             self._start_ahead(at, steps.counter, slot)
+            # The last step loads its own elements again, which nobody reads.
+            loaded = self._load([*at, self._later(steps.counter)])
+            for number in range(products.parts):
+                sums = products.add(sums, products.fragments(slot, number))
             following = self._next(slot)
-            loaded = self._load([*at, self._later(steps.counter, 1, count)])
-            sums = self.products.add(sums, slot)
             self._store(loaded, following)
             steps.carried = [*sums, following]
-        return self.products.joined(steps.results[:-1])
+        return steps.results[:-1]
+
+    def _write_ahead(self, at: Values) -> Values:
+        products, zeros = self.products, self.products.zeros()
+        self._wait()
+        with self.order.steps([*zeros, *products.fragments(i32(0), 0), i32(0)]) as steps:
+            *values, slot = steps.carried
+            sums, fragments = values[: len(zeros)], values[len(zeros) :]
+            self._start_ahead(at, steps.counter, slot)
+            for number in range(1, products.parts):
+                later = products.fragments(slot, number)
+                sums, fragments = products.add(sums, fragments), later
+            self._wait()
+            # The last step reads its own fragments again, as there are no others.
+            following = self._next(slot)
+            is_later = below(steps.counter, self._count - 1)
+            later = products.fragments(ir.arith.select(is_later, following, slot), 0)
+            steps.carried = [*products.add(sums, fragments), *later, following]
+        return steps.results[: len(zeros)]
+
+    @property
+    def _count(self) -> int:
+        return self.order.program.steps.count
 
     @property
     def _is_async(self) -> bool:
@@ -107,14 +140,14 @@ class Pipeline:
             copies.AsyncCommitOp.create()
 
     def _wait(self) -> None:
-        """Wait for a step's tiles; then also all are done with those of the step before."""
+        """Wait for a step's tiles; then also all have read those of the step before."""
         if self._is_async:
             copies.AsyncWaitOp.create(attributes={"pending": self.stages - 2})
         SyncThreadsOp.build([])
 
     def _start_ahead(self, at: Values, step: ir.Value, slot: ir.Value) -> None:
         """Start the copies of a later step, into the slot of the step before. A group may be empty."""
-        ahead, count = self.stages - 1, self.order.program.steps.count
+        ahead, count = self.stages - 1, self._count
         if self._is_async and count > ahead:
             is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, slot, i32(0))
             free = ir.arith.select(is_first, i32(ahead), ir.arith.subi(slot, i32(1)))
@@ -130,10 +163,9 @@ class Pipeline:
         for each, elements in zip(plain, loaded, strict=True):
             each.store(self.order.place.thread, elements, slot)
 
-    def _later(self, step: ir.Value, by: int, count: int) -> ir.Value:
-        """Return a step's number, at most the last one's."""
-        later = ir.arith.addi(step, create_index(by))
-        return ir.arith.minui(later, create_index(count - 1))
+    def _later(self, step: ir.Value) -> ir.Value:
+        """Return the number of the next step, after the last one that again."""
+        return ir.arith.minui(ir.arith.addi(step, create_index(1)), create_index(self._count - 1))
 
     def _next(self, slot: ir.Value) -> ir.Value:
         after = ir.arith.addi(slot, i32(1))

@@ -43,19 +43,25 @@ class WarpProducts:
         zero = zeros(ir.VectorType.get([_SUMS], ir.F32Type.get()))
         return [zero] * (self.holders.share * self._columns)
 
-    def add(self, sums: Values, slot: ir.Value) -> Values:
-        """Add the products of the tiles in a slot."""
+    def fragments(self, slot: ir.Value, number: int) -> Values:
+        """Read a warp's fragments of one part of the contracted elements of a slot's tiles: first the left ones."""
+        return [
+            fragment
+            for operand in range(2)
+            for fragment in self._fragments(operand, self.operands[operand].buffer(slot), number)
+        ]
+
+    def add(self, sums: Values, fragments: Values) -> Values:
+        """Add the products of fragments."""
         sums = list(sums)
-        buffers = [each.buffer(slot) for each in self.operands]
+        left, right = fragments[: self.holders.share], fragments[self.holders.share :]
         element = self.operands[0].element
         described = {"a_element": element, "b_element": element}
-        for number in range(self.parts):
-            left, right = (self._fragments(operand, buffers[operand], number) for operand in range(2))
-            for place in range(len(sums)):
-                row, column = divmod(place, self._columns)
-                pair = part(right[column // 2], column % 2 * 2, 2)
-                made = MmaOp.create([left[row], pair, sums[place]], [sums[place].type], described)
-                sums[place] = made.operation.results[0]
+        for place in range(len(sums)):
+            row, column = divmod(place, self._columns)
+            pair = part(right[column // 2], column % 2 * 2, 2)
+            made = MmaOp.create([left[row], pair, sums[place]], [sums[place].type], described)
+            sums[place] = made.operation.results[0]
         return sums
 
     def joined(self, sums: Values) -> Values:

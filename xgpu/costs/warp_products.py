@@ -14,12 +14,14 @@ _SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
 _STEP_CYCLES = 150
 """What a step of a block takes besides: its threads meet, and the first fragments come from shared memory."""
+_CACHED_BYTES_PER_CYCLE = 48
+"""What a multiprocessor gets of the L2 cache in a cycle while all do: products of warp groups had it on an H200."""
 _IN_TURN = 0.1
-"""The part of what is done in less time, products or accesses to shared memory, that the other does not hide."""
+"""The part of what is done in less time, products or copies, that what takes longest does not hide."""
 _CACHED = 0.5
 """The latency of copies, as a part of that of memory: neighbours have brought most of it into the cache."""
-_STEPS_AHEAD = 3
-"""How many steps asynchronous copies run ahead, if there is room."""
+_STAGES = 3
+"""Steps that a block has room for, where no schedule says how many."""
 _RESULT_SECONDS = 1.0e-6
 """What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
 _ELEMENT_BYTES = 2
@@ -90,13 +92,21 @@ WARP_TILES = tuple(
 
 
 def warp_product_seconds(
-    tile: WarpTile, tiles: int, k: int, units: tuple[int, int], resident: int, result_bytes: int, target: Device
+    tile: WarpTile,
+    tiles: int,
+    k: int,
+    units: tuple[int, int],
+    stages: int,
+    resident: int,
+    result_bytes: int,
+    target: Device,
 ) -> float:
     """Return how long a product of 16-bit floats takes, of so many tiles, each of which contracts ``k`` elements.
 
-    ``units`` are the bytes that a thread copies at once, of either operand; a multiprocessor has room for ``resident``
-    blocks. Their steps take what the tensor cores do, or what shared memory does: tiles come in, each warp reads what
-    it multiplies, and loads of single elements pass the same way. The steps of one block take what memory does, too.
+    ``units`` are the bytes that a thread copies at once, of either operand; a block has room for ``stages`` steps, and
+    a multiprocessor for ``resident`` blocks. Their steps take what the tensor cores do, or what shared memory does:
+    tiles come in, each warp reads what it multiplies, and loads of single elements pass the same way; or what the cache
+    does. The steps of one block take the latency of memory, too.
     """
     clock = target.clock * _SLOWED_CLOCK
     at_once = min(resident, -(-tiles // target.sm_count))
@@ -105,8 +115,9 @@ def warp_product_seconds(
     read = tile.across * sizes[0] + tile.down * sizes[1]
     moved = _ELEMENT_BYTES * (sum(sizes) + read) / _SHARED_BYTES_PER_CYCLE
     loads = sum(size / WARP_SIZE for size, unit in zip(sizes, units, strict=True) if unit == _ELEMENT_BYTES)
-    work = max(multiplied, moved + loads) + _IN_TURN * min(multiplied, moved + loads)
-    ahead = 1 if loads else _STEPS_AHEAD
+    parts = (multiplied, moved + loads, tile.step_bytes / _CACHED_BYTES_PER_CYCLE)
+    work = max(parts) + _IN_TURN * (sum(parts) - max(parts))
+    ahead = 1 if loads else stages - 1
     latency = _CACHED * target.memory_latency / ahead
     step = max(at_once * work / clock, (work + _STEP_CYCLES) / clock, latency)
     result = _RESULT_SECONDS + at_once * 2 * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
@@ -123,7 +134,8 @@ def is_fast(sizes: tuple[int, int, int, int], units: tuple[int, int], target: De
             batch * -(-m // tile.m) * -(-n // tile.n),
             k,
             units,
-            tile.resident(units, _STEPS_AHEAD * tile.step_bytes, target),
+            _STAGES,
+            tile.resident(units, _STAGES * tile.step_bytes, target),
             tile.m * tile.n * _ELEMENT_BYTES,
             target,
         )

@@ -7,7 +7,7 @@
 // CHECK-LABEL: func.func @fusion_0(%arg0: tensor<64x76xbf16>, %arg1: tensor<76x37xbf16>, %arg2: tensor<37xf32>, %arg3: tensor<64x37xbf16>)
 // CHECK-SAME: xgpu.block = array<i64: 64, 1, 1>, xgpu.emitter = "warp_product", xgpu.grid = array<i64: 4, 1, 1>
 // CHECK-SAME: xgpu.schedule = #xgpu.schedule<tile_m = 32,
-// CHECK-SAME: left_bytes = 8, right_bytes = 2, neighbours = 1
+// CHECK-SAME: left_bytes = 8, right_bytes = 2, ahead = false, neighbours = 1
 // CHECK: "xgpu.blocks"(%arg3)
 // CHECK: "xgpu.steps"
 // CHECK: "xgpu.tile"(%arg0
@@ -30,7 +30,7 @@
 // PTX: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
 // PTX: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 module attributes {xgpu.level = "fusions"} {
-  func.func private @fusion_0(%arg0: tensor<64x76xbf16>, %arg1: tensor<76x37xbf16>, %arg2: tensor<37xf32>) -> tensor<64x37xbf16> attributes {xgpu.emitter = "warp_product", xgpu.schedule = #xgpu.schedule<tile_m = 32, tile_n = 32, tile_k = 32, stages = 3, down = 2, across = 1, resident = 2, blocks = 4, left_bytes = 8, right_bytes = 2, neighbours = 1, band = 2>} {
+  func.func private @fusion_0(%arg0: tensor<64x76xbf16>, %arg1: tensor<76x37xbf16>, %arg2: tensor<37xf32>) -> tensor<64x37xbf16> attributes {xgpu.emitter = "warp_product", xgpu.schedule = #xgpu.schedule<tile_m = 32, tile_n = 32, tile_k = 32, stages = 3, down = 2, across = 1, resident = 2, blocks = 4, left_bytes = 8, right_bytes = 2, ahead = false, neighbours = 1, band = 2>} {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] {xgpu.hero, xgpu.product = "mma"} : (tensor<64x76xbf16>, tensor<76x37xbf16>) -> tensor<64x37xf32>
     %1 = stablehlo.broadcast_in_dim %arg2, dims = [1] : (tensor<37xf32>) -> tensor<1x37xf32>
     %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<1x37xf32>) -> tensor<64x37xf32>

@@ -162,7 +162,14 @@ _SCHEDULES = [
 @pytest.mark.parametrize("schedule", effort.drawn(_SCHEDULES, effort.by_level(1, 3, len(_SCHEDULES))), ids=str)
 def test_schedules(schedule: dict[str, int], units: tuple[int, int]) -> None:
     """No number of the schedule changes the result; units may be narrower than they need be, and tiles outside."""
-    fixed = {**schedule, "left_bytes": units[0], "right_bytes": units[1], "resident": 1, "neighbours": 2}
+    fixed = {
+        **schedule,
+        "left_bytes": units[0],
+        "right_bytes": units[1],
+        "resident": 1,
+        "neighbours": 2,
+        "ahead": min(units) > 2,
+    }
     is_exact(_compiled(_scaled, "bf16[300,88]", "bf16[88,200]", "f32[]", **fixed))
 
 

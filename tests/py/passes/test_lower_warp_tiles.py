@@ -21,6 +21,7 @@ _SCHEDULE = {
     "blocks": 4,
     "left_bytes": 8,
     "right_bytes": 2,
+    "ahead": False,
     "neighbours": 1,
     "band": 4,
 }
@@ -65,6 +66,7 @@ _NUMBERS: list[tuple[dict[str, Any], str]] = [
     ({"left_bytes": 16}, "left_bytes = 16: expected at most 8, of which what begins a copy is a multiple"),
     ({"right_bytes": 4}, "right_bytes = 4: expected at most 2, of which what begins a copy is a multiple"),
     ({"right_bytes": 1}, "right_bytes = 1: expected a power of two, 2 to 16"),
+    ({"ahead": "true"}, "ahead = true: expected operands that are copied asynchronously"),
     ({"neighbours": 3}, "neighbours = 3: expected a power of two up to 8"),
     ({"band": 3}, "band = 3: expected a divisor of 4, the rows of tiles"),
 ]

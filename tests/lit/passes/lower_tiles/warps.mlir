@@ -68,7 +68,7 @@
 // CHECK:           tensor.insert
 // CHECK:           "xgpu.sync_threads"()
 // CHECK:         } {xgpu.unroll = "none"}
-func.func @by_warps(%arg0: tensor<64x76xbf16>, %arg1: tensor<76x37xbf16>, %arg2: tensor<37xf32>, %arg3: tensor<64x37xbf16>) -> tensor<64x37xbf16> attributes {xgpu.block = array<i64: 64, 1, 1>, xgpu.emitter = "warp_product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 3 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 32, tile_n = 32, tile_k = 32, stages = 3, down = 2, across = 1, resident = 2, blocks = 4, left_bytes = 8, right_bytes = 2, neighbours = 1, band = 2>} {
+func.func @by_warps(%arg0: tensor<64x76xbf16>, %arg1: tensor<76x37xbf16>, %arg2: tensor<37xf32>, %arg3: tensor<64x37xbf16>) -> tensor<64x37xbf16> attributes {xgpu.block = array<i64: 64, 1, 1>, xgpu.emitter = "warp_product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 3 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 32, tile_n = 32, tile_k = 32, stages = 3, down = 2, across = 1, resident = 2, blocks = 4, left_bytes = 8, right_bytes = 2, ahead = false, neighbours = 1, band = 2>} {
   %0 = "xgpu.blocks"(%arg3) ({
   ^bb0(%arg4: index, %arg5: index, %arg6: index, %arg7: tensor<64x37xbf16>):
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<32x32xf32>

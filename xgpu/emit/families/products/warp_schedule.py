@@ -10,7 +10,7 @@ from xgpu.costs.warp_products import MOST_HELD, WARP_TILES, WarpTile, warp_produ
 from xgpu.device import KIB, Device
 from xgpu.dialects.discardable import MAX_GRID
 from xgpu.emit.families.products.warp_facts import WarpProducts
-from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.indexing.tiles.fragments import Holders
 from xgpu.indexing.tiles.product_maps import TileSizes
 from xgpu.indexing.tiles.row_panels import PANEL_COLUMNS, Panels
@@ -20,7 +20,8 @@ from xgpu.target_machine import WARP_SIZE
 
 FRAGMENT = 16
 """Rows, columns and contracted elements of what a warp reads at once: of the right operand, for two products."""
-_MOST_STAGES = 4
+_STAGES = (4, 3, 2)
+"""Numbers of stages to choose from: of those that take the same time, the most."""
 _MOST_WARPS = 15
 """Each has a barrier of its own, of those that a block has."""
 _MOST_SUMS = 128
@@ -50,6 +51,7 @@ class WarpProductSchedule(Schedule):
         most=16,
     )
     right_bytes: int = power_of_two("The same for the right operand.", least=2, most=16)
+    ahead: bool = flag("Whether a step's first fragments are read before the last products of the step before.")
     neighbours: int = power_of_two("Results of a row that a thread computes and writes together.", most=8)
     band: int = whole_number("Rows of tiles that are computed column by column, for what they share.", most=1 << 20)
     cluster: ClassVar[int] = 1
@@ -57,41 +59,46 @@ class WarpProductSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: WarpProducts) -> Self:
-        """Tiles that take the least time; as many stages as there is room for, up to four."""
+        """Tiles, and a number of stages, that take the least time."""
         widths = units(facts.product)
-        candidates = [cls._with_tile(facts, tile, widths) for tile in WARP_TILES]
+        # What goes through registers is one step ahead, however much room there is.
+        stages = (2,) if max(widths) < min(ASYNC_BYTES) else _STAGES
+        candidates = [cls._with_tile(facts, tile, widths, number) for tile in WARP_TILES for number in stages]
         fitting = [each for each in candidates if not any(chain(each.range_problems(), each.problems(facts)))]
         return min(fitting or candidates, key=lambda each: each.seconds(facts))
 
     @classmethod
-    def _with_tile(cls, facts: WarpProducts, tile: WarpTile, widths: tuple[int, int]) -> Self:
+    def _with_tile(cls, facts: WarpProducts, tile: WarpTile, widths: tuple[int, int], stages: int) -> Self:
         product, device = facts.product, facts.fusion.device
         batch, rows, columns = product.grid(tile.m, tile.n)
         left, right = widths
-        # What goes through registers is one step ahead, however much room there is.
-        most = 2 if max(widths) < min(ASYNC_BYTES) else _MOST_STAGES
         made = cls(
             tile_m=tile.m,
             tile_n=tile.n,
             tile_k=tile.k,
-            stages=max(2, min(most, device.shared_bytes_optin // tile.step_bytes)),
+            stages=stages,
             down=tile.down,
             across=tile.across,
             resident=1,
             blocks=min(batch * rows * columns, MAX_GRID[0]),
             left_bytes=left,
             right_bytes=right,
+            ahead=False,
             neighbours=facts.neighbours(TileSizes(tile.m, tile.n, tile.k)),
             band=max(each for each in range(1, _BAND + 1) if rows % each == 0),
         )
-        return replace(made, resident=tile.resident(widths, made.shared_bytes, device))
+        resident = tile.resident(widths, made.shared_bytes, device)
+        # Several blocks fill each other's waits, and have no registers for more fragments.
+        return replace(made, resident=resident, ahead=resident == 1 and min(widths) >= min(ASYNC_BYTES))
 
     def seconds(self, facts: WarpProducts) -> float:
         """Return how long the kernel takes, about."""
         product = facts.product
         tiles = math.prod(product.grid(self.tile_m, self.tile_n))
         widths, result = (self.left_bytes, self.right_bytes), facts.staging_bytes(self.tile_m, self.tile_n)
-        return warp_product_seconds(self._tile, tiles, product.k, widths, self.resident, result, facts.fusion.device)
+        return warp_product_seconds(
+            self._tile, tiles, product.k, widths, self.stages, self.resident, result, facts.fusion.device
+        )
 
     @property
     def _tile(self) -> WarpTile:
@@ -151,6 +158,8 @@ class WarpProductSchedule(Schedule):
         if self.shared_bytes + KIB > most // self.resident:
             room = most // self.resident - KIB
             yield self.wrong("stages", f"tiles of at most {room} bytes, the shared memory of {self.resident} blocks")
+        if self.ahead and min(self.left_bytes, self.right_bytes) < min(ASYNC_BYTES):
+            yield self.wrong("ahead", "operands that are copied asynchronously")
         for name, most in zip(("left_bytes", "right_bytes"), widest, strict=True):
             if self.values[name] > most:
                 yield self.wrong(name, f"at most {most}, of which what begins a copy is a multiple")
