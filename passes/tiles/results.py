@@ -148,17 +148,38 @@ class Results:
             (outer if is_whole else inner).append((expression.substitute(numbers, [row, where]), bound))
         dims = (*read.dims, *each.map.dims)
         passes = IndexingMap(dims, read.symbols, (row, column, read.results[2]), tuple(outer))
-        loop = LoopOp.build(passes, [self.place.thread, *at], [array])
+        variables, together = [self.place.thread, *at], self.panels.together
+        if together == 1:
+            return self._store_passes(array, each, at, (passes, variables), inner)
+        count = IndexingMap(dims, (Interval(0, read.symbols[0].size // together - 1),), ())
+        loop = LoopOp.build(count, variables, [array])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
         with ir.InsertionPoint(loop.body):
-            type_ = ir.VectorType.get([neighbours], ir.RankedTensorType(self.program.total.type).element_type)
-            sums = load(
-                offset(self._panel(), as_i32(loop.result_arguments[2])), type_, min(_CHUNK, neighbours * _SUM_BYTES)
-            )
-            inner_map = _neighbours(passes, inner, neighbours)
-            variables = [self.place.thread, *at, *loop.symbol_arguments]
-            stored = self._store_neighbours(loop.carried_arguments[0], each, at, sums, (inner_map, variables))
-            YieldOp.build([stored])
+            few, bounds = _few(passes, inner, together)
+            of_few = (few, [*variables, *loop.symbol_arguments])
+            YieldOp.build([self._store_passes(loop.carried_arguments[0], each, at, of_few, bounds)])
+        return loop.operation.results[0]
+
+    def _store_passes(
+        self,
+        array: ir.Value,
+        each: InsertTileOp,
+        at: Values,
+        of: tuple[IndexingMap, Values],
+        inner: list[Constraint],
+    ) -> ir.Value:
+        """Store the neighbours of some passes, a map and its variables, within the ``inner`` constraints."""
+        passes, variables = of
+        loop = LoopOp.build(passes, variables, [array])
+        if self.panels.together == 1:
+            loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
+        with ir.InsertionPoint(loop.body):
+            count = self.panels.neighbours
+            type_ = ir.VectorType.get([count], ir.RankedTensorType(self.program.total.type).element_type)
+            panel = offset(self._panel(), as_i32(loop.result_arguments[2]))
+            sums = load(panel, type_, min(_CHUNK, count * _SUM_BYTES))
+            where = (_neighbours(passes, inner, count), [*variables, *loop.symbol_arguments])
+            YieldOp.build([self._store_neighbours(loop.carried_arguments[0], each, at, sums, where)])
         return loop.operation.results[0]
 
     def _store_neighbours(
@@ -237,6 +258,17 @@ class Results:
             address = offset(room, ir.arith.addi(ir.arith.addi(start, turned), rest))
             store(inner.operation.results[0], address, 2 * size)
             YieldOp.build([])
+
+
+def _few(passes: IndexingMap, inner: list[Constraint], count: int) -> tuple[IndexingMap, list[Constraint]]:
+    """Return the map of ``count`` passes, given how many such there are before, and the inner constraints for it."""
+    number = {0: dim(len(passes.dims)) * count + symbol(0)}
+    dims = (*passes.dims, Interval(0, passes.symbols[0].size // count - 1))
+    results = tuple(each.substitute(None, number) for each in passes.results)
+    outer, few = (
+        [(each.substitute(None, number), bound) for each, bound in some] for some in (passes.constraints, inner)
+    )
+    return IndexingMap(dims, (Interval(0, count - 1),), results, tuple(outer)).with_simple_results(), few
 
 
 def _neighbours(passes: IndexingMap, inside: list[Constraint], count: int) -> IndexingMap:

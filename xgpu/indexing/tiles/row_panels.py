@@ -38,6 +38,11 @@ class Panels:
         """The bytes of a team's panel."""
         return self.holders.rows * self._pitch
 
+    @property
+    def together(self) -> int:
+        """How many passes are code beside each other, so that a thread has the most elements of a row under way."""
+        return NEIGHBOURS // self.neighbours
+
     def written(self, first: int, columns: int) -> IndexingMap:
         """Return (thread)[half, eighth] -> (byte in the panel, number in the thread's vector) of pairs of neighbours.
 
