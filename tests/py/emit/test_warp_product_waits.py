@@ -21,7 +21,7 @@ module attributes {xgpu.level = "fusions"} {
   }
   func.func private @product(%x: tensor<64xKxbf16>, %w: tensor<Kx24xbf16>) -> tensor<64x24xf32>
       attributes {xgpu.emitter = "warp_product", xgpu.schedule = #xgpu.schedule<tile_m = 32, tile_n = 32, tile_k = 16,
-      stages = 3, down = 1, across = 1, resident = 1, blocks = 1, band = 1>} {
+      stages = 3, down = 1, across = 1, resident = 1, blocks = 1, ahead = AHEAD, band = 1>} {
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {xgpu.hero}
         : (tensor<64xKxbf16>, tensor<Kx24xbf16>) -> tensor<64x24xf32>
     return %0 : tensor<64x24xf32>
@@ -31,15 +31,20 @@ module attributes {xgpu.level = "fusions"} {
 """One block computes two tiles, so that what it keeps for one is needed for the next."""
 
 
+_CASES = {"in turn": (120, "false"), "ahead": (120, "true"), "through registers": (91, "false")}
+"""The contracted elements, and whether fragments are read ahead, by how threads do it."""
+
+
 @functools.cache
-def _emitted(k: int) -> str:
-    text: str = xgpu.compile(_TEXT.replace("K", str(k)), target="sm_80").ir("emitted")
+def _emitted(case: str) -> str:
+    k, ahead = _CASES[case]
+    text: str = xgpu.compile(_TEXT.replace("K", str(k)).replace("AHEAD", ahead), target="sm_80").ir("emitted")
     return text
 
 
-def _mutations(k: int) -> list[tuple[str, int]]:
+def _mutations(case: str) -> list[tuple[str, int]]:
     """Return the operations that can be left out: each with its number in the text."""
-    return [(match[1], number) for number, match in enumerate(_NEEDED.finditer(_emitted(k)))]
+    return [(match[1], number) for number, match in enumerate(_NEEDED.finditer(_emitted(case)))]
 
 
 def _run(text: str) -> None:
@@ -50,19 +55,19 @@ def _run(text: str) -> None:
     np.testing.assert_array_equal(found, x @ w)
 
 
-@pytest.mark.parametrize("k", [120, 91], ids=["asynchronous", "mixed"])
-def test_nothing_is_found(k: int) -> None:
-    _run(_emitted(k))
+@pytest.mark.parametrize("case", _CASES)
+def test_nothing_is_found(case: str) -> None:
+    _run(_emitted(case))
 
 
 @pytest.mark.parametrize(
-    ("k", "name", "number"),
-    effort.drawn([(k, *each) for k in (120, 91) for each in _mutations(k)], effort.by_level(4, 12, 100)),
+    ("case", "name", "number"),
+    effort.drawn([(case, *each) for case in _CASES for each in _mutations(case)], effort.by_level(4, 12, 100)),
     ids=str,
 )
-def test_one_is_missing(k: int, name: str, number: int) -> None:
-    match = list(_NEEDED.finditer(_emitted(k)))[number]
+def test_one_is_missing(case: str, name: str, number: int) -> None:
+    match = list(_NEEDED.finditer(_emitted(case)))[number]
     assert match[1] == name
     with pytest.raises(KernelFault) as caught:
-        _run(_emitted(k)[: match.start()] + _emitted(k)[match.end() :])
+        _run(_emitted(case)[: match.start()] + _emitted(case)[match.end() :])
     assert caught.value.faults

@@ -1,4 +1,4 @@
-// RUN: xgpu-opt %s -p 'lower-tiles{target=sm_80}' | FileCheck %s
+// RUN: xgpu-opt %s -p 'lower-tiles{target=sm_80}' --split-input-file | FileCheck %s
 
 // Two warps, one below the other, of which each copies and multiplies. Rows of the left operand are 8 bytes aligned:
 // they are copied asynchronously, two steps ahead. Those of the right operand are odd: their elements are loaded during
@@ -89,4 +89,51 @@ func.func @by_warps(%arg0: tensor<64x76xbf16>, %arg1: tensor<76x37xbf16>, %arg2:
     "xgpu.yield"(%6) : (tensor<64x37xbf16>) -> ()
   }) {grid = array<i64: 1, 2, 2>} : (tensor<64x37xbf16>) -> tensor<64x37xbf16>
   return %0 : tensor<64x37xbf16>
+}
+
+// -----
+
+// One warp, which waits for a step, and reads its first fragments, before the last products of the step before. The last
+// step reads its own again.
+
+// CHECK-LABEL: func.func @ahead
+// CHECK-COUNT-2:   "xgpu.async_commit"()
+// CHECK-NEXT:      %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<4xf32>
+// CHECK-NEXT:      "xgpu.async_wait"() {pending = 1 : i64}
+// CHECK-NEXT:      "xgpu.sync_threads"()
+// CHECK:           %[[A:.*]] = "xgpu.load_matrix"({{.*}}) {transposed = false}
+// CHECK:           %[[B:.*]] = "xgpu.load_matrix"({{.*}}) {transposed = true}
+// CHECK:           scf.for {{.*}} iter_args(%{{.*}} = %[[ZERO]], %{{.*}} = %[[ZERO]], %[[FIRST_A:[a-z0-9]+]] = %[[A]], %[[FIRST_B:[a-z0-9]+]] = %[[B]], %{{.*}} = %{{.*}}) ->
+// CHECK:             "xgpu.async_copy"
+// CHECK:             "xgpu.async_commit"()
+// CHECK:             %[[NEXT_A:.*]] = "xgpu.load_matrix"
+// CHECK:             %[[NEXT_B:.*]] = "xgpu.load_matrix"
+// CHECK:             "xgpu.mma"(%[[FIRST_A]],
+// CHECK:             "xgpu.mma"(%[[FIRST_A]],
+// CHECK:             "xgpu.async_wait"() {pending = 1 : i64}
+// CHECK-NEXT:        "xgpu.sync_threads"()
+// CHECK:             arith.cmpi ult
+// CHECK:             arith.select
+// CHECK:             "xgpu.load_matrix"
+// CHECK:             "xgpu.load_matrix"
+// CHECK:             "xgpu.mma"(%[[NEXT_A]],
+// CHECK:             "xgpu.mma"(%[[NEXT_A]],
+// CHECK:           } {xgpu.unroll = "none"}
+func.func @ahead(%arg0: tensor<16x128xf16>, %arg1: tensor<128x16xf16>, %arg2: tensor<16x16xf16>) -> tensor<16x16xf16> attributes {xgpu.block = array<i64: 32, 1, 1>, xgpu.emitter = "warp_product", xgpu.grid = array<i64: 1, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 16, tile_n = 16, tile_k = 32, stages = 3, down = 1, across = 1, resident = 1, blocks = 1, left_bytes = 16, right_bytes = 16, ahead = true, neighbours = 8, band = 1>} {
+  %0 = "xgpu.blocks"(%arg2) ({
+  ^bb0(%arg3: index, %arg4: index, %arg5: index, %arg6: tensor<16x16xf16>):
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<16x16xf32>
+    %1 = "xgpu.steps"(%cst) ({
+    ^bb0(%arg7: index, %arg8: tensor<16x16xf32>):
+      %4 = "xgpu.tile"(%arg0, %arg3, %arg4, %arg5, %arg7) {map = #xgpu.map<(d0, d1, d2, d3)[s0, s1] -> (s0, d3 * 32 + s1), d0 in [0, 0], d1 in [0, 0], d2 in [0, 0], d3 in [0, 3], s0 in [0, 15], s1 in [0, 31]>} : (tensor<16x128xf16>, index, index, index, index) -> tensor<16x32xf16>
+      %5 = "xgpu.tile"(%arg1, %arg3, %arg4, %arg5, %arg7) {map = #xgpu.map<(d0, d1, d2, d3)[s0, s1] -> (d3 * 32 + s0, s1), d0 in [0, 0], d1 in [0, 0], d2 in [0, 0], d3 in [0, 3], s0 in [0, 31], s1 in [0, 15]>} : (tensor<128x16xf16>, index, index, index, index) -> tensor<32x16xf16>
+      %6 = stablehlo.dot_general %4, %5, contracting_dims = [1] x [0] : (tensor<16x32xf16>, tensor<32x16xf16>) -> tensor<16x16xf32>
+      %7 = stablehlo.add %arg8, %6 : tensor<16x16xf32>
+      "xgpu.yield"(%7) : (tensor<16x16xf32>) -> ()
+    }) {count = 4 : i64} : (tensor<16x16xf32>) -> tensor<16x16xf32>
+    %2 = stablehlo.convert %1 : (tensor<16x16xf32>) -> tensor<16x16xf16>
+    %3 = "xgpu.insert_tile"(%2, %arg6, %arg3, %arg4, %arg5) {map = #xgpu.map<(d0, d1, d2)[s0, s1] -> (s0, s1), d0 in [0, 0], d1 in [0, 0], d2 in [0, 0], s0 in [0, 15], s1 in [0, 15]>} : (tensor<16x16xf16>, tensor<16x16xf16>, index, index, index) -> tensor<16x16xf16>
+    "xgpu.yield"(%3) : (tensor<16x16xf16>) -> ()
+  }) {grid = array<i64: 1, 1, 1>} : (tensor<16x16xf16>) -> tensor<16x16xf16>
+  return %0 : tensor<16x16xf16>
 }
