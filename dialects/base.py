@@ -34,7 +34,10 @@ TENSOR = TypeConstraint(
     "a tensor of static shape", lambda type_: isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
 )
 I32 = TypeConstraint("i32", lambda type_: str(type_) == "i32")
-VECTOR = TypeConstraint("a vector of one dimension", lambda type_: isinstance(type_, ir.VectorType) and type_.rank == 1)
+VECTOR = TypeConstraint(
+    "a vector of one dimension",
+    lambda type_: isinstance(type_, ir.VectorType) and type_.rank == 1 and not type_.scalable,
+)
 
 
 def _pointer(space: int, memory: str) -> TypeConstraint:
@@ -132,6 +135,18 @@ class DeclaredOp(ir.OpView):
         ``symbols`` maps the names of the module's functions to them.
         """
         yield from ()
+
+
+class BodyOp(DeclaredOp):
+    """Base of those with one region of one block, their body."""
+
+    REGIONS = 1
+    _ODS_REGIONS = (1, True)
+
+    @property
+    def body(self) -> ir.Block:
+        """The block of the region."""
+        return self.operation.regions[0].blocks[0]
 
 
 def _shape_problems(op: DeclaredOp) -> Iterator[str]:

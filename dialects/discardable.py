@@ -236,6 +236,8 @@ def _one_of(*words: str) -> Callable[[ir.Attribute], str | None]:
 _KERNEL = Place("the entry function of a kernel", frozenset(("func.func", "llvm.func")))
 _FUNCTION = Place("a function", _KERNEL.names)
 _FUSION = Place("the function of a fusion, or the entry function of its kernel", _KERNEL.names)
+_PRODUCT = Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",)))
+_SCHEDULED = frozenset(("func.func", "llvm.func", "stablehlo.dot_general"))
 _REDUCTION = Place("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",)))
 
 DISCARDABLE: dict[str, Discardable] = {
@@ -255,9 +257,10 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.SCHEDULE,
-            _FUSION,
+            Place("the function of a fusion, the entry function of its kernel, or a matrix product", _SCHEDULED),
             _schedule_problem,
-            "By which numbers the kernel's threads share its work; see `xgpu.emit.schedule`.",
+            "By which numbers the kernel's threads share its work; see `xgpu.emit.schedule`. On a product those"
+            " that were measured to be the fastest.",
         ),
         Discardable(
             attributes.ALIASES,
@@ -300,10 +303,22 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.PRODUCT,
-            Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",))),
+            _PRODUCT,
             _one_of(attributes.BY_WARP_GROUPS, attributes.BY_WARPS),
             "A kernel computes the product, and what follows it, by tiles, which these instructions multiply: `wgmma`,"
             " of a warp group, or `mma`, of a warp.",
+        ),
+        Discardable(
+            attributes.CANDIDATE,
+            _PRODUCT,
+            _integer_problem,
+            "The product's number among those that kernels can compute, where that is to be measured.",
+        ),
+        Discardable(
+            attributes.MEASURED,
+            _PRODUCT,
+            _string_problem,
+            "How long the product takes with what follows it, as measured before it was chosen what computes it.",
         ),
         Discardable(
             attributes.FALLBACK,

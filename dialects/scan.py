@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from xgpu import ir
 from xgpu.dialects.attributes import BOOLEAN, INTEGER
-from xgpu.dialects.base import TENSOR, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.base import TENSOR, Attribute, BodyOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect
 
 _RETURN = "stablehlo.return"
@@ -12,7 +12,7 @@ _RETURN = "stablehlo.return"
 
 @ir.register_operation(XgpuDialect)
 @declare
-class ScanOp(DeclaredOp):
+class ScanOp(BodyOp):
     """Combines every element along a dimension of some arrays with all before it: an inclusive scan.
 
     The region takes an element of each array, or what elements before are combined to, then one of each of what
@@ -35,8 +35,6 @@ class ScanOp(DeclaredOp):
         Attribute("dimension", INTEGER, "The dimension to scan along."),
         Attribute("reverse", BOOLEAN, "Whether to start from the last element."),
     )
-    REGIONS = 1
-    _ODS_REGIONS = (1, True)
     dimension: int
     reverse: bool
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.dialects.attributes import INTEGER, SYMBOL
-from xgpu.dialects.base import BOOL, INDEX, SCALAR, TENSOR, VECTOR, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.base import BOOL, INDEX, SCALAR, TENSOR, VECTOR, Attribute, BodyOp, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.traits import Traits, traits_of
 from xgpu.structure import element_of, nested
@@ -261,7 +261,7 @@ class PredicatedInsertOp(DeclaredOp):
 
 @ir.register_operation(XgpuDialect)
 @declare
-class AtomicRmwOp(DeclaredOp):
+class AtomicRmwOp(BodyOp):
     """Atomically replaces an element of a tensor by the value that its region computes from the old one.
 
     Any number of threads of any blocks may update one element, in an unspecified order. The region may be
@@ -281,8 +281,6 @@ class AtomicRmwOp(DeclaredOp):
     TRAITS = Traits(updates=0, at_element=True)
     OPERANDS = (Values("tensor", TENSOR, "What to update."), _INDICES)
     RESULTS = (Values("updated", TENSOR, "The tensor afterwards."),)
-    REGIONS = 1
-    _ODS_REGIONS = (1, True)
     tensor: ir.Value
     indices: list[ir.Value]
 
@@ -292,11 +290,6 @@ class AtomicRmwOp(DeclaredOp):
         op: AtomicRmwOp = cls.create([tensor, *indices], [tensor.type], loc=loc)
         op.operation.regions[0].blocks.append(element_of(tensor))
         return op
-
-    @property
-    def body(self) -> ir.Block:
-        """The block that computes the new value."""
-        return self.operation.regions[0].blocks[0]
 
     @property
     def old(self) -> ir.Value:

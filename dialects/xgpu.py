@@ -5,14 +5,14 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.dialects.attributes import MAP, SYMBOL, map_of
-from xgpu.dialects.base import ANY, BOOL, INDEX, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.base import ANY, BOOL, INDEX, Attribute, BodyOp, DeclaredOp, Values, declare
 from xgpu.dialects.block.copies import COPY_OPS
 from xgpu.dialects.block.matrices import MATRIX_OPS
 from xgpu.dialects.block.memory import MEMORY_OPS
 from xgpu.dialects.block.tiles import TILE_OPS
 from xgpu.dialects.block.waits import WAIT_OPS
 from xgpu.dialects.messages import MESSAGE_OPS
-from xgpu.dialects.namespace import YIELD, XgpuDialect, terminator_problems
+from xgpu.dialects.namespace import YIELD, XgpuDialect, carried_problems
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
 from xgpu.dialects.scan import ScanOp
 from xgpu.dialects.threads import THREAD_OPS
@@ -97,7 +97,7 @@ class InDomainOp(DeclaredOp):
 
 @ir.register_operation(XgpuDialect)
 @declare
-class LoopOp(DeclaredOp):
+class LoopOp(BodyOp):
     """A loop nest over the range variables of a map, the first outermost, skipping points outside the map's domain.
 
     The body takes the range variables, the map's results at this point, and the values carried from point to point;
@@ -118,8 +118,6 @@ class LoopOp(DeclaredOp):
     OPERANDS = (_MAP_VARIABLES[0], Values("inits", ANY, "Initial values of what the loop carries.", variadic=True))
     RESULTS = (Values("finals", ANY, "Final values of what the loop carries.", variadic=True),)
     ATTRIBUTES = (Attribute("map", MAP, "Dimensions are operands, range variables are the loops."),)
-    REGIONS = 1
-    _ODS_REGIONS = (1, True)
     map: IndexingMap
     dims: list[ir.Value]
     inits: list[ir.Value]
@@ -134,11 +132,6 @@ class LoopOp(DeclaredOp):
         types = [index] * (len(map_.symbols) + len(map_.results)) + [value.type for value in inits]
         op.operation.regions[0].blocks.append(*types)
         return op
-
-    @property
-    def body(self) -> ir.Block:
-        """The block of the loop's body."""
-        return self.operation.regions[0].blocks[0]
 
     def _arguments(self) -> list[ir.Value]:
         return list(self.body.arguments)
@@ -161,21 +154,7 @@ class LoopOp(DeclaredOp):
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """The body's arguments, the carried values and the results agree in number and type."""
-        inits = [str(value.type) for value in self.inits]
-        finals = [str(value.type) for value in self.operation.results]
-        if inits != finals:
-            yield f"expected results of types ({', '.join(inits)}), those carried, got ({', '.join(finals)})"
-            return
-        blocks = self.operation.regions[0].blocks
-        if len(blocks) != 1:
-            yield f"expected a body of one block, got {len(blocks)}"
-            return
-        expected = ["index"] * (len(self.map.symbols) + len(self.map.results)) + inits
-        got = [str(argument.type) for argument in blocks[0].arguments]
-        if expected != got:
-            yield f"expected body arguments ({', '.join(expected)}), got ({', '.join(got)})"
-            return
-        yield from terminator_problems(blocks[0], inits)
+        yield from carried_problems(self.operation, self.inits, len(self.map.symbols) + len(self.map.results))
 
 
 @ir.register_operation(XgpuDialect)

@@ -8,20 +8,25 @@ from typing import Any, ClassVar
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
+from xgpu.hlo.stablehlo_builder import broadcast, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.framework.base import MAIN, Pass, functions
 from xgpu.passes.support.refusals import refuse
-from xgpu.structure import replace_op
+from xgpu.structure import dtype_of, element_of, replace_op
+
+_BITS_OF_TF32 = -(1 << 13)
+"""The bits of an f32 that tf32 has."""
 
 
 @dataclass(frozen=True)
 class ExpandTiles(Pass):
     """Make a kernel of level ``tiles`` a program of StableHLO, which XLA runs: what its threads are to compute.
 
-    Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written. The
-    outputs, which begin as zeros, are results only. No way to a GPU leads over it.
+    Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written.
+    Operands of a product of f32 are cut off as tf32. The outputs, which begin as zeros, are results only. No way to a
+    GPU leads over it.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({
@@ -56,7 +61,7 @@ def _make_program(function: ir.Operation) -> None:
     inputs = attributes.int_of(function.attributes[attributes.INPUTS])
     with ir.InsertionPoint.at_block_begin(entry), function.location:
         for argument in list(entry.arguments)[inputs:]:
-            argument.replace_all_uses_with(_zeros(argument.type))
+            argument.replace_all_uses_with(splat(0, argument.type))
     for number in reversed(range(inputs, len(entry.arguments))):
         entry.erase_argument(number)
     results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
@@ -86,6 +91,9 @@ class _Expansion:
                     replace_op(op, [self._read(view)])
                 elif isinstance(view, InsertTileOp):
                     replace_op(op, [self._write(view)])
+                elif op.name == "stablehlo.dot_general" and dtype_of(op.operands[0]).hlo == "f32":
+                    for number, operand in enumerate(list(op.operands)):
+                        op.operands[number] = _as_tf32(operand)
 
     def _loop(self, op: ir.Operation, body: ir.Block, sizes: Sequence[int]) -> None:
         """Replace an operation by a loop over all its numbers."""
@@ -113,11 +121,15 @@ class _Expansion:
 
     def _read(self, tile: TileOp) -> ir.Value:
         """Return the tile, with zeros where a constraint does not hold."""
-        type_, rank = tile.operation.results[0].type, len(shape_of(tile.array))
+        found = self._gather(tile)
+        return found if found.type == tile.tile.type else ir.stablehlo.bitcast_convert(tile.tile.type, found)
+
+    def _gather(self, tile: TileOp) -> ir.Value:
+        type_, rank = tensor(shape_of(tile.tile), element_of(tile.array)), len(shape_of(tile.array))
         indices, holds = self._indices(tile)
         if indices is None:
-            found = _broadcast(tile.array, shape_of(tile.tile), [])
-            return found if holds is None else ir.stablehlo.select(holds, found, _zeros(type_))
+            found = broadcast(tile.array, shape_of(tile.tile), [])
+            return found if holds is None else ir.stablehlo.select(holds, found, splat(0, type_))
         numbers = f"collapsed_slice_dims = {list(range(rank))}, start_index_map = {list(range(rank))}"
         numbers += f", index_vector_dim = {len(tile.map.symbols)}"
         described = {
@@ -125,7 +137,7 @@ class _Expansion:
             "slice_sizes": ir.DenseI64ArrayAttr.get([1] * rank),
         }
         found = ir.Operation.create("stablehlo.gather", [type_], [tile.array, indices], described).results[0]
-        return found if holds is None else ir.stablehlo.select(holds, found, _zeros(type_))
+        return found if holds is None else ir.stablehlo.select(holds, found, splat(0, type_))
 
     def _write(self, insert: InsertTileOp) -> ir.Value:
         """Return the array with the tile; where a constraint does not hold, indices are outside."""
@@ -134,14 +146,16 @@ class _Expansion:
             refuse(ExpandTiles.NAME, insert.operation, f"expected an array with dimensions, got {insert.array.type}")
         if holds is not None:
             everywhere = list(range(len(insert.map.symbols)))
-            outside = ir.stablehlo.constant(_splat(indices.type, -1))
-            holds = _broadcast(holds, shape_of(indices), everywhere)
+            outside = splat(-1, indices.type)
+            holds = broadcast(holds, shape_of(indices), everywhere)
             indices = ir.stablehlo.select(holds, indices, outside)
         rank = list(range(len(shape_of(insert.array))))
         numbers = f"inserted_window_dims = {rank}, scatter_dims_to_operand_dims = {rank}"
         numbers += f", index_vector_dim = {len(insert.map.symbols)}"
         described = {"scatter_dimension_numbers": ir.Attribute.parse(f"#stablehlo.scatter<{numbers}>")}
-        operands = [insert.array, indices, insert.tile]
+        given = tensor(shape_of(insert.tile), element_of(insert.array))
+        tile = insert.tile if insert.tile.type == given else ir.stablehlo.bitcast_convert(given, insert.tile)
+        operands = [insert.array, indices, tile]
         op = ir.Operation.create("stablehlo.scatter", [insert.array.type], operands, described, regions=1)
         scalar = ir.RankedTensorType.get([], ir.RankedTensorType(insert.array.type).element_type)
         update = op.regions[0].blocks.append(scalar, scalar)
@@ -159,10 +173,10 @@ class _Expansion:
             refuse(ExpandTiles.NAME, op.operation, f"expected numbers of block and step, got {unknown[0]}")
         shape = [each.size for each in map_.symbols]
         type_ = ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64))
-        dims = [_broadcast(self._numbers[value], shape, []) for value in op.at]
+        dims = [broadcast(self._numbers[value], shape, []) for value in op.at]
         symbols = [ir.stablehlo.iota(type_, number) for number in range(len(shape))]
         parts = [_evaluate(each, dims, symbols, shape) for each in map_.results]
-        wide = [_broadcast(each, [*shape, 1], list(range(len(shape)))) for each in parts]
+        wide = [broadcast(each, [*shape, 1], list(range(len(shape)))) for each in parts]
         holds = None
         for expression, bound in map_.constraints:
             value = _evaluate(expression, dims, symbols, shape)
@@ -212,25 +226,15 @@ class _Number:
         return _Number(ir.stablehlo.divide(whole, self._with(divisor)))
 
 
+def _as_tf32(value: ir.Value) -> ir.Value:
+    """Return the numbers that tensor cores take those of f32 for."""
+    bits = ir.stablehlo.bitcast_convert(tensor(shape_of(value), "i32"), value)
+    return ir.stablehlo.bitcast_convert(value.type, ir.stablehlo.and_(bits, splat(_BITS_OF_TF32, bits.type)))
+
+
 def _constant(value: int, shape: Sequence[int] = ()) -> ir.Value:
-    return ir.stablehlo.constant(_splat(ir.RankedTensorType.get(shape, ir.IntegerType.get_signless(64)), value))
-
-
-def _splat(type_: ir.Type, value: int) -> ir.DenseElementsAttr:
-    element = ir.RankedTensorType(type_).element_type
-    is_float = isinstance(element, ir.FloatType)
-    one = ir.FloatAttr.get(element, float(value)) if is_float else ir.IntegerAttr.get(element, value)
-    return ir.DenseElementsAttr.get_splat(type_, one)
-
-
-def _zeros(type_: ir.Type) -> ir.Value:
-    return ir.stablehlo.constant(_splat(type_, 0))
+    return splat(value, tensor(shape, "i64"))
 
 
 def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
     return ir.stablehlo.compare(left, right, ir.stablehlo.ComparisonDirectionAttr.get(direction))
-
-
-def _broadcast(value: ir.Value, shape: Sequence[int], dimensions: Sequence[int]) -> ir.Value:
-    type_ = ir.RankedTensorType.get(shape, ir.RankedTensorType(value.type).element_type)
-    return ir.stablehlo.broadcast_in_dim(type_, value, dimensions)

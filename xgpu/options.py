@@ -6,10 +6,13 @@ from typing import Any
 
 from xgpu.errors import InvalidInput
 
+PRODUCTS = ("library", "kernels")
+"""What computes matrix products; the first if nobody says otherwise."""
+
 
 @dataclass(frozen=True)
 class Options:
-    """Choices that change the compiled kernels; every field is part of a kernel's identity in a cache.
+    """Choices that change the compiled kernels; what ``repr`` shows is part of a kernel's identity in a cache.
 
     ``threads_per_block`` is the block size of kernels whose blocks share nothing: loops, concatenations by a walk,
     slices, scatters, updates. Others choose theirs by the shape. ``max_elements_per_thread`` bounds how many
@@ -19,10 +22,13 @@ class Options:
     ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are
     removed where kernels compute all else.
     ``products`` says what computes matrix products: XLA's ``"library"``, or ``"kernels"`` where they can, with what
-    follows them (`xgpu.passes.prepare.mark_products`).
+    follows them (`xgpu.passes.prepare.products.mark_products`).
+    ``autotune`` has each product that a kernel can compute measured once, on the GPU that JAX has, with what follows
+    it: by the library, and by kernels of several schedules. What is fastest computes it, whatever ``products`` says,
+    and is kept on disk with the compiled kernels; see `xgpu.driver.tuning`.
     ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number:
     ``{"relu_fusion_0": {"vector": 2}}``. ``xgpu explain`` shows both. What is not fixed is chosen. A cache knows a
-    kernel's schedule from its text.
+    kernel's schedule from its text, and so what ``autotune`` chose.
     """
 
     threads_per_block: int = 128
@@ -30,16 +36,17 @@ class Options:
     opt_level: int = 3
     deterministic: bool = False
     keep_barriers: bool = False
-    products: str = "library"
+    products: str = PRODUCTS[0]
+    autotune: bool = field(default=False, repr=False)
     schedules: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for what no kernel can have."""
-        for switch in ("deterministic", "keep_barriers"):
+        for switch in ("deterministic", "keep_barriers", "autotune"):
             if not isinstance(getattr(self, switch), bool):
                 raise InvalidInput(f"option {switch}: expected True or False, got {getattr(self, switch)!r}")
-        if self.products not in ("library", "kernels"):
-            raise InvalidInput(f"option products: expected 'library' or 'kernels', got {self.products!r}")
+        if self.products not in PRODUCTS:
+            raise InvalidInput(f"option products: expected {' or '.join(map(repr, PRODUCTS))}, got {self.products!r}")
         _check("threads_per_block", self.threads_per_block, 1, 1024)
         _check(
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1

@@ -71,6 +71,11 @@ def dtype_of(value: ir.Value) -> DType:
     return dtype_of_element(element_of(value))
 
 
+def attributes_of(op: ir.Operation) -> dict[str, ir.Attribute]:
+    """Return the attributes of ``op`` by name."""
+    return {name: op.attributes[name] for name in op.attributes}
+
+
 def walk(op: ir.Operation, *names: str, post_order: bool = True) -> list[ir.Operation]:
     """Return the operations nested in ``op`` (itself included) in walk order, only those of ``names`` if any are given.
 
@@ -175,6 +180,42 @@ def backward_slice(values: Iterable[ir.Value], stops: Callable[[ir.Value], bool]
         seen.add(op)
         yield op
         pending += op.operands
+
+
+def longest_chains(block: ir.Block, counts: Callable[[ir.Operation], bool]) -> dict[ir.Value, int]:
+    """Return, for each result in ``block``, how many operations that ``counts`` lie one after the other up to it.
+
+    Results, not operations: an operation has another hash when it has other operands.
+    """
+    found: dict[ir.Value, int] = {}
+    for op in (view.operation for view in block.operations):
+        before = max((found.get(value, 0) for value in (*op.operands, *captured(op))), default=0)
+        found.update(dict.fromkeys(op.results, before + counts(op)))
+    return found
+
+
+def made[KeyT, ValueT](
+    goal: KeyT,
+    known: dict[KeyT, ValueT],
+    needs: Callable[[KeyT], Sequence[KeyT]],
+    make: Callable[[KeyT, list[ValueT]], ValueT],
+) -> ValueT:
+    """Return ``known[goal]``; what is not known is made first, each once, after all that it needs in that order.
+
+    Chains of operations are longer than Python recurses.
+    """
+    pending: list[tuple[KeyT, Sequence[KeyT] | None]] = [(goal, None)]
+    while pending:
+        key, parts = pending.pop()
+        if key in known:
+            continue
+        if parts is None:
+            parts = needs(key)
+            pending.append((key, parts))
+            pending += [(each, None) for each in reversed(parts) if each not in known]
+        else:
+            known[key] = make(key, [known[each] for each in parts])
+    return known[goal]
 
 
 def copy_operation(op: ir.Operation, copies: dict[ir.Value, ir.Value]) -> ir.Operation:

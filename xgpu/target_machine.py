@@ -17,6 +17,8 @@ WARP_SIZE = 32
 
 Kernels are written for warps of this size before the machine is known, so it is that of every machine.
 """
+WARPGROUP_SIZE = 4 * WARP_SIZE
+"""Threads of a warp group: four warps, which multiply matrices together where the machine lets them."""
 ADDED_AS_VECTORS = frozenset(("f16", "bf16", "f32"))
 """Types of which one atomic operation adds to several neighbours, where the machine has such operations."""
 
@@ -270,8 +272,9 @@ HOST_PAUSE = "xgpu_host_pause"
 """``void(i64)``: if the number is not 0, returns when what the thread waits for has come."""
 
 
-def _call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -> Sequence[ir.Value]:
-    call = ir.Operation.create(
+def create_call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -> ir.Operation:
+    """Create a call of a function by its name."""
+    return ir.Operation.create(
         "llvm.call",
         results=list(results),
         operands=list(operands),
@@ -281,17 +284,16 @@ def _call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -
             "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
         },
     )
-    return list(call.results)
 
 
 class _Host(TargetMachine):
     """This machine's processor: barriers and shuffles are calls of the driver."""
 
     def barrier(self) -> None:
-        _call(HOST_BARRIER, [], [])
+        create_call(HOST_BARRIER, [], [])
 
     def shuffle(self, mode: str, value: ir.Value, by: ir.Value) -> ir.Value:
-        return _call(HOST_SHUFFLES[mode], [value, by], [value.type])[0]
+        return create_call(HOST_SHUFFLES[mode], [value, by], [value.type]).result
 
 
 HOST = _Host(

@@ -12,14 +12,12 @@ from xgpu.dialects.attributes import INTEGER, INTEGERS, TYPE, choice
 from xgpu.dialects.base import GLOBAL_POINTER, I32, SHARED_POINTER, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect
 from xgpu.dialects.traits import Traits
-from xgpu.indexing.tiles.tensor_views import MAX_BOX, MAX_TENSOR_RANK, STRIDE_BYTES
+from xgpu.indexing.tiles.tensor_views import MAX_BOX, MAX_STRIDE_BYTES, MAX_TENSOR_RANK, MAX_TENSOR_SIZE, STRIDE_BYTES
 
 TENSOR_MAP_BYTES = 128
 """Size and alignment of a tensor map."""
 SWIZZLES = {"none": 0, "32": 32, "64": 64, "128": 128}
 """Bytes of a row within which a swizzle permutes chunks of 16 bytes, by its name."""
-_MAX_SIZE = 1 << 32
-_MAX_STRIDE = 1 << 40
 
 TENSOR_ELEMENTS = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 """Element types of arrays with a tensor map; an 8-bit float is copied as i8."""
@@ -138,10 +136,10 @@ class EncodeTensorMapOp(DeclaredOp):
         rank = len(self.shape)
         if str(self.element) not in TENSOR_ELEMENTS:
             yield f"attribute 'element': expected one of {', '.join(TENSOR_ELEMENTS)}, got {self.element}"
-        elif not 1 <= rank <= MAX_TENSOR_RANK or any(not 1 <= size <= _MAX_SIZE for size in self.shape):
+        elif not 1 <= rank <= MAX_TENSOR_RANK or any(not 1 <= size <= MAX_TENSOR_SIZE for size in self.shape):
             yield f"attribute 'shape': expected 1 to 5 sizes of 1 to 2^32, got {self.shape}"
         elif len(self.strides) != rank - 1 or any(
-            each % STRIDE_BYTES or not 0 < each < _MAX_STRIDE for each in self.strides
+            each % STRIDE_BYTES or not 0 < each < MAX_STRIDE_BYTES for each in self.strides
         ):
             yield f"attribute 'strides': expected {rank - 1} multiples of 16, below 2^40, got {self.strides}"
         elif len(self.box) != rank or any(not 1 <= size <= MAX_BOX for size in self.box):
@@ -337,6 +335,13 @@ COPY_OPS: tuple[type[DeclaredOp], ...] = (
     *(BulkLoadOp, BulkStoreOp, BulkCommitOp, BulkWaitOp),
 )
 """The operations of this file."""
+
+
+def copied_as(element: ir.Type) -> ir.Type:
+    """Return the type of a tensor map for elements of a type: an integer for floats that no tensor map has."""
+    if str(element) in TENSOR_ELEMENTS:
+        return element
+    return ir.IntegerType.get_signless(8 * element_bytes(element))
 
 
 def element_bytes(type_: ir.Type) -> int:

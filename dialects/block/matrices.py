@@ -40,9 +40,10 @@ FLOATS_OF_8_BITS = frozenset(("f8E4M3FN", "f8E5M2"))
 INTEGERS_OF_8_BITS = frozenset(("si8", "ui8"))
 _K_BITS = 256
 """Bits of a row of the left operand that one product of warps contracts, but for f64."""
-WARPGROUP_ROWS = 64
 ROW_GROUP = 8
 """Rows that lie one after the other in shared memory, in every layout of a matrix."""
+_ACCUMULATORS = frozenset(f"vector<{count}x{type_}>" for count in range(4, 129, 4) for type_ in ("f32", "i32"))
+"""Types of a thread's share of a warp group's accumulators."""
 _CHUNK_BYTES = 16
 _LAYOUT_NAMES = ("group", "panel", "swizzle", "transposed")
 FRAGMENT_OR_SHARED = TypeConstraint(
@@ -69,6 +70,14 @@ class MatrixLayout:
     def row_bytes(self) -> int:
         """The width of a panel."""
         return self.swizzle or _CHUNK_BYTES
+
+    def span(self, rows: int, contracted: int, element_bytes: int) -> int:
+        """The bytes from the pointer to the end of a matrix of so many rows, and contracted elements in each."""
+        lines, line = (contracted, rows) if self.transposed else (rows, contracted)
+        panels, rest = divmod(line * element_bytes - 1, self.row_bytes)
+        groups = lines // ROW_GROUP - 1
+        last = rest if panels == 0 else self.row_bytes - 1
+        return panels * self.panel + groups * self.group + (ROW_GROUP - 1) * self.row_bytes + last + 1
 
     def problem(self) -> str | None:
         """Return what is wrong with the numbers, None if nothing is."""
@@ -319,6 +328,9 @@ class WarpgroupWaitOp(DeclaredOp):
             yield f"attribute 'pending': expected 0 to 7, got {self.pending}"
         operands = [str(value.type) for value in self.operation.operands]
         results = [str(value.type) for value in self.operation.results]
+        for type_ in operands:
+            if type_ not in _ACCUMULATORS:
+                yield f"expected accumulators of f32 or i32, a multiple of 4 up to 128, got {type_}"
         if operands != results:
             yield f"expected results of the operands' types ({', '.join(operands)}), got ({', '.join(results)})"
 
@@ -328,6 +340,11 @@ MATRIX_OPS: tuple[type[DeclaredOp], ...] = (
     *(WarpgroupMmaOp, WarpgroupFenceOp, WarpgroupCommitOp, WarpgroupWaitOp),
 )
 """The operations of this file."""
+
+
+def multiplied_as(element: str) -> str:
+    """Return the type as which products take elements of a type in memory."""
+    return {"i8": "si8", "f32": "tf32"}.get(element, element)
 
 
 def accumulator_of(element: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from xgpu import ir
 from xgpu.dialects.attributes import INTEGER, INTEGERS, MAP
-from xgpu.dialects.base import ANY, INDEX, TENSOR, Attribute, DeclaredOp, Values, declare
+from xgpu.dialects.base import ANY, INDEX, TENSOR, Attribute, BodyOp, DeclaredOp, Values, declare
 from xgpu.dialects.discardable import MAX_GRID
-from xgpu.dialects.namespace import XgpuDialect, terminator_problems
+from xgpu.dialects.namespace import XgpuDialect, carried_problems
 from xgpu.dialects.traits import Traits
 from xgpu.indexing.indexing_map import IndexingMap
 
@@ -18,7 +18,7 @@ _AT = Values("at", INDEX, "The numbers of the block and the step: the dimensions
 
 @ir.register_operation(XgpuDialect)
 @declare
-class BlocksOp(DeclaredOp):
+class BlocksOp(BodyOp):
     """The blocks of a kernel: runs its body for each point of a grid, in any order, or all at once.
 
     The body takes the block's numbers and the arrays as blocks before have left them, and yields these. No two blocks
@@ -38,8 +38,6 @@ class BlocksOp(DeclaredOp):
     OPERANDS = (Values("outputs", TENSOR, "The arrays that blocks write.", variadic=True),)
     RESULTS = (Values("written", TENSOR, "The arrays once all have run.", variadic=True),)
     ATTRIBUTES = (Attribute("grid", INTEGERS, "How many blocks there are along each dimension of the grid."),)
-    REGIONS = 1
-    _ODS_REGIONS = (1, True)
     grid: tuple[int, ...]
 
     @classmethod
@@ -50,22 +48,17 @@ class BlocksOp(DeclaredOp):
         op.operation.regions[0].blocks.append(*[ir.IndexType.get()] * len(grid), *types)
         return op
 
-    @property
-    def body(self) -> ir.Block:
-        """What each block does."""
-        return self.operation.regions[0].blocks[0]
-
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """There are blocks; the body takes their numbers and the arrays, and yields the arrays."""
         if not self.grid or any(not 1 <= size <= MAX_GRID[0] for size in self.grid):
             yield f"attribute 'grid': expected numbers of blocks from 1 to {MAX_GRID[0]}, got {self.grid}"
             return
-        yield from _carried_problems(self, len(self.grid))
+        yield from carried_problems(self.operation, self.operation.operands, len(self.grid))
 
 
 @ir.register_operation(XgpuDialect)
 @declare
-class StepsOp(DeclaredOp):
+class StepsOp(BodyOp):
     """The steps of a block: runs its body ``count`` times, each with the values that the one before has yielded.
 
     ```mlir
@@ -82,8 +75,6 @@ class StepsOp(DeclaredOp):
     OPERANDS = (Values("inits", ANY, "What the first step takes.", variadic=True),)
     RESULTS = (Values("finals", ANY, "What the last step yields.", variadic=True),)
     ATTRIBUTES = (Attribute("count", INTEGER, "The number of steps, from 0."),)
-    REGIONS = 1
-    _ODS_REGIONS = (1, True)
     count: int
 
     @classmethod
@@ -94,17 +85,12 @@ class StepsOp(DeclaredOp):
         op.operation.regions[0].blocks.append(ir.IndexType.get(), *types)
         return op
 
-    @property
-    def body(self) -> ir.Block:
-        """What each step does."""
-        return self.operation.regions[0].blocks[0]
-
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """The body takes the step's number and the values, and yields the values."""
         if self.count < 0:
             yield f"attribute 'count': expected a number from 0, got {self.count}"
             return
-        yield from _carried_problems(self, 1)
+        yield from carried_problems(self.operation, self.operation.operands, 1)
 
 
 @ir.register_operation(XgpuDialect)
@@ -112,7 +98,8 @@ class StepsOp(DeclaredOp):
 class TileOp(DeclaredOp):
     """A tile of an array: the element at the tile's indices, the range variables of the map, is the array's there.
 
-    Where a constraint of the map does not hold, the element is zero.
+    Where a constraint of the map does not hold, the element is zero. Arrays have signless integers, and tiles those of
+    the program.
 
     ```mlir
     %x = "xgpu.tile"(%array, %i, %step) {map = #xgpu.map<(d0, d1)[s0, s1] -> (d0 * 128 + s0, d1 * 64 + s1),
@@ -133,10 +120,15 @@ class TileOp(DeclaredOp):
 
     @classmethod
     def build(
-        cls, array: ir.Value, at: Sequence[ir.Value], map_: IndexingMap, loc: ir.Location | None = None
+        cls,
+        array: ir.Value,
+        at: Sequence[ir.Value],
+        map_: IndexingMap,
+        element: ir.Type,
+        loc: ir.Location | None = None,
     ) -> ir.Value:
-        """Create the operation and return the tile."""
-        type_ = ir.RankedTensorType.get(_shape(map_), ir.RankedTensorType(array.type).element_type)
+        """Create the operation and return the tile, whose elements' type is given."""
+        type_ = ir.RankedTensorType.get(_shape(map_), element)
         return cls.create([array, *at], [type_], {"map": map_}, loc).operation.results[0]
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
@@ -194,6 +186,12 @@ def _shape(map_: IndexingMap) -> list[int]:
     return [each.size for each in map_.symbols]
 
 
+def _signless(element: ir.Type) -> ir.Type:
+    if not isinstance(element, ir.IntegerType):
+        return element
+    return ir.IntegerType.get_signless(element.width, context=element.context)
+
+
 def _map_problems(map_: IndexingMap, array: ir.Value, tile: ir.Value, at: Sequence[ir.Value]) -> Iterator[str]:
     whole, part = ir.RankedTensorType(array.type), ir.RankedTensorType(tile.type)
     if len(map_.dims) != len(at):
@@ -202,28 +200,9 @@ def _map_problems(map_: IndexingMap, array: ir.Value, tile: ir.Value, at: Sequen
         yield f"expected a map to {whole.rank} indices for {whole}, got {len(map_.results)}"
     elif list(part.shape) != _shape(map_) or any(each.lower for each in map_.symbols):
         yield f"expected a tile of shape {_shape(map_)}, that of the range variables from 0, got {part}"
-    elif part.element_type != whole.element_type:
+    elif _signless(part.element_type) != _signless(whole.element_type):
         yield f"expected a tile of the array's elements {whole.element_type}, got {part}"
     elif any(
         bound.lower < 0 or bound.upper >= size for bound, size in zip(map_.result_ranges(), whole.shape, strict=True)
     ):
         yield f"expected indices within {whole} where the map's constraints hold, got {map_}"
-
-
-def _carried_problems(op: BlocksOp | StepsOp, numbers: int) -> Iterator[str]:
-    """Yield errors in a body, which takes so many numbers, then the carried values, and yields these."""
-    carried = [str(value.type) for value in op.operation.operands]
-    results = [str(value.type) for value in op.operation.results]
-    if carried != results:
-        yield f"expected results of types ({', '.join(carried)}), those carried, got ({', '.join(results)})"
-        return
-    blocks = op.operation.regions[0].blocks
-    if len(blocks) != 1:
-        yield f"expected a body of one block, got {len(blocks)}"
-        return
-    expected = ["index"] * numbers + carried
-    got = [str(argument.type) for argument in blocks[0].arguments]
-    if expected != got:
-        yield f"expected body arguments ({', '.join(expected)}), got ({', '.join(got)})"
-        return
-    yield from terminator_problems(blocks[0], carried)

@@ -20,6 +20,7 @@ from xgpu.dialects.block.matrices import (
 )
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm.gpu_ptx import elements, fixed, names, ptx, require, requiring, vector_of
+from xgpu.structure import is_result_of, producer
 
 _PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "si8": "s8", "ui8": "u8", "i32": "s32"}
 """What PTX calls types that have other names here."""
@@ -115,10 +116,8 @@ def _warpgroup_mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
 
 
 def _is_false(value: ir.Value) -> bool:
-    if isinstance(value.owner, ir.Block):
-        return False
-    op = value.owner.operation
-    return op.name == "llvm.mlir.constant" and not ir.IntegerAttr(op.attributes["value"]).value
+    is_constant = is_result_of(value, "llvm.mlir.constant")
+    return is_constant and not ir.IntegerAttr(producer(value).attributes["value"]).value
 
 
 def _warpgroup_wait(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:

@@ -12,11 +12,12 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.dialects.block.copies import SWIZZLES, AsyncCopyOp, EncodeTensorMapOp, element_bytes
-from xgpu.dialects.block.matrices import ELEMENT_BITS, MatrixLayout
+from xgpu.dialects.block.matrices import ELEMENT_BITS, MatrixLayout, contracted
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
 from xgpu.passes.llvm.builder import LlvmBuilder, Lowering
 from xgpu.passes.llvm.memory import element_pointer, load, store
-from xgpu.target_machine import HOST_BLOCK_PREFIX, HOST_PAUSE
+from xgpu.target_machine import HOST_BLOCK_PREFIX, HOST_PAUSE, create_call
 
 FENCES = ("async", "mbarrier_init", "cluster")
 """The kinds of fences; the runtime takes their positions."""
@@ -25,45 +26,33 @@ ELEMENTS = tuple(ELEMENT_BITS)
 FRAGMENT_OFFSET = 512
 """Where among its registers a thread gives a fragment of the left operand, in bytes, behind its accumulators."""
 FORM_OFFSET = FRAGMENT_OFFSET + 16
-"""Where among its registers a thread finds the numbers that say of what form a product or tensor map is."""
+"""Where among its registers a thread finds the numbers that say of what form a product or tensor map is, and those
+that say where in an array a box begins."""
 _LAYOUT_FORM = ("swizzle", "group", "panel", "transposed")
 PRODUCT_FORM = (
     *("columns", "a_element", "b_element"),
-    *(f"{operand}_{name}" for operand in ("a", "b") for name in _LAYOUT_FORM),
+    *(f"{operand}_{name}" for operand in ("a", "b") for name in (*_LAYOUT_FORM, "bytes")),
 )
-"""The numbers that say of what form a product of a warp group is."""
+"""The numbers that say of what form a product of a warp group is; the bytes are those that its operands span."""
 MAP_FORM = ("rank", "element", "swizzle"), ("shape", "strides", "box")
 """Those of a tensor map: numbers, and rows of `MAX_TENSOR_RANK` numbers."""
-_LANE_PARTS = (0, 16, 32)
+LANE_PARTS = (0, 16, 32)
 """Where in its memory a lane gives the operands of a product of its warp, in bytes."""
 _ALIGNMENT = 4
 
 _Argument = ir.Value | int | bool
 
 
-def _create_call(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -> ir.Operation:
-    return ir.Operation.create(
-        "llvm.call",
-        results=list(results),
-        operands=list(operands),
-        attributes={
-            "callee": ir.FlatSymbolRefAttr.get(name),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
-
-
 def _call(b: LlvmBuilder, name: str, *arguments: _Argument) -> ir.Value:
     """Call a function that returns a number."""
     i64 = ir.IntegerType.get_signless(64)
-    return _create_call(HOST_BLOCK_PREFIX + name, [_passed(b, each) for each in arguments], [i64]).results[0]
+    return create_call(HOST_BLOCK_PREFIX + name, [_passed(b, each) for each in arguments], [i64]).results[0]
 
 
 def _pointer(b: LlvmBuilder, name: str, *arguments: _Argument) -> ir.Value:
     """Call a function that returns a pointer."""
     operands = [_passed(b, each) for each in arguments]
-    return _create_call(HOST_BLOCK_PREFIX + name, operands, [ir.llvm.PointerType.get()]).results[0]
+    return create_call(HOST_BLOCK_PREFIX + name, operands, [ir.llvm.PointerType.get()]).results[0]
 
 
 def _passed(b: LlvmBuilder, argument: _Argument) -> ir.Value:
@@ -77,7 +66,7 @@ def _passed(b: LlvmBuilder, argument: _Argument) -> ir.Value:
 
 def _waiting(b: LlvmBuilder, name: str, *arguments: _Argument) -> None:
     """Call a function after which the thread may have to wait."""
-    _create_call(HOST_PAUSE, [_call(b, name, *arguments)], [])
+    create_call(HOST_PAUSE, [_call(b, name, *arguments)], [])
 
 
 def _plain(name: str, *names: str, waits: bool = False) -> Lowering:
@@ -109,15 +98,15 @@ def _async_copy(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     return []
 
 
-def _box(name: str, before: int) -> Lowering:
-    """Return the lowering of a copy of a box, whose coordinates follow so many other operands."""
-
-    def lower(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
-        operands: list[_Argument] = list(op.operands)
-        _call(b, name, *operands, *[0] * (before + MAX_TENSOR_RANK - len(operands)))
-        return []
-
-    return lower
+def _box(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
+    """Lower a copy of a box to a call with all operands but the coordinates, and how many those are."""
+    coordinates: Sequence[ir.Value] = op.opview.coordinates  # type: ignore[attr-defined]
+    registers = _pointer(b, "registers")
+    for number, coordinate in enumerate(coordinates):
+        store(coordinate, _at(registers, FORM_OFFSET + 4 * number), _ALIGNMENT)
+    others = list(op.operands)[: -len(coordinates)]
+    _call(b, op.name.removeprefix("xgpu."), *others, len(coordinates))
+    return []
 
 
 def _encode(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
@@ -175,7 +164,7 @@ def _store_matrix(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
 def _mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     product: Any = op.opview
     memory = _pointer(b, "lane_operands")
-    for operand, offset in zip(op.operands, _LANE_PARTS, strict=True):
+    for operand, offset in zip(op.operands, LANE_PARTS, strict=True):
         store(operand, _at(memory, offset), _ALIGNMENT)
     elements = [ELEMENTS.index(str(each)) for each in (product.a_element, product.b_element)]
     if str(product.a_element) == "f64":
@@ -185,22 +174,23 @@ def _mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     return [load(_pointer(b, "lane_result"), op.results[0].type, _ALIGNMENT)]
 
 
-def _layout(layout: MatrixLayout) -> tuple[int, ...]:
-    return tuple(int(getattr(layout, name)) for name in _LAYOUT_FORM)
+def _layout(layout: MatrixLayout, rows: int, element: str) -> tuple[int, ...]:
+    span = layout.span(rows, contracted(element), ELEMENT_BITS[element] // 8)
+    return *(int(getattr(layout, name)) for name in _LAYOUT_FORM), span
 
 
 def _warpgroup_mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     product: Any = op.opview
-    c, a, right, accumulate = op.operands
+    c, a, b_pointer, accumulate = op.operands
     registers = _pointer(b, "registers")
     store(c, registers, _ALIGNMENT)
     if isinstance(a.type, ir.VectorType):
         store(a, _at(registers, FRAGMENT_OFFSET), _ALIGNMENT)
         a = b.op("mlir.zero", [], ir.llvm.PointerType.get())
-    elements = [ELEMENTS.index(str(each)) for each in (product.a_element, product.b_element)]
-    layouts = (*_layout(product.a_layout), *_layout(product.b_layout))
-    _give_form(registers, b, (product.columns, *elements, *layouts))
-    _call(b, "warpgroup_mma", a, right, accumulate)
+    left, right = str(product.a_element), str(product.b_element)
+    layouts = (*_layout(product.a_layout, WARPGROUP_ROWS, left), *_layout(product.b_layout, product.columns, right))
+    _give_form(registers, b, (product.columns, ELEMENTS.index(left), ELEMENTS.index(right), *layouts))
+    _call(b, "warpgroup_mma", a, b_pointer, accumulate)
     return [load(registers, c.type, _ALIGNMENT)]
 
 
@@ -221,9 +211,9 @@ _LOWERINGS: dict[str, Callable[[LlvmBuilder, ir.Operation], Sequence[ir.Value]]]
     "async_wait": _plain("async_wait", "pending"),
     "encode_tensor_map": _encode,
     "acquire_tensor_map": _plain("acquire_tensor_map"),
-    "tensor_load": _box("tensor_load", 3),
-    "tensor_load_multicast": _box("tensor_load_multicast", 4),
-    "tensor_store": _box("tensor_store", 2),
+    "tensor_load": _box,
+    "tensor_load_multicast": _box,
+    "tensor_store": _box,
     "bulk_load": _plain("bulk_load"),
     "bulk_store": _plain("bulk_store"),
     "bulk_commit": _plain("bulk_commit"),

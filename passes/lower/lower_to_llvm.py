@@ -16,7 +16,7 @@ from xgpu.passes.llvm.threads import THREAD_LOWERINGS, declare_functions
 from xgpu.passes.llvm.vectors import VECTOR_LOWERINGS
 from xgpu.passes.support.refusals import refuse
 from xgpu.structure import walk
-from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName
+from xgpu.target_machine import DEFAULT_TARGET, LATEST, TargetMachine, TargetName, create_call
 
 _DIMENSIONS = {"x": 0, "y": 1, "z": 2}
 _LAUNCH_SIZES = {"gpu.thread_id": BLOCK, "gpu.block_dim": BLOCK, "gpu.block_id": GRID, "gpu.grid_dim": GRID}
@@ -107,7 +107,8 @@ class _FunctionLowering:
     def run(self) -> None:
         if CLUSTER in self._function.attributes:
             check_cluster(self._builder.machine, self._function)
-        operations = [op for op in walk(self._function) if op != self._function]
+        # What encloses others comes first: if it is not lowered, that is what is wrong, not what is in it.
+        operations = [op for op in walk(self._function, post_order=False) if op != self._function]
         self._size = len(operations)
         # Copies of what has calls itself can double with every level of calls; cold functions are not copied.
         callees = (callee_of(op) for op in operations if op.name == "func.call")
@@ -171,16 +172,8 @@ class _FunctionLowering:
 
     def _call(self, b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
         types = [value.type for value in op.results]
-        call = ir.Operation.create(
-            "llvm.call",
-            results=[_result_type(types)] if types else [],
-            operands=list(op.operands),
-            attributes={
-                "callee": op.attributes["callee"],
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(op.operands), 0]),
-                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            },
-        )
+        callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+        call = create_call(callee, list(op.operands), [_result_type(types)] if types else [])
         if len(types) < 2:
             return list(call.results)
         return [

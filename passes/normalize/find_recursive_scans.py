@@ -3,15 +3,16 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, build_scan, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, shape_of, tensor
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.normalize.scans.broadcasts import Broadcasts
+from xgpu.passes.normalize.scans.parts import Pad, Slice, spread_dimension, unreversed
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
-from xgpu.structure import defining_op, element_of, producer
+from xgpu.structure import attributes_of, defining_op, element_of, is_used, producer, users_of
 
 _JOINING = ("stablehlo.add", "stablehlo.or")
 """Operations that put the halves together, each of which has zeros where the other has elements."""
@@ -65,19 +66,21 @@ class FindRecursiveScans(Pass):
         # Outer levels come after inner ones.
         for op in reversed(order.operations):
             if op.name in _JOINING and op.results[0] not in inner:
-                is_used = next(iter(op.results[0].uses), None) is not None
+                was_used = is_used(op.results[0])
                 written = finder.find(op.results[0])
                 if written is not None:
-                    (found if is_used else unused).append(written)
+                    (found if was_used else unused).append(written)
                     inner |= written.inner | {finder.original(value) for value in written.inner}
-        made: list[tuple[_Written, Mapping[Value, Value]]] = []
+        made: dict[Value, list[tuple[_Written, Mapping[Value, Value]]]] = {}
         replaced: dict[Value, Value] = {}
         # A scan of several arrays is also that of those among them that need no others.
         for each in sorted(found, key=lambda written: -len(written.arrays)):
-            scans = next((scans for other, scans in made if other.has(each) and other.is_before(each, order)), None)
+            known = made.get(each.arrays[0], ())
+            scans = next((scans for other, scans in known if other.has(each) and other.is_before(each, order)), None)
             if scans is None and each.is_before(each, order):
                 scans = each.emit(order, replaced)
-                made.append((each, scans))
+                for array in each.arrays:
+                    made.setdefault(array, []).append((each, scans))
             if scans is not None:
                 replaced[each.value] = each.use(scans[each.arrays[0]])
         made_of = [value for each in (*found, *unused) for value in (each.value, finder.original(each.value))]
@@ -111,7 +114,7 @@ class _Interleaved:
         dimension, size = even[1], shape_of(value)[even[1]]
         joined = defining_op(even[0])
         parts = [even[0]] if joined is None or joined.name != "stablehlo.concatenate" else list(joined.operands)
-        head = _Slice.of(parts[0], dimension)
+        head = Slice.of(parts[0], dimension)
         if len(parts) > 2 or head is None or (head.start, head.count) != (0, 1) or head.size != size:
             return None
         others = parts[1] if len(parts) == 2 and shape_of(parts[1])[dimension] else None
@@ -131,55 +134,11 @@ def _unconverted(value: Value) -> Value:
 def _spread(value: Value) -> tuple[Value, int, int] | None:
     """Return an array, the dimension along which a zero is between each two of its elements, and how many before."""
     op = defining_op(value)
-    if op is None or op.name != "stablehlo.pad" or not _is_zero(op.operands[1]):
+    along = spread_dimension(op)
+    pad = None if op is None or along is None else Pad.of(op, along)
+    if along is None or pad is None or not {pad.low, pad.high} <= {0, 1}:
         return None
-    low, high, interior = (
-        list(ir.DenseI64ArrayAttr(op.attributes[name]))
-        for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
-    )
-    along = [i for i, inside in enumerate(interior) if inside]
-    if len(along) != 1 or interior[along[0]] != 1:
-        return None
-    others = [i for i in range(len(low)) if i != along[0]]
-    if any(low[i] or high[i] for i in others) or low[along[0]] not in (0, 1) or high[along[0]] not in (0, 1):
-        return None
-    return op.operands[0], along[0], low[along[0]]
-
-
-def _is_zero(value: Value) -> bool:
-    op = defining_op(value)
-    if op is not None and op.name == "stablehlo.complex":
-        return all(_is_zero(operand) for operand in op.operands)
-    number: Any = None if op is None else uniform(op)
-    return number is not None and not number.value
-
-
-@dataclass(frozen=True)
-class _Slice:
-    """``count`` elements of an array along a dimension, of its ``size``, from ``start`` on, ``step`` apart."""
-
-    array: Value
-    size: int
-    start: int
-    count: int
-    step: int
-
-    @classmethod
-    def of(cls, value: Value, dimension: int) -> "_Slice | None":
-        """Return what part of which array a `stablehlo.slice` is, if it cuts along the dimension alone."""
-        op = defining_op(value)
-        if op is None or op.name != "stablehlo.slice":
-            return None
-        starts, limits, steps = (
-            list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in ("start_indices", "limit_indices", "strides")
-        )
-        shape = shape_of(op.operands[0])
-        whole = [(0, size, 1) for size in shape]
-        cut = list(zip(starts, limits, steps, strict=True))
-        if any(cut[i] != whole[i] for i in range(len(shape)) if i != dimension):
-            return None
-        count = shape_of(value)[dimension]
-        return cls(op.operands[0], shape[dimension], starts[dimension], count, steps[dimension] if count > 1 else 1)
+    return pad.array, along, pad.low
 
 
 class _NoScanError(Exception):
@@ -262,7 +221,7 @@ class _Levels:
         pending, seen = [value], {value}
         while pending:
             each = _unconverted(pending.pop())
-            part, op = _Slice.of(each, self.dimension), defining_op(each)
+            part, op = Slice.of(each, self.dimension), defining_op(each)
             if part is not None and part.size == level.size and part.start in (0, 1):
                 if part.array not in numbers and depth:
                     raise _NoScanError
@@ -293,7 +252,7 @@ class _Levels:
             if not is_same or other is None or uniform(op) != uniform(other):
                 raise _NoScanError
             if uniform(op) is None:
-                if op.name != other.name or _attributes(op) != _attributes(other):
+                if op.name != other.name or attributes_of(op) != attributes_of(other):
                     raise _NoScanError
                 pending += zip(op.operands, other.operands, strict=True)
 
@@ -308,22 +267,18 @@ class _Levels:
             self._meet_part(depth, leaf.number, value, 2, (size - 1) // 2)
             return
         if size % 2 == 0:
-            part = _Slice.of(value, self.dimension)
+            part = Slice.of(value, self.dimension)
             if part is None or (part.size, part.start, part.count, part.step) != (size // 2, 0, size // 2 - 1, 1):
                 raise _NoScanError
             value = part.array
         self._set_odd(depth, leaf.number, value)
 
     def _meet_part(self, depth: int, number: int, value: Value, start: int, count: int) -> None:
-        part = _Slice.of(value, self.dimension)
+        part = Slice.of(value, self.dimension)
         size, step = self.levels[depth].size, 2 if count > 1 else 1
         if part is None or (part.size, part.start, part.count, part.step) != (size, start, count, step):
             raise _NoScanError
         self._set_array(depth, number, part.array)
-
-
-def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
-    return {name: op.attributes[name] for name in op.attributes}
 
 
 @dataclass(frozen=True)
@@ -390,7 +345,7 @@ class _Written:
     @property
     def is_reversed(self) -> bool:
         """Whether all arrays are reversed along the dimension, and only that."""
-        return all(_is_reversed(array, self.dimension) for array in self.arrays)
+        return all(unreversed(defining_op(array), self.dimension) is not None for array in self.arrays)
 
     def emit(self, order: ProgramOrder, replaced: Mapping[Value, Value]) -> dict[Value, Value]:
         """Emit the scan of the arrays, of those before they are reversed if they are; return the scans by array.
@@ -425,7 +380,7 @@ class _Written:
             else:
                 types = [tensor([], element_of(result)) for result in op.results]
                 operands = [values[operand] for operand in op.operands]
-                values[value] = ir.Operation.create(op.name, types, operands, _attributes(op)).results[0]
+                values[value] = ir.Operation.create(op.name, types, operands, attributes_of(op)).results[0]
         return [values[value] for value in self.region]
 
     def use(self, scan: Value) -> Value:
@@ -437,21 +392,13 @@ class _Written:
                 # It makes 0 of -0.
                 scan = hlo.add(scan, broadcast(self.zero, shape_of(scan)))
         if self.is_reversed:
-            for use in list(self.value.uses):
-                result = use.owner.operation.results[0] if len(use.owner.operation.results) else None
-                if result is not None and _is_reversed(result, self.dimension):
-                    result.replace_all_uses_with(scan)
+            for user in users_of(self.value):
+                if unreversed(user, self.dimension) is not None:
+                    user.results[0].replace_all_uses_with(scan)
             with op.location, ir.InsertionPoint(op):
                 scan = hlo.reverse(scan, [self.dimension])
         self.value.replace_all_uses_with(scan)
         return scan
-
-
-def _is_reversed(value: Value, dimension: int) -> bool:
-    op = defining_op(value)
-    if op is None or op.name != "stablehlo.reverse":
-        return False
-    return list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])) == [dimension]
 
 
 class _Finder:

@@ -9,12 +9,14 @@ from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.normalize.scans.finder import Finder, Group
+from xgpu.passes.normalize.scans.parts import unreversed
 from xgpu.passes.normalize.scans.polynomials import number_of
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
-from xgpu.passes.normalize.scans.scan import Scan, unreversed
+from xgpu.passes.normalize.scans.recurrence import Given
+from xgpu.passes.normalize.scans.scan import Scan
 from xgpu.passes.normalize.scans.sums import Sum
 from xgpu.passes.normalize.scans.tensors import Tensors
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, users_of
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class FindScanGradients(Pass):
     ``c``. What JAX makes of the halves is again a recursion, of slices, pads and sums, in a form that depends on which
     cotangents and gradients there are, and on what ``c`` is. So nothing is matched here: a sum of padded arrays that
     is a polynomial of a scan's arrays and of up to as many others is compared with the gradient that the scan would
-    have if those others were its results' cotangents. Both are computed at random points of a finite field, with all
+    have if those others were its results' cotangents. Both are computed at random points of finite fields, with all
     elements along the scan, so that they are the same there only if they are the same polynomials. They differ in
     rounding, as a scan's own results do from those by halves.
 
@@ -94,15 +96,14 @@ def _emit(group: Group, order: ProgramOrder) -> list[Sum]:
         tensors = Tensors(scan.dimension, scan.element, is_reversed)
         emitted = _emit_gradients(tensors, scan, results, cotangents, frozenset(found))
         for i, each in found.items():
-            each.sum.known += each.padded
+            each.sum.known |= each.padded
             each.sum.gradients.append((emitted[i], is_reversed))
     return [each.sum for each in found.values()]
 
 
 def _used(result: Value, block: ir.Block) -> Value:
     """Return what the program uses of a scan's result: the sum with zero, if there is one, so that one is stored."""
-    for use in result.uses:
-        op = use.owner.operation
+    for op in users_of(result):
         zero = defining_op(op.operands[1]) if op.name == "stablehlo.add" and op.block == block else None
         if zero is not None and number_of(zero) == 0:
             return op.results[0]
@@ -125,13 +126,8 @@ def _emit_gradients(
         made.extend([] if made else scan.recurrence.scans(tensors, elements))
         return made
 
-    found = scan.recurrence.gradients(
-        tensors,
-        shape_of(elements[0])[scan.dimension],
-        dict(enumerate(elements)),
-        prefixes,
-        {i: straight(value) for i, value in cotangents.items()},
-        wanted,
-    )
+    given = Given(tensors, shape_of(elements[0])[scan.dimension], elements, prefixes)
+    straightened = {i: straight(value) for i, value in cotangents.items()}
+    found = scan.recurrence.gradients(given, straightened, wanted)
     # Zeros of the padded arrays make 0 of -0.
     return {i: tensors.apply("add", [value, 0]) for i, value in found.items()}

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from xgpu import ir
 from xgpu.dialects.base import DeclaredOp
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
+from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import ranges
 from xgpu.indexing.tiles.product_maps import TileSizes
 from xgpu.passes.support.refusals import refuse
@@ -73,6 +74,8 @@ def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: Sch
     blocks = _only(function, function.regions[0].blocks[0], BlocksOp)
     if len(blocks.grid) != 3:
         refuse(PASS, blocks.operation, f"expected a grid of matrices, rows and columns of tiles, got {blocks.grid}")
+    if not blocks.operation.operands:
+        refuse(PASS, blocks.operation, "expected blocks that write an array, got none")
     steps = _only(blocks.operation, blocks.body, StepsOp)
     product = _product(steps)
     at = list(blocks.body.arguments)[:3]
@@ -111,8 +114,8 @@ def _is_zero(value: ir.Value) -> bool:
     op = defining_op(value)
     if op is None or op.name != "stablehlo.constant":
         return False
-    dense = ir.DenseElementsAttr(op.attributes["value"])
-    return dense.is_splat and str(dense.get_splat_value()).split(" : ")[0] in ("0.000000e+00", "0")
+    number: Any = splat_of(op)
+    return number is not None and str(float(number.value)) == "0.0"
 
 
 def _tile(product: ir.Operation, number: int, at: Sequence[ir.Value], sizes: Sequence[int]) -> TileOp:

@@ -11,13 +11,15 @@ from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tiles.product_maps import ROW_BYTES, order_problem
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.ring import as_i32
 from xgpu.passes.tiles.structured import Values
+from xgpu.structure import dtype_of
 
-SWIZZLE = 128
+SWIZZLE = ROW_BYTES
 """Bytes of a row of a box, within which chunks are permuted."""
 ATOM_BYTES = 8 * SWIZZLE
 """Bytes after which the permutation repeats."""
@@ -59,6 +61,14 @@ class Boxes:
         return self.view.rows * SWIZZLE
 
     @classmethod
+    def of_operand(cls, tile: TileOp, number: int) -> "Boxes":
+        """Return the boxes of an operand's tile, which products read as it lies in memory."""
+        boxes = cls.of(tile, tile.array)
+        if problem := order_problem(boxes.view, number, dtype_of(tile.tile)):
+            refuse(PASS, tile.operation, problem)
+        return boxes
+
+    @classmethod
     def of_result(cls, op: InsertTileOp, array: ir.Value) -> "Boxes":
         """Return the boxes of a tile that is written, of whose rows threads hold parts: they are those of memory."""
         boxes = cls.of(op, array)
@@ -73,7 +83,7 @@ class Boxes:
     def encode(self, map_: ir.Value, staging: ir.Value, rows: int) -> None:
         """Write the tensor map of boxes of ``rows`` rows; a warp executes it."""
         described = {
-            "element": self.element,
+            "element": copies.copied_as(self.element),
             "shape": self.view.shape,
             "strides": self.view.strides(self.element_bytes),
             "box": self.view.box(rows),

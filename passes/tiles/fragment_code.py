@@ -6,11 +6,12 @@ from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.dialects.threads import PredicatedExtractOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
+from xgpu.emit.builders import extract
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import defining_op
+from xgpu.structure import element_of, made, producer
 
 _CONSTANT = "stablehlo.constant"
 
@@ -35,28 +36,27 @@ class FragmentCode:
 
     def value(self, tile: ir.Value) -> ir.Value:
         """Return the element of ``tile``."""
-        found = self._values.get(tile)
-        if found is None:
-            op = defining_op(tile)
-            assert op is not None
-            with op.location:
-                found = self._values[tile] = self._make(op)
-        return found
+        return made(tile, self._values, _operands, self._make)
 
-    def _make(self, op: ir.Operation) -> ir.Value:
-        if op.name == TileOp.OPERATION_NAME:
-            view = op.opview
-            assert isinstance(view, TileOp)
-            return self._read(view)
-        if op.name == _CONSTANT:
-            return emit_constant(op, ())
-        return build_scalar(ScalarOp(op, tuple(self.value(operand) for operand in op.operands)))
+    def _make(self, tile: ir.Value, operands: list[ir.Value]) -> ir.Value:
+        op = producer(tile)
+        with op.location:
+            if isinstance(op.opview, TileOp):
+                return self._read(op.opview)
+            if op.name == _CONSTANT:
+                return emit_constant(op, ())
+            return build_scalar(ScalarOp(op, tuple(operands)))
 
     def _read(self, tile: TileOp) -> ir.Value:
         map_ = tile.map
         indices = ApplyIndexingOp.build(map_, self._variables) if map_.results else []
-        type_ = ir.RankedTensorType(tile.array.type).element_type
         if set(map_.constraints) <= self._inside:
-            return ir.Operation.create("tensor.extract", results=[type_], operands=[tile.array, *indices]).results[0]
+            return extract(tile.array, indices)
         condition = InDomainOp.build(map_, self._variables)
-        return PredicatedExtractOp.build(condition, constant(type_, 0), tile.array, indices)
+        return PredicatedExtractOp.build(condition, constant(element_of(tile.array), 0), tile.array, indices)
+
+
+def _operands(tile: ir.Value) -> Sequence[ir.Value]:
+    """Return the tiles that a tile is computed of; one of an array is read."""
+    op = producer(tile)
+    return [] if isinstance(op.opview, TileOp) else list(op.operands)

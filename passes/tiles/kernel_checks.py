@@ -1,29 +1,26 @@
 """What lower-tiles asks of a kernel before it writes code: all that is written by hand may differ from it."""
 
-import math
 from typing import Any
 
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.dialects.block.copies import element_bytes
-from xgpu.dialects.block.matrices import accumulator_of
 from xgpu.dialects.block.tiles import TileOp
-from xgpu.dtypes import dtype_of_element
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.emit.schedule import Schedule
 from xgpu.emit.tile_program import is_plain
 from xgpu.errors import Unsupported
+from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import source_of
+from xgpu.hlo.tensor_cores import product_problem, sum_type
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.tiles.product_maps import MULTIPLIED
-from xgpu.indexing.tiles.row_panels import PANEL_BYTES
+from xgpu.indexing.tiles.warp_tiles import type_problem
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers
 from xgpu.passes.tiles.warp_copies import operand_rows
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, dtype_of, element_of
 
 _CONSTANT = "stablehlo.constant"
 
@@ -64,18 +61,16 @@ def check_program(program: BlockProgram[BlockSchedule]) -> None:
 
 def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None:
     """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
-    schedule = program.schedule
-    element = ir.RankedTensorType(program.left.tile.type).element_type
-    widths = [dtype_of_element(ir.RankedTensorType(each.tile.type).element_type) for each in program.stores]
-    staging = math.prod(program.shape) * max((each.storage_bits for each in widths), default=0) // 8
-    staging = staging if schedule.staged else schedule.groups * PANEL_BYTES
-    rows = program.blocks.grid[1]
-    for problem in schedule.kernel_problems(str(element), element_bytes(element), rows, staging, device):
+    results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
+    rows, dtype = program.blocks.grid[1], dtype_of(program.left.tile)
+    for problem in program.schedule.kernel_problems(dtype, rows, results, device):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
 
 def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> None:
-    """Raise `CompilerError` for a schedule by which no warps compute a kernel."""
+    """Raise `CompilerError` for a product, or a schedule, by which no warps compute a kernel."""
+    if problem := type_problem(dtype_of(program.left.tile)):
+        refuse(PASS, program.product, problem)
     left, right = (operand_rows(tile) for tile in (program.left, program.right))
     for problem in program.schedule.kernel_problems(program.blocks.grid[1], (left.unit, right.unit), device):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
@@ -99,6 +94,10 @@ def _check_function(program: BlockProgram[BlockSchedule]) -> None:
         )
     if attributes.ALIASES in function.attributes:
         refuse(PASS, function, f"expected no {attributes.ALIASES}: blocks read inputs while others write")
+    for argument in entry.arguments:
+        element = element_of(argument)
+        if isinstance(element, ir.IntegerType) and not element.is_signless:
+            refuse(PASS, function, f"expected arrays of signless integers, got {argument.type}")
     launch = {
         attributes.GRID: (program.schedule.blocks, 1, 1),
         attributes.BLOCK: (program.schedule.threads, 1, 1),
@@ -117,14 +116,11 @@ def _check_product(program: BlockProgram[BlockSchedule]) -> None:
     contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
     if len(numbers.lhs_batching_dimensions) or contracted != ([1], [0]):
         refuse(PASS, product, "expected a product of two matrices, contracting_dims = [1] x [0]")
-    left, right, total = (
-        str(ir.RankedTensorType(value.type).element_type) for value in (*product.operands, product.results[0])
-    )
-    if left not in MULTIPLIED or right != left or total != accumulator_of(left):
-        kinds = ", ".join(sorted(MULTIPLIED))
-        refuse(
-            PASS, product, f"expected a sum of f32 of operands of one type, of {kinds}, got {left}, {right}, {total}"
-        )
+    if problem := product_problem(product):
+        refuse(PASS, product, problem)
+    total, got = sum_type(dtype_of(product.operands[0])), dtype_of(product.results[0])
+    if got != total:
+        refuse(PASS, product, f"expected a sum of {total}, got {got}")
     for tile in (program.left, program.right):
         _check_array(program, tile)
 
@@ -153,13 +149,11 @@ def _check_tile(program: BlockProgram[BlockSchedule], user: ir.Operation, value:
             check_numbers(view, list(program.blocks.body.arguments)[:3], program.blocks.grid)
             _check_array(program, view)
         elif op.name == _CONSTANT:
-            if not ir.DenseElementsAttr(op.attributes["value"]).is_splat:
+            if splat_of(op) is None:
                 refuse(PASS, op, "expected a constant with equal elements")
         elif op.name not in OPERATIONS or OPERATIONS[op.name].kind != "elementwise" or len(op.regions):
             refuse(PASS, op, "expected an operation on single elements")
         elif not all(is_plain(ir.RankedTensorType(each.type).element_type) for each in (*op.operands, *op.results)):
-            raise Unsupported(
-                f"'{op.name}' on tiles: expected elements that are floats or signless integers", source_of(op)
-            )
+            raise Unsupported(f"'{op.name}' on tiles: expected elements that are floats or integers", source_of(op))
         else:
             pending += [(op, operand) for operand in op.operands]

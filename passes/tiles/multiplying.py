@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.block import matrices, waits
-from xgpu.emit.scalar.op import constant_of
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import SWIZZLE
 from xgpu.passes.tiles.copying import Source
@@ -12,8 +13,8 @@ from xgpu.passes.tiles.results import Results
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order, below
 from xgpu.passes.tiles.structured import Values, only_if
-
-_ROWS = matrices.WARPGROUP_ROWS
+from xgpu.structure import element_of
+from xgpu.target_machine import WARPGROUP_SIZE
 
 
 @dataclass(frozen=True)
@@ -70,16 +71,17 @@ class Products:
     def _multiply(self, sums: Values, slot: ir.Value, step: ir.Value) -> Values:
         """Start to add the products of a step's tiles."""
         sums = list(sums)
-        element = self.left.boxes.element
+        program = self.order.program
+        kinds = [matrices.multiplied_as(str(element_of(each.tile))) for each in (program.left, program.right)]
         left, right = self.left.buffer(slot), self.right.buffer(slot)
         described = {
-            "a_element": element,
-            "b_element": element,
+            "a_element": ir.Type.parse(kinds[0]),
+            "b_element": ir.Type.parse(kinds[1]),
             "a_layout": self.left.boxes.layout(contracted=1),
             "b_layout": self.right.boxes.layout(contracted=0),
         }
         matrices.WarpgroupFenceOp.create()
-        contracted = matrices.contracted(str(element))
+        contracted = matrices.contracted(kinds[0])
         for part in range(self.left.boxes.view.tile[1] // contracted):
             is_later = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, step, create_index(0))
             accumulate = _boolean(True) if part else is_later
@@ -95,18 +97,17 @@ class Products:
         """Return where a warp group's rows of the left operand begin, those of its product ``number``."""
         boxes = self.left.boxes
         if boxes.view.inner == 0:
-            step = boxes.panel_bytes * (_ROWS * boxes.element_bytes // SWIZZLE)
+            step = boxes.panel_bytes * (WARPGROUP_ROWS * boxes.element_bytes // SWIZZLE)
         else:
-            step = _ROWS * SWIZZLE
+            step = WARPGROUP_ROWS * SWIZZLE
         first = ir.arith.muli(as_i32(self.order.place.group), i32(self.share * step))
         return offset(offset(left, first), number * step)
 
     def _zeros(self) -> ir.Value:
         columns = self.order.program.shape[1]
         element = ir.RankedTensorType(self.order.program.total.type).element_type
-        type_ = ir.VectorType.get([columns * _ROWS // 128], element)
-        zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-        return constant_of(type_, ir.DenseElementsAttr.get_splat(type_, zero))
+        type_ = ir.VectorType.get([columns * WARPGROUP_ROWS // WARPGROUP_SIZE], element)
+        return constant(0, type_)
 
 
 def _advance(source: Source, contracted: int, elements: int) -> int:
@@ -115,5 +116,4 @@ def _advance(source: Source, contracted: int, elements: int) -> int:
 
 
 def _boolean(value: bool) -> ir.Value:
-    type_ = ir.IntegerType.get_signless(1)
-    return constant_of(type_, ir.IntegerAttr.get(type_, int(value)))
+    return constant(int(value), integer_type(1))

@@ -8,19 +8,20 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.block import waits
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
-from xgpu.dialects.block.matrices import WARPGROUP_ROWS
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.products.schedule import ProductSchedule
-from xgpu.indexing.tiles.row_panels import PANEL_BYTES, Panels
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
-from xgpu.passes.tiles.results import Results, Staging
+from xgpu.passes.tiles.results import Results, Room, Staging
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import GROUP, WARPS, Order, Place, below, equal
+from xgpu.passes.tiles.roles import Order, Place, below, equal
 from xgpu.passes.tiles.structured import Values, only_if
+from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _REGISTERS_OF_COPIES = 40
 _REGISTER_STEP = 8
@@ -33,8 +34,8 @@ class ProductKernel:
         schedule = program.schedule
         self._program, self._device = program, device
         self._groups, self._stages, self._cluster = schedule.groups, schedule.stages, schedule.cluster
-        self._share = program.shape[0] // self._groups // WARPGROUP_ROWS
-        self._operands = [Boxes.of(tile, tile.array) for tile in (program.left, program.right)]
+        self._share = schedule.holders.share
+        self._operands = [Boxes.of_operand(tile, number) for number, tile in enumerate((program.left, program.right))]
         written = zip(program.stores, program.outputs, strict=True)
         self._results = [Boxes.of_result(each, output) for each, output in written] if schedule.staged else []
 
@@ -47,6 +48,11 @@ class ProductKernel:
         for old, new in zip(blocks.results, outputs, strict=True):
             old.replace_all_uses_with(new)
         blocks.erase()
+
+    @property
+    def _group_bytes(self) -> int:
+        """The bytes by which a warp group hands results on."""
+        return self._program.schedule.group_bytes([boxes.element_bytes for boxes in self._results])
 
     @property
     def _map_bytes(self) -> int:
@@ -85,11 +91,10 @@ class ProductKernel:
             for boxes, map_, room in zip(self._operands, maps, rooms, strict=False)
         )
         staging = tuple(
-            Staging(boxes, map_, rooms[2])
-            for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
+            Staging(boxes, map_) for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
         )
-        holders = self._program.schedule.holders
-        results = Results(self._program, place, holders, staging, Panels(holders), rooms[2])
+        room = Room(rooms[2], self._group_bytes)
+        results = Results(self._program, place, self._program.schedule.panels, staging, room)
         products = Products(order, ring, sources[0], sources[1], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         if self._cluster > 1:
@@ -98,15 +103,13 @@ class ProductKernel:
 
     def _allocate(self) -> Values:
         """Make room for the tiles of both operands, for results, for tensor maps being made and for mbarriers."""
-        widest = max((boxes.element_bytes for boxes in self._results), default=0)
-        results = WARPGROUP_ROWS * self._program.shape[1] * widest or PANEL_BYTES
         sizes = [self._stages * boxes.bytes for boxes in self._operands]
-        sizes += [self._groups * results, self._map_bytes, Ring.bytes(self._stages)]
+        sizes += [self._groups * self._group_bytes, self._map_bytes, Ring.bytes(self._stages)]
         memory = SharedMemoryOp.build(sum(sizes))
         return [offset(memory, sum(sizes[:number])) for number in range(len(sizes))]
 
     def _encode(self, place: Place, workspace: ir.Value, room: ir.Value) -> Values:
-        """Write the tensor maps, each by a warp of its own."""
+        """Write the tensor maps, which warps share."""
         own = offset(ArrayPointerOp.build(workspace), ir.arith.muli(as_i32(place.block), i32(self._map_bytes)))
         maps = []
         for number, boxes in enumerate([*self._operands, *self._results]):
@@ -115,14 +118,14 @@ class ProductKernel:
                 rows = WARPGROUP_ROWS
             else:
                 rows = Source(boxes, maps[-1], room, self._cluster if Source.is_shared(boxes) else 1).rows
-            with only_if(equal(place.warp, number)):
+            with only_if(equal(place.warp, number % (place.threads // WARP_SIZE))):
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps
 
     def _initialize(self, place: Place, ring: Ring) -> None:
         """Make the mbarriers, and wait until all that the block begins with is seen by all that use it."""
         with only_if(equal(place.thread, 0)):
-            ring.initialize(self._groups * WARPS * self._cluster)
+            ring.initialize(self._groups * (WARPGROUP_SIZE // WARP_SIZE) * self._cluster)
             waits.FenceOp.create(attributes={"kind": "mbarrier_init"})
         SyncThreadsOp.build([])
         if self._cluster > 1:
@@ -130,14 +133,14 @@ class ProductKernel:
 
     def _write_roles(self, place: Place, copying: Copies, products: Products, outputs: Values) -> Values:
         """Write what each warp group does; return the arrays as those that multiply have left them."""
-        multiplies = below(place.thread, self._groups * GROUP)
-        op = ir.Operation.create("scf.if", results=[each.type for each in outputs], operands=[multiplies], regions=2)
-        with ir.InsertionPoint(op.regions[0].blocks.append()):
+        multiplies = below(place.thread, self._groups * WARPGROUP_SIZE)
+        op, multiply, copy = create_if(multiplies, [each.type for each in outputs])
+        with ir.InsertionPoint(multiply):
             self._set_registers(self._registers, more=True)
             ir.scf.yield_(products.write(outputs))
-        with ir.InsertionPoint(op.regions[1].blocks.append()):
+        with ir.InsertionPoint(copy):
             self._set_registers(_REGISTERS_OF_COPIES, more=False)
-            with only_if(equal(place.thread, self._groups * GROUP)):
+            with only_if(equal(place.thread, self._groups * WARPGROUP_SIZE)):
                 copying.write()
             ir.scf.yield_(outputs)
         return list(op.results)
@@ -145,7 +148,7 @@ class ProductKernel:
     @property
     def _registers(self) -> int:
         """Registers of a thread that multiplies: what those that copy leave."""
-        left = self._device.registers_per_sm // GROUP - _REGISTERS_OF_COPIES
+        left = self._device.registers_per_sm // WARPGROUP_SIZE - _REGISTERS_OF_COPIES
         return left // self._groups // _REGISTER_STEP * _REGISTER_STEP
 
     def _set_registers(self, count: int, more: bool) -> None:

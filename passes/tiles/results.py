@@ -22,6 +22,7 @@ from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.fragments import Holders
 from xgpu.indexing.tiles.row_panels import Panels
 from xgpu.passes.llvm.memory import load, store
+from xgpu.passes.support.arith_builder import constant as splat
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
@@ -29,7 +30,7 @@ from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, equal
 from xgpu.passes.tiles.structured import Values, only_if
-from xgpu.passes.tiles.vectors import extract, zeros
+from xgpu.passes.tiles.vectors import extract
 from xgpu.passes.tiles.vectors import insert as insert_element
 
 _CHUNK = 16
@@ -40,27 +41,34 @@ _FIRST_BARRIER = 1
 
 @dataclass(frozen=True)
 class Staging:
-    """Room in shared memory for the results of a warp group, 64 rows by the tile's columns, and their tensor map."""
+    """A result that is copied as boxes, and their tensor map."""
 
     boxes: Boxes
     map: ir.Value
+
+
+@dataclass(frozen=True)
+class Room:
+    """Shared memory in which each team has so many bytes: for the rows of one result, or for a panel of sums."""
+
     memory: ir.Value
+    bytes: int
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
     """Writes the results of each store of the program.
 
-    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``,
-    for which the teams have ``memory``. If ``is_met``, the threads of the block have met since they last used it.
+    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``.
+    Either way they go through a team's part of the ``room``. If ``is_met``, the threads of the block have met since
+    they last used it.
     """
 
     program: BlockProgram[BlockSchedule]
     place: Place
-    holders: Holders
-    staging: tuple[Staging, ...]
     panels: Panels
-    memory: ir.Value
+    staging: tuple[Staging, ...]
+    room: Room
     is_met: bool = False
 
     def begin(self) -> None:
@@ -87,23 +95,27 @@ class Results:
 
     @property
     def _is_leader(self) -> ir.Value:
-        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % self.holders.size,))
+        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % self._holders.size,))
         in_group = ApplyIndexingOp.build(map_, [self.place.thread])
         return equal(in_group[0], 0)
 
     @property
+    def _holders(self) -> Holders:
+        return self.panels.holders
+
+    @property
     def _team(self) -> ir.Value:
         """The number of the thread's team."""
-        return self.place.warp if self.holders.warps == 1 else self.place.group
+        return self.place.warp if self._holders.warps == 1 else self.place.group
 
     @cached_property
     def _own(self) -> IndexingMap:
         """(thread)[half, eighth, neighbour] -> row and column in a product, and the number in the thread's vector."""
-        return self.holders.accumulators
+        return self._holders.accumulators
 
     def _store_rows(self, arrays: Values, at: Values, number: int, total: ir.Value) -> Values:
         """Hand the sums from thread to thread, a panel at a time, and let each compute neighbours of a row."""
-        arrays, columns = list(arrays), self.holders.columns
+        arrays, columns = list(arrays), self._holders.columns
         for first in range(0, columns, self.panels.most):
             width = min(self.panels.most, columns - first)
             if number or first or not self.is_met:
@@ -114,17 +126,13 @@ class Results:
                 arrays[position] = self._store_panel(arrays[position], each, at, number, (first, width))
         return arrays
 
-    def _panel(self) -> ir.Value:
-        """Return where a team's panel is."""
-        return offset(self.memory, ir.arith.muli(as_i32(self._team), i32(self.panels.bytes)))
-
     def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
-        panel = self._panel()
+        panel = self._own_room()
         loop = LoopOp.build(self.panels.written(first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
             byte, register = loop.result_arguments
-            pair = zeros(ir.VectorType.get([2], ir.VectorType(total.type).element_type))
+            pair = splat(0, ir.VectorType.get([2], ir.VectorType(total.type).element_type))
             for neighbour in range(2):
                 position = ir.arith.addi(register, create_index(neighbour))
                 pair = insert_element(extract(total, position), pair, create_index(neighbour))
@@ -137,8 +145,8 @@ class Results:
         """Compute what follows of a panel's sums, and store it."""
         first, width = part
         read, neighbours = self.panels.read(width), self.panels.neighbours
-        row = read.results[0] + self.holders.first_row(number)
-        column, numbers = read.results[1] + first + self.holders.first_column, [dim(1 + i) for i in range(len(at))]
+        row = read.results[0] + self._holders.first_row(number)
+        column, numbers = read.results[1] + first + self._holders.first_column, [dim(1 + i) for i in range(len(at))]
         outer: list[Constraint] = list(read.constraints)
         inner: list[Constraint] = []
         for expression, bound in each.map.constraints:
@@ -176,7 +184,7 @@ class Results:
         with ir.InsertionPoint(loop.body):
             count = self.panels.neighbours
             type_ = ir.VectorType.get([count], ir.RankedTensorType(self.program.total.type).element_type)
-            panel = offset(self._panel(), as_i32(loop.result_arguments[2]))
+            panel = offset(self._own_room(), as_i32(loop.result_arguments[2]))
             sums = load(panel, type_, min(_CHUNK, count * _SUM_BYTES))
             where = (_neighbours(passes, inner, count), [*variables, *loop.symbol_arguments])
             YieldOp.build([self._store_neighbours(loop.carried_arguments[0], each, at, sums, where)])
@@ -213,30 +221,29 @@ class Results:
         self._meet()
         with only_if(leader):
             view = staging.boxes.view
-            row = ir.arith.muli(self._team, create_index(self.holders.share * self.holders.rows))
-            row = ir.arith.addi(row, create_index(number * self.holders.rows))
+            row = ir.arith.muli(self._team, create_index(self._holders.share * self._holders.rows))
+            row = ir.arith.addi(row, create_index(number * self._holders.rows))
             for panel in range(view.panels):
                 where = staging.boxes.coordinates(at, create_index(panel), row)
-                source = offset(self._room(staging), panel * self.holders.rows * SWIZZLE)
+                source = offset(self._own_room(), panel * self._holders.rows * SWIZZLE)
                 copies.TensorStoreOp.create([staging.map, source, *where])
             copies.BulkCommitOp.create()
 
     def _meet(self) -> None:
         """Wait for the other threads of the team."""
         number = ir.arith.addi(as_i32(self._team), i32(_FIRST_BARRIER))
-        waits.NamedBarrierOp.create([number], attributes={"threads": self.holders.size, "wait": True})
+        waits.NamedBarrierOp.create([number], attributes={"threads": self._holders.size, "wait": True})
 
-    def _room(self, staging: Staging) -> ir.Value:
-        """Return where a team's results are in shared memory."""
-        each = self.holders.rows * self.holders.columns * staging.boxes.element_bytes
-        return offset(staging.memory, ir.arith.muli(as_i32(self._team), i32(each)))
+    def _own_room(self) -> ir.Value:
+        """Return where a team's results, or sums, are in shared memory."""
+        return offset(self.room.memory, ir.arith.muli(as_i32(self._team), i32(self.room.bytes)))
 
     def _write_staging(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
         """Write the thread's elements, two neighbours at once, each chunk where the swizzle has it."""
-        size, room = staging.boxes.element_bytes, self._room(staging)
-        (row, column, place), first = self._own.results, self.holders.first_row(number)
+        size, room = staging.boxes.element_bytes, self._own_room()
+        (row, column, place), first = self._own.results, self._holders.first_row(number)
         byte = column.substitute(None, [symbol(0), symbol(1), constant(0)]) * size
-        panel = byte // SWIZZLE * (self.holders.rows * SWIZZLE) + row * SWIZZLE
+        panel = byte // SWIZZLE * (self._holders.rows * SWIZZLE) + row * SWIZZLE
         results = (panel, byte % SWIZZLE // _CHUNK, row % 8, byte % _CHUNK)
         map_ = IndexingMap(self._own.dims, self._own.symbols[:2], results)
         element = staging.boxes.element
@@ -248,7 +255,7 @@ class Results:
             parts = [part.substitute(None, [dim(1), dim(2), symbol(0)]) for part in (first + row, column, place)]
             dims = (*self._own.dims, *self._own.symbols[:2])
             inner_map = IndexingMap(dims, self._own.symbols[2:], (*parts, symbol(0)))
-            zero = zeros(pair)
+            zero = splat(0, pair)
             inner = LoopOp.build(inner_map, [self.place.thread, *loop.symbol_arguments], [zero])
             with ir.InsertionPoint(inner.body):
                 *where, register, neighbour = inner.result_arguments

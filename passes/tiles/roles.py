@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dialects.attributes import BLOCK, GRID, int_array_of
 from xgpu.dialects.xgpu import ApplyIndexingOp
+from xgpu.emit.builders import launch_index
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
@@ -14,11 +15,7 @@ from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.structured import Loop, Values, counted
-from xgpu.target_machine import WARP_SIZE
-
-WARPS = 4
-GROUP = WARPS * WARP_SIZE
-"""Threads of a warp group."""
+from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 
 @dataclass(frozen=True)
@@ -41,9 +38,10 @@ class Place:
     def compute(cls, kernel: ir.Operation, cluster: int) -> "Place":
         """Write the code that computes them, at the insertion point."""
         threads, blocks = (int_array_of(kernel.attributes[name])[0] for name in (BLOCK, GRID))
-        thread, block = _launch_index("gpu.thread_id", threads), _launch_index("gpu.block_id", blocks)
+        thread, block = launch_index("gpu.thread_id", threads), launch_index("gpu.block_id", blocks)
         group, warp, lane = (
-            _apply(each, threads, thread) for each in (dim(0) // GROUP, dim(0) // WARP_SIZE, dim(0) % WARP_SIZE)
+            _apply(each, threads, thread)
+            for each in (dim(0) // WARPGROUP_SIZE, dim(0) // WARP_SIZE, dim(0) % WARP_SIZE)
         )
         rank, own = (_apply(each, blocks, block) for each in (dim(0) % cluster, dim(0) // cluster))
         return cls(threads, thread, block, group, warp, lane, rank, own)
@@ -87,12 +85,3 @@ def below(value: ir.Value, number: int) -> ir.Value:
 
 def _apply(expression: AffineExpr, size: int, value: ir.Value) -> ir.Value:
     return ApplyIndexingOp.build(IndexingMap(ranges((size,)), (), (expression,)).simplify(), [value])[0]
-
-
-def _launch_index(name: str, bound: int) -> ir.Value:
-    index = ir.IndexType.get()
-    described = {
-        "dimension": ir.Attribute.parse("#gpu.dim<x>"),
-        "upper_bound": ir.IntegerAttr.get(index, bound),
-    }
-    return ir.Operation.create(name, results=[index], attributes=described).results[0]

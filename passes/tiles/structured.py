@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from xgpu import ir
 from xgpu.dialects.attributes import UNROLL
+from xgpu.passes.support.scf_ops import create_for
 
 Values = list[ir.Value]
 
@@ -22,15 +23,9 @@ class Loop:
 @contextmanager
 def counted(lower: ir.Value, upper: ir.Value, step: ir.Value, inits: Sequence[ir.Value]) -> Iterator[Loop]:
     """Write ``scf.for``, which stays a loop; the body assigns to ``carried``, and the results are known afterwards."""
-    op = ir.Operation.create(
-        "scf.for",
-        results=[value.type for value in inits],
-        operands=[lower, upper, step, *inits],
-        attributes={UNROLL: ir.StringAttr.get("none")},
-        regions=1,
-    )
-    block = op.regions[0].blocks.append(lower.type, *[value.type for value in inits])
-    loop = Loop(block.arguments[0], list(block.arguments)[1:])
+    op, block = create_for(lower, upper, step, inits)
+    op.attributes[UNROLL] = ir.StringAttr.get("none")
+    loop = Loop(block.arguments[0], [*list(block.arguments)[1:]])
     with ir.InsertionPoint(block):
         yield loop
         ir.scf.yield_(loop.carried)

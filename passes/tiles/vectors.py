@@ -3,14 +3,7 @@
 from collections.abc import Sequence
 
 from xgpu import ir
-from xgpu.emit.scalar.op import constant_of
-
-
-def zeros(type_: ir.VectorType) -> ir.Value:
-    """Create a vector of zeros."""
-    element = type_.element_type
-    zero = ir.FloatAttr.get(element, 0.0) if isinstance(element, ir.FloatType) else ir.IntegerAttr.get(element, 0)
-    return constant_of(type_, ir.DenseElementsAttr.get_splat(type_, zero))
+from xgpu.passes.support.arith_builder import constant
 
 
 def extract(vector: ir.Value, position: ir.Value) -> ir.Value:
@@ -41,7 +34,7 @@ def joined(parts: Sequence[ir.Value]) -> ir.Value:
     """Return the elements of vectors of one length, one after the other."""
     type_ = ir.VectorType(parts[0].type)
     length = type_.shape[0]
-    whole = zeros(ir.VectorType.get([length * len(parts)], type_.element_type))
+    whole = constant(0, ir.VectorType.get([length * len(parts)], type_.element_type))
     for number, each in enumerate(parts):
         whole = ir.Operation.create(
             "vector.insert_strided_slice",

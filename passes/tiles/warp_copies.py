@@ -14,12 +14,13 @@ from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.row_tiles import ASYNC_BYTES, CHUNK_BYTES, RowTile
 from xgpu.passes.llvm.memory import element_pointer, store
+from xgpu.passes.support.arith_builder import constant as splat
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.structured import Values
-from xgpu.passes.tiles.vectors import extract, insert, zeros
+from xgpu.passes.tiles.vectors import extract, insert
 
 _PAIR = 2
 
@@ -77,7 +78,7 @@ class RowCopies:
         units = self.rows.shared.units(self.threads, _PAIR * self.rows.size, _PAIR)
         numbered = replace(units, results=(*units.results[:2], symbol(0) * _PAIR + symbol(1)))
         count = _PAIR * units.symbols[0].size
-        loop = self._loop(numbered, thread, [zeros(ir.VectorType.get([count], self.element))])
+        loop = self._loop(numbered, thread, [splat(0, ir.VectorType.get([count], self.element))])
         with ir.InsertionPoint(loop.body):
             row, byte, number = loop.result_arguments
             where = self.rows.source()
@@ -96,7 +97,7 @@ class RowCopies:
         loop = self._loop(numbered, thread, [])
         with ir.InsertionPoint(loop.body):
             *place, number = loop.result_arguments
-            pair = zeros(ir.VectorType.get([_PAIR], self.element))
+            pair = splat(0, ir.VectorType.get([_PAIR], self.element))
             for neighbour in range(_PAIR):
                 position = ir.arith.addi(number, create_index(neighbour))
                 pair = insert(extract(loaded, position), pair, create_index(neighbour))

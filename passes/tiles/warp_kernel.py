@@ -13,7 +13,7 @@ from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram
-from xgpu.passes.tiles.results import Results
+from xgpu.passes.tiles.results import Results, Room
 from xgpu.passes.tiles.ring import i32, offset
 from xgpu.passes.tiles.roles import Order, Place, below
 from xgpu.passes.tiles.structured import Values, only_if
@@ -46,7 +46,8 @@ class WarpProductKernel:
         products = WarpProducts(operands, schedule.holders, place.thread)
         pipeline = Pipeline(order, operands, products, schedule.stages, schedule.ahead)
         # The ring's memory is free once the last step is over.
-        results = Results(program, place, schedule.holders, (), schedule.panels, memory, is_met=True)
+        room = Room(memory, schedule.panels.bytes)
+        results = Results(program, place, schedule.panels, (), room, is_met=True)
         with order.tiles(outputs) as tiles:
             at = order.numbers(tiles.counter)
             sums = pipeline.write(at)

@@ -10,9 +10,10 @@ from xgpu.indexing.affine import constant
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.fragments import Holders
 from xgpu.indexing.tiles.matrix_rows import FRAGMENT, is_transposed, matrix_rows
+from xgpu.passes.support.arith_builder import constant as splat
 from xgpu.passes.tiles.ring import offset
 from xgpu.passes.tiles.structured import Values
-from xgpu.passes.tiles.vectors import joined, part, zeros
+from xgpu.passes.tiles.vectors import joined, part
 from xgpu.passes.tiles.warp_copies import RowCopies, address
 
 _COLUMNS = 8
@@ -40,7 +41,7 @@ class WarpProducts:
 
     def zeros(self) -> Values:
         """Return the sums before the first step: of each product of rows those of all columns."""
-        zero = zeros(ir.VectorType.get([_SUMS], ir.F32Type.get()))
+        zero = splat(0, ir.VectorType.get([_SUMS], ir.F32Type.get()))
         return [zero] * (self.holders.share * self._columns)
 
     def fragments(self, slot: ir.Value, number: int) -> Values:

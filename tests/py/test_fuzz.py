@@ -15,7 +15,9 @@ import pytest
 from tests.py import effort
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_named
+from xgpu.emit import requirements
 from xgpu.frontend import load_source
+from xgpu.fusion import fusion_writer
 from xgpu.passes.framework.registry import parse_pipeline
 from xgpu.tools import fuzz, fuzz_inputs
 from xgpu.tools.fuzzing import check
@@ -69,6 +71,20 @@ def test_a_wrong_rewrite_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert failure_of(graph, Variant(), "host") is None
     monkeypatch.setattr(check, "load_source", lambda text: load_source(text.replace("maximum", "minimum")))
     failure = failure_of(graph, Variant(), "host")
+    assert failure is not None
+    assert failure.kind == "mismatch"
+
+
+def test_a_state_that_is_overwritten_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a kernel reads its neighbours' elements of a state, which they overwrite."""
+    node = Node("reverse", (0,), {"dims": (0,)}, (1,))
+    values = {number: Value(TensorType(dtype_named("s32"), (5,)), Facts(-9, 99)) for number in (0, 1)}
+    graph = Graph((Node("argument", (), {}, (0,)), node), (1,), values, seed=0)
+    looped = Variant(looped=True)
+    assert failure_of(graph, looped, "host") is None
+    for module in (fusion_writer, requirements):
+        monkeypatch.setattr(module, "read_at_root_indices", lambda roots, values, stored: set(values))
+    failure = failure_of(graph, looped, "host")
     assert failure is not None
     assert failure.kind == "mismatch"
 

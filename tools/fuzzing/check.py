@@ -16,25 +16,34 @@ from xgpu.options import Options
 from xgpu.runtime.compare import compare
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.fuzzing.graph import Graph
+from xgpu.tools.fuzzing.loops import as_step, last_argument, looped_text
 from xgpu.tools.fuzzing.oracle import expected
+
+_LOOPED = 0.3
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A way to compile a graph. On a device of few threads, small programs are compiled as if they were large."""
+    """A way to compile a graph. On a device of few threads, small programs are compiled as if they were large.
+
+    ``looped`` makes the graph, if it has a value of an argument's type, a step of a loop that is taken once.
+    """
 
     target: str = "sm_90a"
     device_threads: int | None = None
     threads_per_block: int = 128
     max_elements_per_thread: int | None = None
+    looped: bool = False
 
     @staticmethod
     def of_seed(seed: int) -> "Variant":
-        """Return a variant for a graph's seed: half of them as `xgpu.compile` has it."""
+        """Return a variant for a graph's seed: two in five as `xgpu.compile` has it."""
         generator = random.Random(f"variant {seed}")
+        looped = generator.random() < _LOOPED
         if generator.random() < 0.4:
-            return Variant()
+            return Variant(looped=looped)
         return Variant(
+            looped=looped,
             device_threads=generator.choice((64, 64, 2048)),
             threads_per_block=generator.choice((32, 128, 128, 256)),
             max_elements_per_thread=generator.choice((None, None, 2, 4, 8)),
@@ -81,8 +90,13 @@ def _check(graph: Graph, variant: Variant, on: str) -> Failure | None:
     if variant.device_threads is not None:
         chosen = replace(chosen, sm_count=1, max_threads_per_sm=variant.device_threads)
     options = Options(variant.threads_per_block, variant.max_elements_per_thread)
-    compiled = Compiled.from_source(load_source(graph.text()), chosen, options, [])
+    step = as_step(graph) if variant.looped else None
+    graph = step or graph
     inputs = [graph.elements(value) for value in graph.arguments]
+    text = looped_text(step) if step else graph.text()
+    if step:
+        inputs.append(last_argument())
+    compiled = Compiled.from_source(load_source(text), chosen, options, [])
     if on == "ptx":
         compiled.ir("ptx")
         return None

@@ -1,6 +1,6 @@
 """Graphs of StableHLO operations as data: nodes, values, and their text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -79,18 +79,22 @@ class Graph:
 
     def text(self) -> str:
         """Return the graph as StableHLO text."""
+        parameters = ", ".join(f"%{value}: {self.values[value].type}" for value in self.arguments)
+        lines = [f"func.func @main({parameters}) -> ({self.types(self.outputs)}) {{"]
+        return "\n".join([*lines, *self.lines("return"), "}", ""])
+
+    def lines(self, terminator: str) -> list[str]:
+        """Return the lines of its operations, and one that ends a block by returning the outputs."""
         names = {}
         for node in self.nodes:
             for position, value in enumerate(node.results):
                 names[value] = f"%{node.results[0]}" + (f"#{position}" if len(node.results) > 1 else "")
-        parameters = ", ".join(f"%{value}: {self.values[value].type}" for value in self.arguments)
-        returned = self._types(self.outputs)
-        lines = [f"func.func @main({parameters}) -> ({returned}) {{"]
-        lines += [f"  {self._line(node, names)}" for node in self.nodes if node.op != "argument"]
+        lines = [f"  {self._line(node, names)}" for node in self.nodes if node.op != "argument"]
         outputs = ", ".join(names[value] for value in self.outputs)
-        return "\n".join([*lines, f"  return {outputs} : {returned}", "}", ""])
+        return [*lines, f"  {terminator} {outputs} : {self.types(self.outputs)}"]
 
-    def _types(self, values: tuple[int, ...]) -> str:
+    def types(self, values: Sequence[int]) -> str:
+        """Return the types of values, separated by commas."""
         return ", ".join(str(self.values[value].type) for value in values)
 
     def _line(self, node: Node, names: Mapping[int, str]) -> str:
@@ -102,8 +106,8 @@ class Graph:
         if node.op == "constant":
             splat = bool(node.params.get("splat"))
             elements = dense(self.elements(node.results[0], splat), splat)
-            attributes = f"value = {elements} : {self._types(node.results)}"
+            attributes = f"value = {elements} : {self.types(node.results)}"
         elif node.op == "reduce":
             region = f" ({region_of(dict(node.params), [self.values[value].type for value in node.operands])})"
-        signature = f"({self._types(node.operands)}) -> ({self._types(node.results)})"
+        signature = f"({self.types(node.operands)}) -> ({self.types(node.results)})"
         return f'{results} = "stablehlo.{node.op}"({operands}){region} {{{attributes}}} : {signature}'

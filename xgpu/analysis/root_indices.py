@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.analysis.in_place import SCATTER
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
-from xgpu.structure import captured, defining_op, is_argument, producer
+from xgpu.structure import captured, defining_op
 
 Stored = Callable[[ir.Value], bool]
 """Predicate of values that a kernel reads from memory: stored before it runs, or from around its block."""
@@ -21,34 +21,43 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
         if op is None or stored(value) or op.name == SCATTER:
             continue
         yield op
-        if access_kind(op) != "elementwise":
-            continue
-        same = identity_map(shape_of(op.results[0]))
-        operands = {op.operands[access.operand] for access in accesses(op) if access.map == same}
+        operands = _at_own_indices(op)
         pending += operands - seen
         seen |= operands
 
 
 def read_at_root_indices(roots: Sequence[ir.Value], values: Sequence[ir.Value], stored: Stored) -> set[ir.Value]:
-    """Return which of ``values``, stored ones, a kernel of these ``roots`` reads at the roots' own indices alone."""
+    """Return which of ``values``, stored ones, a kernel of these ``roots`` reads at the roots' own indices alone.
+
+    What is computed at the roots' indices may be computed at others too, where something moves it: then all that it
+    reads is read there.
+    """
     if not values:
         return set()
-    own = set(at_root_indices(roots, stored))
-    read, elsewhere = set[ir.Value](), set[ir.Value]()
-    pending = list(own)
-    seen = set(own)
+    own, moved = set(roots), set[ir.Value]()
+    pending = [(value, True) for value in roots]
     while pending:
-        op = pending.pop()
-        at_own = access_kind(op) == "elementwise" and op in own
-        same = identity_map(shape_of(op.results[0]))
-        for access in accesses(op):
-            operand = op.operands[access.operand]
-            (read if at_own and access.map == same else elsewhere).add(operand)
+        value, at_own = pending.pop()
+        op = defining_op(value)
+        if op is None or stored(value):
+            continue
+        kept = _at_own_indices(op) if at_own else set[ir.Value]()
         for operand in (*op.operands, *captured(op)):
-            if not is_argument(operand) and not stored(operand) and producer(operand) not in seen:
-                seen.add(producer(operand))
-                pending.append(producer(operand))
-    return {value for value in values if value in read and value not in elsewhere}
+            found = own if operand in kept else moved
+            if operand not in found:
+                found.add(operand)
+                pending.append((operand, operand in kept))
+    return {value for value in values if value in own and value not in moved}
+
+
+def _at_own_indices(op: ir.Operation) -> set[ir.Value]:
+    """Return the operands of which an element of the result needs the same element alone."""
+    if access_kind(op) != "elementwise":
+        return set()
+    same = identity_map(shape_of(op.results[0]))
+    found = accesses(op)
+    moved = {op.operands[access.operand] for access in found if access.map != same}
+    return {op.operands[access.operand] for access in found} - moved
 
 
 def moves_elements(op: ir.Operation) -> bool:

@@ -1,4 +1,4 @@
-"""``xgpu cache``: the kernels kept on disk."""
+"""``xgpu cache``: what is kept on disk."""
 
 import argparse
 
@@ -17,11 +17,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if kernels.folder is None:
         print("nothing is kept: XGPU_CACHE or XGPU_CACHE_DIR turns it off")
     elif arguments.clear:
-        print(f"{kernels.folder}: {kernels.clear()} kernels removed")
+        print(f"{kernels.folder}: {kernels.clear()} entries removed")
     else:
         files = kernels.entries()
-        print(f"{kernels.folder}: {len(files)} kernels, {sum(size for _, size in files):,} bytes")
+        print(f"{kernels.folder}: {len(files)} entries, {sum(size for _, size in files):,} bytes")
     return DONE
 
 
-CACHE = Command("cache", "show or clear the compiled kernels kept on disk", _add_arguments, _run)
+CACHE = Command("cache", "show or clear the kernels and measurements kept on disk", _add_arguments, _run)

@@ -9,7 +9,7 @@ from xgpu.cli.process import UsageError, doing
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.errors import InvalidInput
 from xgpu.levels.pipeline import GRAPH
-from xgpu.options import Options
+from xgpu.options import PRODUCTS, Options
 
 
 def _never(arguments: argparse.Namespace) -> bool:
@@ -35,13 +35,19 @@ def add_program_arguments(parser: argparse.ArgumentParser, specs: str, help_: st
         "--keep-barriers", action="store_true", help="no kernel crosses a lax.optimization_barrier of the program"
     )
     parser.add_argument(
+        "--products",
+        choices=PRODUCTS,
+        default=PRODUCTS[0],
+        help="what computes matrix products: XLA's library if left out, or kernels of ours",
+    )
+    parser.add_argument(
         "--target", metavar="GPU", default=DEFAULT_DEVICE, help=f"{DEFAULT_DEVICE} if left out; xgpu devices lists all"
     )
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
     """Return the options of a compilation that the command line chose."""
-    return Options(keep_barriers=arguments.keep_barriers)
+    return Options(keep_barriers=arguments.keep_barriers, products=arguments.products)
 
 
 def doing_compilation(arguments: argparse.Namespace, specs: Sequence[str]) -> None:
@@ -51,6 +57,7 @@ def doing_compilation(arguments: argparse.Namespace, specs: Sequence[str]) -> No
 
     options = [] if arguments.target == DEFAULT_DEVICE else ["--target", arguments.target]
     options += ["--keep-barriers"] if arguments.keep_barriers else []
+    options += [] if arguments.products == PRODUCTS[0] else ["--products", arguments.products]
     given = [word for spec in specs for word in ("--arg", spec)]
     compiling_with(shlex.join(["xgpu", "compile", arguments.source, *given, *options]))
     doing(f"compiling {arguments.source}")

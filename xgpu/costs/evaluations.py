@@ -170,11 +170,19 @@ class _Repeat:
             factor *= possible.intersect(interval).size / max(1, possible.size)
         # Not the indices of gathers: chains of them execute four times the operations that would be counted.
         alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
-        return cls(factor / min(_RUN, alike), footprint(map_) if alike > 1 else 0)
+        return cls(factor / _shared_by_neighbours(alike), footprint(map_) if alike > 1 else 0)
 
     def times(self, computed: float) -> float:
         """Return how often the read happens if its operation is computed so often."""
         return max(self.factor * computed, self.least)
+
+
+def _shared_by_neighbours(alike: int) -> int:
+    """Return how many of so many neighbours that need a common value a thread computes it for once.
+
+    Short runs are neither elements of a vector nor steps of a thread's loop, but for their powers of two.
+    """
+    return _RUN if alike >= _RUN else math.gcd(alike, _RUN)
 
 
 def _neighbours_alike(map_: IndexingMap) -> int:

@@ -3,6 +3,8 @@
 import math
 
 from xgpu.device import Device
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.indexing.tiles.product_maps import ROW_BYTES
 
 TILE_ROWS = (64, 128)
 TILE_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
@@ -17,8 +19,6 @@ _MULTIPLIED_PER_CYCLE = 4096
 """Bytes of rows times columns that the tensor cores of a multiprocessor multiply in a cycle: 2,048 pairs of 16 bits."""
 _SHARE = 0.89
 """The part of these that is reached, measured with tiles of 128 x 256 x 64 on an H200."""
-_ROWS = 64
-_ROW_BYTES = 128
 _ROW_BYTES_OF_PRODUCT = 32
 _SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
@@ -35,33 +35,33 @@ def product_seconds(tile: tuple[int, int, int], steps: int, waves: int, result_b
     rows, columns, row_bytes = tile
     clock = target.clock * _SLOWED_CLOCK
     multiplied = rows * columns * row_bytes / _MULTIPLIED_PER_CYCLE / _SHARE
-    products = rows // _ROWS * (row_bytes // _ROW_BYTES_OF_PRODUCT)
-    moved = (rows + columns) * row_bytes + products * (_ROWS + columns) * _ROW_BYTES_OF_PRODUCT
+    products = rows // WARPGROUP_ROWS * (row_bytes // _ROW_BYTES_OF_PRODUCT)
+    moved = (rows + columns) * row_bytes + products * (WARPGROUP_ROWS + columns) * _ROW_BYTES_OF_PRODUCT
     step = max(multiplied, moved / _SHARED_BYTES_PER_CYCLE) / clock
     result = _RESULT_SECONDS + 2 * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
     return target.launch_seconds + waves * (steps * step + result)
 
 
-def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, target: Device) -> bool:
+def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device) -> bool:
     """Whether blocks compute products about as fast as a library; ``sizes`` are batch, m, n and k.
 
     A library is taken to reach the part of the tensor cores' or of memory's rate that large tiles do. Blocks do not
     where there are fewer tiles than multiprocessors: nothing splits the contracted dimension.
     """
     batch, m, n, k = sizes
-    row = _ROW_BYTES // element_bytes
+    row = ROW_BYTES // element_bytes
     least = min(
         product_seconds(
-            (rows, columns, _ROW_BYTES),
+            (rows, columns, ROW_BYTES),
             -(-k // row),
             -(-batch * -(-m // rows) * -(-n // columns) // target.sm_count),
-            rows * columns * element_bytes,
+            rows * columns * result_bytes,
             target,
         )
         for rows in TILE_ROWS
         for columns in TILE_COLUMNS
     )
     rate = target.sm_count * target.clock * _SLOWED_CLOCK * _SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
-    moved = element_bytes * batch * (m * k + k * n + m * n)
+    moved = batch * (element_bytes * (m * k + k * n) + result_bytes * m * n)
     library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)
     return least <= _SLOWER * (library + _LIBRARY_LAUNCHES * target.launch_seconds)

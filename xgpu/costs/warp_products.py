@@ -125,7 +125,7 @@ def warp_product_seconds(
     return target.launch_seconds + waves * (-(-k // tile.k) * step + result)
 
 
-def is_fast(sizes: tuple[int, int, int, int], units: tuple[int, int], target: Device) -> bool:
+def is_fast(sizes: tuple[int, int, int, int], units: tuple[int, int], result_bytes: int, target: Device) -> bool:
     """Whether warps compute products of 16-bit floats about as fast as a library; ``sizes`` are batch, m, n and k."""
     batch, m, n, k = sizes
     least = min(
@@ -136,7 +136,7 @@ def is_fast(sizes: tuple[int, int, int, int], units: tuple[int, int], target: De
             units,
             _STAGES,
             tile.resident(units, _STAGES * tile.step_bytes, target),
-            tile.m * tile.n * _ELEMENT_BYTES,
+            tile.m * tile.n * result_bytes,
             target,
         )
         for tile in WARP_TILES
@@ -144,6 +144,6 @@ def is_fast(sizes: tuple[int, int, int, int], units: tuple[int, int], target: De
     )
     share = _SHARE if min(units) >= _ALIGNED_BYTES else _SHARE * _UNALIGNED_SHARE
     rate = target.sm_count * target.clock * _SLOWED_CLOCK * share * target.products_per_cycle
-    moved = _ELEMENT_BYTES * batch * (m * k + k * n + m * n)
+    moved = batch * (_ELEMENT_BYTES * (m * k + k * n) + result_bytes * m * n)
     library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)
     return least <= _SLOWER * (library + _LIBRARY_LAUNCHES * target.launch_seconds)

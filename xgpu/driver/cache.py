@@ -1,8 +1,8 @@
-"""A cache of compiled kernels on disk and in memory, by all inputs of their compilation.
+"""A cache on disk and in memory: of compiled kernels, by all inputs of their compilation, and of what was measured.
 
 The folder is ``$XGPU_CACHE_DIR``, else ``xgpu`` in the user's cache folder; ``XGPU_CACHE=off`` keeps nothing.
-Each kernel is one file of JSON whose name is its key and its user, and which says its own checksum, of which the key
-is part: what cannot be read, or is another kernel's, is made anew. A file appears whole or not at all, so processes
+Each entry is one file of JSON whose name is its key and its user, and which says its own checksum, of which the key
+is part: what cannot be read, or is another entry's, is made anew. A file appears whole or not at all, so processes
 may share the folder. Users may too: PTX runs on the GPU with the rights of who loads it, so a file is believed only if
 it is this user's or root's and nobody else can write to it.
 """
@@ -15,26 +15,36 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol, Self
 
 import xgpu
 from xgpu.errors import InvalidInput
 
 MOST_BYTES = 256 * 1024 * 1024
-"""Size of a user's kernels in the folder from which on those that were used least recently are removed."""
+"""Size of a user's entries in the folder from which on those that were used least recently are removed."""
 _ENTRY = re.compile(r"[0-9a-f]{64}\.[0-9]+\.json")
-"""The name of a kernel's file: other files in the folder are somebody else's, and are left alone."""
+"""The name of an entry's file: other files in the folder are somebody else's, and are left alone."""
 _TEMPORARY = re.compile(r"\.[0-9a-f]{64}\.[0-9]+\.json\.[0-9a-f]+\.tmp")
 _TEMPORARY_SECONDS = 600
 """After this time a file that is being written belongs to a process that ended."""
 _ROOT = 0
 _OFF = frozenset(("off", "0", "no", "false"))
 _ON = frozenset(("", "on", "1", "yes", "true"))
+
+
+class Entry(Protocol):
+    """What a cache keeps: a dataclass of what JSON has."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self | None:
+        """Return the entry whose fields are ``found``; None if they are not of their types."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,15 @@ class CachedKernel:
     ptx: str
     shared_bytes: int
 
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self | None:
+        """Return the kernel whose fields are ``found``; None if they are not of their types."""
+        ptx, shared_bytes = found.get("ptx"), found.get("shared_bytes")
+        return cls(ptx, shared_bytes) if isinstance(ptx, str) and type(shared_bytes) is int else None
+
 
 def key_of(*parts: str) -> str:
-    """Return the key of a kernel compiled from ``parts`` by this version of xgpu and of its dependencies."""
+    """Return the key of what this version of xgpu and of its dependencies makes of ``parts``."""
     digest = hashlib.sha256(_compiler().encode())
     for part in parts:
         digest.update(f"\0{len(part)}\0".encode())
@@ -65,39 +81,43 @@ def _compiler() -> str:
     return f"{digest.hexdigest()} {version('jaxlib')} {version('llvmlite')}"
 
 
-class KernelCache:
-    """The kernels in a folder, of which those used by this process are in memory too; without a folder, none."""
+class Cache[T: Entry]:
+    """The entries of one kind in a folder, of which those used by this process are in memory too.
 
-    def __init__(self, folder: Path | None):
+    Without a folder there are none. Limits and removal are those of all entries in the folder.
+    """
+
+    def __init__(self, folder: Path | None, kind: type[T]):
         self.folder = folder
-        self._loaded: dict[str, CachedKernel] = {}
+        self._kind = kind
+        self._loaded: dict[str, T] = {}
 
-    def get(self, key: str) -> CachedKernel | None:
-        """Return the kernel of a key; None if there is none, or its file is damaged or not to be trusted."""
+    def get(self, key: str) -> T | None:
+        """Return the entry of a key; None if there is none, or its file is damaged or not to be trusted."""
         if key not in self._loaded and self.folder is not None:
             for user in dict.fromkeys((os.geteuid(), _ROOT)):
-                if (kernel := _read(self._path(key, user), key)) is not None:
-                    self._loaded[key] = kernel
+                if (entry := _read(self._path(key, user), key, self._kind)) is not None:
+                    self._loaded[key] = entry
                     break
         return self._loaded.get(key)
 
-    def put(self, key: str, kernel: CachedKernel) -> None:
-        """Store a kernel. If the folder cannot be written to, the kernel is kept in memory alone."""
+    def put(self, key: str, entry: T) -> None:
+        """Store an entry. If the folder cannot be written to, it is kept in memory alone."""
         if self.folder is None:
             return
-        self._loaded[key] = kernel
+        self._loaded[key] = entry
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
-            _write(self._path(key, os.geteuid()), key, kernel)
+            _write(self._path(key, os.geteuid()), key, asdict(entry))
             self._prune()
 
     def entries(self) -> list[tuple[Path, int]]:
-        """Return the files of this user's kernels and their sizes, the one used least recently first."""
+        """Return the files of this user's entries and their sizes, the one used least recently first."""
         found = sorted((status.st_mtime, path, status.st_size) for path, status in _files(self.folder, _ENTRY))
         return [(path, size) for _, path, size in found]
 
     def clear(self) -> int:
-        """Remove every kernel of this user and return how many there were on disk."""
+        """Remove every entry of this user and return how many there were on disk."""
         self._loaded.clear()
         for path, _ in _files(self.folder, _TEMPORARY):
             _remove(path)
@@ -108,7 +128,7 @@ class KernelCache:
         return self.folder / f"{key}.{user}.json"
 
     def _prune(self) -> None:
-        """Remove what a process left half written, and kernels until all are within the limit."""
+        """Remove what a process left half written, and entries until all are within the limit."""
         for path, status in _files(self.folder, _TEMPORARY):
             if time.time() - status.st_mtime > _TEMPORARY_SECONDS:
                 _remove(path)
@@ -142,12 +162,12 @@ def _remove(path: Path) -> bool:
     return True
 
 
-def _checksum(key: str, kernel: CachedKernel) -> str:
-    return hashlib.sha256(f"{key}\0{kernel.shared_bytes}\0{kernel.ptx}".encode()).hexdigest()
+def _checksum(key: str, fields: Mapping[str, Any]) -> str:
+    return hashlib.sha256(f"{key}\0{json.dumps(fields, sort_keys=True)}".encode()).hexdigest()
 
 
-def _read(path: Path, key: str) -> CachedKernel | None:
-    """Return the kernel of ``key`` from a file, whatever lies in its place; None if it is not one to believe."""
+def _read[T: Entry](path: Path, key: str, kind: type[T]) -> T | None:
+    """Return the entry of ``key`` from a file, whatever lies in its place; None if it is not one to believe."""
     try:
         # Not blocking, as it may be a pipe that nobody writes to.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -157,7 +177,7 @@ def _read(path: Path, key: str) -> CachedKernel | None:
         if not _is_believed(os.fstat(descriptor)):
             return None
         with open(descriptor, "rb", closefd=False) as file:
-            kernel = _decoded(json.loads(file.read()), key)
+            entry = _decoded(json.loads(file.read()), key, kind)
         # Where nothing can be written, nothing is removed either.
         with contextlib.suppress(OSError):
             os.utime(descriptor)
@@ -165,7 +185,7 @@ def _read(path: Path, key: str) -> CachedKernel | None:
         return None
     finally:
         os.close(descriptor)
-    return kernel
+    return entry
 
 
 def _is_believed(status: os.stat_result) -> bool:
@@ -174,18 +194,16 @@ def _is_believed(status: os.stat_result) -> bool:
     return stat.S_ISREG(status.st_mode) and is_ours and status.st_size <= MOST_BYTES
 
 
-def _decoded(found: Any, key: str) -> CachedKernel | None:
+def _decoded[T: Entry](found: Any, key: str, kind: type[T]) -> T | None:
     if not isinstance(found, dict):
         return None
-    ptx, shared_bytes = found.get("ptx"), found.get("shared_bytes")
-    if not isinstance(ptx, str) or type(shared_bytes) is not int:
-        return None
-    kernel = CachedKernel(ptx, shared_bytes)
-    return kernel if found.get("checksum") == _checksum(key, kernel) else None
+    checksum = found.pop("checksum", None)
+    entry = kind.of(found)
+    return entry if entry is not None and checksum == _checksum(key, asdict(entry)) else None
 
 
-def _write(path: Path, key: str, kernel: CachedKernel) -> None:
-    text = json.dumps(asdict(kernel) | {"checksum": _checksum(key, kernel)})
+def _write(path: Path, key: str, fields: Mapping[str, Any]) -> None:
+    text = json.dumps({**fields, "checksum": _checksum(key, fields)})
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     # Others may read it if the user's umask lets them, nobody may write to it.
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -221,10 +239,15 @@ def default_folder() -> Path | None:
 
 
 @cache
-def _cache_in(folder: Path | None) -> KernelCache:
-    return KernelCache(folder)
+def _cache_in[T: Entry](folder: Path | None, kind: type[T]) -> Cache[T]:
+    return Cache(folder, kind)
 
 
-def kernel_cache() -> KernelCache:
-    """Return the cache of this process for the folder that the environment asks for now."""
-    return _cache_in(default_folder())
+def kernel_cache() -> Cache[CachedKernel]:
+    """Return the cache of this process's kernels for the folder that the environment asks for now."""
+    return cache_of(CachedKernel)
+
+
+def cache_of[T: Entry](kind: type[T]) -> Cache[T]:
+    """Return the cache of this process for entries of a kind, in the folder that the environment asks for now."""
+    return _cache_in(default_folder(), kind)

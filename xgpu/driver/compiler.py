@@ -19,6 +19,7 @@ from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError, des
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.planner import plan
+from xgpu.fusion.product_choices import NOTHING, ProductChoices
 from xgpu.hlo.source_location import source_of
 from xgpu.levels import pipeline
 from xgpu.levels.level_graph import Edge
@@ -324,12 +325,19 @@ class Program:
 
 
 def plan_program(
-    module: ir.Module, target: Device | None = None, options: Options | None = None, times: Times | None = None
+    module: ir.Module,
+    target: Device | None = None,
+    options: Options | None = None,
+    times: Times | None = None,
+    choices: ProductChoices = NOTHING,
 ) -> dict[str, ir.Module]:
-    """Return a program of level ``stablehlo`` at the levels ``prepared`` and ``fusions``; it stays as it is itself."""
+    """Return a program of level ``stablehlo`` at the levels ``prepared`` and ``fusions``; it stays as it is itself.
+
+    ``choices`` are what was measured to compute its products.
+    """
     target, times = target or device(DEFAULT_DEVICE), [] if times is None else times
     with module.context:
-        steps = pipeline.prepare(target, options or Options())
+        steps = pipeline.prepare(target, options or Options(), choices)
     prepared = advance(module, steps, times)
     return {"prepared": prepared, "fusions": plan_prepared(prepared, target, times)}
 

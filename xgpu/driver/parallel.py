@@ -53,16 +53,33 @@ def compile_kernels(kernels: Sequence[Kernel], level: str) -> None:
     Raises what compiling one of them raises, of the first in the order of the program. If it is interrupted, kernels
     that are done stay compiled, and nothing keeps running.
     """
+    for _, error in compile_each(kernels, level):
+        raise error
+
+
+def compile_each(
+    kernels: Sequence[Kernel], level: str, per_process: int = _KERNELS_PER_PROCESS
+) -> Iterator[tuple[Kernel, XgpuError]]:
+    """Compile ``kernels`` as `compile_kernels` does; yield those that cannot be compiled, in order, and the error.
+
+    ``per_process`` of them take longer to compile than a process does to start.
+    """
     missing = [kernel for kernel in kernels if not kernel.is_known]
     # Kernels that were given at a later level have less to go.
     whole = [kernel for kernel in missing if kernel.source is not None]
-    processes = min(_jobs(), len(whole) // _KERNELS_PER_PROCESS)
+    processes = min(_jobs(), len(whole) // per_process)
+    failed: dict[Kernel, XgpuError] = {}
     if processes > 1:
         with _progress(len(whole)) as progress:
-            _compile(whole, level, processes, progress)
+            failed = _compile(whole, level, processes, progress)
     for kernel in missing:
-        if kernel.built is None:
-            kernel.check()
+        if kernel.built is None and kernel not in failed:
+            try:
+                kernel.check()
+            except XgpuError as error:
+                failed[kernel] = error
+        if kernel in failed:
+            yield kernel, failed[kernel]
 
 
 def _jobs() -> int:
@@ -77,20 +94,23 @@ def _jobs() -> int:
     raise InvalidInput(f"XGPU_JOBS={os.environ['XGPU_JOBS']}: expected a number of processes, at least 1")
 
 
-def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> None:
-    """Compile the kernels in processes, each with a thread that talks to it, and accept them in any order."""
+def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> dict[Kernel, XgpuError]:
+    """Compile the kernels in processes, each with a thread that talks to it, and accept them in any order.
+
+    Returns the errors of those that cannot be compiled.
+    """
     pending: _Pending = queue.SimpleQueue()
     done: _Done = queue.SimpleQueue()
     for number, kernel in enumerate(kernels):
         pending.put((number, kernel.name, _request(kernel, level)))
     workers: list[_Worker] = []
-    failed: dict[int, XgpuError] = {}
+    failed: dict[Kernel, XgpuError] = {}
     try:
         _start(workers, processes, pending, done)
         for count, (number, answer) in enumerate(_answers(workers, len(kernels), done)):
             progress(count)
             if isinstance(answer, XgpuError):
-                failed[number] = answer
+                failed[kernels[number]] = answer
             else:
                 kernels[number].accept(_built(answer))
     finally:
@@ -99,8 +119,7 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
                 pending.get_nowait()
         for worker in workers:
             worker.end()
-    if failed:
-        raise failed[min(failed)]
+    return failed
 
 
 def _start(workers: "list[_Worker]", processes: int, pending: "_Pending", done: "_Done") -> None:

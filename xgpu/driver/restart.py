@@ -66,6 +66,9 @@ def restart(
 def _restart_program(
     module: ir.Module, level: str, filename: str, device: Device, options: Options, times: Times
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
+    for each in module.body.operations:
+        if each.operation.name != "func.func":
+            raise InvalidInput(f"expected functions in a module, got '{each.operation.name}'", source_of(each))
     main = next((function for function in functions(module) if function_name(function) == MAIN), None)
     if main is None:
         raise InvalidInput(f"{filename}: a module of level '{level}' needs a function @{MAIN}, which is the program")

@@ -43,6 +43,13 @@ def apply_map(map_: IndexingMap, variables: Values) -> Values:
     return [value for value in values if value is not None]
 
 
+def launch_index(name: str, bound: int) -> ir.Value:
+    """Return ``gpu.thread_id`` or ``gpu.block_id`` along x, of which there are ``bound``."""
+    index = ir.IndexType.get()
+    described = {"dimension": ir.Attribute.parse("#gpu.dim<x>"), "upper_bound": ir.IntegerAttr.get(index, bound)}
+    return ir.Operation.create(name, results=[index], attributes=described).results[0]
+
+
 def insert(scalar: ir.Value, tensor: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
     """Return ``tensor`` with the element at ``indices`` replaced."""
     operands = [scalar, tensor, *indices]

@@ -5,7 +5,8 @@ fusion is then checked against what its family says of it, scheduled, and emitte
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from xgpu import ir
 from xgpu.device import Device
@@ -28,6 +29,7 @@ from xgpu.emit.families.scatter_sorted import SORTED_SCATTERS
 from xgpu.emit.families.transpose import TRANSPOSES
 from xgpu.emit.families.update_slice import SLICE_UPDATES
 from xgpu.emit.family import Family
+from xgpu.emit.schedule import Schedule
 from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
@@ -86,12 +88,30 @@ def _schedule_kernel(fusion: Fusion, function: ir.Operation, fixed: Mapping[str,
         raise InvalidInput(f"fusion @{fusion.name} of emitter '{family.name}': {problem}")
     given = function.attributes.get(attributes.SCHEDULE)
     values = {**({} if given is None else attributes.schedule_values(given)), **fixed}
+    facts = family.facts(fusion)
     try:
-        schedule = family.schedule.made(values, family.facts(fusion))
+        schedule = (None if values else _measured(fusion, family, facts)) or family.schedule.made(values, facts)
     except InvalidInput as error:
         message = f"fusion @{fusion.name} of emitter '{family.name}': {error.message}"
         raise InvalidInput(message, error.location) from None
     function.attributes[attributes.SCHEDULE] = attributes.schedule_attribute(schedule.values)
+
+
+def _measured(fusion: Fusion, family: Family, facts: Any) -> Schedule | None:
+    """Return the schedule that a hero says was measured to be the fastest; None if there is none, or it does not fit.
+
+    It was measured with what followed the hero before it was known which other kernels there are.
+    """
+    given = [hero.attributes[attributes.SCHEDULE] for hero in fusion.heroes if attributes.SCHEDULE in hero.attributes]
+    with suppress(InvalidInput):
+        return next((family.schedule.made(attributes.schedule_values(each), facts) for each in given), None)
+    return None
+
+
+def schedules_to_measure(function: ir.Operation, device: Device, options: Options) -> list[dict[str, int]]:
+    """Return the numbers of the schedules of a fusion that are worth measuring."""
+    family = _family(function)
+    return [each.values for each in family.schedule.candidates(family.facts(Fusion.of(function, device, options)))]
 
 
 def _family(function: ir.Operation) -> Family:

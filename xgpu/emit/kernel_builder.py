@@ -17,7 +17,7 @@ from xgpu.dialects.messages import AwaitOp, PublishOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.emit.base import Emitter, Fusion, LaunchDimensions
-from xgpu.emit.builders import Values, extract, insert
+from xgpu.emit.builders import Values, extract, insert, launch_index
 from xgpu.errors import Unsupported
 from xgpu.indexing.indexing_map import IndexingMap
 
@@ -144,7 +144,7 @@ def entry_function(
         aliases = (*aliases, len(inputs) - 1)
     if resident:
         described[attributes.RESIDENT] = attributes.int_attribute(resident)
-    if fusion.aliases or board:
+    if any(number >= 0 for number in aliases):
         described[attributes.ALIASES] = attributes.int_array(aliases)
     described[attributes.INPUTS] = attributes.int_attribute(len(inputs))
     block = function.add_entry_block()
@@ -162,18 +162,7 @@ def _board_types(scratch: int) -> list[ir.Type]:
 
 
 def _thread_and_block(launch: LaunchDimensions) -> Values:
-    index = ir.IndexType.get()
-    return [
-        ir.Operation.create(
-            name,
-            results=[index],
-            attributes={
-                "dimension": ir.Attribute.parse("#gpu.dim<x>"),
-                "upper_bound": ir.IntegerAttr.get(index, bound),
-            },
-        ).results[0]
-        for name, bound in (("gpu.thread_id", launch.block[0]), ("gpu.block_id", launch.grid[0]))
-    ]
+    return [launch_index("gpu.thread_id", launch.block[0]), launch_index("gpu.block_id", launch.grid[0])]
 
 
 def values_of(variables: Iterable[Variable]) -> Values:

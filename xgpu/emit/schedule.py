@@ -61,9 +61,18 @@ class Schedule(ABC):
     def of(cls, facts: Any) -> Self:
         """Return the schedule of a fusion that is given none."""
 
+    @classmethod
+    def candidates(cls, facts: Any) -> list[Self]:
+        """Return schedules that are worth measuring, that of `of` first."""
+        return [cls.of(facts)]
+
     def problems(self, facts: Any) -> Iterator[str]:
         """Yield why a kernel of these facts cannot have this schedule, each as ``name = value: expected ...``."""
         yield from ()
+
+    def fits(self, facts: Any) -> bool:
+        """Whether a kernel of these facts can have this schedule."""
+        return not any(chain(self.range_problems(), self.problems(facts)))
 
     @classmethod
     def names(cls) -> list[str]:

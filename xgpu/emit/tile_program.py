@@ -5,18 +5,21 @@ from dataclasses import replace
 
 from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
+from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import producer
+from xgpu.structure import element_of, made, producer
 
 _CONSTANT = "stablehlo.constant"
+_Tile = tuple[ir.Value, IndexingMap]
+"""The tile of a value that a map leads to."""
 
 
 def can_be_tiled(op: ir.Operation) -> bool:
     """Whether a tile of the result of ``op`` is computed of tiles of its operands: each element of one of each."""
     if op.name == _CONSTANT:
-        return ir.DenseElementsAttr(op.attributes["value"]).is_splat
+        return splat_of(op) is not None
     kind = access_kind(op)
     if kind == "elementwise":
         return not op.regions
@@ -24,8 +27,8 @@ def can_be_tiled(op: ir.Operation) -> bool:
 
 
 def is_plain(element: ir.Type) -> bool:
-    """Whether elements are floats or signless integers: what follows a product has code for these."""
-    return not (isinstance(element, ir.IntegerType) and not element.is_signless) and "complex" not in str(element)
+    """Whether elements are floats or integers: what follows a product has code for these."""
+    return isinstance(element, ir.FloatType | ir.IntegerType)
 
 
 class TileProgram:
@@ -37,7 +40,7 @@ class TileProgram:
     def __init__(self, at: Sequence[ir.Value], arrays: dict[ir.Value, ir.Value]):
         self._at = list(at)
         self._arrays = arrays
-        self._tiles: dict[tuple[ir.Value, IndexingMap], ir.Value] = {}
+        self._tiles: dict[_Tile, ir.Value] = {}
 
     def know(self, value: ir.Value, map_: IndexingMap, tile: ir.Value) -> None:
         """Take ``tile`` for the tile of ``value`` that ``map_`` leads to."""
@@ -48,24 +51,30 @@ class TileProgram:
 
         Raises `Unsupported` for an operation that is not computed element by element.
         """
-        found = self._tiles.get((value, map_))
-        if found is None:
-            found = self._tiles[value, map_] = self._make(value, map_)
-        return found
+        return made((value, map_), self._tiles, self._operands, self._make)
 
-    def _make(self, value: ir.Value, map_: IndexingMap) -> ir.Value:
+    def _operands(self, tile: _Tile) -> list[_Tile]:
+        """Return the tiles that a tile is computed of."""
+        value, map_ = tile
         if value in self._arrays:
-            return TileOp.build(self._arrays[value], self._at, map_)
+            return []
         op = producer(value)
         if not can_be_tiled(op):
             raise unsupported(op, "its tiles are not computed of tiles of its operands")
+        return [(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
+
+    def _make(self, tile: _Tile, operands: list[ir.Value]) -> ir.Value:
+        value, map_ = tile
+        if value in self._arrays:
+            return TileOp.build(self._arrays[value], self._at, map_, element_of(value))
+        op = producer(value)
         if op.name == _CONSTANT:
-            element = ir.DenseElementsAttr(op.attributes["value"]).get_splat_value()
-            splat = ir.DenseElementsAttr.get_splat(_tile_type(value, map_), element)
+            number = splat_of(op)
+            assert number is not None
+            splat = ir.DenseElementsAttr.get_splat(_tile_type(value, map_), number)
             return ir.Operation.create(
                 _CONSTANT, results=[splat.type], attributes={"value": splat}, loc=op.location
             ).results[0]
-        operands = [self.tile(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
         if access_kind(op) == "indexing":
             return operands[0]
         return ir.Operation.create(

@@ -21,7 +21,7 @@ from xgpu.fusion.grouping.groups import Group
 from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
 from xgpu.hlo.stablehlo_builder import empty_constant
-from xgpu.structure import captured, copy_operation
+from xgpu.structure import attributes_of, captured, copy_operation
 
 MAIN = "main"
 
@@ -143,7 +143,7 @@ class _Planner:
             op.name,
             results=[result.type for result in op.results],
             operands=[values[operand] for operand in op.operands],
-            attributes={name: op.attributes[name] for name in op.attributes},
+            attributes=attributes_of(op),
             regions=len(op.regions),
             loc=op.location,
         )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from xgpu import ir
-from xgpu.structure import is_argument, producer
+from xgpu.structure import element_of, is_argument, producer
 
 
 def is_number(value: ir.Value, number: int) -> bool:
@@ -17,8 +17,16 @@ def is_number(value: ir.Value, number: int) -> bool:
         return is_number(op.operands[0], number) and is_number(op.operands[1], 0)
     if op.name != "stablehlo.constant":
         return False
-    found = ir.DenseElementsAttr(op.attributes["value"])
-    if not found.is_splat:
-        return False
-    splat_value: Any = found.get_splat_value()
-    return bool(splat_value.value == number)
+    found: Any = splat_of(op)
+    return found is not None and bool(found.value == number)
+
+
+def splat_of(op: ir.Operation) -> ir.Attribute | None:
+    """Return the number that each element of a constant is.
+
+    None if they differ, or cannot be read: the bindings have no complex ones, and none of resources.
+    """
+    if isinstance(element_of(op.results[0]), ir.ComplexType):
+        return None
+    dense = op.attributes["value"]
+    return dense.get_splat_value() if isinstance(dense, ir.DenseElementsAttr) and dense.is_splat else None

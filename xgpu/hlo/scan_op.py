@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from xgpu import ir
 from xgpu.dtypes import dtype_of_element
 from xgpu.hlo.chlo import KEPT_FUNCTIONS
+from xgpu.hlo.constants import splat_of
 from xgpu.hlo.stablehlo_builder import Value, fill_region, hlo, shape_of, tensor
-from xgpu.structure import element_of, is_argument, producer
+from xgpu.structure import attributes_of, element_of, is_argument, producer
 
 SCAN = "xgpu.scan"
 """The operation's name: StableHLO has none for it, so it is one of our own from the ``stablehlo`` level on."""
@@ -61,13 +62,11 @@ def is_elementwise(block: ir.Block) -> bool:
 
 def uniform(op: ir.Operation) -> ir.Attribute | None:
     """Return the number that is every element of a constant operation's result, None for other operations."""
-    if op.name == "stablehlo.broadcast_in_dim" and not is_argument(op.operands[0]):
-        return uniform(producer(op.operands[0]))
+    while op.name == "stablehlo.broadcast_in_dim" and not is_argument(op.operands[0]):
+        op = producer(op.operands[0])
     if op.name != _CONSTANT:
         return None
-    found = ir.DenseElementsAttr(op.attributes["value"])
-    number: ir.Attribute | None = found.get_splat_value() if found.is_splat else None
-    return number
+    return splat_of(op)
 
 
 def combine_elements(block: ir.Block, arguments: Sequence[Value]) -> list[Value]:
@@ -80,7 +79,7 @@ def combine_elements(block: ir.Block, arguments: Sequence[Value]) -> list[Value]
         if (number := uniform(op)) is not None:
             values[op.results[0]] = hlo.constant(ir.DenseElementsAttr.get_splat(types[0], number))
             continue
-        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes = attributes_of(op)
         operands = [values[operand] for operand in op.operands]
         made = ir.Operation.create(op.name, types, operands, attributes, loc=op.location)
         values.update(zip(op.results, made.results, strict=True))

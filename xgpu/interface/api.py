@@ -16,6 +16,7 @@ from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_program, plan_program, timed
 from xgpu.driver.parallel import compile_kernels
 from xgpu.driver.restart import check_given, restart, text_of_later_level
+from xgpu.driver.tuning import tuned_choices
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.frontend import load_source
@@ -67,7 +68,8 @@ class Compiled:
         cls, source: Source, target: Device, options: Options, times: Times, level: str | None = "ptx"
     ) -> "Compiled":
         """Compile a program of level ``stablehlo``. Many kernels are compiled to ``level``, see `compile_kernels`."""
-        modules = plan_program(source.module, target, options, times)
+        choices = tuned_choices(source.module, target, options, times)
+        modules = plan_program(source.module, target, options, times, choices)
         compiled = cls(source, modules, emit_program(modules["fusions"], target, options, times), times, level)
         if (on_cpu := source.on_cpu) is not None:
             compiled._make_on_cpu = lambda: cls.from_source(on_cpu(), target, options, times, None)

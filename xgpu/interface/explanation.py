@@ -34,7 +34,8 @@ class KernelReport:
     that is updated in place the updates count, and of one that is sliced or gathered from what is read of it.
     ``sectors`` is how many sectors of memory the warps of a loop touch for each that their accesses would fill, in its
     first block: 1 if all accesses coalesce. It is None for other kernels, which move elements between threads.
-    ``schedule`` holds the numbers by which its threads share the work, as `Options.schedules` takes them.
+    ``schedule`` holds the numbers by which its threads share the work, as `Options.schedules` takes them. ``measured``
+    is what a product in it took when it was chosen what computes it, empty if it was not measured.
     """
 
     name: str
@@ -48,16 +49,18 @@ class KernelReport:
     seconds: float
     sectors: float | None
     schedule: Mapping[str, int]
+    measured: str = ""
 
 
 @dataclass(frozen=True)
 class FallbackReport:
-    """An operation that is left to XLA."""
+    """An operation that is left to XLA. ``measured`` is as that of a `KernelReport`."""
 
     operation: str
     type: str
     source: SourceLocation | None
     reason: str
+    measured: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,14 @@ class Explanation:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
         if not self.kernels:
             lines = ["no kernels"]
+        if measured := [kernel for kernel in self.kernels if kernel.measured]:
+            lines += ["", "measured, with what follows the product:"]
+            lines += [f"  {kernel.name}: {kernel.measured}" for kernel in measured]
         if self.fallbacks:
             lines += ["", "left to XLA:"]
             lines += [
-                f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}" for each in self.fallbacks
+                f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}{_because(each.measured)}"
+                for each in self.fallbacks
             ]
         return "\n".join(line.rstrip() for line in lines)
 
@@ -103,9 +110,13 @@ def explain(program: Compiled) -> Explanation:
     launches: dict[Kernel, list[Launch]] = {}
     for launch in program.launches:
         launches.setdefault(launch.kernel, []).append(launch)
-    kernels = tuple(_kernel(each, fusions[kernel.name]) for kernel, each in launches.items())
+    # Emitters make types: signless ones for integers without a sign.
+    with program.planned.context, ir.Location.unknown():
+        kernels = tuple(_kernel(each, fusions[kernel.name]) for kernel, each in launches.items())
     left = tuple(
-        FallbackReport(op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason)
+        FallbackReport(
+            op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason, _measured(op)
+        )
         for op in nested(fusions["main"])
         if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := _reason(op)) is not None
     )
@@ -179,7 +190,17 @@ def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
         seconds_to_move(moved, kernel.device),
         touched.sectors / touched.least if touched and touched.least else None,
         attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
+        "; ".join(filter(None, map(_measured, operations))),
     )
+
+
+def _measured(op: ir.Operation) -> str:
+    given = op.attributes.get(attributes.MEASURED)
+    return "" if given is None else ir.StringAttr(given).value
+
+
+def _because(measured: str) -> str:
+    return f" (measured: {measured})" if measured else ""
 
 
 def _times(launches: int) -> str:

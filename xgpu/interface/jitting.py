@@ -9,6 +9,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -40,19 +41,26 @@ _NOT_GIVEN = _NotGiven()
 
 
 def jit(
-    function: Callable[..., Any] | _NotGiven = _NOT_GIVEN, /, *, options: Options | None = None, **jit_options: Any
+    function: Callable[..., Any] | _NotGiven = _NOT_GIVEN,
+    /,
+    *,
+    options: Options | None = None,
+    autotune: bool = False,
+    **jit_options: Any,
 ) -> Callable[..., Any]:
     """Return ``function`` compiled by xgpu, to be used like the result of ``jax.jit``, which takes ``jit_options``.
 
     Its kernels run inside XLA's executable, on a CUDA device and on a CPU. What xgpu cannot compile is left to XLA. The
     result can be called, traced, transformed (``jax.grad``, ``jax.vmap``, ...) and lowered, and has a
-    method ``explain``, which takes the function's arguments and returns an `Explanation`. Without a function, the
-    result is a decorator.
+    method ``explain``, which takes the function's arguments and returns an `Explanation`. ``autotune=True`` is that of
+    `Options`. Without a function, the result is a decorator.
     """
-    if isinstance(function, _NotGiven):
-        return functools.partial(jit, options=options, **jit_options)
-    check_callable(function)  # type: ignore[no-untyped-call]
     chosen = checked_options(options)
+    if autotune:
+        chosen = replace(chosen, autotune=autotune)
+    if isinstance(function, _NotGiven):
+        return functools.partial(jit, options=chosen, **jit_options)
+    check_callable(function)  # type: ignore[no-untyped-call]
     marked = _marked(function, chosen)
     jitted = _jax_jit(marked, **jit_options)
     static = [jit_options.get(key) for key in ("static_argnums", "static_argnames")]

@@ -4,6 +4,7 @@ import functools
 from itertools import pairwise
 
 from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.fusion.product_choices import NOTHING, ProductChoices
 from xgpu.levels.level_graph import Edge, Level, LevelGraph, Pipeline
 from xgpu.options import Options
 from xgpu.passes.framework.manager import Step
@@ -50,9 +51,10 @@ PREPARE: Pipeline = (
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     ("merge-products", "before layouts are chosen, for the merged ones; after barriers, which keep readers apart"),
+    ("reduce-vector-products", "after merging, which leaves fewer; before layouts are chosen for libraries"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     (
-        "mark-products{{target={target} products={products}}}",
+        "mark-products{{target={target} products={products} choices={choices}}}",
         "after layouts, which maps of tiles follow; before epilogues, which are left with products that XLA computes",
     ),
     ("leave-epilogues", "after layouts: it marks what follows products in their final form"),
@@ -91,6 +93,7 @@ OPTIMIZE: Pipeline = (
     ("lower-loops", "after peeling: the loops become scf.for, what is left of the constraints scf.if"),
     ("flatten-tensors", "before indices are simplified: linear indices are where divisions cancel"),
     ("simplify-indexing", "after flattening; hoists what does not depend on a loop, which unswitching needs"),
+    ("hoist-calls", "after indices, which they take; before what depends on them is moved"),
     ("loop-invariant-code-motion", "moves conditions out of loops, for unswitch-loops"),
     ("canonicalize", "removes branches whose condition became constant"),
     ("cse", "merges index computations"),
@@ -164,9 +167,16 @@ MLIR_LEVELS = GRAPH.mlir_names
 
 
 def steps(
-    passes: Pipeline, target: Device | None = None, options: Options | None = None, machine: TargetMachine | None = None
+    passes: Pipeline,
+    target: Device | None = None,
+    options: Options | None = None,
+    machine: TargetMachine | None = None,
+    choices: ProductChoices = NOTHING,
 ) -> list[Step]:
-    """Return the passes of an edge, for a GPU and for one of its machines if not for its own. A context is current."""
+    """Return the passes of an edge, for a GPU and for one of its machines if not for its own. A context is current.
+
+    ``choices`` are what was measured to compute the products of the program.
+    """
     target, options = target or device(DEFAULT_DEVICE), options or Options()
     given = {
         "target": target.name,
@@ -175,6 +185,7 @@ def steps(
         "specific": str(target.is_specific).lower(),
         "deterministic": str(options.deterministic).lower(),
         "products": options.products,
+        "choices": choices,
         "keep_barriers": str(options.keep_barriers).lower(),
     }
     return list(_parsed(",".join(text for text, _ in passes).format(**given)))
@@ -191,9 +202,9 @@ def normalize() -> list[Step]:
     return steps(NORMALIZE)
 
 
-def prepare(target: Device, options: Options) -> list[Step]:
-    """Return the passes from ``stablehlo`` to ``prepared``. A context is current."""
-    return steps(PREPARE, target, options)
+def prepare(target: Device, options: Options, choices: ProductChoices = NOTHING) -> list[Step]:
+    """Return the passes from ``stablehlo`` to ``prepared``; ``choices`` compute its products. A context is current."""
+    return steps(PREPARE, target, options, choices=choices)
 
 
 def optimize() -> list[Step]:

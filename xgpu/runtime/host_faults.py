@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xgpu.errors import CompilerError, Fault, InvalidInput
-from xgpu.runtime.host_stops import stopped
+from xgpu.runtime.host_stops import stopped, with_other
 from xgpu.target.host.access_checks import (
     FAULTS,
     IN_FLIGHT,
@@ -33,7 +33,6 @@ from xgpu.target.host.block.clocks import BlockTables, clock_sizes
 from xgpu.target.host.block.races import Record
 from xgpu.target.host.block_driver import Dim3, position
 from xgpu.target.host.context import SCRATCH_BYTES, Header
-from xgpu.target.host.labels import Place
 from xgpu.target.host.machine_code import HostCode
 from xgpu.target.host.sanitizer import Access, Checks, MemoryObject
 
@@ -73,7 +72,7 @@ def divergence(code: HostCode, header: Header) -> Fault | None:
     group = "warp" if name.startswith("shuffle") else "block"
     message = f"thread {thread} of block {block} waits at {name} for its {group}, but thread {other} {does}"
     fault = Fault("diverged", message, place.text, place.location, thread, block)
-    return _with_other(fault, code.waits[other_site - 1][1]) if other_site else fault
+    return with_other(fault, code.waits[other_site - 1][1]) if other_site else fault
 
 
 class CheckTables:
@@ -136,7 +135,7 @@ class CheckTables:
         if memory:
             fault = replace(fault, memory=_description(memory), byte=record.offset, index=index)
         has_other = kind == RACE or (kind > UNPUBLISHED and record.other_access >= 0)
-        return _with_other(fault, self._checks.accesses[record.other_access].place) if has_other else fault
+        return with_other(fault, self._checks.accesses[record.other_access].place) if has_other else fault
 
     def _reason(self, kind: int, record: FaultRecord, access: Access) -> str:
         if kind == OUT_OF_BOUNDS and record.memory < 0:
@@ -161,10 +160,6 @@ class CheckTables:
     def _thread_and_block(self, number: int) -> tuple[Dim3, Dim3]:
         block, thread = divmod(number - 1, math.prod(self._code.block))
         return position(thread, self._code.block), position(block, self._code.grid)
-
-
-def _with_other(fault: Fault, place: Place) -> Fault:
-    return replace(fault, other=place.text, other_location=place.location)
 
 
 def _block_tables(tables: Tables, blocks: int, checks: Checks) -> tuple[Array, Array, BlockTables]:

@@ -4,7 +4,7 @@ import ctypes
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu.errors import Fault
 from xgpu.target.host.block.state import (
@@ -22,6 +22,7 @@ from xgpu.target.host.block.state import (
     Warp,
     WarpGroup,
 )
+from xgpu.target.host.block.tensor_maps import BOX_ALIGNMENT
 from xgpu.target.host.block_driver import position
 from xgpu.target.host.context import WARP, Header
 from xgpu.target.host.labels import Place
@@ -29,21 +30,25 @@ from xgpu.target.host.machine_code import HostCode
 
 _RANK = "the rank of a block of the cluster, got {value}"
 _MAP = "a tensor map that xgpu.encode_tensor_map has written"
+_SHARED = "in the block's shared memory"
+_BOX = f"{_MAP} for as many coordinates, and its box {_SHARED} at a multiple of {BOX_ALIGNMENT} bytes"
+_BULK = f"multiples of 16 bytes, one place {_SHARED}, one of an array, got {{value}} bytes"
 _EXPECTED = {
-    "async copy": "a number of valid bytes up to all, got {value}",
-    "bulk load": "multiples of 16 bytes, the destination in the block's shared memory, got {value} bytes",
-    "tensor load": f"{_MAP}, and room for its box in shared memory at a multiple of 128 bytes",
-    "tensor load multicast": f"{_MAP}, room for its box at a multiple of 128 bytes, and bits for blocks of the cluster",
-    "tensor store": _MAP,
+    "async copy": f"aligned places, one {_SHARED}, one of an array, and no more valid bytes than all, got {{value}}",
+    "bulk load": _BULK,
+    "bulk store": _BULK,
+    "tensor load": f"{_BOX}, got {{value}}",
+    "tensor load multicast": f"{_BOX}, and bits for blocks of the cluster, got {{value}}",
+    "tensor store": f"{_BOX}, got {{value}}",
     "acquire tensor map": _MAP,
     "encode tensor map": "64 bytes or more as alignment, and an array as large as it says",
-    "mbarrier init": "8 bytes of the block's shared memory, so aligned",
+    "mbarrier init": f"8 bytes {_SHARED}, so aligned",
     "mbarrier arrive remote": _RANK,
     "cluster pointer": _RANK,
     "cluster arrive": "a wait after each arrival",
     "cluster wait": "an arrival before",
     "named barrier": "a number from 1 to 15, and as many threads as others say, got number {value}",
-    "warpgroup mma": "whole warp groups of 128 threads, got a block of {value}",
+    "warpgroup mma": f"whole warp groups of 128 threads, operands at multiples of 16 {_SHARED}, got {{value}} threads",
 }
 """What operations expect by whose operands a launch was stopped."""
 
@@ -68,18 +73,13 @@ def stopped(code: HostCode, header: Header) -> Fault:
     kind = "overrun" if header.stop == OVERRUN_STOP else "misused"
     fault = Fault(kind, message, place.text, place.location, thread, block.index)
     if header.stop == DIVERGED:
-        other = code.waits[header.stop_value - 1][1]
-        fault = Fault(
-            "diverged",
-            message,
-            place.text,
-            place.location,
-            thread,
-            block.index,
-            other=other.text,
-            other_location=other.location,
-        )
+        return with_other(replace(fault, kind="diverged"), code.waits[header.stop_value - 1][1])
     return fault
+
+
+def with_other(fault: Fault, place: Place) -> Fault:
+    """Return a fault that another operation takes part in, whose place is given."""
+    return replace(fault, other=place.text, other_location=place.location)
 
 
 def _reason(code: HostCode, header: Header, name: str) -> str:
@@ -125,17 +125,8 @@ def _deadlock(code: HostCode, blocks: Sequence[_Block]) -> Fault:
     if ended:
         lines.append(f"  and {ended} threads have ended")
     thread = position(first.threads[0], code.block)
-    other: Place | None = code.waits[groups[1].site - 1][1] if len(groups) > 1 else None
-    return Fault(
-        "deadlock",
-        "\n".join(lines),
-        place.text,
-        place.location,
-        thread,
-        first.block.index,
-        other=other.text if other else None,
-        other_location=other.location if other else None,
-    )
+    fault = Fault("deadlock", "\n".join(lines), place.text, place.location, thread, first.block.index)
+    return with_other(fault, code.waits[groups[1].site - 1][1]) if len(groups) > 1 else fault
 
 
 def _threads(block: _Block) -> Sequence[Thread]:

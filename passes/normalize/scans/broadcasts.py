@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, uniform
 from xgpu.hlo.stablehlo_builder import Value, broadcast, hlo, shape_of, tensor
+from xgpu.indexing.access import integer, integers
 from xgpu.passes.normalize.scans.program_order import ProgramOrder
-from xgpu.structure import defining_op, element_of
+from xgpu.structure import attributes_of, defining_op, element_of
 
 _CUTTING = ("stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate")
 
@@ -73,7 +74,7 @@ class Broadcasts:
         if shape[along] == self._size and not is_root and op.name != "stablehlo.pad":
             return []
         if op.name == "stablehlo.broadcast_in_dim":
-            inner = _View(tuple(_numbers(op, "broadcast_dimensions")), tuple(shape))
+            inner = _View(tuple(integers(op, "broadcast_dimensions")), tuple(shape))
             return [(op.operands[0], inner if view is None else _composed(inner, view))]
         if op.name in _CUTTING:
             arrays = list(op.operands)[: 1 if op.name == "stablehlo.pad" else None]
@@ -104,23 +105,19 @@ class Broadcasts:
             assert view is not None
             return broadcast(value, view.shape, view.dimensions)
         type_ = value.type if view is None else tensor(view.shape, element_of(value))
-        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes = attributes_of(op)
         if view is not None and op.name == "stablehlo.concatenate":
-            return hlo.concatenate(needed, view.dimensions[ir.IntegerAttr(op.attributes["dimension"]).value])
+            return hlo.concatenate(needed, view.dimensions[integer(op, "dimension")])
         if view is not None and op.name in _CUTTING:
             whole = {"start_indices": [0] * len(view.shape), "limit_indices": shape_of(needed[0])}
             for name in (name for name in attributes if isinstance(attributes[name], ir.DenseI64ArrayAttr)):
                 numbers = list(whole.get(name, [int(name == "strides")] * len(view.shape)))
                 for source, dimension in enumerate(view.dimensions):
                     if shape_of(op.operands[0])[source] == numbers[dimension] or name != "limit_indices":
-                        numbers[dimension] = _numbers(op, name)[source]
+                        numbers[dimension] = integers(op, name)[source]
                 attributes[name] = ir.DenseI64ArrayAttr.get(numbers)
         operands = [*needed, *list(op.operands)[len(needed) :]]
         return ir.Operation.create(op.name, [type_], operands, attributes).results[0]
-
-
-def _numbers(op: ir.Operation, name: str) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(op.attributes[name]))
 
 
 def _source(view: _View, dimension: int) -> int | None:

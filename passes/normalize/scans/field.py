@@ -1,7 +1,8 @@
-"""Values of a program's operations in a finite field, which tell polynomials apart.
+"""Values of a program's operations in finite fields, which tell polynomials apart.
 
-Two polynomials with whole coefficients that are not the same have different values at random points of a field of ``p``
-elements, but for one of ``p / degree`` points (Schwartz and Zippel). Points are taken several at a time.
+Two polynomials that are not the same have different values at random points of a field of ``p`` elements, but for one
+of ``p / degree`` points (Schwartz and Zippel). Points are taken several at a time. A field has numbers that differ by
+``p`` in common, so the last point is one of another field.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,21 +14,24 @@ from numpy.typing import NDArray
 from xgpu import ir
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.stablehlo_builder import Value, shape_of
+from xgpu.indexing.access import integer
+from xgpu.passes.normalize.scans.parts import Pad, Slice
 from xgpu.passes.normalize.scans.polynomials import (
     NoPolynomialError,
     Number,
     number_of,
     operation_kind,
 )
-from xgpu.passes.normalize.scans.recurrence import Recurrence
-from xgpu.structure import defining_op
+from xgpu.passes.normalize.scans.recurrence import Combination
+from xgpu.structure import defining_op, producer
 
 type Points = NDArray[np.uint64]
 """Elements along a dimension, each at `_POINTS` points."""
 
-PRIME = (1 << 31) - 1
-"""The size of the field: products of two elements are 64-bit integers."""
-_POINTS = 4
+_PRIME = 3373259387
+_PRIMES = np.array([_PRIME, _PRIME, _PRIME, 2918232181], np.uint64)
+"""The field of each point, by size: products of two elements are 64-bit integers, and no powers of two are the same."""
+_POINTS = len(_PRIMES)
 _MOST_KEPT = 1 << 24
 """Elements at points, of 8 bytes, that are kept for gradients to come."""
 
@@ -37,23 +41,20 @@ def element(number: Number) -> Points:
     if number in (float("inf"), float("-inf")) or number != number:
         raise NoPolynomialError
     exact = Fraction(number)
-    residue = exact.numerator * pow(exact.denominator, -1, PRIME) % PRIME
-    return np.full((1, _POINTS), residue, np.uint64)
-
-
-_PRIME = np.uint64(PRIME)
+    residues = [exact.numerator * pow(exact.denominator, -1, prime) % prime for prime in _PRIMES.tolist()]
+    return np.array([residues], np.uint64)
 
 
 def _add(left: Points, right: Points) -> Points:
-    return (left + right) % _PRIME
+    return (left + right) % _PRIMES
 
 
 def _subtract(left: Points, right: Points) -> Points:
-    return (left + (_PRIME - right)) % _PRIME
+    return (left + (_PRIMES - right)) % _PRIMES
 
 
 def _multiply(left: Points, right: Points) -> Points:
-    return left * right % _PRIME
+    return left * right % _PRIMES
 
 
 def _select(condition: Points, left: Points, right: Points) -> Points:
@@ -116,14 +117,6 @@ class FieldArrays:
         return scans
 
 
-def _is_whole(op: ir.Operation) -> bool:
-    """Whether a slice or a pad has the elements of its operand and no others."""
-    if op.name == "stablehlo.slice":
-        return bool(op.operands[0].type == op.results[0].type)
-    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    return not any(number for name in names for number in ir.DenseI64ArrayAttr(op.attributes[name]))
-
-
 class FieldProgram:
     """Values of a program's operations, with random ones for all arrays of one shape that operations read parts of.
 
@@ -138,6 +131,7 @@ class FieldProgram:
         self._random = np.random.default_rng(0)
         self._values: dict[Value, Points] = {}
         self._sources: dict[Value, frozenset[Value]] = {}
+        self._scans: dict[Value, list[Points]] = {}
         self._places: dict[Value, int] = {}
         self._inner = set[Value]()
         self._kept = 0
@@ -147,10 +141,20 @@ class FieldProgram:
         self._visit(root)
         return self._values[root]
 
-    def sources(self, root: Value) -> frozenset[Value]:
-        """Return the arrays of the shape that a value is made of."""
-        self._visit(root)
-        return self._sources[root]
+    def padded(self, value: Value) -> Points:
+        """Return the elements of the result of a `stablehlo.pad`. Raises `NoPolynomialError` for others than zeros."""
+        pad = Pad.of(producer(value), self.dimension)
+        if pad is None:
+            raise NoPolynomialError
+        elements, step = self.value(pad.array), pad.inside + 1
+        whole = np.zeros((max(0, (len(elements) - 1) * step + 1), _POINTS), np.uint64)
+        whole[::step] = elements
+        whole = whole[max(0, -pad.low) : len(whole) - max(0, -pad.high)]
+        return np.pad(whole, ((max(0, pad.low), max(0, pad.high)), (0, 0)))
+
+    def padded_sources(self, value: Value) -> frozenset[Value]:
+        """Return the arrays of the shape that what is `padded` to a value is made of."""
+        return self._sources[producer(value).operands[0]]
 
     def place(self, source: Value) -> int:
         """Return a number of an array of the shape, by which those that were met are in order."""
@@ -166,6 +170,7 @@ class FieldProgram:
             return False
         self._values = {value: self._values[value] for value in self._places}
         self._sources = {value: self._sources[value] for value in self._places}
+        self._scans.clear()
         self._kept = 0
         return True
 
@@ -196,13 +201,20 @@ class FieldProgram:
         """Return what a value is computed from, none for a random one and a constant."""
         is_source = self._is_source(value)
         op = defining_op(value)
-        if op is not None and op.name in ("stablehlo.slice", "stablehlo.pad") and (not is_source or _is_whole(op)):
+        if op is not None and op.name in ("stablehlo.slice", "stablehlo.pad") and (not is_source or self._is_whole(op)):
             return [op.operands[0]]
         if is_source:
             return []
         if op is None:
             raise NoPolynomialError
         return [] if number_of(op) is not None else list(op.operands)
+
+    def _is_whole(self, op: ir.Operation) -> bool:
+        """Whether a slice or a pad whose result has the shape has the elements of its operand and no others."""
+        if op.operands[0].type != op.results[0].type or op.name == "stablehlo.slice":
+            return bool(op.operands[0].type == op.results[0].type)
+        pad = Pad.of(op, self.dimension)
+        return pad is not None and not (pad.low or pad.high or pad.inside)
 
     def _compute(self, value: Value) -> Points:
         operands = self._operands(value)
@@ -218,10 +230,10 @@ class FieldProgram:
         if op.name == "stablehlo.slice":
             return self._slice(op)
         if op.name == "stablehlo.pad":
-            return self.pad(op)
-        if op.name == "stablehlo.concatenate" and ir.IntegerAttr(op.attributes["dimension"]).value == self.dimension:
+            return self.padded(value)
+        if op.name == "stablehlo.concatenate" and integer(op, "dimension") == self.dimension:
             return np.concatenate([self._values[operand] for operand in op.operands])
-        if op.name == SCAN and ir.IntegerAttr(op.attributes["dimension"]).value == self.dimension:
+        if op.name == SCAN and integer(op, "dimension") == self.dimension:
             return self._scan(op)[ir.OpResult(value).result_number]
         number = number_of(op)
         if number is not None:
@@ -230,57 +242,42 @@ class FieldProgram:
 
     def _drawn(self, value: Value) -> Points:
         self._places[value] = len(self._places)
-        return self._random.integers(0, PRIME, (self.size, _POINTS), np.uint64)
+        return self._random.integers(0, _PRIMES, (self.size, _POINTS), np.uint64)
 
     def _scan(self, op: ir.Operation) -> list[Points]:
         """Return what a scan inside the program comes to: that of an inner level, whose outer ones are not computed."""
-        recurrence = Recurrence(op.regions[0].blocks[0])
-        is_reversed = bool(ir.BoolAttr(op.attributes["reverse"]).value)
-        return recurrence.scans(FieldArrays(), [self._values[operand] for operand in op.operands], is_reversed)
+        if op.results[0] not in self._scans:
+            is_reversed = bool(ir.BoolAttr(op.attributes["reverse"]).value)
+            elements = [self._values[operand] for operand in op.operands]
+            found = Combination(op.regions[0].blocks[0]).scans(FieldArrays(), elements, is_reversed)
+            self._scans[op.results[0]] = found
+        return self._scans[op.results[0]]
 
     def _slice(self, op: ir.Operation) -> Points:
-        starts, limits, steps = (
-            list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in ("start_indices", "limit_indices", "strides")
-        )
-        # Other dimensions keep their sizes, so nothing is cut there.
-        i = self.dimension
-        return self._values[op.operands[0]][starts[i] : limits[i] : steps[i]]
-
-    def pad(self, op: ir.Operation) -> Points:
-        """Return the elements of a `stablehlo.pad` whose operand's are known. Raises `NoPolynomialError` for others."""
-        lows, highs, insides = (
-            list(ir.DenseI64ArrayAttr(op.attributes[name]))
-            for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
-        )
-        fill = op.operands[1]
-        others = [i for i in range(len(lows)) if i != self.dimension]
-        is_zero = not isinstance(fill.owner, ir.Block) and number_of(fill.owner.operation) == 0
-        if not is_zero or any(lows[i] or highs[i] or insides[i] for i in others):
+        part = Slice.of(op.results[0], self.dimension)
+        if part is None:
             raise NoPolynomialError
-        value = self._values[op.operands[0]]
-        low, high, step = lows[self.dimension], highs[self.dimension], insides[self.dimension] + 1
-        whole = np.zeros((max(0, (len(value) - 1) * step + 1), _POINTS), np.uint64)
-        whole[::step] = value
-        whole = whole[max(0, -low) : len(whole) - max(0, -high)]
-        return np.pad(whole, ((max(0, low), max(0, high)), (0, 0)))
+        end = part.start + (part.count - 1) * part.step + 1
+        return self._values[part.array][part.start : end : part.step]
 
 
 def subset(total: Points, parts: Sequence[Points]) -> list[int] | None:
-    """Return which of the parts add up to ``total``, None if none do; of several answers, one."""
-    rows = [[int(number) for number in row] for row in np.stack([*(part.ravel() for part in parts), total.ravel()], 1)]
+    """Return which of the parts add up to ``total`` in the first field, None if none do; of several answers, one."""
+    columns = [each[:, _PRIMES == _PRIME].ravel() for each in (*parts, total)]
+    rows: list[list[int]] = np.stack(columns, 1).tolist()
     leading: dict[int, list[int]] = {}
     for row in rows:
         for column, known in leading.items():
             factor = row[column]
-            row = [(number - factor * other) % PRIME for number, other in zip(row, known, strict=True)]
+            row = [(number - factor * other) % _PRIME for number, other in zip(row, known, strict=True)]
         column = next((i for i, number in enumerate(row) if number), -1)
         if column < 0:
             continue
-        inverse = pow(row[column], -1, PRIME)
-        row = [number * inverse % PRIME for number in row]
+        inverse = pow(row[column], -1, _PRIME)
+        row = [number * inverse % _PRIME for number in row]
         for i, known in leading.items():
             factor = known[column]
-            leading[i] = [(number - factor * other) % PRIME for number, other in zip(known, row, strict=True)]
+            leading[i] = [(number - factor * other) % _PRIME for number, other in zip(known, row, strict=True)]
         leading[column] = row
     factors = {column: row[-1] for column, row in leading.items()}
     if len(parts) in factors or not set(factors.values()) <= {0, 1}:

@@ -1,5 +1,6 @@
 """Finds which padded arrays add up to the gradient of a scan, and proves it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, shape_of
 from xgpu.passes.normalize.scans.field import FieldArrays, FieldProgram, Points, subset
 from xgpu.passes.normalize.scans.polynomials import NoPolynomialError
+from xgpu.passes.normalize.scans.recurrence import Given
 from xgpu.passes.normalize.scans.scan import Scan
 from xgpu.passes.normalize.scans.sums import Sum
 from xgpu.structure import element_of
@@ -48,7 +50,7 @@ class Gradient:
     """Padded arrays that add up to the gradient by a scan's array, given cotangents; ``sum`` has them among others."""
 
     sum: Sum
-    padded: list[ir.Operation]
+    padded: frozenset[Value]
     cotangents: Cotangents
     number: int
 
@@ -74,7 +76,9 @@ class Finder:
     """Finds gradients of some scans in sums that are given from the last one on."""
 
     def __init__(self, scans: Sequence[Scan]):
-        self._scans = scans
+        self._scans: dict[tuple[int, tuple[int, ...]], list[Scan]] = {}
+        for scan in scans:
+            self._scans.setdefault(scan.key, []).append(scan)
         self._programs: dict[tuple[int, tuple[int, ...]], FieldProgram] = {}
         self._known: dict[Cotangents, Mapping[int, Points]] = {}
         self._met: dict[Scan, set[Value]] = {scan: set() for scan in scans}
@@ -88,9 +92,9 @@ class Finder:
         found = Sum.of(op)
         if found is None:
             return []
-        self._inner.update(addition.results[0] for addition in found.additions)
+        self._inner.update(found.additions)
         key = found.dimension, tuple(shape_of(found.value))
-        scans = [scan for scan in self._scans if scan.key == key]
+        scans = self._scans.get(key, [])
         if not scans or key[1][key[0]] > _LONGEST:
             return []
         program = self._programs.setdefault(key, FieldProgram(*key))
@@ -104,49 +108,57 @@ class Finder:
                 scan.points.clear()
         return gradients
 
-    def _parts(self, program: FieldProgram, found: Sum, scans: Sequence[Scan]) -> list[list[ir.Operation]]:
+    def _parts(self, program: FieldProgram, found: Sum, scans: Sequence[Scan]) -> list[dict[Value, Points]]:
         """Return those padded arrays that are polynomials, in parts that have no sources in common but scans' arrays.
 
         What several scans read has several gradients.
         """
         elements = {value for scan in scans for value in scan.elements}
-        parts: list[tuple[list[ir.Operation], frozenset[Value]]] = []
-        for op in found.padded:
+        points: dict[Value, Points] = {}
+        sources: dict[Value, frozenset[Value]] = {}
+        readers: dict[Value, list[Value]] = {}
+        for padded, times in Counter(found.padded).items():
             with suppress(NoPolynomialError):
-                program.value(op.operands[0])
-                program.pad(op)
-                sources = program.sources(op.operands[0]) - elements
-                padded = [op]
-                for part in [part for part in parts if part[1] & sources]:
-                    parts.remove(part)
-                    padded, sources = part[0] + padded, part[1] | sources
-                parts.append((padded, sources))
-        return [padded for padded, sources in parts if sources]
+                points[padded] = FieldArrays().apply("multiply", [program.padded(padded), times])
+                sources[padded] = program.padded_sources(padded) - elements
+                for source in sources[padded]:
+                    readers.setdefault(source, []).append(padded)
+        parts: list[dict[Value, Points]] = []
+        while readers:
+            pending, part = [next(iter(readers))], dict[Value, Points]()
+            for source in pending:
+                new = [padded for padded in readers.pop(source, []) if padded not in part]
+                part |= {padded: points[padded] for padded in new}
+                pending += [each for padded in new for each in sources[padded] if each in readers]
+            parts.append(part)
+        return parts
 
     def _gradient(
-        self, program: FieldProgram, found: Sum, padded: list[ir.Operation], scans: Sequence[Scan]
+        self, program: FieldProgram, found: Sum, padded: Mapping[Value, Points], scans: Sequence[Scan]
     ) -> Gradient | None:
         """Return the gradient that padded arrays add up to, None if it is none of these scans'."""
-        total = reduce(lambda left, right: FieldArrays().apply("add", [left, right]), map(program.pad, padded))
-        sources = frozenset[Value]().union(*(program.sources(op.operands[0]) for op in padded))
+        total = reduce(lambda left, right: FieldArrays().apply("add", [left, right]), padded.values())
+        sources = frozenset[Value]().union(*map(program.padded_sources, padded))
         for scan in self._candidates(scans, sources):
             for i in scan.numbers:
                 cotangents = self._cotangents(program, scan, sources, i, total)
                 if cotangents is not None:
                     self._met[scan].update(value for _, value in cotangents.values)
-                    return Gradient(found, padded, cotangents, i)
+                    return Gradient(found, frozenset(padded), cotangents, i)
         return None
 
     def _candidates(self, scans: Sequence[Scan], sources: frozenset[Value]) -> list[Scan]:
-        """Return the scans of which some array is among the sources, or all if those are none's: the likeliest first.
+        """Return the scans of which some array is among the sources, the likeliest first.
 
+        If those are none's, return the scans whose gradients do not depend on arrays, one of those with the same ones.
         Scans of different arrays may have gradients in common. One that has others with these cotangents is best.
         """
         related = [scan for scan in scans if not sources.isdisjoint(scan.elements)]
-        return sorted(
-            related or scans,
+        found = sorted(
+            related or [scan for scan in scans if scan.recurrence.constants is not None],
             key=lambda scan: (self._met[scan].isdisjoint(sources), -len(sources.intersection(scan.elements))),
         )
+        return found if related else list({scan.recurrence.constants: scan for scan in reversed(found)}.values())
 
     def _cotangents(
         self, program: FieldProgram, scan: Scan, sources: frozenset[Value], wanted: int, total: Points
@@ -186,8 +198,7 @@ class Finder:
         points = {i: program.value(value) for i, value in cotangents.values}
         found: Mapping[int, Points] = {}
         with suppress(NoPolynomialError):
-            found = scan.recurrence.gradients(
-                arrays, program.size, dict(enumerate(elements)), prefixes, points, frozenset(scan.numbers)
-            )
+            given = Given(arrays, program.size, elements, prefixes)
+            found = scan.recurrence.gradients(given, points, frozenset(scan.numbers))
         self._known[cotangents] = found
         return found

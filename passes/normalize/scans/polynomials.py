@@ -18,8 +18,13 @@ _FOLDED: Mapping[str, Callable[..., Number]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
-    "negate": operator.neg,
 }
+_LEAST_BITS = 16
+"""The width of floats at least: of narrower ones, sums in another order are other numbers."""
+_SMALLEST, _GREATEST = 2.0**-14, 2.0**15
+"""Numbers that can be folded: all these types have them as normal ones. A product of others may be 0 or infinite."""
+_OF_TRUTH = frozenset(("and", "or", "not", "select", "convert"))
+"""Operations that have truth values for operands."""
 _LARGEST = 1 << 10
 """Operations of all polynomials of a scan at most: derivatives of long ones are longer."""
 
@@ -48,18 +53,21 @@ def operation_kind(op: ir.Operation) -> str:
     """Return which operation on numbers or truth values one of StableHLO is.
 
     These are ``add``, ``subtract``, ``multiply``, ``negate`` and ``select``, of truth values ``and``, ``or`` and
-    ``not``, and ``convert`` of these to numbers. Raises `NoPolynomialError` for others.
+    ``not``, and ``convert`` of these to numbers. Raises `NoPolynomialError` for others, and for narrow floats.
     """
     name = op.name.partition(".")[2]
     element = element_of(op.results[0])
-    if name in ("select", "convert"):
-        is_known = name == "select" or is_pred(op.operands[0]) or op.operands[0].type == op.results[0].type
+    if name == "select":
+        is_known = not is_pred(op.results[0])
+    elif name == "convert":
+        is_known = is_pred(op.operands[0]) or op.operands[0].type == op.results[0].type
     elif is_pred(op.results[0]):
         name = _OF_PRED.get(name, name)
         is_known = name in ("and", "or", "not") and all(is_pred(operand) for operand in op.operands)
     else:
         is_known = name in ("add", "subtract", "multiply", "negate")
-    if not is_known or not (is_pred(op.results[0]) or isinstance(element, ir.FloatType | ir.ComplexType)):
+    is_wide = isinstance(element, ir.FloatType) and element.width >= _LEAST_BITS
+    if not is_known or not (is_pred(op.results[0]) or is_wide or isinstance(element, ir.ComplexType)):
         raise NoPolynomialError
     return name
 
@@ -110,10 +118,19 @@ class Polynomials:
             elif op.name == "stablehlo.convert" and op.operands[0].type == op.results[0].type:
                 values[op.results[0]] = values[op.operands[0]]
             elif all(operand in values for operand in op.operands):
-                values[op.results[0]] = made.apply(operation_kind(op), [values[each] for each in op.operands])
+                values[op.results[0]] = made._applied(operation_kind(op), [values[each] for each in op.operands])
             else:
                 raise NoPolynomialError
+        if any(is_pred(value) and made.nodes[values[value]].kind == "number" for value in terminator.operands):
+            raise NoPolynomialError
         return made, [values[value] for value in terminator.operands]
+
+    def _applied(self, kind: str, operands: Sequence[int]) -> int:
+        """Return the result of a program's operation. Products with 0 are refused: those with infinity are NaN."""
+        zero = self.number(0)
+        if kind == "multiply" and (zero in operands or self._gated(operands) is not None):
+            raise NoPolynomialError
+        return self.apply(kind, operands)
 
     def argument(self, number: int) -> int:
         """Return the argument of this number."""
@@ -124,9 +141,21 @@ class Polynomials:
         return self._node(Node("number", number=number))
 
     def apply(self, kind: str, operands: Sequence[int]) -> int:
-        """Return the result of an operation."""
-        if kind in _FOLDED and all(self.nodes[operand].kind == "number" for operand in operands):
-            return self.number(_FOLDED[kind](*(self.nodes[operand].number for operand in operands)))
+        """Return the result of an operation. Raises `NoPolynomialError` where a type of floats may not have it."""
+        simple = self._of_truth(kind, operands) if kind in _OF_TRUTH else self._of_numbers(kind, operands)
+        if simple is not None:
+            return simple
+        numbers = [self.nodes[operand].number for operand in operands if self.nodes[operand].kind == "number"]
+        if len(numbers) < len(operands):
+            return self._node(Node(kind, tuple(operands)))
+        found = _FOLDED[kind](*numbers)
+        # What is subtracted from itself is NaN where the program has infinity.
+        if not all(_SMALLEST <= abs(number) <= _GREATEST for number in (*numbers, found)):
+            raise NoPolynomialError
+        return self.number(found)
+
+    def _of_numbers(self, kind: str, operands: Sequence[int]) -> int | None:
+        """Return what a sum or product with 0 or 1 is, and one that is gated; None for others."""
         zero, one = self.number(0), self.number(1)
         if kind == "add" and zero in operands:
             return operands[1 - operands.index(zero)]
@@ -134,17 +163,27 @@ class Polynomials:
             return operands[0]
         if kind == "subtract" and operands[0] == zero:
             return self.apply("negate", operands[1:])
+        if kind == "negate" and self.nodes[operands[0]].kind == "number":
+            return self.number(-self.nodes[operands[0]].number)
         if kind == "multiply" and zero in operands:
             return zero
         if kind == "multiply" and one in operands:
             return operands[1 - operands.index(one)]
-        if kind == "multiply" and (gated := self._gated(operands)) is not None:
-            return gated
-        if kind == "select" and operands[1] == operands[2]:
-            return operands[1]
-        if all(self.nodes[operand].kind == "number" for operand in operands):
-            raise NoPolynomialError
-        return self._node(Node(kind, tuple(operands)))
+        return self._gated(operands) if kind == "multiply" else None
+
+    def _of_truth(self, kind: str, operands: Sequence[int]) -> int | None:
+        """Return what an operation of a truth value that is known comes to, None if none is."""
+        zero, one = self.number(0), self.number(1)
+        known = next((operand for operand in operands if operand in (zero, one)), None)
+        if kind == "select":
+            chosen = {one: operands[1], zero: operands[2]}.get(operands[0])
+            return operands[1] if operands[1] == operands[2] else chosen
+        if known is None or kind == "convert":
+            return known
+        if kind == "not":
+            return one if known == zero else zero
+        is_decided = (kind == "or") == (known == one)
+        return known if is_decided else operands[1 - operands.index(known)]
 
     def _gated(self, operands: Sequence[int]) -> int | None:
         """Return a product with what is 0 under a condition, so that it is 0 then whatever the other factor is."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from xgpu import ir
 from xgpu.hlo.scan_op import ELEMENTWISE, SCAN
 from xgpu.hlo.stablehlo_builder import Value
-from xgpu.structure import walk
+from xgpu.structure import defining_op, is_used, walk
 
 _MOVING = frozenset(f"stablehlo.{name}" for name in "slice pad concatenate reverse constant broadcast_in_dim".split())
 """Operations of a scan that is written out, besides its combinations and scans."""
@@ -41,14 +41,14 @@ class ProgramOrder:
         makers: list[tuple[float, ir.Operation]] = []
         while pending:
             value = pending.pop()
-            op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+            op = defining_op(value)
             first = None if op is None or not _is_erasable(op) else op.results[0]
             if op is not None and first in self._places and first not in seen:
                 seen.add(first)
                 makers.append((self._places[first], op))
                 pending += op.operands
         for _, op in sorted(makers, key=lambda maker: maker[0], reverse=True):
-            if all(next(iter(result.uses), None) is None for result in op.results):
+            if not is_used(*op.results):
                 op.erase()
 
 

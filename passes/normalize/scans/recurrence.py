@@ -1,6 +1,7 @@
 """The gradient of a scan as another scan, from the end, of numbers and of proof points alike."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -31,7 +32,34 @@ class Arrays[T](Algebra[T], Protocol):
         """Return the scans of arrays."""
 
 
-class Recurrence:
+class Combination:
+    """What a scan's region makes of what comes before and of an element: some polynomials."""
+
+    def __init__(self, block: ir.Block):
+        self.polynomials, self.results = Polynomials.of_region(block)
+        self.count = len(self.results)
+
+    def scans[T](self, arrays: Arrays[T], elements: Sequence[T], from_end: bool = False) -> list[T]:
+        """Return the scans of the arrays."""
+
+        def combine(operands: list[T]) -> list[T]:
+            found = self.polynomials.values(self.results, arrays, dict(enumerate(operands)))
+            return [_array(arrays, each, operands[0]) for each in found]
+
+        return arrays.scan(elements, from_end, combine)
+
+
+@dataclass(frozen=True)
+class Given[T]:
+    """A scan's arrays, which are ``size`` long, at least 2, and what computes its results if they are needed."""
+
+    arrays: Arrays[T]
+    size: int
+    elements: Sequence[T]
+    prefixes: Callable[[], Sequence[T]]
+
+
+class Recurrence(Combination):
     """How elements of a scan make the next ones: ``s[i] = c(s[i-1], e[i])``, where ``c`` is some polynomials.
 
     With cotangents ``t`` of ``s``, what a result depends on ``s[i]`` by, in all, and the gradients are
@@ -42,30 +70,21 @@ class Recurrence:
     """
 
     def __init__(self, block: ir.Block):
-        self.polynomials, self.results = Polynomials.of_region(block)
-        self.count = len(self.results)
+        super().__init__(block)
+        # What each result depends on what comes before by, and on the element: row for each result.
+        self._by_scan = self._derivatives(0)
+        self._by_element = self._derivatives(self.count)
 
-    @cached_property
-    def _by_scan(self) -> list[list[int]]:
-        """What each result depends on what comes before by: row for each result, column for each array."""
-        return [[self.polynomials.derivative(each, i) for i in range(self.count)] for each in self.results]
-
-    @cached_property
-    def _by_element(self) -> list[list[int]]:
-        columns = range(self.count, 2 * self.count)
+    def _derivatives(self, first: int) -> list[list[int]]:
+        """Return each result's derivatives by the arguments from the first on. Raises `NoPolynomialError`."""
+        columns = range(first, first + self.count)
         return [[self.polynomials.derivative(each, i) for i in columns] for each in self.results]
 
-    def scans[T](self, arrays: Arrays[T], elements: Sequence[T], from_end: bool = False) -> list[T]:
-        """Return the scans of the arrays."""
-
-        def combine(operands: list[T]) -> list[T]:
-            found = self.polynomials.values(self.results, arrays, dict(enumerate(operands)))
-            return [self._array(arrays, each, operands[0]) for each in found]
-
-        return arrays.scan(elements, from_end, combine)
-
-    def _array[T](self, arrays: Arrays[T], value: T | Number, like: T) -> T:
-        return arrays.filled(value, like) if isinstance(value, int | float) else value
+    @cached_property
+    def constants(self) -> tuple[Number, ...] | None:
+        """The derivatives if all are numbers, so that gradients depend on cotangents alone; None for others."""
+        nodes = [self.polynomials.nodes[i] for row in (*self._by_scan, *self._by_element) for i in row]
+        return tuple(node.number for node in nodes) if all(node.kind == "number" for node in nodes) else None
 
     def reached(self, given: frozenset[int]) -> list[int]:
         """Return the arrays that have a ``u`` other than zero where those of these numbers have cotangents."""
@@ -93,86 +112,57 @@ class Recurrence:
         first |= wanted & frozenset(reached)
         return self._closure(first, lambda i: [j for j in reached if self._is_set(self._by_scan[j][i])])
 
-    def gradients[T](
-        self,
-        arrays: Arrays[T],
-        size: int,
-        elements: Mapping[int, T],
-        prefixes: Callable[[], Sequence[T]],
-        cotangents: Mapping[int, T],
-        wanted: frozenset[int],
-    ) -> dict[int, T]:
-        """Return the gradients by the wanted arrays that are not zero. There are two elements or more."""
+    def gradients[T](self, given: Given[T], cotangents: Mapping[int, T], wanted: frozenset[int]) -> dict[int, T]:
+        """Return the gradients by the wanted arrays that are not zero."""
         needed = self.needed(frozenset(cotangents), wanted)
-        chains = dict(zip(needed, self._chains(arrays, size, elements, prefixes, cotangents, needed), strict=True))
-        found = {i: self._gradient(arrays, size, elements, prefixes, chains, i) for i in wanted}
+        chains = dict(zip(needed, self._chains(given, cotangents, needed), strict=True))
+        found = {i: self._gradient(given, chains, i) for i in wanted}
         return {i: gradient for i, gradient in found.items() if gradient is not None}
 
-    def _chains[T](
-        self,
-        arrays: Arrays[T],
-        size: int,
-        elements: Mapping[int, T],
-        prefixes: Callable[[], Sequence[T]],
-        cotangents: Mapping[int, T],
-        needed: Sequence[int],
-    ) -> list[T]:
+    def _chains[T](self, given: Given[T], cotangents: Mapping[int, T], needed: Sequence[int]) -> list[T]:
         """Return ``u`` of the needed arrays."""
-        like = next(iter(cotangents.values()))
+        arrays, like = given.arrays, next(iter(cotangents.values()))
         vectors = [cotangents[i] if i in cotangents else arrays.filled(0, like) for i in needed]
         matrix = Transitions(self.polynomials, [[self._by_scan[j][i] for j in needed] for i in needed])
         if len(matrix.entries) + len(vectors) > _MOST_ARRAYS:
             raise NoPolynomialError
-        found = self._shifted(arrays, size, elements, prefixes, matrix.entries)
-        entries = [arrays.padded(self._array(arrays, each, arrays.part(like, 1, size)), 0, 1) for each in found]
+        found = self._shifted(given, matrix.entries, {})
+        entries = [arrays.padded(_array(arrays, each, arrays.part(like, 1, given.size)), 0, 1) for each in found]
 
         def combine(operands: list[T]) -> list[T]:
-            return [self._array(arrays, each, operands[0]) for each in matrix.combined(arrays, operands)]
+            return [_array(arrays, each, operands[0]) for each in matrix.combined(arrays, operands)]
 
         return arrays.scan([*entries, *vectors], True, combine)[len(entries) :]
 
-    def _shifted[T](
-        self,
-        arrays: Arrays[T],
-        size: int,
-        elements: Mapping[int, T],
-        prefixes: Callable[[], Sequence[T]],
-        nodes: Sequence[int],
-        others: Mapping[int, T] | None = None,
-    ) -> list[T | Number]:
-        """Return the values of nodes for each element but the first, and what is before it."""
-        known = dict(others or {})
+    def _shifted[T](self, given: Given[T], nodes: Sequence[int], chains: Mapping[int, T]) -> list[T | Number]:
+        """Return the values of nodes for each element but the first, and what is before it. Chains are arguments, too.
+
+        These have numbers after those of the elements.
+        """
+        known = {2 * self.count + i: given.arrays.part(chain, 1, given.size) for i, chain in chains.items()}
         for i in self.polynomials.arguments(nodes) - known.keys():
             if i < self.count:
-                known[i] = arrays.part(prefixes()[i], 0, size - 1)
-            elif i - self.count in elements:
-                known[i] = arrays.part(elements[i - self.count], 1, size)
+                known[i] = given.arrays.part(given.prefixes()[i], 0, given.size - 1)
             else:
-                raise NoPolynomialError
-        return self.polynomials.values(nodes, arrays, known)
+                known[i] = given.arrays.part(given.elements[i - self.count], 1, given.size)
+        return self.polynomials.values(nodes, given.arrays, known)
 
-    def _gradient[T](
-        self,
-        arrays: Arrays[T],
-        size: int,
-        elements: Mapping[int, T],
-        prefixes: Callable[[], Sequence[T]],
-        chains: Mapping[int, T],
-        wanted: int,
-    ) -> T | None:
+    def _gradient[T](self, given: Given[T], chains: Mapping[int, T], wanted: int) -> T | None:
         factors = {i: self._by_element[i][wanted] for i in chains if self._is_set(self._by_element[i][wanted])}
         if not factors:
             return None
         if factors == {wanted: self.polynomials.number(1)}:
             return chains[wanted]
-        # The chains count as more arguments.
-        others = {2 * self.count + i: arrays.part(chains[i], 1, size) for i in factors}
         terms = [
             self.polynomials.apply("multiply", [factor, self.polynomials.argument(2 * self.count + i)])
             for i, factor in factors.items()
         ]
-        (rest,) = self._shifted(arrays, size, elements, prefixes, [self.polynomials.total(terms)], others)
+        (rest,) = self._shifted(given, [self.polynomials.total(terms)], {i: chains[i] for i in factors})
         assert not isinstance(rest, int | float)
         if wanted not in chains:
-            return arrays.padded(rest, 1, 0)
-        return arrays.joined(arrays.part(chains[wanted], 0, 1), rest)
+            return given.arrays.padded(rest, 1, 0)
+        return given.arrays.joined(given.arrays.part(chains[wanted], 0, 1), rest)
+
+
+def _array[T](arrays: Arrays[T], value: T | Number, like: T) -> T:
+    return arrays.filled(value, like) if isinstance(value, int | float) else value

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 
 from xgpu import ir
 from xgpu.hlo.stablehlo_builder import Value, shape_of
+from xgpu.indexing.access import integer
 from xgpu.passes.normalize.scans.field import Points
+from xgpu.passes.normalize.scans.parts import Slice, unreversed
 from xgpu.passes.normalize.scans.polynomials import NoPolynomialError, is_pred, number_of
 from xgpu.passes.normalize.scans.recurrence import Recurrence
 from xgpu.structure import defining_op, element_of
@@ -44,7 +46,7 @@ class Scan:
     @classmethod
     def all_of(cls, op: ir.Operation) -> "Iterator[Scan]":
         """Yield the scans that an `xgpu.scan` is, and is the second level of, if all is of polynomials of one type."""
-        dimension = ir.IntegerAttr(op.attributes["dimension"]).value
+        dimension = integer(op, "dimension")
         if len({element_of(value) for value in op.operands if not is_pred(value)}) != 1:
             return
         try:
@@ -68,13 +70,6 @@ def _reversal(value: Value, dimension: int) -> Value | None:
     return next((op.results[0] for op in users if unreversed(op, dimension) is not None), None)
 
 
-def unreversed(op: ir.Operation | None, dimension: int) -> Value | None:
-    """Return the array of which an operation is the one that is reversed along the dimension, None for other ones."""
-    if op is None or op.name != "stablehlo.reverse":
-        return None
-    return op.operands[0] if list(ir.DenseI64ArrayAttr(op.attributes["dimensions"])) == [dimension] else None
-
-
 def _above(op: ir.Operation, dimension: int) -> tuple[Value, ...] | None:
     """Return the arrays whose elements a scan's region combines in pairs to the elements of the scan's arrays."""
     block = op.regions[0].blocks[0]
@@ -91,8 +86,11 @@ def _above(op: ir.Operation, dimension: int) -> tuple[Value, ...] | None:
             return None
         if isinstance(known.owner, ir.Block):
             number = list(block.arguments).index(known)
-            part = _every_other(maker, dimension, number // count)
-            if part is None or found.setdefault(number % count, part) != part:
+            part = Slice.of(pair[1], dimension)
+            is_half = part is not None and (part.start, part.count) == (number // count, part.size // 2)
+            if part is None or not is_half or (part.step != 2 and part.count > 1):
+                return None
+            if found.setdefault(number % count, part.array) != part.array:
                 return None
             continue
         inside = known.owner.operation
@@ -105,13 +103,3 @@ def _above(op: ir.Operation, dimension: int) -> tuple[Value, ...] | None:
             pending += zip(inside.operands, maker.operands, strict=True)
     values = tuple(found[i] for i in sorted(found))
     return values if len(values) == count and len({tuple(shape_of(value)) for value in values}) == 1 else None
-
-
-def _every_other(op: ir.Operation, dimension: int, start: int) -> Value | None:
-    """Return the array of whose pairs of elements an operation takes the one that is ``start``, None if it does not."""
-    if op.name != "stablehlo.slice":
-        return None
-    starts, steps = (list(ir.DenseI64ArrayAttr(op.attributes[name])) for name in ("start_indices", "strides"))
-    shape, count = shape_of(op.operands[0]), shape_of(op.results[0])[dimension]
-    is_pairs = starts[dimension] == start and (steps[dimension] == 2 or count == 1) and shape[dimension] // 2 == count
-    return op.operands[0] if is_pairs else None

@@ -238,6 +238,22 @@ func.func @product_with_a_value(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
+func.func @product_measured(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{attribute 'xgpu.measured' stands on a `stablehlo.dot_general`}}
+  %0 = stablehlo.add %x, %x {xgpu.measured = "library 1.0 us"} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @product_without_a_number(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  // expected-error @+1 {{attribute 'xgpu.candidate': expected a count of type i64, got -1 : i64}}
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.candidate = -1 : i64} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+
+// -----
+
 // expected-error @+1 {{attribute 'xgpu.workspace': expected}}
 func.func @workspace() attributes {xgpu.kernel, xgpu.workspace = -1 : i64} {
   return

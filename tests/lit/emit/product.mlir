@@ -17,7 +17,7 @@
 // CHECK-SAME: d3 * 64 + s1 in [0, 135]>
 // CHECK-NEXT: %[[W:.*]] = "xgpu.tile"(%arg1, %[[B]], %[[I]], %[[J]], %[[K]])
 // CHECK-SAME: d3 * 64 + s0 in [0, 135]>
-// CHECK-NEXT: %[[P:.*]] = stablehlo.dot_general %[[X]], %[[W]], contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+// CHECK-NEXT: %[[P:.*]] = stablehlo.dot_general %[[X]], %[[W]], contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
 // CHECK-NEXT: %[[NEXT:.*]] = stablehlo.add %[[PART]], %[[P]]
 // CHECK-NEXT: "xgpu.yield"(%[[NEXT]])
 // CHECK-NEXT: }) {count = 3 : i64}

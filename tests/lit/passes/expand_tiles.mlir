@@ -1,4 +1,4 @@
-// RUN: xgpu-opt %s -p expand-tiles | FileCheck %s
+// RUN: xgpu-opt %s -p expand-tiles --split-input-file | FileCheck %s
 
 // Blocks and steps become loops that count, a tile a gather with zeros where a constraint fails, and a tile that is
 // written a scatter with indices outside there. Outputs begin as zeros.
@@ -44,5 +44,32 @@ module attributes {xgpu.level = "tiles"} {
       "xgpu.yield"(%new) : (tensor<42xf32>) -> ()
     }) {grid = array<i64: 3, 2>} : (tensor<42xf32>) -> tensor<42xf32>
     return %all : tensor<42xf32>
+  }
+}
+
+// -----
+
+// Tensor cores take no notice of the last 13 bits of f32, and take signless bytes for what the tile says.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xi8>) -> (tensor<8x8xf32>, tensor<8x8xi32>)
+// CHECK:         %[[BYTES:.*]] = "stablehlo.gather"(%arg1,
+// CHECK:         %[[UNSIGNED:.*]] = stablehlo.bitcast_convert %[[BYTES]] : (tensor<8x8xi8>) -> tensor<8x8xui8>
+// CHECK-COUNT-2: stablehlo.constant dense<-8192> : tensor<8x8xi32>
+// CHECK:         %[[CUT:.*]] = stablehlo.bitcast_convert %{{.*}} : (tensor<8x8xi32>) -> tensor<8x8xf32>
+// CHECK:         stablehlo.dot_general %{{.*}}, %[[CUT]]
+// CHECK:         stablehlo.dot_general %[[UNSIGNED]], %[[UNSIGNED]]
+module attributes {xgpu.level = "tiles"} {
+  func.func @kernel(%x: tensor<8x8xf32>, %y: tensor<8x8xi8>, %out: tensor<8x8xf32>, %other: tensor<8x8xi32>) -> (tensor<8x8xf32>, tensor<8x8xi32>) attributes {xgpu.kernel, xgpu.inputs = 2 : i64} {
+    %all:2 = "xgpu.blocks"(%out, %other) ({
+    ^bb0(%i: index, %array: tensor<8x8xf32>, %second: tensor<8x8xi32>):
+      %tile = "xgpu.tile"(%x, %i) {map = #xgpu.map<(d0)[s0, s1] -> (s0, s1), d0 in [0, 0], s0 in [0, 7], s1 in [0, 7]>} : (tensor<8x8xf32>, index) -> tensor<8x8xf32>
+      %bytes = "xgpu.tile"(%y, %i) {map = #xgpu.map<(d0)[s0, s1] -> (s0, s1), d0 in [0, 0], s0 in [0, 7], s1 in [0, 7]>} : (tensor<8x8xi8>, index) -> tensor<8x8xui8>
+      %product = stablehlo.dot_general %tile, %tile, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      %sum = stablehlo.dot_general %bytes, %bytes, contracting_dims = [1] x [0] : (tensor<8x8xui8>, tensor<8x8xui8>) -> tensor<8x8xi32>
+      %new = "xgpu.insert_tile"(%product, %array, %i) {map = #xgpu.map<(d0)[s0, s1] -> (s0, s1), d0 in [0, 0], s0 in [0, 7], s1 in [0, 7]>} : (tensor<8x8xf32>, tensor<8x8xf32>, index) -> tensor<8x8xf32>
+      %last = "xgpu.insert_tile"(%sum, %second, %i) {map = #xgpu.map<(d0)[s0, s1] -> (s0, s1), d0 in [0, 0], s0 in [0, 7], s1 in [0, 7]>} : (tensor<8x8xi32>, tensor<8x8xi32>, index) -> tensor<8x8xi32>
+      "xgpu.yield"(%new, %last) : (tensor<8x8xf32>, tensor<8x8xi32>) -> ()
+    }) {grid = array<i64: 1>} : (tensor<8x8xf32>, tensor<8x8xi32>) -> (tensor<8x8xf32>, tensor<8x8xi32>)
+    return %all#0, %all#1 : tensor<8x8xf32>, tensor<8x8xi32>
   }
 }

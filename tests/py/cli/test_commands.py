@@ -31,6 +31,11 @@ def apart(x):
     return jax.lax.optimization_barrier(jnp.sin(x)) + 1
 
 apart.example_args = ("f32[64]",)
+
+def linear(x, w):
+    return x @ w
+
+linear.example_args = ("bf16[64,64]", "bf16[64,32]")
 """
 
 
@@ -251,6 +256,16 @@ def test_barriers_that_part_kernels(xgpu: Callable[..., Any], programs: str) -> 
     assert xgpu(*arguments).out.count("private @") == 1
     assert xgpu(*arguments, "--keep-barriers").out.count("private @") == 2
     assert xgpu("run", f"{programs}:apart", "--keep-barriers", "--check").code == 0
+
+
+def test_products_by_kernels(xgpu: Callable[..., Any], programs: str) -> None:
+    arguments = (f"{programs}:linear", "--products")
+    assert 'xgpu.emitter = "product"' in xgpu("compile", *arguments, "kernels", "--emit", "fusions").out
+    assert "xgpu.emitter" not in xgpu("compile", *arguments, "library", "--emit", "fusions").out
+    assert "left to XLA" in xgpu("explain", f"{programs}:linear").out
+    assert "left to XLA" not in xgpu("explain", *arguments, "kernels").out
+    assert xgpu("run", *arguments, "kernels", "--check").code == 0
+    assert xgpu("compile", *arguments, "cublas").code == 2
 
 
 def test_ops_prints_every_operation(xgpu: Callable[..., Any]) -> None:

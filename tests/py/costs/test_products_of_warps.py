@@ -19,7 +19,7 @@ from xgpu.device import device
 )
 def test_what_is_fast(target: str, sizes: tuple[int, int, int, int], units: tuple[int, int], expected: bool) -> None:
     """Libraries are slow where rows are not aligned, and use warp groups on sm_90; nothing splits long sums."""
-    assert is_fast(sizes, units, device(target)) is expected
+    assert is_fast(sizes, units, 2, device(target)) is expected
 
 
 @pytest.mark.parametrize("units", [(16, 16), (2, 16), (2, 2)])

@@ -13,7 +13,7 @@ import pytest
 import xgpu
 from xgpu.cli.main import main
 from xgpu.driver import cache
-from xgpu.driver.cache import CachedKernel, KernelCache, kernel_cache
+from xgpu.driver.cache import Cache, CachedKernel, kernel_cache
 from xgpu.errors import InvalidInput
 
 
@@ -170,7 +170,7 @@ def test_a_file_in_the_place_of_a_folder_that_was_asked_for(
 
 def test_the_least_recently_used_are_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "MOST_BYTES", 2500)
-    kernels = KernelCache(folder)
+    kernels = Cache(folder, CachedKernel)
     folder.mkdir()
     # What is not the cache's stays, and what a process that ended was writing goes.
     others = [folder / name for name in ("package.json", "0.json", f"{'0' * 64}.txt", f".{'0' * 64}.tmp")]
@@ -208,9 +208,9 @@ def test_threads_and_processes_may_share_a_folder(folder: Path) -> None:
 def test_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compiled().ir("ptx")
     assert main(["cache"]) == 0
-    assert capsys.readouterr().out.startswith(f"{folder}: 1 kernels, ")
+    assert capsys.readouterr().out.startswith(f"{folder}: 1 entries, ")
     assert main(["cache", "--clear"]) == 0
-    assert capsys.readouterr().out == f"{folder}: 1 kernels removed\n"
+    assert capsys.readouterr().out == f"{folder}: 1 entries removed\n"
     assert kernel_cache().entries() == []
 
 

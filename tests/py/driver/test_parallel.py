@@ -16,7 +16,7 @@ import pytest
 import xgpu
 from xgpu.driver import parallel
 from xgpu.driver.compiler import Kernel
-from xgpu.driver.parallel import compile_kernels
+from xgpu.driver.parallel import compile_each, compile_kernels
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation, Unsupported
 
 COUNT = 20
@@ -91,6 +91,15 @@ def test_errors_come_back(error):
     assert str(again) == ("ValueError: bad" if isinstance(error, ValueError) else str(error))
 
 
+def test_few_kernels_that_take_long(jobs, monkeypatch):
+    jobs(2)
+    kernels = xgpu.compile(_function, "f32[64]").kernels
+    fresh = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels[:4]]
+    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+    assert list(compile_each(fresh, "ptx", 2)) == []
+    assert [kernel.ptx for kernel in fresh] == [kernel.ptx for kernel in kernels[:4]]
+
+
 def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
     jobs(1)
     kernels = xgpu.compile(_function, "f32[64]").kernels
@@ -104,6 +113,9 @@ def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
     monkeypatch.setattr(parallel, "_request", broken)
     with pytest.raises(CompilerError, match="KeyError: 'emitted'"):
         compile_kernels(fresh, "ptx")
+    again = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels]
+    failed = [(kernel.name, error.message) for kernel, error in compile_each(again, "ptx")]
+    assert failed == [(f"function_fusion_{number}", "KeyError: 'emitted'") for number in (5, 11)]
     done = [kernel.built is not None for kernel in fresh]
     assert done == [kernel.name not in ("function_fusion_5", "function_fusion_11") for kernel in fresh]
 

@@ -162,6 +162,10 @@ def test_a_recurrence_is_one() -> None:
             "the kernel's function lacks the attribute xgpu.grid",
         ),
         ('module attributes {xgpu.level = "fusions"} {}', "'fusions' needs a function @main, which is the program"),
+        (
+            'module attributes {xgpu.level = "fusions"} { %0 = stablehlo.constant dense<1> : tensor<i32> }',
+            "expected functions in a module, got 'stablehlo.constant'",
+        ),
         ('module attributes {xgpu.level = "prepared"} {}', "'prepared' needs a function @main, which is the program"),
         (_PREPARED.format("sine %x {xgpu.ordered}"), "'xgpu.ordered' stands on a `stablehlo.scatter`"),
         (_PREPARED.format("sine %x {xgpu.commutative}"), "'xgpu.commutative' stands on a `stablehlo.reduce`"),

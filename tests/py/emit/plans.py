@@ -21,6 +21,10 @@ def _update_slice(x: Any, y: Any, i: Any) -> Any:
     return jax.lax.dynamic_update_slice(x, y * 2, (i, 0))
 
 
+def _product(x: Any, w: Any, b: Any) -> Any:
+    return jax.nn.relu(jnp.dot(x, w, preferred_element_type=jnp.float32) + b)
+
+
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "loop": (lambda x, y: (jnp.tanh(x) * y, x - y), ("f32[38,64]", "f32[64]")),
     "concatenate": (lambda *each: jnp.concatenate(each) * 2, ("f32[33]", "f32[40]", "f32[1]")),
@@ -35,6 +39,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "scan_row": (lambda x: jnp.cumsum(x, 1), ("f32[5,300]",)),
     "scan_column": (lambda x: jnp.cumsum(x, 0), ("f32[70,12]",)),
     "recurrence": (_recurrence, ("f32[40]", "f32[13,40]")),
+    "product": (_product, ("bf16[130,72]", "bf16[72,136]", "f32[136]")),
 }
 """A program by the emitter of its last kernel."""
 
@@ -92,7 +97,7 @@ class Plan:
 def plan_of(emitter: str) -> Plan:
     """Return the plan of the program of `PROGRAMS`."""
     function, specs = PROGRAMS[emitter]
-    program = xgpu.compile(function, *specs)
+    program = xgpu.compile(function, *specs, options=xgpu.Options(products="kernels"))
     assert program.kernels[-1].emitter == emitter, [kernel.emitter for kernel in program.kernels]
     arguments = tuple(program.random_inputs(3))
     return Plan(emitter, program.ir("fusions"), arguments, tuple(program.reference(*arguments)))

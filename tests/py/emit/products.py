@@ -30,7 +30,9 @@ def whole_numbers(program: xgpu.Compiled, seed: int = 0) -> list[np.ndarray[Any,
 
 
 def is_exact(program: xgpu.Compiled, arguments: Sequence[Any] | None = None) -> None:
-    """Run on the host, and compare with XLA to the bit."""
+    """Run on the host, whose sanitizer finds nothing, and compare with XLA to the bit."""
     given = whole_numbers(program) if arguments is None else arguments
-    for one, other in zip(program.run(*given), program.reference(*given), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for one, other in zip(program.run(*given, sanitize=True), program.reference(*given), strict=True):
+        # NumPy takes NaN for equal in its own types only.
+        known = np.float32 if one.dtype.kind == "V" else one.dtype
+        np.testing.assert_array_equal(one.astype(known), other.astype(known))

@@ -2,6 +2,7 @@
 
 import random
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -134,6 +135,21 @@ def test_a_promise_of_unique_indices_is_used() -> None:
     inputs[2] = np.arange(9, dtype=np.int32)[:, None]
     for result, expected in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+def test_elements_are_added_as_vectors_though_their_indices_take_long() -> None:
+    """The bounds of a row, which a function of its own computes, are tested before the loop over its elements."""
+
+    def function(x, y, at):
+        rows = jnp.clip(jnp.floor(at * 20 / (at + 1)), 0, 15).astype(int)
+        return x.at[rows[:, 0], rows[:, 1]].add(y)
+
+    compiled = xgpu.compile(function, "f32[16,16,64]", "f32[16384,64]", "f32[16384,2]")
+    assert "add.v4.f32" in compiled.ir("ptx")
+    x, y, at = compiled.random_inputs(1)
+    # Sums of small whole numbers are exact in any order.
+    inputs = np.round(x), np.round(4 * y), abs(at)
+    np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
 
 
 def test_a_promise_of_sorted_indices_that_is_broken_does_no_harm() -> None:

@@ -118,6 +118,18 @@ def test_bytes_are_those_that_are_moved(function: Any, specs: Any, expected: int
     assert [kernel.bytes for kernel in report.kernels] == [expected]
 
 
+def test_kernels_of_integers_without_a_sign_are_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "twice.mlir"
+    file.write_text(
+        """func.func @main(%x: tensor<1000xui32>) -> tensor<1000xui32> {
+          %twice = stablehlo.add %x, %x : tensor<1000xui32>
+          return %twice : tensor<1000xui32>
+        }"""
+    )
+    assert main(["explain", str(file)]) == 0
+    assert " loop " in capsys.readouterr().out
+
+
 def test_loops_are_left_and_their_blocks_are_not() -> None:
     loop = xgpu.jit(lambda x, n: jax.lax.fori_loop(0, n, lambda i, a: jnp.sin(a[::-1]) + i, x))
     report = loop.explain(jnp.ones((1024,)), 9)

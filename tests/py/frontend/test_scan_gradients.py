@@ -1,5 +1,6 @@
 """Gradients of `lax.associative_scan` are scans again, whatever is differentiated and used, and nothing else is."""
 
+import functools
 import re
 
 import jax
@@ -12,6 +13,7 @@ import xgpu
 from xgpu import ir
 from xgpu.dtypes import parse_spec
 from xgpu.frontend import from_stablehlo_text, load_source
+from xgpu.passes.normalize.find_scan_gradients import FindScanGradients
 from xgpu.runtime.reference import Reference
 
 SCAN = '"xgpu.scan"('
@@ -129,6 +131,11 @@ def test_of_rows_under_vmap_and_in_bf16():
     assert "interior = [1" not in str(source.module)
 
 
+def test_narrow_floats_stay():
+    source = load_source(jax.grad(lambda x: jnp.sum(scan(jnp.multiply)(x).astype("f4"))), ["f8e4m3fn[9]"])
+    assert "interior = [1" in str(source.module)
+
+
 def test_when_the_scan_itself_is_computed_again():
     """Only its inner levels are there then."""
     function = jax.checkpoint(lambda a, b: jnp.sin(last(recurrence)(jnp.cos(a), b)))
@@ -160,6 +167,88 @@ def test_in_a_loop_over_layers():
 def test_other_functions_stay(combine):
     source = load_source(loss(scan(combine), 0), ["f32[9]"])
     assert str(source.module).count(SCAN) == 1
+
+
+def scaled(factor):
+    """Return a function that is the identity, but whose gradient is multiplied by a factor."""
+    function = jax.custom_vjp(lambda x: x * 1)
+    function.defvjp(lambda x: (x * 1, None), lambda _, g: (g * np.float32(factor),))
+    return function
+
+
+STAYING = {
+    # Numbers that are 1 in the field of 2^31 - 1 elements.
+    "2^31": lambda a, b: scaled(2**31)(a) + b,
+    "2^62": lambda a, b: scaled(2**62)(a) + b,
+    # Products that are zero and infinite at once, in an order or another; zeros that make NaN of infinity.
+    "1e-60": lambda a, b: a * 1e-30 * 1e-30 * b,
+    "1e60": lambda a, b: a * 1e30 * 1e30 * b,
+    "zero": lambda a, b: a * 0.0 + b,
+    "cancelled": lambda a, b: (a + b) * (1 + b - b),
+}
+
+
+@pytest.mark.parametrize("combine", STAYING.values(), ids=STAYING)
+@pytest.mark.parametrize("infinite", [False, True])
+def test_what_is_another_polynomial_or_of_other_numbers_stays(combine, infinite):
+    function = jax.grad(lambda x, weights: jnp.vdot(lax.associative_scan(combine, x), weights))
+    source = load_source(function, ["f32[5]", "f32[5]"])
+    assert "interior = [1" in str(source.module)
+    arrays = [np.linspace(0.5, 1, 5, dtype=np.float32), np.array([1, 2, np.inf if infinite else 3, 4, 5], np.float32)]
+    (result,) = Reference(source.module)(arrays)
+    np.testing.assert_allclose(result, np.asarray(jax.jit(function)(*arrays)), rtol=1e-5)
+
+
+def test_derivatives_of_many_operations_stay():
+    long = lambda a, b: functools.reduce(lambda y, _: lax.sub(lax.mul(y, b), lax.mul(y, b + 1)), range(120), a)  # noqa: E731
+    source = load_source(jax.grad(lambda x, weights: jnp.vdot(scan(long)(x), weights)), ["f32[4]", "f32[4]"])
+    assert "interior = [1" in str(source.module)
+
+
+@pytest.mark.parametrize("gate", [lambda f: jnp.where(f, 0.0, 1.0), lambda f: 1.0 - f.astype(np.float32)])
+def test_products_with_zero_are_products(gate):
+    """A flag by which a combination multiplies makes NaN of infinity; one that it selects by does not."""
+    combine = lambda a, b: (a[0] | b[0], a[1] * gate(b[0]) + b[1])  # noqa: E731
+    function = jax.grad(lambda x, f, weights: jnp.vdot(scan(combine)(f, x)[1], weights))
+    arrays = [np.ones(9, np.float32), np.arange(9) == 4, np.where(np.arange(9) == 6, np.inf, 1).astype(np.float32)]
+    (result,) = Reference(load_source(function, ["f32[9]", "pred[9]", "f32[9]"]).module)(arrays)
+    np.testing.assert_array_equal(result, np.asarray(jax.jit(function)(*arrays)))
+    assert np.isnan(result[:4]).all()
+
+
+def test_truth_values_that_are_known():
+    combine = lambda a, b: (a[0] | b[0], jnp.where(b[0] & True, b[1], a[1] + b[1]))  # noqa: E731
+    check(jax.grad(lambda x, f, c: jnp.vdot(scan(combine)(f, x)[1], c)), "f32[20]", "pred[20]", "f32[20]")
+    chosen = lambda a, b: lax.select(jnp.ones(a.shape, bool), a + b, a)  # noqa: E731
+    check(jax.grad(lambda x, c: jnp.vdot(scan(chosen)(x), c)), "f32[20]", "f32[20]")
+
+
+def test_the_time_for_sums_is_linear():
+    """Additions that several read are not taken apart, nor is any one twice."""
+    lines = ["%0 = stablehlo.add %padded, %x : tensor<4xf32>"]
+    lines += [f"%{i + 1} = stablehlo.add %{i}, %{i} : tensor<4xf32>" for i in range(60)]
+    lines += [f"%{i + 1} = stablehlo.add %x, %{i} : tensor<4xf32>" for i in range(60, 3000)]
+    body = "\n".join([*lines, "%last = stablehlo.add %padded, %3000 : tensor<4xf32>"])
+    module = ir.Module.parse(SUMS.replace("BODY", body), ir.make_context())
+    with module.context:
+        FindScanGradients().apply(module)
+    assert str(module).count("stablehlo.add") == 3002
+
+
+SUMS = """
+func.func @main(%x: tensor<4xf32>, %y: tensor<2xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %scan = "xgpu.scan"(%x) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %product = stablehlo.multiply %a, %b : tensor<f32>
+    stablehlo.return %product : tensor<f32>
+  }) {dimension = 0 : i64, reverse = false} : (tensor<4xf32>) -> tensor<4xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %padded = stablehlo.pad %y, %zero, low = [0], high = [1], interior = [1]
+    : (tensor<2xf32>, tensor<f32>) -> tensor<4xf32>
+  BODY
+  return %scan, %last : tensor<4xf32>, tensor<4xf32>
+}
+"""
 
 
 def test_zeros_lose_their_sign_as_in_jax():

@@ -223,6 +223,16 @@ def test_a_state_that_is_read_at_other_indices_has_memory_of_its_own():
     assert _in_a_loop(lambda x: (x + x[::-1],), "f32[100]") == [(-1,)]
 
 
+def test_a_state_whose_next_value_is_moved_has_memory_of_its_own():
+    """As leapfrog steps have it: one field's next value is stored, and the other's depends on its neighbours."""
+
+    def step(e, h):
+        h = h + 1
+        return e + jnp.roll(h, 1, 0), h
+
+    assert _in_a_loop(step, "f32[100,8]", "f32[100,8]") == [(0, -1)]
+
+
 def test_a_state_that_becomes_another_one_is_copied_before():
     aliases = _in_a_loop(lambda x, y: (y, 0.5 * (x + y)), "f32[100]", "f32[100]")
     assert aliases == [(1,)]

@@ -1,5 +1,7 @@
 """Values that several kernels need: stored once where that is cheaper, computed again where it is not."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -192,3 +194,54 @@ def test_what_follows_a_reduction_is_stored_by_its_kernel(width):
     inputs = compiled.random_inputs(1)
     # Five terms of up to ten, each with the accuracy of digamma and exp.
     np.testing.assert_allclose(compiled.run(*inputs)[0], compiled.reference(*inputs)[0], rtol=2e-5, atol=2e-5)
+
+
+def _pairs(x):
+    """The gradient of a sum over pairs of points, by either point: two reductions of the same long function."""
+
+    def energy(x):
+        distances = jnp.sum((x[:, None] - x) ** 2, -1) + 1
+        return jnp.sum(jnp.exp(-distances) / distances**3)
+
+    return jax.grad(energy)(x)
+
+
+def _blurred(size):
+    """A sum over windows of an image that is reflected at its edges."""
+
+    def function(x):
+        padded = jnp.pad(x, size // 2, mode="reflect")
+        windows = [padded[i : i + x.shape[0], j : j + x.shape[1]] for i, j in itertools.product(range(size), repeat=2)]
+        return sum(jnp.tanh(window - x) for window in windows)
+
+    return function
+
+
+def _leapfrog(e, h):
+    def curl(x):
+        return sum(sign * jnp.roll(x, sign * step, axis) for axis, sign in ((0, 1), (1, -1)) for step in (1, -1))
+
+    h = h - 0.5 * curl(e)
+    return e + 0.5 * curl(h), h
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "emitters"),
+    [
+        # Each of the three coordinates would compute a pair again, in both reductions.
+        (_pairs, ("f32[2048,3]",), ["loop", "reduce_column", "reduce_column", "loop"]),
+        # Each read finds out on which side of four edges it is: that takes long 81 times, not 9 times.
+        (_blurred(9), ("f32[1024,1024]",), ["loop", "loop"]),
+        (_blurred(3), ("f32[1024,1024]",), ["loop"]),
+        # A result is stored anyway; others read it if that saves more than a launch takes.
+        (_leapfrog, ("f32[2048,2048]",) * 2, ["loop", "loop"]),
+        (_leapfrog, ("f32[100,100]",) * 2, ["loop"]),
+    ],
+    ids=["pairs", "many-windows", "few-windows", "large-result", "small-result"],
+)
+def test_what_is_computed_many_times_is_stored_before(function, shapes, emitters):
+    compiled = xgpu.compile(function, *shapes)
+    assert [kernel.emitter for kernel in compiled.kernels] == emitters
+    inputs = compiled.random_inputs(1)
+    for result, expected in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)

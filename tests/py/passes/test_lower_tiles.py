@@ -8,10 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 import xgpu
 from xgpu.cli.main import main as xgpu_main
 from xgpu.cli.opt.main import main as xgpu_opt_main
+
+_ROWS: Any = (((1,), (1,)), ((), ()))
 
 
 def _function(x: Any, w: Any, b: Any) -> Any:
@@ -64,6 +67,27 @@ def test_xla_runs_a_kernel_of_tiles() -> None:
     assert np.any(shifted.reference(*arguments)[0] != program.reference(*arguments)[0])
 
 
+def test_xla_runs_tiles_of_unsigned_numbers() -> None:
+    def function(x: Any, y: Any) -> Any:
+        return lax.dot_general(x, y, _ROWS, preferred_element_type=jnp.uint32) // 3
+
+    options = xgpu.Options(products="kernels")
+    program = xgpu.compile(function, "u8[70,144]", "u8[40,144]", options=options)
+    again = xgpu.compile(program.ir("tiles"))
+    arguments = program.random_inputs(3)
+    bits = [array.view(np.int8) for array in arguments]
+    np.testing.assert_array_equal(again.reference(*bits)[0].view(np.uint32), program.reference(*arguments)[0])
+
+
+def test_xla_runs_tiles_of_f32_as_tensor_cores_take_them() -> None:
+    options = xgpu.Options(products="kernels")
+    program = xgpu.compile(lambda x, y: lax.dot_general(x, y, _ROWS), "f32[70,40]", "f32[40,40]", options=options)
+    arguments = program.random_inputs(4)
+    (found,), (expected,) = program.run(*arguments), xgpu.compile(program.ir("tiles")).reference(*arguments)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert np.abs(found - program.reference(*arguments)[0]).max() > 1e-4
+
+
 def test_kernels_without_tiles_are_as_they_were_emitted() -> None:
     options = xgpu.Options(products="kernels")
     program = xgpu.compile(lambda x, w: (x @ w, jnp.sin(w).sum(0)), "bf16[64,64]", "bf16[64,32]", options=options)
@@ -91,7 +115,7 @@ def test_commands_take_the_text(tmp_path: Any, capsys: pytest.CaptureFixture[str
         ({"tile_n": 0}, "tile_n = 0: expected a number from 8 to 256"),
         ({"tile_k": 32}, "expected tile_m, tile_n, tile_k = (64, 64, 64)"),
         ({"stages": 1}, "stages = 1: expected a number from 2 to 16"),
-        ({"stages": 16}, "stages = 16: expected tiles of at most 230400 bytes, the shared memory of a block"),
+        ({"stages": 16}, "stages = 16: expected so few that 232448 bytes of shared memory suffice, not 281088"),
         ({"stages": 10**9}, "stages = 1000000000: expected a number from 2 to 16"),
         ({"groups": 0}, "groups = 0: expected a number from 1 to 3"),
         ({"groups": 2}, "attribute 'xgpu.block': expected (384, 1, 1), as its schedule says"),
@@ -135,6 +159,16 @@ _TILE = "%arg4, %arg5, %arg6, %arg8"
             "stablehlo.subtract %arg9, %",
             "expected each step to add one stablehlo.dot_general",
         ),
+        (
+            "s1 in [0, 135]>",
+            "s1 in [1, 135]>",
+            "cannot be copied as boxes: elements of it are left out that boxes have",
+        ),
+        (
+            "s1 in [0, 135]>",
+            "s1 in [0, 135], s0 + s1 in [0, 9]>",
+            "cannot be copied as boxes: elements of it are left out",
+        ),
         ("xgpu.inputs = 3", "xgpu.inputs = 2", "expected xgpu.inputs inputs, then the outputs"),
     ],
     ids=str,
@@ -142,6 +176,68 @@ _TILE = "%arg4, %arg5, %arg6, %arg8"
 def test_other_programs(old: str, new: str, message: str) -> None:
     assert old in _text()
     assert message in _refusal(_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("element", "total", "more", "message"),
+    [
+        ("f32", "f32", "", "expected operand 1, of f32, to be contiguous in memory along the contracted dimension"),
+        ("f32", "f32", "HIGHEST", "expected precision DEFAULT, with which operands of f32 may be taken for tf32"),
+        ("ui8", "i32", "", "expected arrays of signless integers, got tensor<256x"),
+        ("i8", "i16", "", "expected a sum of s32, got s16"),
+        ("bf16", "bf16", "", "expected a sum of f32, got bf16"),
+        ("bf16", "f64", "", "expected a result of f32, bf16, f16, f8e4m3fn, f8e5m2, got f64"),
+        ("i16", "i32", "", "expected operands of one of bf16, f16, f32"),
+    ],
+)
+def test_other_elements(element: str, total: str, more: str, message: str) -> None:
+    step = {"f32": 32, "bf16": 64, "i16": 64}.get(element, 128)
+    text = _of_elements(element, total, step)
+    assert message in _refusal(text.replace("DEFAULT, DEFAULT", f"{more}, {more}") if more else text)
+
+
+def _of_elements(element: str, total: str, step: int) -> str:
+    """A product of 256 x k by k x 64, in two steps, without anything that follows."""
+    zero = "0" if total.startswith("i") else "0.0"
+    sizes = "d0 in [0, 0], d1 in [0, 3], d2 in [0, 0]"
+    sides = [(f"256x{2 * step}", f"64x{step}", f"d1 * 64 + s0, d3 * {step} + s1", (64, step))]
+    sides += [(f"{2 * step}x64", f"{step}x64", f"d3 * {step} + s0, s1", (step, 64))]
+    tiles = "\n".join(
+        f"""%t{i} = "xgpu.tile"(%a{i}, %b, %i, %j, %k) {{map = #xgpu.map<(d0, d1, d2, d3)[s0, s1] -> ({place}), {sizes},
+            d3 in [0, 1], s0 in [0, {rows - 1}], s1 in [0, {columns - 1}]>}}
+            : (tensor<{whole}x{element}>, index, index, index, index) -> tensor<{part}x{element}>"""
+        for i, (whole, part, place, (rows, columns)) in enumerate(sides)
+    )
+    return f"""module attributes {{xgpu.level = "tiles"}} {{
+      func.func @f(%a0: tensor<256x{2 * step}x{element}>, %a1: tensor<{2 * step}x64x{element}>,
+          %o: tensor<256x64x{total}>) -> tensor<256x64x{total}> attributes {{xgpu.block = array<i64: 256, 1, 1>,
+          xgpu.emitter = "product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel,
+          xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = {step},
+          stages = 2, groups = 1, blocks = 4, cluster = 1, staged = false, band = 4>}} {{
+        %0 = "xgpu.blocks"(%o) ({{
+        ^bb0(%b: index, %i: index, %j: index, %out: tensor<256x64x{total}>):
+          %zero = stablehlo.constant dense<{zero}> : tensor<64x64x{total}>
+          %sum = "xgpu.steps"(%zero) ({{
+          ^bb0(%k: index, %part: tensor<64x64x{total}>):
+            {tiles}
+            %p = stablehlo.dot_general %t0, %t1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT]
+                : (tensor<64x{step}x{element}>, tensor<{step}x64x{element}>) -> tensor<64x64x{total}>
+            %n = stablehlo.add %part, %p : tensor<64x64x{total}>
+            "xgpu.yield"(%n) : (tensor<64x64x{total}>) -> ()
+          }}) {{count = 2 : i64}} : (tensor<64x64x{total}>) -> tensor<64x64x{total}>
+          %new = "xgpu.insert_tile"(%sum, %out, %b, %i, %j) {{map = #xgpu.map<(d0, d1, d2)[s0, s1] ->
+              (d1 * 64 + s0, s1), {sizes}, s0 in [0, 63], s1 in [0, 63]>}}
+              : (tensor<64x64x{total}>, tensor<256x64x{total}>, index, index, index) -> tensor<256x64x{total}>
+          "xgpu.yield"(%new) : (tensor<256x64x{total}>) -> ()
+        }}) {{grid = array<i64: 1, 4, 1>}} : (tensor<256x64x{total}>) -> tensor<256x64x{total}>
+        return %0 : tensor<256x64x{total}>
+      }}
+    }}"""
+
+
+def test_sums_of_other_numbers() -> None:
+    text = _text().replace("dense<0.000000e+00>", "dense<(0.0,0.0)>").replace("f32", "complex<f32>")
+    assert "expected the first step to take a constant of zeros" in _refusal(text)
 
 
 def test_tiles_are_of_their_level() -> None:
@@ -197,7 +293,10 @@ def test_a_mark_on_a_product_that_no_kernel_computes() -> None:
             "groups = 1: expected so many that a thread has at most 192 sums, not 256",
         ),
         ("stages = 1", "stages = 1: expected a number from 2 to 16"),
-        ("tile_m = 128, groups = 2, tile_n = 256, stages = 8", "the shared memory of a block"),
+        (
+            "tile_m = 128, groups = 2, tile_n = 256, stages = 8",
+            "expected so few that 232448 bytes of shared memory suffice",
+        ),
         ("tile_m = 64, groups = 1, cluster = 8", "cluster = 8: expected a divisor of 4, the rows of tiles"),
         ("tile_m = 64, groups = 1, band = 7", "band = 7: expected a divisor of 4"),
         ("staged = 3", "staged = 3: expected true or false"),

@@ -111,7 +111,14 @@ def test_a_tile_without_rows_in_memory() -> None:
     assert "the tile cannot be copied by rows: no dimension of it is contiguous in memory" in _refusal(text)
 
 
-def test_a_mark_on_a_product_that_no_kernel_computes() -> None:
-    text = _program().ir("fusions").replace("bf16", "f64")
-    with pytest.raises(xgpu.InvalidInput, match=r"attribute 'xgpu.product': expected operands of one type, of bf16"):
+@pytest.mark.parametrize(("element", "name"), [("f32", "f32"), ("f8E4M3FN", "f8e4m3fn")])
+@pytest.mark.parametrize("level", ["fusions", "tiles"])
+def test_elements_that_only_warp_groups_multiply(level: str, element: str, name: str) -> None:
+    text = _program().ir(level).replace("bf16", element)
+    assert f"expected operands of bf16 or f16, which warps multiply, got {name}" in _refusal(text)
+
+
+def test_operands_of_two_types() -> None:
+    text = _program().ir("fusions").replace("x57xbf16>", "x57xf16>")
+    with pytest.raises(xgpu.InvalidInput, match=r"expected operands of one of bf16, .*, got bf16 and f16"):
         xgpu.compile(text, target="sm_80")

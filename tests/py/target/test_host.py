@@ -84,6 +84,11 @@ def test_tile_of_unknown_size(context: ir.Context) -> None:
     assert "the size of !llvm.struct<(i32, f32)> is not known" in refusal(text)
 
 
+def test_tiles_that_no_device_has_memory_for(context: ir.Context) -> None:
+    text = f"llvm.mlir.global internal @tile() : !llvm.array<2147483647 x i8>\n{kernel()}"
+    assert "the tiles take 2147483647 bytes of shared memory, no device has over" in refusal(text)
+
+
 def test_tiles_are_aligned_and_apart(context: ir.Context) -> None:
     module = ir.Module.parse(f"""
       llvm.mlir.global external @dynamic() {{alignment = 128 : i64}} : !llvm.array<0 x i8>

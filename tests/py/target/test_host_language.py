@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from xgpu.errors import CompilerError
-from xgpu.target.host.block.elements import ELEMENTS, decoded
+from xgpu.passes.llvm.host_block import ELEMENTS
+from xgpu.target.host.block.elements import decoded
 from xgpu.target.host.language.compiler import compile_functions
 from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, as_bits, cast, compiled, fill, size_of
 from xgpu.target.host.linker import link
@@ -113,7 +114,7 @@ def test_every_number_of_a_narrow_float(element: str, dtype: type) -> None:
     result = np.zeros(values.size, np.float32)
     for index in range(values.size):
         place = values.ctypes.data + index * values.itemsize
-        function(ELEMENTS[element], place, result.ctypes.data + 4 * index)
+        function(ELEMENTS.index(element), place, result.ctypes.data + 4 * index)
     expected = values.astype(np.float32)
     np.testing.assert_array_equal(np.isnan(result), np.isnan(expected))
     is_number = ~np.isnan(expected)

@@ -221,7 +221,7 @@ def _slices_of(group: Group, stored: Stored) -> list[ir.Operation]:
     """Return the slices of one value that a loop stores, with what follows them, if it stores nothing else."""
     if group.heroes:
         return []
-    found: list[ir.Operation] = []
+    found: dict[ir.Operation, None] = {}
     for root in group.roots:
         slices = []
         for op in at_root_indices([root], stored):
@@ -231,8 +231,8 @@ def _slices_of(group: Group, stored: Stored) -> list[ir.Operation]:
                 return []
         if not slices:
             return []
-        found += [op for op in slices if op not in found]
-    return found if len({op.operands[0] for op in found}) == 1 else []
+        found |= dict.fromkeys(slices)
+    return list(found) if len({op.operands[0] for op in found}) == 1 else []
 
 
 def _few_roots(parts: Sequence[tuple[Group, list[ir.Operation]]]) -> Iterator[list[tuple[Group, list[ir.Operation]]]]:

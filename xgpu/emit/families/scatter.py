@@ -6,7 +6,7 @@ overwrites: which of several such updates is the last is not defined. (Source: X
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -15,23 +15,19 @@ from xgpu import ir
 from xgpu.analysis.combiners import Combiner, combiners
 from xgpu.analysis.in_place import SCATTER, can_update_in_place, is_ordered, is_unique, scatter_key
 from xgpu.dialects.attributes import OVERWRITES, int_array
-from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.families.loop import block_field, run_field
-from xgpu.emit.families.update_runs import Elements, all_of, checked_index, inputs_read, prologue
-from xgpu.emit.family import Family
+from xgpu.emit.families.update_runs import Elements, all_of, checked_index, inputs_read, prologue, updates
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, entry_function, loop, put, when
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule
-from xgpu.fusion.grouping.families import Heroes, Results
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
-from xgpu.reasons import Reason
 from xgpu.structure import dtype_of
 from xgpu.target_machine import ADDED_AS_VECTORS
 
@@ -280,30 +276,23 @@ def _unordered_key(op: ir.Operation) -> Hashable | None:
     return None if key is None or is_ordered(op) else key
 
 
-def scatters(text: str, key: Callable[[ir.Operation], Hashable | None], pays: Callable[[ir.Operation], bool]) -> Heroes:
-    """Return the heroes of a family of scatters; ``text`` says how their updates may be made."""
-    what = f"scatters with the same indices, whose updates may be made {text}"
-    return Heroes(what, key, (SCATTER,), pays, Results.UPDATED)
+_TEXT = "scatters with the same indices, whose updates may be made {}"
 
-
-IN_PLACE = Reason("it updates arrays in their own memory")
-
-SCATTERS = Family(
-    heroes=scatters("in any order", _unordered_key, can_update_in_place),
-    why=IN_PLACE,
-    emitter=ScatterEmitter,
-    facts=Scatters,
-    schedule=ScatterSchedule,
-    results=requirements.hero_results,
-    aliases=requirements.heroes_operands,
+SCATTERS = updates(
+    _TEXT.format("in any order"),
+    SCATTER,
+    _unordered_key,
+    can_update_in_place,
+    ScatterEmitter,
+    Scatters,
+    ScatterSchedule,
 )
-
-ORDERED_SCATTERS = Family(
-    heroes=scatters("in order", scatter_key, can_update_in_place),
-    why=IN_PLACE,
-    emitter=OrderedScatterEmitter,
-    facts=Scatters,
-    schedule=OrderedScatterSchedule,
-    results=requirements.hero_results,
-    aliases=requirements.heroes_operands,
+ORDERED_SCATTERS = updates(
+    _TEXT.format("in order"),
+    SCATTER,
+    scatter_key,
+    can_update_in_place,
+    OrderedScatterEmitter,
+    Scatters,
+    OrderedScatterSchedule,
 )

@@ -15,16 +15,14 @@ from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.combiners import combiners
-from xgpu.analysis.in_place import can_be_in_runs, has_runs, is_ordered, scatter_key
+from xgpu.analysis.in_place import SCATTER, can_be_in_runs, has_runs, is_ordered, scatter_key
 from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.dialects.xgpu import InDomainOp
-from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, scalar_type
 from xgpu.emit.families.loop import block_field
-from xgpu.emit.families.scatter import IN_PLACE, ScatterEmitter, Scatters, longest_vector, scatters, vector_length
-from xgpu.emit.families.update_runs import all_of
-from xgpu.emit.family import Family
+from xgpu.emit.families.scatter import ScatterEmitter, Scatters, longest_vector, vector_length
+from xgpu.emit.families.update_runs import all_of, updates
 from xgpu.emit.kernel_builder import KernelBuilder, Tensor, Variable, assign, entry_function, loop, values_of, when
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_integers, constant, constant_of
@@ -319,12 +317,12 @@ def _key(op: ir.Operation) -> Hashable | None:
     return None if key is None or is_ordered(op) or not can_be_in_runs(op) else key
 
 
-SORTED_SCATTERS = Family(
-    heroes=scatters("after those with one place were combined", _key, has_runs),
-    why=IN_PLACE,
-    emitter=SortedScatterEmitter,
-    facts=Scatters,
-    schedule=SortedScatterSchedule,
-    results=requirements.hero_results,
-    aliases=requirements.heroes_operands,
+SORTED_SCATTERS = updates(
+    "scatters with the same indices, whose updates may be made after those with one place were combined",
+    SCATTER,
+    _key,
+    has_runs,
+    SortedScatterEmitter,
+    Scatters,
+    SortedScatterSchedule,
 )

@@ -4,19 +4,25 @@ An output is the memory of the operand that is updated, a parameter that the ker
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from xgpu import ir
 from xgpu.analysis.subgraphs import partition
 from xgpu.dtypes import DType
+from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values
 from xgpu.emit.families.loop import runs_over
+from xgpu.emit.family import EmitterClass, Family
 from xgpu.emit.scalar.op import compare_integers, constant
+from xgpu.emit.schedule import Schedule
 from xgpu.emit.subgraph_function import SubgraphFunctions
+from xgpu.fusion.grouping.families import Heroes, Results
 from xgpu.indexing.access import Shape
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.reasons import Reason
 
 
 @dataclass(frozen=True)
@@ -69,3 +75,24 @@ def all_of(conditions: list[ir.Value | None]) -> ir.Value | None:
         if condition is not None:
             result = condition if result is None else ir.arith.andi(result, condition)
     return result
+
+
+def updates(
+    text: str,
+    name: str,
+    key: Callable[[ir.Operation], Hashable | None],
+    pays: Callable[[ir.Operation], bool],
+    emitter: EmitterClass,
+    facts: Callable[[Fusion], Any],
+    schedule: type[Schedule],
+) -> Family:
+    """Return the family of operations called ``name`` that update arrays in place; ``text`` says which those are."""
+    return Family(
+        heroes=Heroes(text, key, (name,), pays, Results.UPDATED),
+        why=Reason("it updates arrays in their own memory"),
+        emitter=emitter,
+        facts=facts,
+        schedule=schedule,
+        results=requirements.hero_results,
+        aliases=requirements.heroes_operands,
+    )

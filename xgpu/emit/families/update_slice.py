@@ -10,21 +10,17 @@ from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place
-from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, clamped_index
 from xgpu.emit.families.loop import block_field, run_field
-from xgpu.emit.families.update_runs import Elements, inputs_read, prologue
-from xgpu.emit.family import Family
+from xgpu.emit.families.update_runs import Elements, inputs_read, prologue, updates
 from xgpu.emit.kernel_builder import Tensor, entry_function, loop
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule
-from xgpu.fusion.grouping.families import Heroes, Results
 from xgpu.indexing.access import Shape, dims, ranges, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.reasons import Reason
 from xgpu.structure import dtype_of
 
 _MOST_ELEMENTS = 16
@@ -159,12 +155,12 @@ def _key(op: ir.Operation) -> Hashable | None:
     return shape_of(op.operands[1]) if op.name == UPDATE_SLICE and math.prod(shape_of(op.operands[1])) > 0 else None
 
 
-SLICE_UPDATES = Family(
-    heroes=Heroes("updates of slices of one shape", _key, (UPDATE_SLICE,), can_update_in_place, Results.UPDATED),
-    why=Reason("it updates arrays in their own memory"),
-    emitter=UpdateSliceEmitter,
-    facts=SliceUpdates,
-    schedule=UpdateSliceSchedule,
-    results=requirements.hero_results,
-    aliases=requirements.heroes_operands,
+SLICE_UPDATES = updates(
+    "updates of slices of one shape",
+    UPDATE_SLICE,
+    _key,
+    can_update_in_place,
+    UpdateSliceEmitter,
+    SliceUpdates,
+    UpdateSliceSchedule,
 )

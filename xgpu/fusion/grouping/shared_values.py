@@ -42,6 +42,8 @@ _READ_BY_THREAD = 16
 """Elements that a thread of a reduction reads, about."""
 _MOST_MOVES = 24
 """Values after which the search for an element's origin ends."""
+_HIDDEN_MOVES = 2
+"""Times as much as what is saved that it must be worth to store what only moves: its loads hide a part of its work."""
 _MOST_INSTRUCTIONS = 20 * MOST_VISITED
 """Instructions that exceed every estimate, as a value's slice is followed no further than `MOST_VISITED`."""
 _MANY = "computed {} times for each element otherwise: to store it pays from {} instructions on, it takes more"
@@ -145,7 +147,7 @@ class _Round:
             computing: dict[Group, None] = {}
             for value in op.results:
                 needed: Mapping[Group, float] = evaluations.of(value)
-                if needed and is_candidate and elements(value) and not grouping.is_stored(value):
+                if needed and is_candidate and elements(value):
                     needed = self._consider(value, needed)
                 stored = self._choice.get(value)
                 for group in needed:
@@ -163,16 +165,24 @@ class _Round:
 
         Returns the kernels that compute it after the decision.
         """
-        own = self._grouping.made_with_hero(value)
+        own, level = self._grouping.made_with_hero(value), self._made_at(value)
+        if self._grouping.is_stored(value):
+            if own or self._grouping.stored_at[value] < level:
+                return needed
+            needed = {group: times for group, times in needed.items() if group.level <= level}
         # The kernels of a hero's group do not wait for each other.
         can_wait = any(group is not own for group in needed)
-        is_repeated = sum(needed.values()) > elements(value) and not _is_short_move(value)
+        is_repeated = sum(needed.values()) > elements(value)
         if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
-            own = own or self._loop(value, self._grouping.level(value))
+            own = own or self._loop(value, level)
             self._evaluations.want(value, own)
             return {own: elements(value)}
-        return needed if own else self._consider_later(value, needed)
+        return needed if own or self._grouping.is_stored(value) else self._consider_later(value, needed)
+
+    def _made_at(self, value: ir.Value) -> int:
+        """Return the lowest level of a kernel that can compute ``value``."""
+        return self._grouping.level(value) - self._grouping.is_stored(value)
 
     def _decide(self, decision: Decision) -> bool:
         """Record a decision, the last one on its value counts, and tell whether it is to store."""
@@ -182,13 +192,21 @@ class _Round:
     def _waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> Decision:
         """Decide whether kernels that recompute ``value`` for each element wait for another kernel that stores it."""
         computed = round(sum(needed.values()) / elements(value), 1)
-        size, saved = elements(value), 0.0
+        size, level, origins = elements(value), self._grouping.level(value) + 1, _moved_from(value)
+        # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
+        is_one_level = len({group.level for group in needed}) == 1
+        once = size if is_one_level else sum(min(times, size) for times in needed.values())
+        saved = -once * bytes_per_instruction(self._target, size)
         for group, times in needed.items():
-            once, width = min(times, size), _width(group)
-            saved += times * bytes_per_instruction(self._target, width)
-            saved -= once * bytes_per_instruction(self._target, size)
-        read = sum(byte_size(value, round(min(times, size))) for times in needed.values())
-        if saved * _MOST_INSTRUCTIONS <= (spent := byte_size(value) + read + self._launch):
+            saved += times * bytes_per_instruction(self._target, _width(group))
+        spent: float = self._launch + sum(byte_size(value, round(min(times, size))) for times in needed.values())
+        if not self._grouping.is_stored(value):
+            spent += byte_size(value)
+        if is_one_level:
+            spent -= (len(needed) - 1) * self._costs.of(value, self._stored_at, level).bytes
+        if origins:
+            spent *= _HIDDEN_MOVES
+        if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
         most = spent / saved
         parts = computed, math.ceil(most)
@@ -196,10 +214,9 @@ class _Round:
         if most >= self._most.get(value, math.inf):
             # What a value is computed from takes no more instructions than the value, which did not take so many.
             return Decision(Verdict.RECOMPUTED, value, few)
-        level = self._grouping.level(value) + 1
 
         def is_stored(each: ir.Value) -> bool:
-            return self._stored_at.get(each, level) < level
+            return self._stored_at.get(each, level) < level or each in origins
 
         if self._evaluations.instructions_again(value, is_stored, most) > most:
             return Decision(Verdict.STORED, value, Reason(_MANY, parts))
@@ -249,23 +266,23 @@ class _Round:
         return group.kind == self._families.loop_over(value)
 
 
-def _is_short_move(value: ir.Value) -> bool:
-    """Whether ``value`` only moves elements of other values, soon found, which are then the ones to store.
+def _moved_from(value: ir.Value) -> Set[ir.Value]:
+    """Return the values of which ``value`` only has elements, if they are soon found.
 
-    So does a padded array, and a rolled one.
+    Those are what to store if they take long to compute: then the next step of a stencil reads one array, whether it is
+    padded, rolled, or neither. To store ``value`` pays only where finding its elements takes long as well.
     """
-    pending, seen = [value], {value}
+    pending, seen, found = [value], {value}, set[ir.Value]()
     while pending and len(seen) <= _MOST_MOVES:
         each = pending.pop()
-        if (op := defining_op(each)) is None or op.name not in OPERATIONS:
-            continue
-        if access_kind(op) in ("indexing", "piecewise"):
+        op = defining_op(each)
+        if op is not None and op.name in OPERATIONS and access_kind(op) in ("indexing", "piecewise"):
             operands = set(op.operands) - seen
             seen |= operands
             pending += operands
-        elif each == value:
-            return False
-    return len(seen) <= _MOST_MOVES
+        else:
+            found.add(each)
+    return found if len(seen) <= _MOST_MOVES and value not in found else set()
 
 
 def _width(group: Group) -> int:

@@ -15,7 +15,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import broadcast, reshape
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import behind, captured, copy_operation, is_argument, is_constant, producer
+from xgpu.structure import behind, body_of, captured, copy_operation, is_argument, is_constant, longest_chains, producer
 
 _SPREADING = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 _MOST_ARRAYS = 128
@@ -51,7 +51,7 @@ class Step:
         self.injected: Injected = {
             argument: recurrence.map_to(shape_of(argument)) for argument in self._block.arguments[len(given) :]
         }
-        numbers = _stage_numbers(recurrence)
+        numbers = longest_chains(body_of(recurrence.loop, 1), lambda op: op in recurrence.heroes)
         self.stages = [
             [self._reduction(op) for op in recurrence.heroes if numbers[op.results[0]] == number]
             for number in sorted({numbers[op.results[0]] for op in recurrence.heroes})
@@ -180,16 +180,6 @@ def _needed(value: ir.Value, loop: ir.Operation) -> list[ir.Value]:
     if op.name == BARRIER:
         return [op.operands[ir.OpResult(value).result_number]]
     return [*op.operands, *captured(op)]
-
-
-def _stage_numbers(recurrence: Recurrence) -> dict[ir.Value, int]:
-    """Return, for each value of the body, the longest chain of row reductions that it depends on."""
-    (body,) = recurrence.loop.regions[1].blocks
-    numbers: dict[ir.Value, int] = {}
-    for op in (view.operation for view in body.operations):
-        number = max((numbers.get(operand, 0) for operand in op.operands), default=0) + (op in recurrence.heroes)
-        numbers |= dict.fromkeys(op.results, number)
-    return numbers
 
 
 def arrays_read(recurrence: Recurrence) -> list[ir.Value]:

@@ -5,10 +5,11 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.fragments import Holders
 from xgpu.indexing.tiles.row_tiles import RowTile
+from xgpu.target_machine import WARP_SIZE
 
 FRAGMENT = 16
 """Rows or columns, and contracted elements, of what a warp reads at once."""
-_LANES, _EIGHT = 32, 8
+_EIGHT = 8
 
 
 def is_transposed(tile: RowTile, number: int) -> bool:
@@ -23,7 +24,7 @@ def matrix_rows(tile: RowTile, number: int, holders: Holders) -> IndexingMap:
     ``r`` of matrix ``m``: for the left operand first the upper and lower ones, for the right one first those with the
     first and last contracted elements. So fragments are as `xgpu.mma` needs them, the right operand's two by two.
     """
-    lane, eight = dim(0) % _LANES, dim(0) % _LANES // _EIGHT
+    lane, eight = dim(0) % WARP_SIZE, dim(0) % WARP_SIZE // _EIGHT
     upper, later = (eight % 2, eight // 2) if number == 0 else (eight // 2, eight % 2)
     count = holders.share if number == 0 else holders.columns // FRAGMENT
     first = holders.first_row(symbol(1)) if number == 0 else holders.first_column + symbol(1) * FRAGMENT

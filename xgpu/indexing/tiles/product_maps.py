@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.dtypes import dtype_of_element
+from xgpu.dtypes import DType
+from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import Shape, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
+from xgpu.structure import dtype_of
 
 ROW_BYTES = 128
 """Bytes of a tile's rows: the widest that shared memory swizzles."""
-MULTIPLIED = frozenset(("bf16", "f16"))
-"""Types of elements that the kernels multiply."""
-_SMALLEST_ROWS = 64
+_BITS_OF_ANY_ORDER = 16
+"""Bits of elements any dimension of which may be contiguous in memory; of others it is the contracted one."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,14 @@ class Product:
     op: ir.Operation
 
     @cached_property
-    def element(self) -> str:
-        """The type of the operands' elements."""
-        return str(ir.RankedTensorType(self.op.operands[0].type).element_type)
+    def dtype(self) -> DType:
+        """The type of the left operand's elements; those of the right one are as wide."""
+        return dtype_of(self.op.operands[0])
 
     @property
     def element_bytes(self) -> int:
         """The bytes of an element of the operands."""
-        return dtype_of_element(ir.RankedTensorType(self.op.operands[0].type).element_type).bits // 8
+        return self.dtype.bits // 8
 
     @cached_property
     def _shapes(self) -> tuple[Shape, Shape, Shape, Shape]:
@@ -114,26 +116,32 @@ class Product:
         """The contracted elements of a row of a tile."""
         return ROW_BYTES // self.element_bytes
 
-    def operand_problem(self) -> str | None:
-        """Return what is wrong with the operands for any kernel: their types, or that there is nothing to multiply."""
-        elements = {str(ir.RankedTensorType(value.type).element_type) for value in self.op.operands}
-        if len(elements) != 1 or not elements <= MULTIPLIED:
-            return (
-                f"expected operands of one type, of {', '.join(sorted(MULTIPLIED))}, got {', '.join(sorted(elements))}"
-            )
+    def common_problem(self) -> str | None:
+        """Return why no kernel computes it: its types and precision, or that there is nothing to multiply."""
+        if problem := product_problem(self.op):
+            return problem
         if not self.batch * self.m * self.n * self.k:
             return "expected operands with elements"
         return None
 
     def problem(self, tile: TileSizes | None = None) -> str | None:
         """Return why warp groups do not multiply it, by these tiles or the smallest; None if they do."""
-        if problem := self.operand_problem():
+        if problem := self.common_problem():
             return problem
-        smallest = tile or TileSizes(_SMALLEST_ROWS, self.step, self.step)
+        smallest = tile or TileSizes(WARPGROUP_ROWS, self.step, self.step)
         for number in range(2):
             if isinstance(view := self.operand_view(number, smallest), str):
                 return f"expected operands that can be copied as boxes, but of operand {number} {view}"
+            if problem := order_problem(view, number, self.dtype):
+                return problem
         return None
+
+
+def order_problem(view: TensorView, number: int, dtype: DType) -> str | None:
+    """Return why tiles of an operand cannot be multiplied as they lie in memory; None if they can."""
+    if dtype.bits == _BITS_OF_ANY_ORDER or view.inner == 1 - number:
+        return None
+    return f"expected operand {number}, of {dtype}, to be contiguous in memory along the contracted dimension"
 
 
 def _within(

@@ -14,11 +14,8 @@ PANEL_COLUMNS = 64
 NEIGHBOURS = 8
 """Elements of a row that a thread takes at once, at most."""
 _BYTES = 4
-_ROWS = 64
 _PADDING = 8 * _BYTES
 """Bytes between rows: pairs that 16 threads of four rows write are then in different banks."""
-PANEL_BYTES = _ROWS * (PANEL_COLUMNS * _BYTES + _PADDING)
-"""The bytes of a warp group's panel of the most columns."""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,20 @@
 
 from dataclasses import dataclass
 
-from xgpu.indexing.affine import AffineExpr, Atom, Dim, Symbol, constant, dim, linear, linearize
+from xgpu.indexing.affine import AffineExpr, Atom, Dim, Symbol, constant, dim, linear, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.simplify import Simplifier
 
 MAX_TENSOR_RANK = 5
 MAX_BOX = 256
 """Elements of a box along a dimension."""
+MAX_TENSOR_SIZE = 1 << 32
+"""Elements of a tensor along a dimension."""
 STRIDE_BYTES = 16
 """Of what the distances between rows are multiples."""
+MAX_STRIDE_BYTES = 1 << 40
+"""What they are below."""
+_UNEVEN = "its elements are not equally far apart in memory"
 
 
 @dataclass(frozen=True)
@@ -81,31 +86,58 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     ``map_`` goes from block, step and the tile's two indices to those in the array, which has ``shape`` and elements
     of ``size`` bytes.
     """
-    position = Simplifier(map_.dims, map_.symbols).simplify(linearize(map_.results, shape))
+    simplifier = Simplifier(map_.dims, map_.symbols)
+    position = simplifier.simplify(linearize(map_.results, shape))
     strides = dict(position.terms)
     if position.constant or any(not isinstance(atom, Dim | Symbol) for atom in strides):
-        return "its elements are not equally far apart in memory"
+        return _UNEVEN
     if any(strides.get(Symbol(i), 0) <= 0 for i in range(2)):
         return "an element of the array is in it several times"
-    dimensions, used = [], set[Atom]()
-    for number in range(2):
-        found = _dimension(map_, strides, number)
-        dimensions.append(found)
-        used |= {atom for atom, _ in found.start.terms}
+    bounds = _bounds(map_)
+    if bounds is None:
+        return "elements of it are left out that boxes have"
+    dimensions = [_dimension(map_, strides, number, bounds.get(number)) for number in range(2)]
+    used = {atom for each in dimensions for atom, _ in each.start.terms}
     rest = [atom for atom in strides if isinstance(atom, Dim) and atom not in used]
     dimensions += [_Dimension(map_.dims[atom.index].size, strides[atom], dim(atom.index), None) for atom in rest]
+    inside = [constant(0) if each.symbol is None else symbol(each.symbol) for each in dimensions]
+    parts = [(each.start + own) * each.stride for each, own in zip(dimensions, inside, strict=True)]
+    if simplifier.simplify(sum(parts, constant(0))) != position:
+        return _UNEVEN
     dimensions.sort(key=lambda each: -each.stride)
     view = TensorView(tuple(dimensions), tuple(each.size for each in map_.symbols), row_bytes // size)
     return _problem(view, size) or view
 
 
-def _dimension(map_: IndexingMap, strides: dict[Atom, int], number: int) -> _Dimension:
-    """Return the dimension along one of the tile's: as far as a constraint allows, or as its tiles reach."""
-    stride, own = strides[Symbol(number)], map_.symbols[number].size
+def _bounds(map_: IndexingMap) -> dict[int, tuple[AffineExpr, int]] | None:
+    """Return where a tile begins in an array, and the size of that, for the tile's dimensions that are cut off there.
+
+    None if a constraint leaves out other elements than those after an end.
+    """
+    found: dict[int, tuple[AffineExpr, int]] = {}
     for expression, bound in map_.constraints:
-        if dict(expression.terms).get(Symbol(number)) == 1:
-            start = linear({atom: c for atom, c in expression.terms if atom != Symbol(number)}, 0)
-            return _Dimension(bound.upper + 1, stride, start, number)
+        reached = expression.interval(map_.dims, map_.symbols)
+        if bound.contains_interval(reached):
+            continue
+        numbers = expression.variables()[1]
+        if len(numbers) != 1 or numbers & found.keys() or bound.lower > reached.lower or bound.upper < 0:
+            return None
+        (number,) = numbers
+        terms = dict(expression.terms)
+        if terms.pop(Symbol(number), 0) != 1 or expression.constant:
+            return None
+        found[number] = linear(terms, 0), bound.upper + 1
+    return found
+
+
+def _dimension(
+    map_: IndexingMap, strides: dict[Atom, int], number: int, bound: tuple[AffineExpr, int] | None
+) -> _Dimension:
+    """Return the dimension along one of the tile's: as far as a bound allows, or as its tiles reach."""
+    stride, own = strides[Symbol(number)], map_.symbols[number].size
+    if bound:
+        start, size = bound
+        return _Dimension(size, stride, start, number)
     for atom, coefficient in strides.items():
         if isinstance(atom, Dim) and coefficient == stride * own:
             return _Dimension(own * map_.dims[atom.index].size, stride, dim(atom.index) * own, number)
@@ -117,6 +149,8 @@ def _problem(view: TensorView, size: int) -> str | None:
         return "no dimension of it is contiguous in memory"
     if len(view.dimensions) > MAX_TENSOR_RANK:
         return f"it has more than {MAX_TENSOR_RANK} dimensions in memory"
+    if any(each.size > MAX_TENSOR_SIZE or each.stride * size >= MAX_STRIDE_BYTES for each in view.dimensions):
+        return "it is of an array that is too large"
     if any(stride % STRIDE_BYTES for stride in view.strides(size)):
         return f"its rows are not a multiple of {STRIDE_BYTES} bytes apart"
     if view.tile[view.inner] % view.row or view.rows > MAX_BOX:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.device import DEVICES
 from xgpu.dialects.attributes import FLAGS, SHARED_BYTES, int_of
 from xgpu.errors import CompilerError
 from xgpu.structure import walk
@@ -74,6 +75,8 @@ SHARED = round_up(OPAQUE + SCRATCH_BYTES, ALIGNMENT)
 """Offset of the shared memory in a context."""
 UNWRITTEN_BYTE = 0xFF
 """Initial content of shared memory in a block: NaN in every type of float. All before it is zero."""
+MOST_SHARED = max(each.shared_bytes_optin for each in DEVICES.values())
+"""The most bytes of shared memory that a block has on any device."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ def is_tile(op: ir.Operation) -> bool:
 def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[Tile, ...]:
     """Lay out the module's tiles in a context; the dynamic one, of no size, comes last and takes xgpu.shared_bytes.
 
-    Raises CompilerError for a tile with an initial value or an alignment above ``ALIGNMENT``.
+    Raises CompilerError for a tile with an initial value or an alignment above ``ALIGNMENT``, and for more bytes than
+    any device has.
     """
     tiles = [op.operation for op in module.body.operations if is_tile(op.operation)]
     dynamic = int_of(kernel.attributes[SHARED_BYTES]) if SHARED_BYTES in kernel.attributes else 0
@@ -110,6 +114,9 @@ def place_tiles(module: ir.Module, kernel: ir.Operation) -> tuple[Tile, ...]:
         start, size = round_up(end, max(alignment, 16)), size_of(_tile_type(tile))
         placed.append(Tile(name, start, size or dynamic))
         end = start + size
+    needed = max((tile.offset + tile.size - SHARED for tile in placed), default=0)
+    if needed > MOST_SHARED:
+        raise CompilerError(f"the tiles take {needed} bytes of shared memory, no device has over {MOST_SHARED}")
     return tuple(placed)
 
 

@@ -13,7 +13,7 @@ from xgpu.target.host.access_checks import ATOMIC, AWAITS, CHECK, READS, WRITES
 from xgpu.target.host.block.calls import REGISTER_FUNCTIONS, callee_of
 from xgpu.target.host.context import SCRATCH_BYTES, Tile, context_of, defined_functions, is_tile, size_of
 from xgpu.target.host.labels import Place, place_of
-from xgpu.target_machine import HOST_CHECKED_PREFIX
+from xgpu.target_machine import HOST_CHECKED_PREFIX, create_call
 
 # Operation -> the number of its pointer operand; atomic updates read and write.
 _ACCESSES = {"llvm.load": 0, "llvm.store": 1, "llvm.atomicrmw": 0, "llvm.cmpxchg": 0}
@@ -172,12 +172,7 @@ class _Inserter:
         wide = [self._constant(value, self._i64) for value in (size, alignment)]
         narrow = [self._constant(value, self._i32) for value in (kind, len(self._accesses) - 1)]
         operands = [context, self._constant(number, self._i32), pointer, *wide, *narrow]
-        attributes = {
-            "callee": ir.FlatSymbolRefAttr.get(self._check_name),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        }
-        return ir.Operation.create("llvm.call", [self._pointer], operands, attributes).results[0]
+        return create_call(self._check_name, operands, [self._pointer]).result
 
     def _constant(self, value: int, type_: ir.Type) -> ir.Value:
         attributes: dict[str, ir.Attribute] = {"value": ir.IntegerAttr.get(type_, value)}

@@ -170,3 +170,30 @@ func.func @direct(%arg0: tensor<64x200xf16>, %arg1: tensor<36x64xf16>, %arg2: te
   }) {grid = array<i64: 1, 2, 2>} : (tensor<200x36xf32>) -> tensor<200x36xf32>
   return %0 : tensor<200x36xf32>
 }
+
+// -----
+
+// Operands of two types of 8 bits, which are copied as integers: four products for 128 bytes of a row.
+
+// CHECK-LABEL:   func.func @of_bytes
+// CHECK:           "xgpu.encode_tensor_map"({{.*}}) {box = array<i64: 64, 128>, element = i8, shape = array<i64: 70, 144>, strides = array<i64: 144>, swizzle = "128"}
+// CHECK:           "xgpu.encode_tensor_map"({{.*}}) {box = array<i64: 32, 128>, element = i8, shape = array<i64: 40, 144>
+// CHECK-COUNT-4:   "xgpu.warpgroup_mma"({{.*}}) {a_element = f8E5M2, a_layout = {group = 1024 : i64, panel = 8192 : i64, swizzle = 128 : i64, transposed = false}, b_element = f8E4M3FN, b_layout = {group = 1024 : i64, panel = 4096 : i64, swizzle = 128 : i64, transposed = false}}
+// CHECK-NEXT:      "xgpu.warpgroup_commit"
+func.func @of_bytes(%arg0: tensor<70x144xf8E5M2>, %arg1: tensor<40x144xf8E4M3FN>, %arg2: tensor<70x40xf32>) -> tensor<70x40xf32> attributes {xgpu.block = array<i64: 256, 1, 1>, xgpu.emitter = "product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 32, tile_k = 128, stages = 2, groups = 1, blocks = 4, cluster = 1, staged = false, band = 2>} {
+  %0 = "xgpu.blocks"(%arg2) ({
+  ^bb0(%arg3: index, %arg4: index, %arg5: index, %arg6: tensor<70x40xf32>):
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<64x32xf32>
+    %1 = "xgpu.steps"(%cst) ({
+    ^bb0(%arg7: index, %arg8: tensor<64x32xf32>):
+      %3 = "xgpu.tile"(%arg0, %arg3, %arg4, %arg5, %arg7) {map = #xgpu.map<(d0, d1, d2, d3)[s0, s1] -> (d1 * 64 + s0, d3 * 128 + s1), d0 in [0, 0], d1 in [0, 1], d2 in [0, 1], d3 in [0, 1], s0 in [0, 63], s1 in [0, 127], d1 * 64 + s0 in [0, 69], d3 * 128 + s1 in [0, 143]>} : (tensor<70x144xf8E5M2>, index, index, index, index) -> tensor<64x128xf8E5M2>
+      %4 = "xgpu.tile"(%arg1, %arg3, %arg4, %arg5, %arg7) {map = #xgpu.map<(d0, d1, d2, d3)[s0, s1] -> (d2 * 32 + s1, d3 * 128 + s0), d0 in [0, 0], d1 in [0, 1], d2 in [0, 1], d3 in [0, 1], s0 in [0, 127], s1 in [0, 31], d2 * 32 + s1 in [0, 39], d3 * 128 + s0 in [0, 143]>} : (tensor<40x144xf8E4M3FN>, index, index, index, index) -> tensor<128x32xf8E4M3FN>
+      %5 = stablehlo.dot_general %3, %4, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] : (tensor<64x128xf8E5M2>, tensor<128x32xf8E4M3FN>) -> tensor<64x32xf32>
+      %6 = stablehlo.add %arg8, %5 : tensor<64x32xf32>
+      "xgpu.yield"(%6) : (tensor<64x32xf32>) -> ()
+    }) {count = 2 : i64} : (tensor<64x32xf32>) -> tensor<64x32xf32>
+    %2 = "xgpu.insert_tile"(%1, %arg6, %arg3, %arg4, %arg5) {map = #xgpu.map<(d0, d1, d2)[s0, s1] -> (d1 * 64 + s0, d2 * 32 + s1), d0 in [0, 0], d1 in [0, 1], d2 in [0, 1], s0 in [0, 63], s1 in [0, 31], d1 * 64 + s0 in [0, 69], d2 * 32 + s1 in [0, 39]>} : (tensor<64x32xf32>, tensor<70x40xf32>, index, index, index) -> tensor<70x40xf32>
+    "xgpu.yield"(%2) : (tensor<70x40xf32>) -> ()
+  }) {grid = array<i64: 1, 2, 2>} : (tensor<70x40xf32>) -> tensor<70x40xf32>
+  return %0 : tensor<70x40xf32>
+}

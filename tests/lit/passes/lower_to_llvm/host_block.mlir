@@ -16,7 +16,13 @@
 // CHECK:         llvm.store %[[FORM]], %[[AT]]
 // CHECK:         %[[ENCODED:.*]] = llvm.call @xgpu_host_block_encode_tensor_map(%arg4, %arg0, %arg1)
 // CHECK:         llvm.call @xgpu_host_pause(%[[ENCODED]])
-// CHECK:         llvm.call @xgpu_host_block_tensor_load(%arg0, %arg4, %arg3,
+// CHECK:         %[[OWN:.*]] = llvm.call @xgpu_host_block_registers()
+// CHECK:         %[[FIRST:.*]] = llvm.getelementptr %[[OWN]][528]
+// CHECK-NEXT:    llvm.store %arg2, %[[FIRST]]
+// CHECK-NEXT:    %[[SECOND:.*]] = llvm.getelementptr %[[OWN]][532]
+// CHECK-NEXT:    llvm.store %arg2, %[[SECOND]]
+// CHECK-NEXT:    %[[RANK:.*]] = llvm.mlir.constant(2 : i64) : i64
+// CHECK-NEXT:    llvm.call @xgpu_host_block_tensor_load(%arg0, %arg4, %arg3, %[[RANK]])
 // CHECK:         llvm.call @xgpu_host_block_tensor_load_multicast(%arg0, %arg4, %arg3,
 // CHECK:         llvm.call @xgpu_host_block_tensor_store(%arg4, %arg0,
 // CHECK:         %[[PENDING:.*]] = llvm.mlir.constant(0 : i64) : i64
@@ -76,7 +82,7 @@ func.func @waits(%barrier: !llvm.ptr<3>, %parity: i32) -> (i1, i32) {
 // CHECK:         %[[FRAGMENT:.*]] = llvm.getelementptr %[[OWN]][512]
 // CHECK:         llvm.store %[[A]], %[[FRAGMENT]]
 // CHECK:         %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
-// CHECK:         llvm.mlir.constant(dense<[32, 1, 1, 0, 0, 0, 0, 128, 1024, 16, 0]> : vector<11xi64>)
+// CHECK:         llvm.mlir.constant(dense<[32, 1, 1, 0, 0, 0, 0, 128, 128, 1024, 16, 0, 4000]> : vector<13xi64>)
 // CHECK:         %[[ADDS:.*]] = llvm.zext %arg4 : i1 to i64
 // CHECK:         llvm.call @xgpu_host_block_warpgroup_mma(%[[NULL]], %arg0, %[[ADDS]])
 // CHECK:         %[[STARTED:.*]] = llvm.load %[[OWN]]

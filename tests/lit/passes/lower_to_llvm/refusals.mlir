@@ -19,8 +19,9 @@ func.func @function_of_ours(%x: f32) -> f32 {
 // -----
 
 func.func @loop(%n: index) {
-  // expected-error @below {{'scf.yield': has no lowering; expected lower-scf to have run before}}
+  // expected-error @below {{'scf.for': has no lowering; expected lower-scf to have run before}}
   scf.for %i = %n to %n step %n {
+    %number = arith.index_cast %i : index to i64
   }
   return
 }

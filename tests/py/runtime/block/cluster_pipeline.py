@@ -1,6 +1,6 @@
 """A product of two blocks of a cluster: one copies the operand that both take to both, and whole boxes are stored."""
 
-from tests.py.runtime.block.kernels import at, constants, kernel
+from tests.py.runtime.block.kernels import LANE, at, constants, kernel
 from tests.py.runtime.block.pipelines import (
     COLUMNS,
     DEPTH,
@@ -9,15 +9,24 @@ from tests.py.runtime.block.pipelines import (
     STAGE,
     STAGES,
     TILE,
+    consumer,
     encode,
     init,
-    products,
-    stage,
+    producer,
+    prologue,
 )
 
 _SUM = f"vector<{COLUMNS // 2}xf32>"
-_WAIT = "(!llvm.ptr<3>, i32) -> ()"
 _PITCH = 2 * COLUMNS
+
+
+_LOAD_B = """scf.if %is_sender {
+          "xgpu.tensor_load_multicast"(%stage_b, %map_b, %full, %c3, %first_column, %k)
+              : (!llvm.ptr<3>, !llvm.ptr<1>, !llvm.ptr<3>, i32, i32, i32) -> ()
+        }"""
+_RELEASE = "\n".join(
+    f'"xgpu.mbarrier_arrive_remote"(%empty, %c{rank}) : (!llvm.ptr<3>, i32) -> ()' for rank in range(2)
+)
 
 
 def multicast(rows: int, columns: int, depth: int) -> str:
@@ -26,16 +35,7 @@ def multicast(rows: int, columns: int, depth: int) -> str:
     grid = 2 * -(-rows // (2 * ROWS)), -(-columns // COLUMNS), 1
     numbers = {0, 1, 2, 3, 7, 8, 16, 31, 32, 128, STAGES, steps, STAGE, ROWS, DEPTH, grid[0], 512, _PITCH}
     body = f"""{constants(*numbers)}
-  %true = arith.constant true
-  %zeros = arith.constant dense<0.0> : {_SUM}
-  %bytes = arith.constant {STAGE} : i32
-  %blocks_before = arith.muli %block_y, %c{grid[0]} : i32
-  %block = arith.addi %blocks_before, %block_x : i32
-  %maps_offset = arith.muli %block, %c512 : i32
-  %first_row = arith.muli %block_x, %c{ROWS} : i32
-  %first_column = arith.muli %block_y, %c{COLUMNS} : i32
-{at("map_a", "maps", "%maps_offset", 1)}
-{at("map_b", "map_a", "128", 1)}
+{prologue(grid[0], 512)}
 {at("map_out", "map_a", "256", 1)}
   %rank = "xgpu.cluster_rank"() : () -> i32
   %is_sender = arith.cmpi eq, %rank, %c0 : i32
@@ -53,9 +53,9 @@ def multicast(rows: int, columns: int, depth: int) -> str:
   "xgpu.cluster_arrive"() : () -> ()
   "xgpu.cluster_wait"() : () -> ()
   scf.if %is_producer {{
-{_producer(steps)}
+{producer(steps, _LOAD_B)}
   }} else {{
-{_consumer(steps)}
+{consumer(steps, _RELEASE)}
 {_store()}
   }}
   "xgpu.cluster_arrive"() : () -> ()
@@ -64,49 +64,12 @@ def multicast(rows: int, columns: int, depth: int) -> str:
     return kernel(body, ["a", "b", "maps", "out"], grid, (160, 1, 1), SHARED + 128, attributes)
 
 
-def _producer(steps: int) -> str:
-    return f"""    %elected = "xgpu.elect"() : () -> i1
-    scf.if %elected {{
-      "xgpu.acquire_tensor_map"(%map_a) : (!llvm.ptr<1>) -> ()
-      "xgpu.acquire_tensor_map"(%map_b) : (!llvm.ptr<1>) -> ()
-      scf.for %step = %i0 to %i{steps} step %i1 {{
-{stage("lap_parity")}
-        %parity = arith.xori %lap_parity, %c1 : i32
-        "xgpu.mbarrier_wait"(%empty, %parity) : {_WAIT}
-        "xgpu.mbarrier_expect"(%full, %bytes) : {_WAIT}
-        %k = arith.muli %s, %c{DEPTH} : i32
-        "xgpu.tensor_load"(%stage_a, %map_a, %full, %first_row, %k)
-            : (!llvm.ptr<3>, !llvm.ptr<1>, !llvm.ptr<3>, i32, i32) -> ()
-        scf.if %is_sender {{
-          "xgpu.tensor_load_multicast"(%stage_b, %map_b, %full, %c3, %first_column, %k)
-              : (!llvm.ptr<3>, !llvm.ptr<1>, !llvm.ptr<3>, i32, i32, i32) -> ()
-        }}
-      }}
-    }}"""
-
-
-def _consumer(steps: int) -> str:
-    return f"""    %sum = scf.for %step = %i0 to %i{steps} step %i1 iter_args(%d0 = %zeros) -> ({_SUM}) {{
-{stage("parity")}
-      "xgpu.mbarrier_wait"(%full, %parity) : {_WAIT}
-      "xgpu.warpgroup_fence"() : () -> ()
-{products()}
-      "xgpu.warpgroup_commit"() : () -> ()
-      %done = "xgpu.warpgroup_wait"(%d{DEPTH // 16}) {{pending = 0 : i64}} : ({_SUM}) -> {_SUM}
-      "xgpu.mbarrier_arrive_remote"(%empty, %c0) : {_WAIT}
-      "xgpu.mbarrier_arrive_remote"(%empty, %c1) : {_WAIT}
-      scf.yield %done : {_SUM}
-    }}"""
-
-
 def _store() -> str:
     """Return how the warp group puts its sum into shared memory, from where one thread stores the box."""
     lines = [
         f"""    %bits = vector.bitcast %sum : {_SUM} to vector<{COLUMNS // 2}xi32>
     %upper = arith.constant -65536 : i32
-    %warp = arith.divui %t, %c32 : i32
-    %lane = arith.andi %t, %c31 : i32
-    %warp_row = arith.muli %warp, %c16 : i32
+{LANE}
     %matrix_row = arith.andi %lane, %c7 : i32
     %matrix = arith.divui %lane, %c8 : i32
     %is_lower = arith.andi %matrix, %c1 : i32

@@ -78,6 +78,38 @@ def at(result: str, base: str, offset: str, space: int = 3) -> str:
     return f"  %{result} = llvm.getelementptr %{base}[{offset}] : ({pointer}) -> {pointer}, i8"
 
 
+LANE = """  %warp = arith.divui %t, %c32 : i32
+  %lane = arith.andi %t, %c31 : i32
+  %warp_row = arith.muli %warp, %c16 : i32"""
+"""The numbers of a thread's warp and lane, and the first of the 16 rows that its warp has of a product."""
+
+
+def store_sums(elements: Sequence[str], rows: int, columns: int) -> str:
+    """Return the stores to ``%out`` of a thread's sums, each an operation, that are in bounds; `LANE` comes before."""
+    stores = "\n".join(
+        f"""  %e{e} = {element}
+  %row{e} = arith.addi %row_first, %c{e // 2 % 2 * 8} : i32
+  %column{e} = arith.addi %column_first, %c{e // 4 * 8 + e % 2} : i32
+  %row_ok{e} = arith.cmpi ult, %row{e}, %c{rows} : i32
+  %column_ok{e} = arith.cmpi ult, %column{e}, %c{columns} : i32
+  %ok{e} = arith.andi %row_ok{e}, %column_ok{e} : i1
+  scf.if %ok{e} {{
+    %line{e} = arith.muli %row{e}, %c{columns} : i32
+    %place{e} = arith.addi %line{e}, %column{e} : i32
+    %to{e} = llvm.getelementptr %out[%place{e}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
+    llvm.store %e{e}, %to{e} : f32, !llvm.ptr<1>
+  }}"""
+        for e, element in enumerate(elements)
+    )
+    return f"""  %lane_row = arith.divui %lane, %c4 : i32
+  %lane_pair = arith.andi %lane, %c3 : i32
+  %lane_column = arith.muli %lane_pair, %c2 : i32
+  %row_in_block = arith.addi %warp_row, %lane_row : i32
+  %row_first = arith.addi %row_in_block, %first_row : i32
+  %column_first = arith.addi %lane_column, %first_column : i32
+{stores}"""
+
+
 def without(text: str, operation: str, count: int = 1) -> str:
     """Return a kernel without the first operations that start with a text; none has results, or regions."""
     for _ in range(count):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.py.runtime.block.kernels import at, constants, kernel
+from tests.py.runtime.block.kernels import LANE, at, constants, kernel, store_sums
 
 STAGES, ROWS, COLUMNS, DEPTH = 3, 64, 64, 64
 TILE = ROWS * DEPTH * 2
@@ -23,25 +23,17 @@ def overlapping(rows: int, columns: int, depth: int) -> str:
 
 def warp_roles(rows: int, columns: int, depth: int) -> str:
     """A product of bf16, ``a`` by the transposed ``b``: one warp copies boxes (TMA), a warp group multiplies them."""
-    return _write(rows, columns, depth, _consumer)
+    registers = '    "xgpu.set_registers"() {count = 232 : i64, more = true} : () -> ()'
+    return _write(rows, columns, depth, lambda steps: f"{registers}\n{consumer(steps)}")
 
 
-def _write(rows: int, columns: int, depth: int, consumer: Callable[[int], str]) -> str:
+def _write(rows: int, columns: int, depth: int, consume: Callable[[int], str]) -> str:
     steps = -(-depth // DEPTH)
     grid = -(-rows // ROWS), -(-columns // COLUMNS), 1
     numbers = {0, 1, 2, 3, 4, 16, 31, 32, 128, 256, STAGES, steps, STAGE, ROWS, DEPTH, grid[0], rows, columns}
     numbers |= {8 * n + c for n in range(9) for c in range(2)}
     body = f"""{constants(*numbers)}
-  %true = arith.constant true
-  %zeros = arith.constant dense<0.0> : {_SUM}
-  %bytes = arith.constant {STAGE} : i32
-  %blocks_before = arith.muli %block_y, %c{grid[0]} : i32
-  %block = arith.addi %blocks_before, %block_x : i32
-  %maps_offset = arith.muli %block, %c256 : i32
-  %first_row = arith.muli %block_x, %c{ROWS} : i32
-  %first_column = arith.muli %block_y, %c{COLUMNS} : i32
-{at("map_a", "maps", "%maps_offset", 1)}
-{at("map_b", "map_a", "128", 1)}
+{prologue(grid[0], 256)}
   %is_producer = arith.cmpi uge, %t, %c128 : i32
   %is_first = arith.cmpi eq, %t, %c128 : i32
   scf.if %is_producer {{
@@ -54,12 +46,28 @@ def _write(rows: int, columns: int, depth: int, consumer: Callable[[int], str]) 
   }}
   gpu.barrier
   scf.if %is_producer {{
-{_producer(steps)}
+    "xgpu.set_registers"() {{count = 40 : i64, more = false}} : () -> ()
+{producer(steps)}
   }} else {{
-{consumer(steps)}
-{_store(rows, columns)}
+{consume(steps)}
+{LANE}
+{store_sums([f"vector.extract %sum[{e}] : f32 from {_SUM}" for e in range(COLUMNS // 2)], rows, columns)}
   }}"""
     return kernel(body, ["a", "b", "maps", "out"], grid, (160, 1, 1), SHARED, ", xgpu.inputs = 2 : i64")
+
+
+def prologue(grid: int, map_bytes: int) -> str:
+    """Return what a block starts with: numbers, its place in the result, and where its tensor maps are."""
+    return f"""  %true = arith.constant true
+  %zeros = arith.constant dense<0.0> : {_SUM}
+  %bytes = arith.constant {STAGE} : i32
+  %blocks_before = arith.muli %block_y, %c{grid} : i32
+  %block = arith.addi %blocks_before, %block_x : i32
+  %maps_offset = arith.muli %block, %c{map_bytes} : i32
+  %first_row = arith.muli %block_x, %c{ROWS} : i32
+  %first_column = arith.muli %block_y, %c{COLUMNS} : i32
+{at("map_a", "maps", "%maps_offset", 1)}
+{at("map_b", "map_a", "128", 1)}"""
 
 
 def stage(parity: str) -> str:
@@ -95,9 +103,12 @@ def init(arrivals: int) -> str:
     )
 
 
-def _producer(steps: int) -> str:
-    return f"""    "xgpu.set_registers"() {{count = 40 : i64, more = false}} : () -> ()
-    %elected = "xgpu.elect"() : () -> i1
+LOAD_B = f'"xgpu.tensor_load"(%stage_b, %map_b, %full, %first_column, %k) : {_LOAD}'
+
+
+def producer(steps: int, load_b: str = LOAD_B) -> str:
+    """Return what the warp does that copies the tiles of each step."""
+    return f"""    %elected = "xgpu.elect"() : () -> i1
     scf.if %elected {{
       "xgpu.acquire_tensor_map"(%map_a) : (!llvm.ptr<1>) -> ()
       "xgpu.acquire_tensor_map"(%map_b) : (!llvm.ptr<1>) -> ()
@@ -108,7 +119,7 @@ def _producer(steps: int) -> str:
         "xgpu.mbarrier_expect"(%full, %bytes) : {_WAIT}
         %k = arith.muli %s, %c{DEPTH} : i32
         "xgpu.tensor_load"(%stage_a, %map_a, %full, %first_row, %k) : {_LOAD}
-        "xgpu.tensor_load"(%stage_b, %map_b, %full, %first_column, %k) : {_LOAD}
+        {load_b}
       }}
     }}"""
 
@@ -124,16 +135,19 @@ def products() -> str:
     )
 
 
-def _consumer(steps: int) -> str:
-    return f"""    "xgpu.set_registers"() {{count = 232 : i64, more = true}} : () -> ()
-    %sum = scf.for %step = %i0 to %i{steps} step %i1 iter_args(%d0 = %zeros) -> ({_SUM}) {{
+RELEASE = '"xgpu.mbarrier_arrive"(%empty) : (!llvm.ptr<3>) -> ()'
+
+
+def consumer(steps: int, release: str = RELEASE) -> str:
+    """Return what the warp group does that multiplies the tiles of each step, and then releases their stage."""
+    return f"""    %sum = scf.for %step = %i0 to %i{steps} step %i1 iter_args(%d0 = %zeros) -> ({_SUM}) {{
 {stage("parity")}
       "xgpu.mbarrier_wait"(%full, %parity) : {_WAIT}
       "xgpu.warpgroup_fence"() : () -> ()
 {products()}
       "xgpu.warpgroup_commit"() : () -> ()
       %done = "xgpu.warpgroup_wait"(%d{DEPTH // 16}) {{pending = 0 : i64}} : ({_SUM}) -> {_SUM}
-      "xgpu.mbarrier_arrive"(%empty) : (!llvm.ptr<3>) -> ()
+      {release}
       scf.yield %done : {_SUM}
     }}"""
 
@@ -157,32 +171,3 @@ def _overlapping_consumer(steps: int) -> str:
       scf.yield %started : {_SUM}
     }}
     %sum = "xgpu.warpgroup_wait"(%last) {{pending = 0 : i64}} : ({_SUM}) -> {_SUM}"""
-
-
-def _store(rows: int, columns: int) -> str:
-    """Return the stores of a thread's elements of the sum that are in bounds."""
-    stores = "\n".join(
-        f"""    %e{e} = vector.extract %sum[{e}] : f32 from {_SUM}
-    %row{e} = arith.addi %row_first, %c{e // 2 % 2 * 8} : i32
-    %column{e} = arith.addi %column_first, %c{e // 4 * 8 + e % 2} : i32
-    %row_ok{e} = arith.cmpi ult, %row{e}, %c{rows} : i32
-    %column_ok{e} = arith.cmpi ult, %column{e}, %c{columns} : i32
-    %ok{e} = arith.andi %row_ok{e}, %column_ok{e} : i1
-    scf.if %ok{e} {{
-      %line{e} = arith.muli %row{e}, %c{columns} : i32
-      %place{e} = arith.addi %line{e}, %column{e} : i32
-      %to{e} = llvm.getelementptr %out[%place{e}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
-      llvm.store %e{e}, %to{e} : f32, !llvm.ptr<1>
-    }}"""
-        for e in range(COLUMNS // 2)
-    )
-    return f"""    %warp = arith.divui %t, %c32 : i32
-    %lane = arith.andi %t, %c31 : i32
-    %warp_row = arith.muli %warp, %c16 : i32
-    %lane_row = arith.divui %lane, %c4 : i32
-    %lane_pair = arith.andi %lane, %c3 : i32
-    %lane_column = arith.muli %lane_pair, %c2 : i32
-    %row_in_block = arith.addi %warp_row, %lane_row : i32
-    %row_first = arith.addi %row_in_block, %first_row : i32
-    %column_first = arith.addi %lane_column, %first_column : i32
-{stores}"""

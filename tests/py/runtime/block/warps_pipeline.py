@@ -1,6 +1,6 @@
 """A product as a pipeline of warps: each thread copies chunks ahead (cp.async), warps read and multiply fragments."""
 
-from tests.py.runtime.block.kernels import at, constants, kernel
+from tests.py.runtime.block.kernels import LANE, at, constants, kernel, store_sums
 
 ROWS, COLUMNS, DEPTH, PITCH = 64, 32, 32, 80
 _A = 2 * ROWS * PITCH
@@ -43,7 +43,7 @@ def async_copies(rows: int, columns: int, depth: int) -> str:
     gpu.barrier
     "scf.yield"(%sum0_2, %sum1_2, %sum2_2, %sum3_2) : ({types}) -> ()
   }}) : (index, index, index, {types}) -> ({types})
-{_store()}"""
+{store_sums([f"vector.extract %r#{e // 4}[{e % 4}] : f32 from {_FRAGMENT}" for e in range(16)], rows, columns)}"""
     for word, number in (("@DEPTH", 2 * depth), ("%rows", f"%c{rows}"), ("%columns", f"%c{columns}")):
         body = body.replace(word, str(number))
     return kernel(body, ["a", "b", "out"], grid, (128, 1, 1), SHARED, ", xgpu.inputs = 2 : i64")
@@ -84,9 +84,7 @@ def _copy_step(step: str, tag: str) -> str:
 
 def _lanes() -> str:
     """Return what a thread needs to know of its lane: where the rows are that it gives the addresses of."""
-    return f"""  %warp = arith.divui %t, %c32 : i32
-  %lane = arith.andi %t, %c31 : i32
-  %warp_row = arith.muli %warp, %c16 : i32
+    return f"""{LANE}
   %a_lane = arith.andi %lane, %c15 : i32
   %a_row = arith.addi %warp_row, %a_lane : i32
   %a_row_byte = arith.muli %a_row, %c{PITCH} : i32
@@ -119,29 +117,4 @@ def _products() -> str:
     %b{k}_{j} = "xgpu.load_matrix"(%b_at{k}_{j}) {{transposed = false}} : (!llvm.ptr<3>) -> vector<2xi32>
     %sum{j}_{k + 1} = "xgpu.mma"(%a{k}, %b{k}_{j}, {before}) {{a_element = bf16, b_element = bf16}}
         : (vector<4xi32>, vector<2xi32>, {_FRAGMENT}) -> {_FRAGMENT}""")
-    return "\n".join(lines)
-
-
-def _store() -> str:
-    lines = [
-        """  %lane_row = arith.divui %lane, %c4 : i32
-  %lane_pair = arith.andi %lane, %c3 : i32
-  %lane_column = arith.muli %lane_pair, %c2 : i32
-  %row_in_block = arith.addi %warp_row, %lane_row : i32
-  %row_first = arith.addi %row_in_block, %first_row : i32
-  %column_first = arith.addi %lane_column, %first_column : i32"""
-    ]
-    for e in range(16):
-        lines.append(f"""  %e{e} = vector.extract %r#{e // 4}[{e % 4}] : f32 from {_FRAGMENT}
-  %row{e} = arith.addi %row_first, %c{e // 2 % 2 * 8} : i32
-  %column{e} = arith.addi %column_first, %c{e // 4 * 8 + e % 2} : i32
-  %row_ok{e} = arith.cmpi ult, %row{e}, %rows : i32
-  %column_ok{e} = arith.cmpi ult, %column{e}, %columns : i32
-  %ok{e} = arith.andi %row_ok{e}, %column_ok{e} : i1
-  scf.if %ok{e} {{
-    %line{e} = arith.muli %row{e}, %columns : i32
-    %place{e} = arith.addi %line{e}, %column{e} : i32
-    %to{e} = llvm.getelementptr %out[%place{e}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, f32
-    llvm.store %e{e}, %to{e} : f32, !llvm.ptr<1>
-  }}""")
     return "\n".join(lines)

@@ -49,10 +49,10 @@ class Products:
         """Return why a result cannot be copied as boxes, None if each can."""
         return next((view for view in self.result_views(tile) if isinstance(view, str)), None)
 
-    def staging_bytes(self, rows: int, columns: int) -> int:
-        """Return the shared memory that results of a tile take on their way."""
-        widths = [dtype_of_element(ir.RankedTensorType(each.type).element_type) for each in self.fusion.results]
-        return rows * columns * max(each.storage_bits for each in widths) // 8
+    @property
+    def result_bytes(self) -> list[int]:
+        """The bytes of an element of each result."""
+        return [-(-dtype_of(each).storage_bits // 8) for each in self.fusion.results]
 
 
 def _view(map_: IndexingMap, type_: ir.RankedTensorType) -> TensorView | str:

@@ -10,7 +10,6 @@ from collections.abc import Hashable
 from xgpu import ir
 from xgpu.analysis.heroes import Form
 from xgpu.dialects.attributes import BY_WARP_GROUPS, PRODUCT, SCHEDULE, schedule_attribute
-from xgpu.dialects.block.matrices import accumulator_of
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
@@ -21,12 +20,15 @@ from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
 from xgpu.emit.tile_program import TileProgram, can_be_tiled, is_plain
 from xgpu.fusion.grouping.families import Heroes
+from xgpu.hlo.stablehlo_builder import convert, splat
+from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION, sum_type
 from xgpu.indexing.affine import dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.reasons import Reason
+from xgpu.structure import element_of
 
 DOT = "stablehlo.dot_general"
 BY_TILES = Reason("a product that kernels compute, by tiles")
@@ -87,30 +89,17 @@ class ProductEmitter:
     def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> ir.Value:
         """Write the loop over the contracted dimension; return the product in the hero's type."""
         product, sizes, hero = self.product, self.schedule.sizes, self.product.op
-        sum_type = ir.RankedTensorType.get([sizes.m, sizes.n], ir.Type.parse(accumulator_of(product.element)))
-        steps = StepsOp.build(-(-product.k // sizes.k), [_zeros(sum_type)])
+        type_ = ir.RankedTensorType.get([sizes.m, sizes.n], ir.Type.parse(sum_type(product.dtype).mlir))
+        steps = StepsOp.build(-(-product.k // sizes.k), [splat(0, type_)])
         step, partial = steps.body.arguments
         with ir.InsertionPoint(steps.body), hero.location:
             program = TileProgram([*at, step], arrays)
             operands = [program.tile(hero.operands[i], product.operand_map(i, sizes)) for i in range(2)]
-            product = ir.stablehlo.dot_general(
-                sum_type, operands[0], operands[1], ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])
-            )
+            described = {name: hero.attributes[name] for name in (PRECISION, ALGORITHM) if name in hero.attributes}
+            described["dot_dimension_numbers"] = ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])
+            product = ir.Operation.create("stablehlo.dot_general", [type_], operands, described).results[0]
             YieldOp.build([ir.stablehlo.add(partial, product)])
-        element = ir.RankedTensorType(hero.results[0].type).element_type
-        total: ir.Value = steps.operation.results[0]
-        return (
-            total
-            if element == sum_type.element_type
-            else ir.stablehlo.convert(ir.RankedTensorType.get(sum_type.shape, element), total)
-        )
-
-
-def _zeros(type_: ir.RankedTensorType) -> ir.Value:
-    element = type_.element_type
-    is_float = isinstance(element, ir.FloatType)
-    zero = ir.FloatAttr.get(element, 0.0) if is_float else ir.IntegerAttr.get(element, 0)
-    return ir.stablehlo.constant(ir.DenseElementsAttr.get_splat(type_, zero))
+        return convert(steps.operation.results[0], element_of(hero.results[0]))
 
 
 def is_marked(op: ir.Operation, instruction: str) -> bool:
@@ -131,7 +120,7 @@ def follows(op: ir.Operation, form: Form) -> bool:
 
 PRODUCTS = Family(
     heroes=Heroes(
-        "one product of bf16 or f16, of operands that can be copied as boxes",
+        "one product that tensor cores compute, of operands that can be copied as boxes",
         _key,
         operations=(DOT,),
         pays=lambda op: is_marked(op, BY_WARP_GROUPS),

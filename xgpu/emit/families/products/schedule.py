@@ -1,27 +1,32 @@
 """How the blocks and threads of a matrix product share it."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 from xgpu.costs.products import TILE_COLUMNS, TILE_ROWS, product_seconds
 from xgpu.device import Device
-from xgpu.dialects.block.matrices import WARPGROUP_ROWS, warpgroup_columns
+from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
+from xgpu.dialects.block.matrices import multiplied_as, warpgroup_columns
+from xgpu.dtypes import DType
 from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
-from xgpu.indexing.tiles.fragments import Holders
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
-from xgpu.indexing.tiles.row_panels import PANEL_BYTES
-from xgpu.target_machine import WARP_SIZE
+from xgpu.indexing.tiles.row_panels import Panels
+from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
-_BARRIER_BYTES = 2048
-"""Shared memory that a kernel takes besides its tiles, at most: mbarriers, and room for tensor maps."""
 _MOST_STAGES = 8
+_BARRIER_BYTES = 16
+"""The two mbarriers of a stage."""
 _BAND = 16
 """Rows of tiles that blocks at work share columns of the right operand with, at most."""
-_GROUP_THREADS = 128
+_MOST_GROUPS = 2
+"""Warp groups that multiply if nobody says otherwise, each with the rows of one instruction or more."""
+_LARGE_ROWS = 256
+"""Rows of tiles that are measured too."""
+_MEASURED_TILES = 5
 _MOST_SUMS = 192
 """Sums that a thread has registers for: with more ptxas spills them, and does products one by one."""
 _INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
@@ -46,28 +51,39 @@ class ProductSchedule(Schedule):
     def of(cls, facts: Products) -> Self:
         """Tiles that take the least time; as many stages as there is room for."""
         candidates = [cls._with_tile(facts, m, n) for m in TILE_ROWS for n in TILE_COLUMNS]
-        fitting = [each for each in candidates if not any(chain(each.range_problems(), each.problems(facts)))]
+        fitting = [each for each in candidates if each.fits(facts)]
         return min(fitting or candidates, key=lambda each: each.seconds(facts))
 
     @classmethod
-    def _with_tile(cls, facts: Products, m: int, n: int) -> Self:
+    def candidates(cls, facts: Products) -> list[Self]:
+        """The tiles that take the least time by estimate; with the best, results the other way, and a cluster."""
+        tiles = [cls._with_tile(facts, m, n) for m in (*TILE_ROWS, _LARGE_ROWS) for n in TILE_COLUMNS]
+        fitting = sorted((each for each in tiles if each.fits(facts)), key=lambda each: each.seconds(facts))
+        best = cls.of(facts)
+        staged = cls._with_tile(facts, best.tile_m, best.tile_n, staged=not best.staged)
+        paired = cls._with_tile(facts, best.tile_m, best.tile_n, cluster=2)
+        others = [*fitting[:_MEASURED_TILES], *(each for each in (staged, paired) if each.fits(facts))]
+        return list(dict.fromkeys((best, *others)))
+
+    @classmethod
+    def _with_tile(cls, facts: Products, m: int, n: int, staged: bool | None = None, cluster: int = 1) -> Self:
         product, device = facts.product, facts.fusion.device
-        staged = facts.is_short and facts.staging_problem(TileSizes(m, n, product.step)) is None
-        groups = m // WARPGROUP_ROWS
-        results = facts.staging_bytes(m, n) if staged else groups * PANEL_BYTES
-        room = device.shared_bytes_optin - _BARRIER_BYTES - results
+        if staged is None:
+            staged = facts.is_short and facts.staging_problem(TileSizes(m, n, product.step)) is None
         batch, down, along = product.grid(m, n)
-        return cls(
+        one = cls(
             tile_m=m,
             tile_n=n,
             tile_k=product.step,
-            stages=min(_MOST_STAGES, room // ((m + n) * ROW_BYTES)),
-            groups=groups,
-            blocks=min(batch * down * along, device.sm_count),
-            cluster=1,
+            stages=1,
+            groups=min(_MOST_GROUPS, m // WARPGROUP_ROWS),
+            blocks=min(batch * down * along, device.sm_count) // cluster * cluster,
+            cluster=cluster,
             staged=staged,
-            band=max(each for each in range(1, _BAND + 1) if down % each == 0),
+            band=max(each for each in range(1, _BAND + 1) if down // cluster % each == 0),
         )
+        room = device.shared_bytes_optin - one.shared_bytes(facts.result_bytes)
+        return replace(one, stages=min(_MOST_STAGES, 1 + room // one._stage_bytes))
 
     def seconds(self, facts: Products) -> float:
         """Return how long the kernel takes, about."""
@@ -75,7 +91,21 @@ class ProductSchedule(Schedule):
         tiles = math.prod(product.grid(self.tile_m, self.tile_n))
         waves, steps = -(-tiles // self.blocks), -(-product.k // self.tile_k)
         sizes = (self.tile_m, self.tile_n, ROW_BYTES)
-        return product_seconds(sizes, steps, waves, facts.staging_bytes(self.tile_m, self.tile_n), facts.fusion.device)
+        results = self.tile_m * self.tile_n * max(facts.result_bytes)
+        return product_seconds(sizes, steps, waves, results, facts.fusion.device)
+
+    @property
+    def _stage_bytes(self) -> int:
+        return (self.tile_m + self.tile_n) * ROW_BYTES + _BARRIER_BYTES
+
+    def group_bytes(self, result_bytes: Sequence[int]) -> int:
+        """The shared memory by which a warp group hands on 64 rows: any of the results, or the sums by panels."""
+        return WARPGROUP_ROWS * self.tile_n * max(result_bytes) if self.staged else self.panels.bytes
+
+    def shared_bytes(self, result_bytes: Sequence[int]) -> int:
+        """The shared memory of a block: tiles, results with elements of so many bytes, tensor maps and mbarriers."""
+        maps = 2 + (len(result_bytes) if self.staged else 0)
+        return self.stages * self._stage_bytes + self.groups * self.group_bytes(result_bytes) + maps * TENSOR_MAP_BYTES
 
     @property
     def sizes(self) -> TileSizes:
@@ -85,47 +115,45 @@ class ProductSchedule(Schedule):
     @property
     def threads(self) -> int:
         """The threads of a block: the warp groups that multiply, and one that copies."""
-        return (self.groups + 1) * _GROUP_THREADS
+        return (self.groups + 1) * WARPGROUP_SIZE
 
     @property
     def holders(self) -> Holders:
         """Which threads hold a block's sums: warp groups, each of them whole rows."""
         share = self.tile_m // self.groups // WARPGROUP_ROWS
-        return Holders(self.groups, _GROUP_THREADS // WARP_SIZE, share, 1, self.tile_n)
+        return Holders(self.groups, WARPGROUP_SIZE // WARP_SIZE, share, 1, self.tile_n)
+
+    @property
+    def panels(self) -> Panels:
+        """How sums go from thread to thread where results are not staged."""
+        return Panels(self.holders)
 
     def problems(self, facts: Products) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""
         product, sizes = facts.product, self.sizes
         _, down, _ = product.grid(self.tile_m, self.tile_n)
-        staging = facts.staging_bytes(self.tile_m, self.tile_n) if self.staged else self.groups * PANEL_BYTES
-        yield from self.kernel_problems(product.element, product.element_bytes, down, staging, facts.fusion.device)
+        yield from self.kernel_problems(product.dtype, down, facts.result_bytes, facts.fusion.device)
         if problem := product.problem(sizes):
             yield f"tile_n = {self.tile_n}: {problem}"
         if self.staged and (problem := facts.staging_problem(sizes)):
             yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
 
-    def kernel_problems(
-        self, element: str, element_bytes: int, down: int, staging_bytes: int, target: Device
-    ) -> Iterator[str]:
-        """Yield why no kernel has these numbers: of operands with such elements, and ``down`` rows of tiles.
-
-        ``staging_bytes`` is the shared memory that results of a tile take.
-        """
+    def kernel_problems(self, dtype: DType, down: int, result_bytes: Sequence[int], target: Device) -> Iterator[str]:
+        """Yield why no kernel of such operands and results, and ``down`` rows of tiles, has these numbers."""
         if missing := device_problem(target):
             yield missing
-        if self.tile_n not in warpgroup_columns(element):
+        if self.tile_n not in warpgroup_columns(multiplied_as(dtype.mlir)):
             yield self.wrong("tile_n", "a number of columns that the instruction has")
-        if self.tile_k * element_bytes != ROW_BYTES:
-            yield self.wrong("tile_k", f"{ROW_BYTES // element_bytes}, rows of {ROW_BYTES} bytes")
+        if self.tile_k * dtype.bits != 8 * ROW_BYTES:
+            yield self.wrong("tile_k", f"{8 * ROW_BYTES // dtype.bits}, rows of {ROW_BYTES} bytes")
         if self.tile_m % (self.groups * WARPGROUP_ROWS):
             yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
-        sums = self.tile_m * self.tile_n // (self.groups * _GROUP_THREADS)
+        sums = self.tile_m * self.tile_n // (self.groups * WARPGROUP_SIZE)
         if sums > _MOST_SUMS:
             yield self.wrong("groups", f"so many that a thread has at most {_MOST_SUMS} sums, not {sums}")
-        used = self.stages * (self.tile_m + self.tile_n) * ROW_BYTES + _BARRIER_BYTES + staging_bytes
-        most = target.shared_bytes_optin
+        used, most = self.shared_bytes(result_bytes), target.shared_bytes_optin
         if used > most:
-            yield self.wrong("stages", f"tiles of at most {most - _BARRIER_BYTES} bytes, the shared memory of a block")
+            yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")
         if down % self.cluster or self.blocks % self.cluster:
             yield self.wrong("cluster", f"a divisor of {down}, the rows of tiles, and of {self.blocks}, the blocks")
         elif down // self.cluster % self.band:

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from xgpu import ir
-from xgpu.dtypes import dtype_of_element
 from xgpu.emit.families.products.facts import Products
+from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.product_maps import TileSizes
 from xgpu.indexing.tiles.row_panels import NEIGHBOURS
 from xgpu.indexing.tiles.row_tiles import RowTile
@@ -17,9 +16,7 @@ class WarpProducts(Products):
     def neighbours(self, sizes: TileSizes) -> int:
         """Return how many elements of a row of the results lie together such that threads write them as one."""
         least = NEIGHBOURS
-        for value in self.fusion.results:
-            type_ = ir.RankedTensorType(value.type)
-            size = max(1, dtype_of_element(type_.element_type).storage_bits // 8)
-            tile = RowTile.of(self.product.result_map(sizes), tuple(type_.shape), size)
+        for value, size in zip(self.fusion.results, self.result_bytes, strict=True):
+            tile = RowTile.of(self.product.result_map(sizes), shape_of(value), size)
             least = min(least, tile.unit // size if isinstance(tile, RowTile) and tile.inner == 1 else 1)
         return max(1, least)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import ClassVar, Self
 
 from xgpu.costs.warp_products import MOST_HELD, WARP_TILES, WarpTile, warp_product_seconds
@@ -64,7 +63,7 @@ class WarpProductSchedule(Schedule):
         # What goes through registers is one step ahead, however much room there is.
         stages = (2,) if max(widths) < min(ASYNC_BYTES) else _STAGES
         candidates = [cls._with_tile(facts, tile, widths, number) for tile in WARP_TILES for number in stages]
-        fitting = [each for each in candidates if not any(chain(each.range_problems(), each.problems(facts)))]
+        fitting = [each for each in candidates if each.fits(facts)]
         return min(fitting or candidates, key=lambda each: each.seconds(facts))
 
     @classmethod
@@ -95,7 +94,7 @@ class WarpProductSchedule(Schedule):
         """Return how long the kernel takes, about."""
         product = facts.product
         tiles = math.prod(product.grid(self.tile_m, self.tile_n))
-        widths, result = (self.left_bytes, self.right_bytes), facts.staging_bytes(self.tile_m, self.tile_n)
+        widths, result = (self.left_bytes, self.right_bytes), self.tile_m * self.tile_n * max(facts.result_bytes)
         return warp_product_seconds(
             self._tile, tiles, product.k, widths, self.stages, self.resident, result, facts.fusion.device
         )

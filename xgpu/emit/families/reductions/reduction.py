@@ -31,7 +31,7 @@ from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import reshape_map
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import dtype_of
+from xgpu.structure import dtype_of, longest_chains
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Reductions(Accumulators):
         without heroes for all others. ``given`` are the results of the stages before, of an element's row.
         """
         whole = cls(fusion)
-        numbers = _stage_numbers(fusion)
+        numbers = longest_chains(fusion.body, lambda op: HERO in op.attributes)
         found = []
         given: list[ir.Value] = []
         for number in range(max(numbers.values()) + 1):
@@ -265,16 +265,6 @@ def _start(extents: IndexingMap, array: ir.Value, map_: IndexingMap) -> AffineEx
     (position,) = replace(read, results=(linearize(read.results, shape_of(array)),)).simplify().results
     start = position - dim(len(extents.dims) - 1)
     return None if len(extents.dims) - 1 in start.variables()[0] else start
-
-
-def _stage_numbers(fusion: Fusion) -> dict[ir.Value, int]:
-    """Return how many heroes lie one after the other on the way to each value of a fusion's body."""
-    numbers: dict[ir.Value, int] = {}
-    for op in fusion.body.operations:
-        operation = op.operation
-        number = max((numbers.get(operand, 0) for operand in operation.operands), default=0)
-        numbers |= dict.fromkeys(operation.results, number + (HERO in operation.attributes))
-    return numbers
 
 
 def _shape(type_: ir.Type) -> list[int]:

@@ -4,16 +4,14 @@ Each call gets two more operands: the context, and the number of its site, from 
 calls too. Where a thread may have to wait, a call of `HOST_PAUSE` follows, at which `coroutine` suspends it.
 """
 
-from collections.abc import Sequence
-
 from xgpu import ir
 from xgpu.passes.llvm.builder import LlvmBuilder
 from xgpu.passes.llvm.memory import store
-from xgpu.structure import walk
+from xgpu.structure import defining_op, walk
 from xgpu.target.host.access_checks import READS, WRITES
 from xgpu.target.host.context import context_of, defined_functions
 from xgpu.target.host.labels import Place, place_of
-from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES
+from xgpu.target_machine import HOST, HOST_BARRIER, HOST_BLOCK_PREFIX, HOST_PAUSE, HOST_SHUFFLES, create_call
 
 REGISTER_FUNCTIONS = frozenset(f"{HOST_BLOCK_PREFIX}{name}" for name in ("registers", "lane_operands", "lane_result"))
 """The functions that return memory of the runtime, which is no array's."""
@@ -69,19 +67,6 @@ def complete_calls(module: ir.Module, prefix: str) -> Sites:
     return tuple(sites)
 
 
-def _create(name: str, operands: Sequence[ir.Value], results: Sequence[ir.Type]) -> ir.Operation:
-    return ir.Operation.create(
-        "llvm.call",
-        results=list(results),
-        operands=list(operands),
-        attributes={
-            "callee": ir.FlatSymbolRefAttr.get(name),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        },
-    )
-
-
 def _expand_barriers(function: ir.Operation) -> None:
     b, i64 = LlvmBuilder(HOST, 32), ir.IntegerType.get_signless(64)
     modes = {name: mode for mode, name in HOST_SHUFFLES.items()}
@@ -89,11 +74,11 @@ def _expand_barriers(function: ir.Operation) -> None:
         callee = callee_of(call)
         with ir.InsertionPoint(call), call.location:
             if callee == HOST_BARRIER:
-                _create(HOST_PAUSE, [_create(f"{HOST_BLOCK_PREFIX}barrier", [], [i64]).results[0]], [])
+                create_call(HOST_PAUSE, [create_call(f"{HOST_BLOCK_PREFIX}barrier", [], [i64]).results[0]], [])
             elif callee in modes:
                 value, by = (b.op("zext", [operand], i64) for operand in call.operands)
-                _create(HOST_PAUSE, [_create(f"{HOST_BLOCK_PREFIX}shuffle", [value], [i64]).results[0]], [])
-                taken = _create(f"{HOST_BLOCK_PREFIX}shuffle_{modes[callee]}", [by], [i64]).results[0]
+                create_call(HOST_PAUSE, [create_call(f"{HOST_BLOCK_PREFIX}shuffle", [value], [i64]).results[0]], [])
+                taken = create_call(f"{HOST_BLOCK_PREFIX}shuffle_{modes[callee]}", [by], [i64]).results[0]
                 call.results[0].replace_all_uses_with(b.op("trunc", [taken], b.i32))
             else:
                 continue
@@ -103,7 +88,7 @@ def _expand_barriers(function: ir.Operation) -> None:
 def _complete(call: ir.Operation, context: ir.Value, site: int, name: str) -> None:
     with ir.InsertionPoint(call), call.location:
         number = LlvmBuilder(HOST, 32).constant(site, ir.IntegerType.get_signless(64))
-        new = _create(name, [*call.operands, context, number], [result.type for result in call.results])
+        new = create_call(name, [*call.operands, context, number], [result.type for result in call.results])
     for old, value in zip(call.results, new.results, strict=True):
         old.replace_all_uses_with(value)
     call.erase()
@@ -182,14 +167,14 @@ def _keeps(op: ir.Operation) -> bool:
         return True
     if op.name != "llvm.store":
         return False
-    address = op.operands[1].owner
-    return isinstance(address, ir.Operation | ir.OpView) and callee_of(address.operation) in REGISTER_FUNCTIONS
+    address = defining_op(op.operands[1])
+    return address is not None and callee_of(address) in REGISTER_FUNCTIONS
 
 
 def _create_check(value: ir.Value) -> None:
     """Create a check of accumulators, which are given as those of a product are."""
     b, i64 = LlvmBuilder(HOST, 32), ir.IntegerType.get_signless(64)
-    registers = _create(f"{HOST_BLOCK_PREFIX}registers", [], [ir.llvm.PointerType.get()]).results[0]
+    registers = create_call(f"{HOST_BLOCK_PREFIX}registers", [], [ir.llvm.PointerType.get()]).results[0]
     store(value, registers, 4)
     columns = b.constant(2 * ir.VectorType(value.type).shape[0], i64)
-    _create(f"{HOST_BLOCK_PREFIX}check_accumulators", [columns], [i64])
+    create_call(f"{HOST_BLOCK_PREFIX}check_accumulators", [columns], [i64])

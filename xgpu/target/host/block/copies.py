@@ -7,7 +7,7 @@ from xgpu.target.host.block.races import (
     END_READ,
     START_COPY,
     START_READ,
-    check_source,
+    check_global,
     end_copy_of_agent,
     touch,
 )
@@ -20,8 +20,8 @@ from xgpu.target.host.block.state import (
     Copy,
     Store,
 )
-from xgpu.target.host.block.tensor_maps import box_bytes, check_map, copy_box, is_map
-from xgpu.target.host.block.threads import state_of, stop, this_thread
+from xgpu.target.host.block.tensor_maps import BOX_ALIGNMENT, box_bytes, copy_box, get_coordinates, has_map
+from xgpu.target.host.block.threads import is_shared, state_of, stop, this_thread
 from xgpu.target.host.context import UNWRITTEN_BYTE, Header
 from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, copy, fill
 
@@ -38,12 +38,15 @@ def async_copy(to: Bytes, source: Bytes, valid: int, bytes: int, context: Pointe
     thread = this_thread(context)
     if thread.next_copy - thread.first_copy == COPIES_PER_THREAD:
         return stop(context, TOO_MANY, site, COPIES_PER_THREAD)
-    if valid < 0 or valid > bytes:
+    state = state_of(context)
+    is_aligned = (address(to) | address(source)) & (bytes - 1) == 0
+    if valid < 0 or valid > bytes or not is_aligned or not is_shared(state, address(to), bytes):
         return stop(context, MISUSED, site, valid)
     if CHECKED:
+        if not check_global(context, address(source), valid, site):
+            return stop(context, MISUSED, site, valid)
         touch(context, address(to), bytes, START_COPY, site)
-        check_source(context, address(source), valid, site)
-    made = copy_at(state_of(context), context.thread, thread.next_copy)
+    made = copy_at(state, context.thread, thread.next_copy)
     made.to = to
     made.source = source
     made.bytes = bytes
@@ -98,52 +101,46 @@ def store_at(state: Pointer[BlockState], thread: int, number: int) -> Pointer[St
 
 
 @compiled
-def new_store(source: Bytes, context: Pointer[Header], site: int) -> Pointer[Store]:
-    """A new store of this thread, in its open group."""
+def start_store(
+    to: Bytes, map: Bytes, source: Bytes, bytes: int, alignment: int, context: Pointer[Header], site: int
+) -> int:
+    """Start a store of this thread, in its open group, from an address of this alignment."""
     thread = this_thread(context)
-    made = store_at(state_of(context), context.thread, thread.next_store)
+    state = state_of(context)
+    if not is_shared(state, address(source), bytes) or address(source) % alignment != 0:
+        return stop(context, MISUSED, site, bytes)
     if thread.next_store - thread.first_store == STORES_PER_THREAD:
-        stop(context, TOO_MANY, site, STORES_PER_THREAD)
-        return made
+        return stop(context, TOO_MANY, site, STORES_PER_THREAD)
+    if CHECKED:
+        touch(context, address(source), bytes, START_READ, site)
+    made = store_at(state, context.thread, thread.next_store)
+    made.to = to
+    made.map = map
     made.source = source
-    made.map = cast(c_uint8, 0)
+    made.bytes = bytes
+    get_coordinates(made.coordinates, context)
     made.group = thread.store_group
     made.site = site
     thread.next_store += 1
-    return made
+    return 0
 
 
 @compiled
 def bulk_store(to: Bytes, source: Bytes, bytes: int, context: Pointer[Header], site: int) -> int:
     """Start to copy consecutive bytes to global memory."""
-    made = new_store(source, context, site)
-    made.to = to
-    made.bytes = bytes
-    if CHECKED:
-        touch(context, address(source), bytes, START_READ, site)
-        check_source(context, address(to), bytes, site)
-    return 0
+    if (address(to) | bytes) % 16 != 0:
+        return stop(context, MISUSED, site, bytes)
+    if CHECKED and not check_global(context, address(to), bytes, site):
+        return stop(context, MISUSED, site, bytes)
+    return start_store(to, cast(c_uint8, 0), source, bytes, 16, context, site)
 
 
 @compiled
-def tensor_store(
-    map: Bytes, source: Bytes, c0: int, c1: int, c2: int, c3: int, c4: int, context: Pointer[Header], site: int
-) -> int:
-    """Start to copy a box to an array."""
-    if not is_map(map):
-        return stop(context, MISUSED, site, 0)
-    made = new_store(source, context, site)
-    made.map = map
-    made.bytes = box_bytes(map)
-    if CHECKED:
-        touch(context, address(source), made.bytes, START_READ, site)
-        check_map(context, map, site)
-    made.coordinates[0] = c0
-    made.coordinates[1] = c1
-    made.coordinates[2] = c2
-    made.coordinates[3] = c3
-    made.coordinates[4] = c4
-    return 0
+def tensor_store(map: Bytes, source: Bytes, rank: int, context: Pointer[Header], site: int) -> int:
+    """Start to copy a box to an array, whose coordinates the thread has in its registers."""
+    if not has_map(map, rank, context, site):
+        return 0
+    return start_store(cast(c_uint8, 0), map, source, box_bytes(map), BOX_ALIGNMENT, context, site)
 
 
 @compiled

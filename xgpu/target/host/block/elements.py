@@ -2,19 +2,10 @@
 
 from ctypes import c_int8, c_uint8, c_uint16, c_uint32
 
+from xgpu.passes.llvm.host_block import ELEMENTS
 from xgpu.target.host.language.words import Bytes, as_float, cast, compiled, to_number
 
-F16, BF16, TF32, E4M3, E5M2, SI8, UI8, F64 = range(8)
-ELEMENTS = {
-    "f16": F16,
-    "bf16": BF16,
-    "tf32": TF32,
-    "f8E4M3FN": E4M3,
-    "f8E5M2": E5M2,
-    "si8": SI8,
-    "ui8": UI8,
-    "f64": F64,
-}
+F16, BF16, TF32, E4M3, E5M2, SI8 = map(ELEMENTS.index, ("f16", "bf16", "tf32", "f8E4M3FN", "f8E5M2", "si8"))
 """The numbers of element types, as functions take them."""
 
 

@@ -9,7 +9,7 @@ from xgpu.target.host.block.races import site_fault
 from xgpu.target.host.block.state import GROUP_THREADS, PRODUCTS
 from xgpu.target.host.block.threads import state_of, this_thread
 from xgpu.target.host.context import Header
-from xgpu.target.host.language.words import Pointer, address, cast, compiled
+from xgpu.target.host.language.words import Pointer, address, cast, compiled, fill
 
 
 @compiled
@@ -20,8 +20,7 @@ def start_checks(first: Pointer[Header]) -> None:
     for t in range(tables.threads):
         own = clock_row(tables, t)
         own[t] = own[t] + 1
-    for each in range(2 * tables.blocks * tables.units):
-        tables.remote[each] = 0
+    fill(tables.remote, 0, 4 * 2 * tables.blocks * tables.units)
 
 
 @compiled

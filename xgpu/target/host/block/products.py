@@ -28,7 +28,7 @@ from xgpu.target.host.block.state import (
     WarpGroup,
 )
 from xgpu.target.host.block.tensor_maps import CHUNK, swizzled
-from xgpu.target.host.block.threads import state_of, stop, this_thread, wait_for
+from xgpu.target.host.block.threads import PAUSES, is_shared, meet_all, state_of, stop, this_thread
 from xgpu.target.host.context import WARP, Header
 from xgpu.target.host.language.words import (
     CHECKED,
@@ -122,12 +122,12 @@ def warpgroup_mma(a: Bytes, b: Bytes, accumulates: int, context: Pointer[Header]
     number = thread.next_product
     if number - group.first_product >= PRODUCTS:
         return stop(context, TOO_MANY, site, PRODUCTS)
-    if context.thread // GROUP_THREADS * GROUP_THREADS + GROUP_THREADS > state_of(context).count:
-        return stop(context, MISUSED, site, state_of(context).count)
     form = cast(ProductForm, state_of(context).registers + FORM_OFFSET)
     kept = accumulator_of(group, values, form.columns // 2)
     started = group.products[number % PRODUCTS]
     if started.arrived == 0:
+        if not is_product(a, b, form, context):
+            return stop(context, MISUSED, site, state_of(context).count)
         started.a = a
         started.b = b
         started.site = site
@@ -161,6 +161,16 @@ def warpgroup_mma(a: Bytes, b: Bytes, accumulates: int, context: Pointer[Header]
 
 
 @compiled
+def is_product(a: Bytes, b: Bytes, form: Pointer[ProductForm], context: Pointer[Header]) -> bool:
+    """Whether a product is one of a whole warp group, of operands in the block's shared memory."""
+    state = state_of(context)
+    is_whole = context.thread // GROUP_THREADS * GROUP_THREADS + GROUP_THREADS <= state.count
+    is_aligned = (address(a) | address(b)) % CHUNK == 0
+    is_left = address(a) == 0 or is_shared(state, address(a), form.a_bytes)
+    return is_whole and is_aligned and is_left and is_shared(state, address(b), form.b_bytes)
+
+
+@compiled
 def warpgroup_commit(context: Pointer[Header], site: int) -> int:
     """End the group of products."""
     this_thread(context).product_group += 1
@@ -179,16 +189,9 @@ def warpgroup_wait(pending: int, context: Pointer[Header], site: int) -> int:
     """Meet, and compute the products but for those of the last groups."""
     group = this_group(context)
     thread = this_thread(context)
-    if group.count == 0:
-        group.site = site
-    elif group.site != site:
-        return stop(context, DIVERGED, site, group.site)
-    group.count += 1
     thread.is_fenced = 0
-    if group.count < GROUP_THREADS:
-        return wait_for(thread, cast(c_uint32, group), group.round, site)
-    group.count = 0
-    group.round += 1
+    if meet_all(group.meeting, GROUP_THREADS, context, site) != 0:
+        return PAUSES
     while group.first_product < group.next_product:
         each = group.products[group.first_product % PRODUCTS]
         if each.group >= thread.product_group - pending:

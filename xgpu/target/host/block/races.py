@@ -114,13 +114,19 @@ def find_memory(tables: Pointer[BlockTables], place: int) -> int:
 
 
 @compiled
-def block_rank(context: Pointer[Header], place: int) -> int:
-    """The rank of the block of the cluster whose context an address is in, -1 if it is in none."""
+def rank_of(context: Pointer[Header], place: int) -> int:
+    """The rank of the block of the cluster whose context an address is in, 0 if it is in none."""
     state = state_of(context)
     offset = place - address(state.first)
     if offset < 0 or offset >= state.blocks * state.stride:
-        return -1
+        return 0
     return offset // state.stride
+
+
+@compiled
+def place_in_first(context: Pointer[Header], place: int) -> int:
+    """The address in the cluster's first block, of whose tiles the tables know, that stands for one in any block."""
+    return place - rank_of(context, place) * state_of(context).stride
 
 
 @compiled
@@ -266,8 +272,8 @@ def check(
     if kind & AWAITS != 0:
         cast(c_uint64, scratch)[0] = -1
     at = address(place)
-    rank = max(block_rank(context, at), 0)
-    at = at - rank * state_of(context).stride
+    rank = rank_of(context, at)
+    at = place_in_first(context, at)
     if number < 0:
         number = find_memory(tables, at)
         if number < 0:
@@ -302,46 +308,20 @@ def check(
 
 
 @compiled
-def check_site(context: Pointer[Header], place: int, size: int, kind: int, site: int) -> bool:
-    """Check an access of shared memory that a site makes for the thread that runs; false if it must not be made."""
-    tables = tables_of(context)
-    rank = max(block_rank(context, place), 0)
-    at = place - rank * state_of(context).stride
-    number = find_memory(tables, at)
-    access = tables.first_site + site
-    if number < 0:
-        record_fault(context, access, OUT_OF_BOUNDS, -1, 0, cast(Entry, 0))
-        return False
-    memory = cast(Memory, tables.memories) + number
-    offset = at - address(memory.base)
-    fault = -1
-    if offset + size > memory.size or memory.is_shared == 0:
-        fault = OUT_OF_BOUNDS
-    elif at % size != 0:
-        fault = MISALIGNED
-    if fault >= 0:
-        record_fault(context, access, fault, number, offset, cast(Entry, 0))
-        return False
-    for g in range(offset >> memory.granule, (offset + size - 1 >> memory.granule) + 1):
-        record = record_of(context, memory, rank, g)
-        check_granule(context, record, access, kind, memory, number, g << memory.granule)
-    return True
-
-
-@compiled
-def check_source(context: Pointer[Header], place: int, size: int, site: int) -> bool:
+def check_global(context: Pointer[Header], place: int, size: int, site: int) -> bool:
     """Whether bytes of global memory are those of one array; reports if not."""
+    if size <= 0:
+        return size == 0
     tables = tables_of(context)
     number = find_memory(tables, place)
-    if size > 0 and number < 0:
+    if number < 0:
         site_fault(context, site, OUT_OF_BOUNDS, 0)
         return False
-    if size > 0:
-        memory = cast(Memory, tables.memories) + number
-        offset = place - address(memory.base)
-        if offset + size > memory.size:
-            record_fault(context, tables.first_site + site, OUT_OF_BOUNDS, number, offset, cast(Entry, 0))
-            return False
+    memory = cast(Memory, tables.memories) + number
+    offset = place - address(memory.base)
+    if offset + size > memory.size:
+        record_fault(context, tables.first_site + site, OUT_OF_BOUNDS, number, offset, cast(Entry, 0))
+        return False
     return True
 
 
@@ -349,8 +329,7 @@ def check_source(context: Pointer[Header], place: int, size: int, site: int) -> 
 def touch(context: Pointer[Header], place: int, size: int, action: int, site: int) -> None:
     """Start or end a copy into bytes of shared memory, or a read of them by a copy or product."""
     tables = tables_of(context)
-    rank = max(block_rank(context, place), 0)
-    at = place - rank * state_of(context).stride
+    at = place_in_first(context, place)
     number = find_memory(tables, at)
     access = tables.first_site + site
     if number < 0:
@@ -363,8 +342,8 @@ def touch(context: Pointer[Header], place: int, size: int, action: int, site: in
         if action % 2 == 0:
             record_fault(context, access, OUT_OF_BOUNDS, number, offset, cast(Entry, 0))
         size = memory.size - offset
-    for g in range(offset >> memory.granule, (offset + size - 1 >> memory.granule) + 1):
-        record = record_of(context, memory, rank, g)
+    for g in range(offset >> memory.granule, offset + size + (1 << memory.granule) - 1 >> memory.granule):
+        record = record_of(context, memory, rank_of(context, place), g)
         if action == START_COPY:
             start_copy(context, record, access, number, g << memory.granule)
         elif action == START_READ:

@@ -17,6 +17,7 @@ from xgpu.target.host.block.state import (
     Barrier,
     BlockState,
     Copy,
+    Meeting,
     Store,
     Thread,
     Warp,
@@ -127,8 +128,8 @@ def start_block(header: Pointer[Header], cluster: int, shape: Pointer[Shape]) ->
     state.go = 0
     state.stay = 0
     state.mbarrier_count = 0
-    state.transfers_made = 0
     state.highest_transfer = 0
+    state.free_transfer = 0
     fill(state.barriers, 0, 16 * size_of(Barrier))
     fill(state.cluster, 0, size_of(Barrier))
     fill(state.threads, 0, state.count * size_of(Thread))
@@ -137,8 +138,7 @@ def start_block(header: Pointer[Header], cluster: int, shape: Pointer[Shape]) ->
         thread.waits_for = address_of_go(state)
         thread.value = 1
     for w in range((state.count + WARP - 1) // WARP):
-        state.warps[w].round = 0
-        state.warps[w].count = 0
+        fill(state.warps[w].meeting, 0, size_of(Meeting))
     for g in range((state.count + GROUP_THREADS - 1) // GROUP_THREADS):
         start_group(state.groups[g])
 
@@ -146,8 +146,7 @@ def start_block(header: Pointer[Header], cluster: int, shape: Pointer[Shape]) ->
 @compiled
 def start_group(group: Pointer[WarpGroup]) -> None:
     """Prepare a warp group."""
-    group.round = 0
-    group.count = 0
+    fill(group.meeting, 0, size_of(Meeting))
     group.first_product = 0
     group.next_product = 0
     group.last_serial = 0

@@ -8,7 +8,7 @@ import ctypes
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
 from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
-from xgpu.passes.llvm.host_block import MAP_FORM, PRODUCT_FORM
+from xgpu.passes.llvm.host_block import FRAGMENT_OFFSET, MAP_FORM, PRODUCT_FORM
 from xgpu.target.host.context import WARP, Header
 
 NAMED_BARRIERS = 16
@@ -24,8 +24,6 @@ GROUP_THREADS = 128
 GROUP_ROWS, MOST_COLUMNS, MOST_CONTRACTED = 64, 256, 32
 MAPS = 8
 """Tensor maps that a thread may have acquired."""
-REGISTER_BYTES = 512
-"""The memory in which a thread gives operands and finds results: as many as a fragment of 128 numbers takes."""
 LANE_BYTES = 64
 
 STOPS = (
@@ -111,7 +109,7 @@ class Mbarrier(Structure):
     """An mbarrier: its phase, the arrivals that are missing in it, bytes that are expected and that are under way.
 
     ``is_awaited`` says that somebody waits for the phase, so that what completes it is done. ``deferred`` are arrivals
-    that come with copies of threads.
+    that come with copies of threads. The copies that complete at it are a list, oldest first, of numbers from 1.
     """
 
     _fields_ = [
@@ -121,7 +119,8 @@ class Mbarrier(Structure):
         ("pending", c_int32),
         ("is_awaited", c_int32),
         ("deferred", c_int32),
-        ("transfers", c_int32),
+        ("first_transfer", c_int32),
+        ("last_transfer", c_int32),
         ("bytes", c_int64),
         ("under_way", c_int64),
         ("site", c_int64),
@@ -132,16 +131,19 @@ class Mbarrier(Structure):
 
 
 class Transfer(Structure):
-    """A copy to shared memory that completes at an mbarrier; of bytes if ``map`` is null. ``is_taken``: not free."""
+    """A copy to shared memory that completes at an mbarrier; of bytes if ``map`` is null. ``is_taken``: not free.
+
+    ``next`` is the number of the next one of its mbarrier, or of those that are free, 0 if there is none.
+    """
 
     _fields_ = [
         ("is_taken", c_int32),
         ("mbarrier", c_int32),
+        ("next", c_int32),
         ("to", c_void_p),
         ("source", c_void_p),
         ("map", c_void_p),
         ("bytes", c_int64),
-        ("order", c_int64),
         ("site", c_int64),
         ("thread", c_int32),
         ("who", c_int32),
@@ -150,13 +152,17 @@ class Transfer(Structure):
     ]
 
 
+class Meeting(Structure):
+    """Rounds of operations that some threads do together, and how many have come to this one, at the same site."""
+
+    _fields_ = [("round", c_uint32), ("count", c_uint32), ("site", c_int64)]
+
+
 class Warp(Structure):
-    """A warp: the rounds of operations that all its lanes do, those that have come to this one, and their operands."""
+    """A warp: the operations that all its lanes do, and the lanes' operands."""
 
     _fields_ = [
-        ("round", c_uint32),
-        ("count", c_uint32),
-        ("site", c_int64),
+        ("meeting", Meeting),
         ("lanes", (c_uint8 * LANE_BYTES) * (2 * WARP)),
     ]
 
@@ -199,12 +205,10 @@ class Accumulator(Structure):
 
 
 class WarpGroup(Structure):
-    """A warp group: rounds of waits, and the products that are under way."""
+    """A warp group: its waits, and the products that are under way."""
 
     _fields_ = [
-        ("round", c_uint32),
-        ("count", c_uint32),
-        ("site", c_int64),
+        ("meeting", Meeting),
         ("first_product", c_int64),
         ("next_product", c_int64),
         ("last_serial", c_int64),
@@ -218,7 +222,8 @@ class WarpGroup(Structure):
 class BlockState(Structure):
     """A block of a cluster while it runs; ``first`` is the context of the cluster's first block.
 
-    ``go`` and ``stay`` are words that threads wait for that need not wait, and that have ended.
+    ``go`` and ``stay`` are words that threads wait for that need not wait, and that have ended. ``highest_transfer`` is
+    how many copies were under way at once, ``free_transfer`` the number of the first that is free again.
     """
 
     _fields_ = [
@@ -240,9 +245,9 @@ class BlockState(Structure):
         ("barriers", Barrier * NAMED_BARRIERS),
         ("cluster", Barrier),
         ("mbarrier_count", c_int64),
-        ("transfers_made", c_int64),
         ("highest_transfer", c_int64),
-        ("registers", c_uint8 * (2 * REGISTER_BYTES)),
+        ("free_transfer", c_int64),
+        ("registers", c_uint8 * (2 * FRAGMENT_OFFSET)),
         ("mbarriers", Mbarrier * MOST_MBARRIERS),
         ("transfers", Transfer * TRANSFERS),
     ]

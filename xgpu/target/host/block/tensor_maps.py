@@ -2,16 +2,22 @@
 
 from ctypes import c_int32, c_uint8
 
+from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
+from xgpu.passes.llvm.host_block import FORM_OFFSET
 from xgpu.target.host.access_checks import UNACQUIRED, UNSEEN
 from xgpu.target.host.block.clocks import sees, tables_of
-from xgpu.target.host.block.races import site_fault
-from xgpu.target.host.block.state import MAP_MARK, MAPS, TensorMap
-from xgpu.target.host.block.threads import this_thread
+from xgpu.target.host.block.races import check_global, site_fault
+from xgpu.target.host.block.state import MAP_MARK, MAPS, MISUSED, TensorMap
+from xgpu.target.host.block.threads import state_of, stop, this_thread
 from xgpu.target.host.context import Header
-from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compiled, copy, fill
+from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, copy, fill, size_of
 
 CHUNK = 16
 """Bytes that a swizzle keeps together."""
+MAP_ALIGNMENT = 64
+"""Alignment that tensor maps need."""
+BOX_ALIGNMENT = 128
+"""Alignment that boxes need in shared memory."""
 
 
 @compiled
@@ -73,9 +79,25 @@ def copy_row(
 
 
 @compiled
-def is_map(map: Bytes) -> bool:
-    """Whether there is a tensor map at an address."""
-    return address(map) % 64 == 0 and cast(TensorMap, map).mark == MAP_MARK
+def has_map(map: Bytes, rank: int, context: Pointer[Header], site: int) -> bool:
+    """Whether there is a tensor map at an address, of this rank if that is not 0; stops the launch if not."""
+    is_one = address(map) % MAP_ALIGNMENT == 0
+    if CHECKED:
+        is_one = check_global(context, address(map), size_of(TensorMap), site) and is_one
+    if is_one:
+        what = cast(TensorMap, map)
+        is_one = what.mark == MAP_MARK and (rank == 0 or what.rank == rank)
+    if not is_one:
+        stop(context, MISUSED, site, rank)
+    elif CHECKED and rank != 0:
+        check_acquired(context, map, site)
+    return is_one
+
+
+@compiled
+def get_coordinates(into: Pointer[c_int32], context: Pointer[Header]) -> None:
+    """Read where a box begins, which the thread has in its registers."""
+    copy(into, cast(c_uint8, state_of(context).registers) + FORM_OFFSET, 4 * MAX_TENSOR_RANK)
 
 
 @compiled
@@ -89,7 +111,7 @@ def box_bytes(map: Bytes) -> int:
 
 
 @compiled
-def check_map(context: Pointer[Header], map: Bytes, site: int) -> None:
+def check_acquired(context: Pointer[Header], map: Bytes, site: int) -> None:
     """Report a tensor map that the thread has not acquired."""
     thread = this_thread(context)
     for m in range(MAPS):

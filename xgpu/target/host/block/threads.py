@@ -2,7 +2,7 @@
 
 from ctypes import c_uint8, c_uint32
 
-from xgpu.target.host.block.state import BlockState, Thread
+from xgpu.target.host.block.state import DIVERGED, BlockState, Meeting, Thread
 from xgpu.target.host.context import Header
 from xgpu.target.host.language.words import Bytes, Pointer, address, cast, compiled
 
@@ -48,6 +48,21 @@ def wait_for(thread: Pointer[Thread], word: Pointer[c_uint32], value: int, site:
 
 
 @compiled
+def meet_all(met: Pointer[Meeting], threads: int, context: Pointer[Header], site: int) -> int:
+    """Come to an operation that so many threads do together: 0 for the last one, which now does it; others wait."""
+    if met.count == 0:
+        met.site = site
+    elif met.site != site:
+        return stop(context, DIVERGED, site, met.site)
+    met.count += 1
+    if met.count < threads:
+        return wait_for(this_thread(context), cast(c_uint32, met), met.round, site)
+    met.count = 0
+    met.round += 1
+    return 0
+
+
+@compiled
 def stop(context: Pointer[Header], reason: int, site: int, value: int) -> int:
     """Stop the launch: the thread that runs did what cannot be gone on with."""
     if context.stop == 0:
@@ -62,7 +77,7 @@ def stop(context: Pointer[Header], reason: int, site: int, value: int) -> int:
 def is_shared(state: Pointer[BlockState], place: int, count: int) -> bool:
     """Whether bytes are in the block's shared memory."""
     first = address(state.shared)
-    return place >= first and place + count <= first + state.shared_bytes
+    return count >= 0 and place >= first and place + count <= first + state.shared_bytes
 
 
 @compiled

@@ -32,7 +32,6 @@ from xgpu.target.host.block.state import (
     TOO_MANY,
     TRANSFERS,
     Barrier,
-    BlockState,
     Mbarrier,
     Transfer,
 )
@@ -132,11 +131,7 @@ def cluster_wait(context: Pointer[Header], site: int) -> int:
 @compiled
 def cluster_barrier(context: Pointer[Header]) -> Pointer[Barrier]:
     """The barrier of the cluster, which its first block keeps."""
-    found = cast(c_uint8, state_of(other_context(context, 0))) + CLUSTER_OFFSET
-    return cast(Barrier, found)
-
-
-CLUSTER_OFFSET = BlockState.cluster.offset
+    return cast(Barrier, state_of(other_context(context, 0)).cluster)
 
 
 @compiled
@@ -204,7 +199,7 @@ def begin_phase(made: Pointer[Mbarrier]) -> None:
     made.pending = made.count
     made.is_awaited = 0
     made.deferred = 0
-    made.transfers = 0
+    made.first_transfer = 0
     made.bytes = 0
     made.under_way = 0
 
@@ -228,10 +223,9 @@ def complete(context: Pointer[Header], number: int) -> None:
     made = state_of(context).mbarriers[number]
     if made.pending != made.deferred or made.bytes != made.under_way:
         return
-    if made.is_awaited == 0 and made.transfers != 0:
+    if made.is_awaited == 0 and made.first_transfer != 0:
         return
-    if made.transfers != 0:
-        transfer_all(context, number)
+    transfer_all(context, number)
     if CHECKED:
         gathered = mbarrier_row(context, number, 0)
         move(mbarrier_row(context, number, 1 + made.phase % 2), gathered, 2 * tables_of(context).units)
@@ -243,16 +237,14 @@ def complete(context: Pointer[Header], number: int) -> None:
 def transfer_all(context: Pointer[Header], number: int) -> None:
     """Make the copies that complete at an mbarrier, in the order in which they were started."""
     state = state_of(context)
-    left = state.mbarriers[number].transfers
-    while left > 0:
-        best = -1
-        for t in range(state.highest_transfer):
-            each = state.transfers[t]
-            is_one = each.is_taken != 0 and each.mbarrier == number
-            if is_one and (best < 0 or each.order < state.transfers[max(best, 0)].order):
-                best = t
-        transfer(context, state.transfers[best])
-        left -= 1
+    made = state.mbarriers[number]
+    while made.first_transfer != 0:
+        each = made.first_transfer
+        started = state.transfers[each - 1]
+        made.first_transfer = started.next
+        started.next = state.free_transfer
+        state.free_transfer = each
+        transfer(context, started)
 
 
 @compiled
@@ -277,24 +269,31 @@ def transfer(context: Pointer[Header], started: Pointer[Transfer]) -> None:
 
 @compiled
 def new_transfer(number: int, context: Pointer[Header], site: int) -> Pointer[Transfer]:
-    """A new copy that completes at an mbarrier of a block, whose context is given."""
+    """A new copy that completes at an mbarrier of a block, whose context is given; null if there are too many."""
     state = state_of(context)
-    free = 0
-    while free < TRANSFERS - 1 and free < state.highest_transfer and state.transfers[free].is_taken != 0:
-        free += 1
-    made = state.transfers[free]
-    if made.is_taken != 0 and free < state.highest_transfer:
+    each = state.free_transfer
+    if each != 0:
+        state.free_transfer = state.transfers[each - 1].next
+    elif state.highest_transfer == TRANSFERS:
         stop(context, TOO_MANY, site, TRANSFERS)
-    state.highest_transfer = max(state.highest_transfer, free + 1)
+        return cast(Transfer, 0)
+    else:
+        state.highest_transfer += 1
+        each = state.highest_transfer
+    completes = state.mbarriers[number]
+    if completes.first_transfer == 0:
+        completes.first_transfer = each
+    else:
+        state.transfers[completes.last_transfer - 1].next = each
+    completes.last_transfer = each
+    made = state.transfers[each - 1]
+    made.next = 0
     made.is_taken = 1
     made.is_arrival = 0
     made.mbarrier = number
-    made.order = state.transfers_made
     made.site = site
     made.thread = context.thread
     made.map = cast(c_uint8, 0)
-    state.transfers_made += 1
-    state.mbarriers[number].transfers += 1
     return made
 
 
@@ -364,6 +363,8 @@ def mbarrier_arrive_copies(place: Bytes, context: Pointer[Header], site: int) ->
         check_made(context, context, number, site)
         release(context, mbarrier_row(context, number, 0))
     started = new_transfer(number, context, site)
+    if not started:
+        return 0
     started.is_arrival = 1
     started.bytes = this_thread(context).next_copy
     made.deferred += 1

@@ -6,12 +6,14 @@ before all have come to the one before, two halves are enough.
 
 from ctypes import c_double, c_float, c_int32, c_uint8, c_uint16, c_uint32, c_uint64
 
+from xgpu.passes.llvm.host_block import LANE_PARTS
 from xgpu.target.host.access_checks import READS, WRITES
+from xgpu.target.host.block.clocks import tables_of
 from xgpu.target.host.block.elements import decoded, element_bytes, is_integer
-from xgpu.target.host.block.races import check_site
-from xgpu.target.host.block.state import DIVERGED, Warp
-from xgpu.target.host.block.threads import state_of, stop, this_thread, wait_for
-from xgpu.target.host.context import SCRATCH, WARP, Header
+from xgpu.target.host.block.races import check
+from xgpu.target.host.block.state import Warp
+from xgpu.target.host.block.threads import meet_all, state_of, this_thread
+from xgpu.target.host.context import WARP, Header
 from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, cast, compiled, copy, to_integer
 
 
@@ -19,12 +21,6 @@ from xgpu.target.host.language.words import CHECKED, Bytes, Pointer, address, ca
 def this_warp(context: Pointer[Header]) -> Pointer[Warp]:
     """The warp of the thread that runs."""
     return state_of(context).warps[context.thread // WARP]
-
-
-@compiled
-def lanes_of(context: Pointer[Header]) -> int:
-    """The lanes of the warp: fewer than 32 in the last one of some blocks."""
-    return min(WARP, state_of(context).count - context.thread // WARP * WARP)
 
 
 @compiled
@@ -37,26 +33,15 @@ def lane(context: Pointer[Header]) -> int:
 def operands(context: Pointer[Header], number: int) -> Bytes:
     """The memory of a lane in the round to come."""
     warp = this_warp(context)
-    return cast(c_uint8, warp.lanes[warp.round % 2 * WARP + number])
+    return cast(c_uint8, warp.lanes[warp.meeting.round % 2 * WARP + number])
 
 
 @compiled
 def enter(context: Pointer[Header], site: int) -> int:
     """Come to an operation: 0 for the last lane, which now does it; others wait."""
     warp = this_warp(context)
-    thread = this_thread(context)
-    if warp.count == 0:
-        warp.site = site
-    elif warp.site != site:
-        return stop(context, DIVERGED, site, warp.site)
-    round = warp.round
-    thread.turn = round % 2
-    warp.count += 1
-    if warp.count < lanes_of(context):
-        return wait_for(thread, cast(c_uint32, warp), round, site)
-    warp.count = 0
-    warp.round = round + 1
-    return 0
+    this_thread(context).turn = warp.meeting.round % 2
+    return meet_all(warp.meeting, WARP, context, site)
 
 
 @compiled
@@ -111,24 +96,23 @@ def shuffle_idx(by: int, context: Pointer[Header], site: int) -> int:
 
 
 ROW_BYTES = 16
+ROW_ADDRESS = 32
+"""Where in a lane's memory the address of its row is, behind its elements."""
 
 
 @compiled
-def no_row(context: Pointer[Header]) -> Bytes:
-    """Memory for a row that must not be accessed."""
-    return cast(c_uint8, context) + SCRATCH
+def give_row(row: Bytes, count: int, kind: int, context: Pointer[Header], site: int) -> int:
+    """Come with the address of a row to an operation on so many matrices; what `enter` says."""
+    if CHECKED and lane(context) < 8 * count:
+        row = check(context, -1, row, ROW_BYTES, ROW_BYTES, kind, tables_of(context).first_site + site)
+    cast(c_uint64, operands(context, lane(context)) + ROW_ADDRESS)[0] = address(row)
+    return enter(context, site)
 
 
 @compiled
 def load_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Header], site: int) -> int:
     """Read 8 x 8 matrices; each lane has given the address of a row."""
-    place = row
-    if CHECKED:
-        is_given = lane(context) < 8 * count
-        if is_given and not check_site(context, address(row), ROW_BYTES, READS, site):
-            place = no_row(context)
-    cast(c_uint64, operands(context, lane(context)) + 32)[0] = address(place)
-    if enter(context, site) != 0:
+    if give_row(row, count, READS, context, site) != 0:
         return 1
     for each in range(WARP):
         result = cast(c_uint32, done(context, each))
@@ -145,19 +129,13 @@ def load_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Header
 @compiled
 def halves_of(context: Pointer[Header], number: int) -> Pointer[c_uint16]:
     """The row whose address a lane has given."""
-    return cast(c_uint16, cast(c_uint64, done(context, number) + 32)[0])
+    return cast(c_uint16, cast(c_uint64, done(context, number) + ROW_ADDRESS)[0])
 
 
 @compiled
 def store_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Header], site: int) -> int:
     """Write 8 x 8 matrices; each lane has given the address of a row, and its elements."""
-    place = row
-    if CHECKED:
-        is_given = lane(context) < 8 * count
-        if is_given and not check_site(context, address(row), ROW_BYTES, WRITES, site):
-            place = no_row(context)
-    cast(c_uint64, operands(context, lane(context)) + 32)[0] = address(place)
-    if enter(context, site) != 0:
+    if give_row(row, count, WRITES, context, site) != 0:
         return 1
     for each in range(WARP):
         given = cast(c_uint32, done(context, each))
@@ -170,7 +148,7 @@ def store_matrix(row: Bytes, count: int, transposed: int, context: Pointer[Heade
     return 0
 
 
-A, B, C = 0, 16, 32
+A, B, C = LANE_PARTS
 """Where in a lane's memory the operands of a product are; the result comes first."""
 
 

@@ -60,6 +60,11 @@ _OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.LShift: ("shl", ""),
     ast.RShift: ("lshr", ""),
 }
+_OF_INTEGERS = (
+    *(ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.expr_context),
+    *(ast.operator, ast.unaryop, ast.cmpop),
+)
+"""What expressions are made of, besides names, whose values are known when they are compiled."""
 _COMPARISONS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Eq: ("eq", "oeq"),
     ast.NotEq: ("ne", "une"),
@@ -134,20 +139,33 @@ class Expressions:
         return f"{value.type.llvm} {value.text}"
 
     def _known(self, node: ast.expr) -> int | None:
-        """Return the value of a name of the module, or an expression of such."""
-        try:
-            names = {**self._globals, **self._unit.values}
-            if any(isinstance(each, ast.Name) and each.id in self._variables for each in ast.walk(node)):
+        """Return the value of an expression of integers and of the module's names of such, None if it is another."""
+        if isinstance(node, ast.BoolOp):
+            return self._decided(node)
+        names: dict[str, int] = {}
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name):
+                value = self._unit.values.get(each.id, self._globals.get(each.id))
+                if each.id in self._variables or not isinstance(value, int):
+                    return None
+                names[each.id] = value
+            elif not isinstance(each, _OF_INTEGERS) or (isinstance(each, ast.Constant) and type(each.value) is not int):
                 return None
-            value = eval(compile(ast.Expression(node), "", "eval"), names)
-        except Exception:
-            return None
-        return int(value) if isinstance(value, int | bool) else None
+        return int(eval(compile(ast.Expression(node), "", "eval"), names))
+
+    def _decided(self, node: ast.BoolOp) -> int | None:
+        """Return the value if the first operands decide, which need not be all: others may not even be compiled."""
+        value = None
+        for each in node.values:
+            value = self._known(each)
+            if value is None or bool(value) is isinstance(node.op, ast.Or):
+                break
+        return value
 
     def _value(self, node: ast.expr) -> Value:
         if isinstance(node, ast.Constant):
             return self._literal(node)
-        if not isinstance(node, ast.Attribute | ast.Subscript) and (known := self._known(node)) is not None:
+        if (known := self._known(node)) is not None:
             return Value(INT, str(known))
         made = getattr(self, f"_{type(node).__name__}", self._unknown)(node)
         assert isinstance(made, Value)
@@ -323,11 +341,17 @@ class Expressions:
         return self._new(result, call)
 
     def _call_cast(self, node: ast.Call) -> Value:
-        target = eval(compile(ast.Expression(node.args[0]), "", "eval"), self._globals)
-        value = self._value(node.args[1])
+        target, value = self._named_type(node.args[0]), self._value(node.args[1])
         if value.type == INT:
             value = self._new(Type("ptr"), f"inttoptr i64 {value.text} to ptr")
         return Value(Type("ptr", target), value.text)
+
+    def _named_type(self, node: ast.expr) -> Any:
+        assert isinstance(node, ast.Name)
+        return self._globals[node.id]
+
+    def _call_size_of(self, node: ast.Call) -> Value:
+        return Value(INT, str(ctypes.sizeof(self._named_type(node.args[0]))))
 
     def _call_address(self, node: ast.Call) -> Value:
         return self._new(INT, f"ptrtoint ptr {self._value(node.args[0]).text} to i64")

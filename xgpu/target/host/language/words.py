@@ -1,14 +1,20 @@
 """The words of the language in which the functions are written that kernels call on this machine.
 
 Such a function is Python by its form: `xgpu.target.host.language.compiler` makes LLVM IR of it, and it never runs as
-Python. Its parameters and variables are integers (``int``, 64 bits), numbers (``float``, 32 bits), truth values and
-pointers; the fields and elements that pointers lead to have the types of ``ctypes``. ``//`` and ``%`` are those of
-numbers without a sign.
+Python; nor do the words that are only declared here, whose meaning the compiler knows. Its parameters and variables are
+integers (``int``, 64 bits), numbers (``float``, 32 bits), truth values and pointers; the fields and elements that
+pointers lead to have the types of ``ctypes``. ``//`` and ``%`` are those of numbers without a sign.
 """
+
+# Words have no bodies.
+# mypy: disable-error-code="empty-body"
 
 import ctypes
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
+
+from xgpu.errors import CompilerError
 
 CHECKED = False
 """Whether the functions check what kernels do; each is compiled once with either value."""
@@ -23,6 +29,16 @@ def compiled[FunctionT: Callable[..., Any]](function: FunctionT) -> FunctionT:
     return function
 
 
+def _word[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Declare a word that is written as a call; Python cannot call it."""
+
+    @wraps(function)
+    def fail(*_: P.args, **__: P.kwargs) -> R:
+        raise CompilerError(f"'{function.__name__}' is a word for functions that are compiled, none that Python calls")
+
+    return fail
+
+
 class Pointer[T]:
     """A pointer to an element, or the first of several, of a ``ctypes`` type or structure.
 
@@ -34,81 +50,78 @@ class Pointer[T]:
     def __setattr__(self, name: str, value: Any) -> None: ...
     def __getitem__(self, index: int) -> Any: ...
     def __setitem__(self, index: int, value: Any) -> None: ...
-    def __add__(self, index: int) -> "Pointer[T]":
-        raise NotImplementedError
-
-    def __bool__(self) -> bool:
-        raise NotImplementedError
+    def __add__(self, index: int) -> "Pointer[T]": ...
+    def __bool__(self) -> bool: ...
 
 
 Bytes = Pointer[ctypes.c_uint8]
 
 
+@_word
 def cast[T](type_: type[T], value: Any) -> Pointer[T]:
     """A pointer, or an address, as a pointer to another type."""
-    raise NotImplementedError
 
 
+@_word
 def address(pointer: Any) -> int:
     """The address that a pointer holds."""
-    raise NotImplementedError
 
 
+@_word
 def size_of(type_: type[Any]) -> int:
     """The bytes that a type takes."""
-    return ctypes.sizeof(type_)
 
 
+@_word
 def as_float(bits: int) -> float:
     """The number whose bits are the lowest 32."""
-    raise NotImplementedError
 
 
+@_word
 def as_bits(number: float) -> int:
     """The 32 bits of a number."""
-    raise NotImplementedError
 
 
+@_word
 def to_number(value: int) -> float:
     """An integer as a number."""
-    raise NotImplementedError
 
 
+@_word
 def to_integer(number: Any) -> Any:
     """A number, or eight, without a fraction, as an integer."""
-    raise NotImplementedError
 
 
+@_word
 def copy(to: Any, source: Any, count: int) -> None:
     """Copy bytes; the two ranges do not overlap."""
-    raise NotImplementedError
 
 
+@_word
 def fill(to: Any, byte: int, count: int) -> None:
     """Set bytes."""
-    raise NotImplementedError
 
 
+@_word
 def resume(frame: Any) -> None:
     """Let the coroutine of a frame go on until it suspends."""
-    raise NotImplementedError
 
 
+@_word
 def make_thread(make: Any, buffers: Any, x: int, y: int, z: int, context: Any, frame: Any) -> int:
     """Make the coroutine of a thread in a frame; the bytes of a frame if that is null."""
-    raise NotImplementedError
 
 
+@_word
 def vector(pointer: Any) -> Any:
     """Eight numbers of 32 bits; they may be added and multiplied."""
-    raise NotImplementedError
 
 
+@_word
 def splat(value: Any) -> Any:
     """Eight times a number."""
-    raise NotImplementedError
 
 
+@_word
 def set_vector(pointer: Any, value: Any) -> None:
     """Store eight numbers."""
-    raise NotImplementedError

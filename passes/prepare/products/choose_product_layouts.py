@@ -10,13 +10,12 @@ from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_address_for, is_read_by_kernels
 from xgpu.fusion.product_orders import Operand, Order, Product, best_order
 from xgpu.hlo.stablehlo_builder import hlo, tensor
+from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.structure import dtype_of, element_of, is_argument, is_result_of, producer, replace_op, users_of
 
 _TRANSPOSE = "stablehlo.transpose"
-_ALGORITHM = "algorithm"
-_PRECISION = "precision_config"
 type _Transposed = dict[tuple[ir.Value, tuple[int, ...]], ir.Value]
 """Transposes that were written, by what they transpose and how: equal ones are one."""
 
@@ -49,7 +48,7 @@ class ChooseProductLayouts(BlockRewrite):
         """Rewrite the products of ``block``, which share the transposes that they need."""
         transposed: _Transposed = {}
         for op in operations_of(block, self.OPERATIONS):
-            if _ALGORITHM not in op.attributes and fallback_reason(op) is not None:
+            if ALGORITHM not in op.attributes and fallback_reason(op) is not None:
                 _rewrite(op, block, transposed)
 
 
@@ -190,7 +189,7 @@ def _write(op: ir.Operation, product: Product, order: Order, operands: list[ir.V
         ([labels.index(i) for i in order.batch], [labels.index(i) for i in order.contracted])
         for labels in order.operands
     ]
-    precision = list(ir.ArrayAttr(op.attributes[_PRECISION])) if _PRECISION in op.attributes else None
+    precision = list(ir.ArrayAttr(op.attributes[PRECISION])) if PRECISION in op.attributes else None
     if order.swap:
         operands, sides = operands[::-1], sides[::-1]
         precision = precision and precision[::-1]

@@ -12,7 +12,16 @@ from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_ker
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import captured, dtype_of, element_of, is_argument, is_constant, is_result_of, producer
+from xgpu.structure import (
+    attributes_of,
+    behind,
+    dtype_of,
+    element_of,
+    is_argument,
+    is_result_of,
+    longest_chains,
+    producer,
+)
 
 _MOST_BYTES = 32 << 20
 """Bytes of operands and result above which XLA keeps a product apart from others."""
@@ -52,7 +61,7 @@ class MergeProducts(BlockRewrite):
         products = [op for op in operations_of(block, self.OPERATIONS) if _is_candidate(op)]
         if len(products) < 2:
             return
-        depths = _depths(block, set(products))
+        depths = longest_chains(block, set(products).__contains__)
         is_changed = False
         for shared in (0, 1):
             groups: dict[Hashable, list[ir.Operation]] = {}
@@ -93,20 +102,6 @@ def _parts(group: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:
     yield part
 
 
-def _depths(block: ir.Block, products: set[ir.Operation]) -> dict[ir.Value, int]:
-    """Return how many ``products`` come one after the other up to each one's result.
-
-    Not up to each operation: an operation has another hash when it has other operands.
-    """
-    depths: dict[ir.Value, int] = {}
-    for op in (view.operation for view in block.operations):
-        depth = max((depths.get(value, 0) for value in (*op.operands, *captured(op))), default=0)
-        if op in products:
-            depth += 1
-        depths.update(dict.fromkeys(op.results, depth))
-    return depths
-
-
 def _key(op: ir.Operation, shared: int) -> Hashable | None:
     """Return what products to merge agree in, if the operand number ``shared`` is one for all; None if it cannot be."""
     other = op.operands[1 - shared]
@@ -121,11 +116,7 @@ def _key(op: ir.Operation, shared: int) -> Hashable | None:
 
 def _is_constant(value: ir.Value) -> bool:
     """Whether ``value`` only moves or converts a constant: a kernel would have it in its text, XLA folds it."""
-    while is_result_of(value, *VIEWS, "stablehlo.convert"):
-        if not producer(value).operands:
-            return True
-        value = producer(value).operands[0]
-    return is_constant(value)
+    return is_result_of(behind(value, *VIEWS, "stablehlo.convert"), "stablehlo.constant", "stablehlo.iota")
 
 
 def _free_dimension(op: ir.Operation, number: int) -> int | None:
@@ -155,7 +146,7 @@ def _merge(group: Sequence[ir.Operation], shared: int) -> None:
             PRODUCT,
             results=[tensor(shape, element_of(last.results[0]))],
             operands=operands,
-            attributes={name: last.attributes[name] for name in last.attributes},
+            attributes=attributes_of(last),
         ).results[0]
         start = 0
         for op, size in zip(group, sizes, strict=True):

@@ -1,0 +1,69 @@
+// RUN: xgpu-opt %s -p reduce-vector-products --split-input-file | FileCheck %s
+
+// The matrix stays as it is, the vector is broadcast to it.
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:    (%[[V:.*]]: tensor<1x256xbf16>, %[[W:.*]]: tensor<256x512xbf16>)
+// CHECK-NEXT:    %[[WIDE:.*]] = stablehlo.convert %[[W]] : (tensor<256x512xbf16>) -> tensor<256x512xf32>
+// CHECK-NEXT:    %[[VWIDE:.*]] = stablehlo.convert %[[V]]
+// CHECK-NEXT:    %[[FLAT:.*]] = stablehlo.reshape %[[VWIDE]] : (tensor<1x256xf32>) -> tensor<256xf32>
+// CHECK-NEXT:    %[[ALL:.*]] = stablehlo.broadcast_in_dim %[[FLAT]], dims = [0] : (tensor<256xf32>) -> tensor<256x512xf32>
+// CHECK-NEXT:    %[[PRODUCTS:.*]] = stablehlo.multiply %[[ALL]], %[[WIDE]]
+// CHECK-NEXT:    %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %[[SUM:.*]] = stablehlo.reduce(%[[PRODUCTS]] init: %[[ZERO]]) applies stablehlo.add across dimensions = [0]
+// CHECK-NEXT:    %[[ROW:.*]] = stablehlo.reshape %[[SUM]] : (tensor<512xf32>) -> tensor<1x512xf32>
+// CHECK-NEXT:    %[[R:.*]] = stablehlo.convert %[[ROW]] : (tensor<1x512xf32>) -> tensor<1x512xbf16>
+// CHECK-NEXT:    return %[[R]]
+func.func @main(%v: tensor<1x256xbf16>, %w: tensor<256x512xbf16>) -> tensor<1x512xbf16> {
+  %0 = stablehlo.dot_general %v, %w, contracting_dims = [1] x [0] : (tensor<1x256xbf16>, tensor<256x512xbf16>) -> tensor<1x512xbf16>
+  return %0 : tensor<1x512xbf16>
+}
+
+// -----
+
+// A transposed matrix is read as it is in memory.
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:    (%[[W:.*]]: tensor<256x8x512xf32>, %[[V:.*]]: tensor<8x256xf32>)
+// CHECK:         %[[ALL:.*]] = stablehlo.broadcast_in_dim %{{.*}}, dims = [0, 1] : (tensor<256x8xf32>) -> tensor<256x8x512xf32>
+// CHECK-NEXT:    %[[PRODUCTS:.*]] = stablehlo.multiply %[[W]], %[[ALL]]
+// CHECK:         stablehlo.reduce(%[[PRODUCTS]] init: %{{.*}}) applies stablehlo.add across dimensions = [0] : (tensor<256x8x512xf32>, tensor<f32>) -> tensor<8x512xf32>
+func.func @main(%w: tensor<256x8x512xf32>, %v: tensor<8x256xf32>) -> tensor<8x512xf32> {
+  %t = stablehlo.transpose %w, dims = [1, 2, 0] : (tensor<256x8x512xf32>) -> tensor<8x512x256xf32>
+  %0 = stablehlo.dot_general %t, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<8x512x256xf32>, tensor<8x256xf32>) -> tensor<8x512xf32>
+  return %0 : tensor<8x512xf32>
+}
+
+// -----
+
+// Nothing is summed.
+
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:    (%[[X:.*]]: tensor<2000xf32>, %[[Y:.*]]: tensor<1x900xf32>)
+// CHECK-NEXT:    %[[COLUMN:.*]] = stablehlo.reshape %[[X]]
+// CHECK-NEXT:    %[[BACK:.*]] = stablehlo.reshape %[[COLUMN]] : (tensor<2000x1xf32>) -> tensor<2000xf32>
+// CHECK-NEXT:    %[[ROWS:.*]] = stablehlo.broadcast_in_dim %[[BACK]], dims = [0] : (tensor<2000xf32>) -> tensor<2000x900xf32>
+// CHECK-NEXT:    %[[FLAT:.*]] = stablehlo.reshape %[[Y]]
+// CHECK-NEXT:    %[[COLUMNS:.*]] = stablehlo.broadcast_in_dim %[[FLAT]], dims = [1] : (tensor<900xf32>) -> tensor<2000x900xf32>
+// CHECK-NEXT:    %[[R:.*]] = stablehlo.multiply %[[ROWS]], %[[COLUMNS]]
+// CHECK-NEXT:    return %[[R]]
+func.func @main(%x: tensor<2000xf32>, %y: tensor<1x900xf32>) -> tensor<2000x900xf32> {
+  %c = stablehlo.reshape %x : (tensor<2000xf32>) -> tensor<2000x1xf32>
+  %0 = stablehlo.dot_general %c, %y, contracting_dims = [1] x [0] : (tensor<2000x1xf32>, tensor<1x900xf32>) -> tensor<2000x900xf32>
+  return %0 : tensor<2000x900xf32>
+}
+
+// -----
+
+// Matrices, a large one, complex numbers, and what kernels compute anyway.
+
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-4: stablehlo.dot_general
+// CHECK-NOT:     stablehlo.reduce
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<4096x4096xbf16>, %v: tensor<4096xbf16>, %z: tensor<300x200xcomplex<f32>>, %u: tensor<200xcomplex<f32>>, %s: tensor<8xf32>, %m: tensor<8x8xf32>) -> (tensor<64x64xf32>, tensor<4096xbf16>, tensor<300xcomplex<f32>>, tensor<8xf32>) {
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<4096x4096xbf16>, tensor<4096xbf16>) -> tensor<4096xbf16>
+  %2 = stablehlo.dot_general %z, %u, contracting_dims = [1] x [0] : (tensor<300x200xcomplex<f32>>, tensor<200xcomplex<f32>>) -> tensor<300xcomplex<f32>>
+  %3 = stablehlo.dot_general %m, %s, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0, %1, %2, %3 : tensor<64x64xf32>, tensor<4096xbf16>, tensor<300xcomplex<f32>>, tensor<8xf32>
+}

@@ -1,0 +1,129 @@
+"""Tiles as boxes: what a box of a tensor map covers is what the tile's indexing map leads to, and zeros elsewhere."""
+
+import itertools
+
+import pytest
+
+from xgpu.indexing.affine import constant, linearize
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
+
+ROWS = 32
+"""Bytes of a row of a box, here of 4 elements of 8 bytes."""
+
+
+def positions(view: TensorView, point: tuple[int, ...]) -> dict[tuple[int, ...], int | None]:
+    """Return where in the array the boxes of a block have each element of its tile, None where they have a zero."""
+    found = {}
+    for panel, row, column in itertools.product(range(view.panels), range(view.rows), range(view.row)):
+        start = [each.evaluate(point) for each in view.starts(constant(panel), constant(0))]
+        own = {None: 0, view.inner: column, 1 - view.inner: row}
+        place = [at + own[each.symbol] for at, each in zip(start, view.dimensions, strict=True)]
+        is_inside = all(0 <= at < size for at, size in zip(place, view.shape, strict=True))
+        element = sum(at * stride for at, stride in zip(place, (*view.strides(1), 1), strict=True))
+        index = [0, 0]
+        index[view.inner], index[1 - view.inner] = panel * view.row + column, row
+        found[tuple(index)] = element if is_inside else None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        (
+            "(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4 + s1), d0 in [0, 1], d1 in [0, 2], s0 in [0, 7], s1 in [0, 3]",
+            (16, 12),
+        ),
+        (
+            "(d0, d1)[s0, s1] -> (d1 * 4 + s1, d0 * 8 + s0), d0 in [0, 1], d1 in [0, 2], s0 in [0, 7], s1 in [0, 3], "
+            "d0 * 8 + s0 in [0, 13], d1 * 4 + s1 in [0, 9]",
+            (10, 14),
+        ),
+        (
+            "(d0, d1)[s0, s1] -> (d0, s0, d1 * 4 + s1), d0 in [0, 2], d1 in [0, 1], s0 in [0, 5], s1 in [0, 3]",
+            (3, 6, 8),
+        ),
+        (
+            "(d0)[s0, s1] -> (s0, s1), d0 in [0, 0], s0 in [0, 7], s1 in [0, 7], s0 in [0, 4], s1 in [0, 5]",
+            (5, 6),
+        ),
+        (
+            "(d0)[s0, s1] -> (d0 * 2 + s0 floordiv 2, s0 mod 2, s1), d0 in [0, 1], s0 in [0, 3], s1 in [0, 3]",
+            (4, 2, 4),
+        ),
+        (
+            "(d0)[s0, s1] -> (d0 * 2 + s0, s1), d0 in [0, 2], s0 in [0, 1], s1 in [0, 3], d0 * 2 + s0 in [0, 100]",
+            (6, 4),
+        ),
+    ],
+    ids=["whole", "bounds", "batch", "one", "reshaped", "trivial"],
+)
+def test_boxes_are_tiles(text: str, shape: tuple[int, ...]) -> None:
+    map_ = IndexingMap.parse(text)
+    view = tensor_view(map_, shape, 8, ROWS)
+    assert isinstance(view, TensorView), view
+    for point in itertools.product(*(range(each.size) for each in map_.dims)):
+        found = positions(view, point)
+        assert found.keys() == set(itertools.product(*(range(each.size) for each in map_.symbols)))
+        for index, position in found.items():
+            indices = map_.evaluate(point, index)
+            expected = None if indices is None else linearize([constant(i) for i in indices], shape).constant
+            assert position == expected, (point, index)
+
+
+_RANGES = "d0 in [0, 1], d1 in [0, 2], s0 in [0, 7], s1 in [0, 3]"
+_PLACE = f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4 + s1), {_RANGES}"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"{_PLACE}, d0 * 8 + s0 in [2, 13]", "elements of it are left out that boxes have"),
+        (f"{_PLACE}, d0 * 8 + s0 in [0, 13], s0 in [0, 6]", "elements of it are left out that boxes have"),
+        (f"{_PLACE}, d0 * 8 + s0 * 2 in [0, 13]", "elements of it are left out that boxes have"),
+        (f"{_PLACE}, d0 * 8 + s0 + s1 in [0, 13]", "elements of it are left out that boxes have"),
+        (f"{_PLACE}, d1 in [0, 1]", "elements of it are left out that boxes have"),
+        (f"{_PLACE}, d0 * 8 + s0 in [0, -1]", "elements of it are left out that boxes have"),
+        (f"{_PLACE}, d0 * 4 + s0 in [0, 9]", "its elements are not equally far apart in memory"),
+        (f"{_PLACE}, d0 * 8 + d1 + s0 in [0, 9]", "its elements are not equally far apart in memory"),
+        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0 + 1, d1 * 4 + s1), {_RANGES}", "not equally far apart"),
+        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 2 + s1 floordiv 2), {_RANGES}", "not equally far apart"),
+        (f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4), {_RANGES}", "an element of the array is in it several times"),
+        (f"(d0, d1)[s0, s1] -> (d0 * -8 + s0, d1 * 4 + s1), {_RANGES}", "no dimension of it is contiguous in memory"),
+        (
+            f"(d0, d1)[s0, s1] -> (d0 * 8 + s0, d1 * 4 + s1 * 2), {_RANGES}",
+            "no dimension of it is contiguous in memory",
+        ),
+    ],
+    ids=str,
+)
+def test_what_no_box_is(text: str, problem: str) -> None:
+    found = tensor_view(IndexingMap.parse(text), (16, 12), 8, ROWS)
+    assert isinstance(found, str)
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "problem"),
+    [
+        ("()[s0, s1] -> (s0, s1), s0 in [0, 3], s1 in [0, 3]", (4, 5), "its rows are not a multiple of 16 bytes apart"),
+        (
+            "()[s0, s1] -> (s0, s1), s0 in [0, 3], s1 in [0, 5]",
+            (4, 6),
+            "it is not made of boxes with rows of 4 elements",
+        ),
+        ("()[s0, s1] -> (s0, s1), s0 in [0, 256], s1 in [0, 3]", (257, 4), "up to 256 of them"),
+        ("()[s0, s1] -> (s0, s1), s0 in [0, 3], s1 in [0, 3]", (4, 1 << 40), "it is of an array that is too large"),
+        (
+            "(d0, d1, d2, d3)[s0, s1] -> (d0, d1, d2, d3, s0, s1), d0 in [0, 1], d1 in [0, 1], d2 in [0, 1], "
+            "d3 in [0, 1], s0 in [0, 1], s1 in [0, 3]",
+            (3, 3, 3, 3, 3, 4),
+            "it has more than 5 dimensions in memory",
+        ),
+    ],
+    ids=str,
+)
+def test_what_no_tensor_map_has(text: str, shape: tuple[int, ...], problem: str) -> None:
+    found = tensor_view(IndexingMap.parse(text), shape, 8, ROWS)
+    assert isinstance(found, str)
+    assert problem in found
