@@ -62,6 +62,7 @@ def _benchmarks() -> list[Benchmark]:
         *[benchmark for dtype in (f32, bf16) for benchmark in _joins(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _scatters(dtype)],
         *[benchmark for dtype in (f32, bf16) for benchmark in _products(dtype)],
+        *_tiles(),
     ]
 
 
@@ -273,6 +274,44 @@ def _scatters(dtype: Any) -> list[Benchmark]:
         Benchmark(f"segment_sum, wide {name}", add_sorted, (((edges, 128), dtype), ((edges,), s32)), nodes, True),
         Benchmark(f"segment_sum, single {name}", add_sorted, (((elements,), dtype), many), nodes, True),
         Benchmark(f"update slice {name}", update, (((8192, 8192), dtype), ((512, 8192), dtype), ((1,), s32)), 7680),
+    ]
+
+
+def _tiles() -> list[Benchmark]:
+    """Matrix products that kernels compute by tiles, with what follows them, instead of a library."""
+    kernels = xgpu.Options(products="kernels")
+
+    def product(
+        name: str, function: Callable[..., Any], *shapes: tuple[int, ...], dtype: Any = jnp.bfloat16
+    ) -> Benchmark:
+        return Benchmark(f"tiles, {name}", function, tuple((shape, dtype) for shape in shapes), options=kernels)
+
+    def matrices(m: int, n: int, k: int, dtype: Any = jnp.bfloat16) -> Benchmark:
+        return product(f"{m} x {n} x {k} {jnp.dtype(dtype).name}", jnp.matmul, (m, k), (k, n), dtype=dtype)
+
+    def contracted(name: str, dtype: Any, result: Any) -> Benchmark:
+        """Both operands contiguous along the contracted dimension, as instructions for these types have them."""
+
+        def function(x: jax.Array, y: jax.Array) -> jax.Array:
+            return lax.dot_general(x, y, (((1,), (1,)), ((), ())), preferred_element_type=result)
+
+        return product(f"8192^3 {name}", function, (8192, 8192), (8192, 8192), dtype=dtype)
+
+    sizes = [(size, size, size) for size in (512, 1024, 2048, 4096, 8192)]
+    sizes += [(8192, 1024, 8192), (4096, 14336, 4096), (4096, 4096, 14336), (64, 14336, 4096), (16, 14336, 4096)]
+    square = (4096, 4096)
+    return [
+        *(matrices(*each) for each in sizes),
+        matrices(4095, 4097, 4093),
+        matrices(405, 435, 63),
+        matrices(4096, 4096, 4096, jnp.float16),
+        product("512 of 128^3", jnp.matmul, (512, 128, 128), (512, 128, 128)),
+        product("64 of 512 x 64 x 512", jnp.matmul, (64, 512, 512), (64, 512, 64)),
+        product("4096^3 + bias, gelu", lambda x, w, b: jax.nn.gelu(x @ w + b), square, square, (4096,)),
+        product("4096^3 + matrix", lambda x, w, y: x @ w + y, square, square, square),
+        contracted("f8", jnp.float8_e4m3fn, jnp.bfloat16),
+        contracted("s8", jnp.int8, jnp.int32),
+        contracted("f32, as tf32", jnp.float32, jnp.float32),
     ]
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import xgpu
 from xgpu.dtypes import parse_spec
 from xgpu.tools.functions.library import Case, library
+from xgpu.tools.functions.simulated import simulated
 from xgpu.tools.functions.written import written
 
 
@@ -45,7 +46,7 @@ class Measurement:
 
 def cases() -> dict[str, Case]:
     """Return all functions by name."""
-    return {**library(), **written()}
+    return {**library(), **written(), **simulated()}
 
 
 def _ready(values: Any) -> Any:

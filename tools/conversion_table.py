@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-import xgpu
 from xgpu.dtypes import DType
 from xgpu.runtime.compare import difference
 from xgpu.tools.programs.base import Array
@@ -101,7 +100,7 @@ def failures(on: str) -> list[str]:
         program = conversions(source)
         assert program.inputs is not None and program.expected is not None
         inputs = program.inputs()
-        results = xgpu.compile(program.function, *program.specs).run(*inputs, on=on)
+        results = program.compile().run(*inputs, on=on)
         expected = program.expected(inputs)
         targets = [target for target in REAL_TYPES if target != source]
         for target, got, wanted in zip(targets, results, expected, strict=True):

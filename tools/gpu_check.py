@@ -52,7 +52,7 @@ def check(program: TestProgram, on: str, sanitize: bool = False, compiled: xgpu.
     `xgpu.Compiled.run`.
     """
     try:
-        compiled = compiled or xgpu.compile(program.function, *program.specs)
+        compiled = compiled or program.compile()
         inputs = program.inputs() if program.inputs else compiled.random_inputs(seed=1)
         expected = program.expected(inputs) if program.expected else compiled.reference(*inputs)
         results = compiled.run(*inputs, on=on)

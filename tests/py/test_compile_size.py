@@ -50,7 +50,7 @@ def test_every_bound_is_of_a_program() -> None:
 
 def test_twenty_operations_are_twenty() -> None:
     program = next(iter(programs()))
-    text = xgpu.compile(program.function, *program.specs).ir("stablehlo")
+    text = program.compile().ir("stablehlo")
     counted = [name for name in re.findall(r"stablehlo\.(\w+)", text) if name not in ("constant", "broadcast_in_dim")]
     assert len(counted) == 20
 

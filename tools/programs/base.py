@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+import xgpu
 from xgpu.dtypes import DType, dtype_named
 
 Array = np.ndarray[Any, Any]
@@ -26,6 +27,11 @@ class TestProgram:
     specs: tuple[str, ...]
     inputs: Callable[[], Sequence[Array]] | None = None
     expected: Callable[[Sequence[Array]], Sequence[Array]] | None = None
+    options: xgpu.Options | None = None
+
+    def compile(self) -> xgpu.Compiled:
+        """Return the program, compiled for the default GPU."""
+        return xgpu.compile(self.function, *self.specs, options=self.options)
 
     def __str__(self) -> str:
         return self.name

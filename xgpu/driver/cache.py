@@ -8,6 +8,7 @@ it is this user's or root's and nobody else can write to it.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -123,6 +124,19 @@ class Cache[T: Entry]:
             _remove(path)
         return sum(_remove(path) for path, _ in self.entries())
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let one process of this user at a time do what is inside, of those that share the folder.
+
+        Where files cannot be locked, as in some that a network shares, all are let in.
+        """
+        with contextlib.ExitStack() as stack:
+            if self.folder is not None:
+                with contextlib.suppress(OSError):
+                    self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+                    _lock(self.folder / f".{os.geteuid()}.lock", stack)
+            yield
+
     def _path(self, key: str, user: int) -> Path:
         assert self.folder is not None
         return self.folder / f"{key}.{user}.json"
@@ -138,6 +152,17 @@ class Cache[T: Entry]:
             if excess <= 0:
                 return
             excess -= size * _remove(path)
+
+
+def _lock(path: Path, stack: contextlib.ExitStack) -> None:
+    """Wait for a file that each process locks, until ``stack`` is left; raises OSError if it cannot be locked."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    stack.callback(os.close, descriptor)
+    # Nobody else is to make this user wait.
+    if _is_believed(os.fstat(descriptor)):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # A child that was forked meanwhile has the file open for longer.
+        stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)
 
 
 def _files(folder: Path | None, name: re.Pattern[str]) -> Iterator[tuple[Path, os.stat_result]]:

@@ -9,7 +9,7 @@ the compilation of the whole program as an option of the pass mark-products.
 
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -19,14 +19,15 @@ from xgpu.driver.cache import cache_of, key_of
 from xgpu.driver.compiler import Times, plan_program, timed
 from xgpu.driver.parallel import compile_each
 from xgpu.driver.product_ways import Runnable, Way, specs_of, ways_of
-from xgpu.errors import ToolError, XgpuError
+from xgpu.errors import SourceLocation, ToolError, XgpuError
 from xgpu.fusion.fallback import PRODUCT
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
 from xgpu.fusion.product_programs import count_candidates, product_programs
+from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
 from xgpu.passes.framework.base import main_of
 from xgpu.runtime import measuring
-from xgpu.runtime.measuring import Gpu
+from xgpu.runtime.measuring import Gpu, Outcome
 from xgpu.structure import walk
 
 _LIBRARY = ProductChoice()
@@ -35,7 +36,7 @@ _ANY = ""
 _KERNELS_PER_PROCESS = 2
 """Kernels of products take about half a second each to compile, a process not much longer to start."""
 _measuring = threading.Lock()
-"""Held while programs are measured: two at a time would slow each other down."""
+"""Held while programs are measured, with the lock of the cache: two at a time would slow each other down."""
 
 
 @dataclass(frozen=True)
@@ -101,21 +102,29 @@ def _winners(programs: Mapping[str, ir.Module], target: Device, options: Options
     """Return the winner of each product, by the text of its program; those not known are measured."""
     gpu, reason = _gpu_for(target)
     kind = _ANY if gpu is None else gpu.name
-    with _measuring:
-        found = {text: _known_winner(_key(text, kind, target, options)) for text in programs}
-        missing = {text: programs[text] for text, winner in found.items() if winner is None}
-        if missing and gpu is None:
-            count = len(missing)
-            raise ToolError(
-                f"autotune=True: {count} of the program's products were never measured, and cannot be now: {reason}"
-            )
-        if gpu is not None:
-            # Each is kept at once: what a process that is stopped has measured, the next one knows.
-            for text, winner in zip(missing, _measured([*missing.values()], gpu, target, options), strict=True):
-                found[text] = winner
-                for each in (kind, _ANY):
-                    _keep(_key(text, each, target, options), winner)
-    return {text: winner for text, winner in found.items() if winner is not None}
+    found = _known_winners(programs, kind, target, options)
+    if not (missing := _without(programs, found)):
+        return found
+    if gpu is None:
+        raise ToolError(
+            f"autotune=True: this product, of {len(missing)} that were never measured, cannot be measured now:"
+            f" {reason}",
+            _place(next(iter(missing.values()))),
+        )
+    with _measuring, cache_of(Winner).alone():
+        # While this one waited, another thread or process may have measured the same.
+        found |= _known_winners(missing, kind, target, options)
+        missing = _without(programs, found)
+        # Each is kept at once: what a process that is stopped has measured, the next one knows.
+        for text, winner in zip(missing, _measured([*missing.values()], gpu, target, options), strict=True):
+            found[text] = winner
+            for each in (kind, _ANY):
+                _keep(_key(text, each, target, options), winner)
+    return found
+
+
+def _without(programs: Mapping[str, ir.Module], found: Mapping[str, Winner]) -> dict[str, ir.Module]:
+    return {text: program for text, program in programs.items() if text not in found}
 
 
 def _gpu_for(target: Device) -> tuple[Gpu | None, str]:
@@ -126,12 +135,20 @@ def _gpu_for(target: Device) -> tuple[Gpu | None, str]:
         return None, error.message
 
 
+def _place(program: ir.Module) -> SourceLocation | None:
+    """Return where in the user's source the product of a program is, one of those that are equal."""
+    (product,) = walk(program.operation, PRODUCT)
+    return source_of(product)
+
+
 def _key(text: str, gpu: str, target: Device, options: Options) -> str:
     return key_of("product", text, gpu, target.name, repr(replace(options, products="library")))
 
 
-def _known_winner(key: str) -> Winner | None:
-    return _known.get(key) or cache_of(Winner).get(key)
+def _known_winners(texts: Iterable[str], gpu: str, target: Device, options: Options) -> dict[str, Winner]:
+    keys = {text: _key(text, gpu, target, options) for text in texts}
+    winners = {text: _known.get(key) or cache_of(Winner).get(key) for text, key in keys.items()}
+    return {text: winner for text, winner in winners.items() if winner is not None}
 
 
 def _keep(key: str, winner: Winner) -> None:
@@ -169,20 +186,20 @@ def _compiled(way: Way, failed: Mapping[Any, XgpuError]) -> Way:
 
 def _winner(module: ir.Module, ways: Sequence[Way], gpu: Gpu) -> Winner:
     """Measure the ways to compute a product and return the fastest, of equal ones the first, which is the library."""
-    dropped = [f"{way}: {way.program.message}" for way in ways if isinstance(way.program, XgpuError)]
-    usable = [(way, way.program) for way in ways if isinstance(way.program, Runnable)]
-    times: dict[Way, float] = {}
-    # Without the library there is nothing to compare with.
-    if usable and usable[0][0].schedule is None:
-        outcomes = gpu.measure(specs_of("arg", main_of(module).type.inputs), [program for _, program in usable])
-        for (way, _), outcome in zip(usable, outcomes, strict=True):
-            if isinstance(outcome, str):
-                dropped.append(f"{way}: {outcome}")
-            else:
-                times[way] = outcome * 1e6
+    library, *kernels = ways
+    outcomes: dict[Way, Outcome] = {way: way.program.message for way in ways if isinstance(way.program, XgpuError)}
+    usable = {way: way.program for way in ways if isinstance(way.program, Runnable)}
+    if library in usable:
+        arguments = specs_of("arg", main_of(module).type.inputs)
+        outcomes |= zip(usable, gpu.measure(arguments, [*usable.values()]), strict=True)
+    if isinstance(failed := outcomes[library], str):
+        # There is nothing to compare kernels with: what is said of them follows from this.
+        outcomes = {library: failed}
+    times = {way: outcome * 1e6 for way, outcome in outcomes.items() if not isinstance(outcome, str)}
+    dropped = [f"{way}: {outcome}" for way, outcome in outcomes.items() if isinstance(outcome, str)]
+    where = f" ({place})" if (place := _place(module)) else ""
     for each in dropped:
-        warnings.warn(f"xgpu does not use a way to compute a product: {each}", stacklevel=2)
-    library = min((time for way, time in times.items() if way.schedule is None), default=None)
-    kernel = min((time for way, time in times.items() if way.schedule is not None), default=None)
-    best = min(times, key=lambda way: times[way], default=None)
-    return Winner(best.schedule if best is not None and library is not None else None, library, kernel, dropped)
+        warnings.warn(f"xgpu does not use a way to compute a product{where}: {each}", stacklevel=2)
+    best = min(times, key=lambda way: times[way], default=library)
+    kernel = min((times[way] for way in kernels if way in times), default=None)
+    return Winner(best.schedule, times.get(library), kernel, dropped)

@@ -56,7 +56,7 @@ def jit(
     `Options`. Without a function, the result is a decorator.
     """
     chosen = checked_options(options)
-    if autotune:
+    if autotune is not False:
         chosen = replace(chosen, autotune=autotune)
     if isinstance(function, _NotGiven):
         return functools.partial(jit, options=chosen, **jit_options)

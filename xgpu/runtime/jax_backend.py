@@ -245,4 +245,4 @@ def gpu_device() -> Any:
         return jax.devices("cuda")[0]
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
-        raise ToolError(f"no CUDA device can be used by JAX ({reason}); run on the host instead") from None
+        raise ToolError(f"no CUDA device can be used by JAX ({reason})") from None

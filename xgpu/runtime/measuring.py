@@ -9,7 +9,9 @@ the same clocks, and each time is the median: what else the machine does meanwhi
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import jax
@@ -63,13 +65,35 @@ class Gpu:
 
     def measure(self, arguments: Sequence[ArgumentSpec], programs: Sequence[CompiledProgram]) -> list[Outcome]:
         """Return how long each program of these arguments takes. All are to compute what the first one does."""
-        # A program may be compiled while another one is traced, in whatever mode that is in.
-        with jax.ensure_compile_time_eval(), jax.enable_x64(True), jax.default_device(self._device):
+        with _usual_modes(self._device):
             try:
                 return _measured(arguments, programs)
             except jax.errors.JaxRuntimeError as error:
                 # For example, there may be too little memory.
                 return [_first_line(error)] * len(programs)
+
+
+@contextmanager
+def _usual_modes(device: Any) -> Iterator[None]:
+    """Run what is inside on a device in the usual modes of JAX.
+
+    A program may be compiled while another one is traced, in whatever modes that is in: what is run to measure it is
+    none of the user's. For example, results of random arrays may be NaN, which `jax.debug_nans` would stop at.
+    """
+    modes: Sequence[Any] = (
+        jax.ensure_compile_time_eval(),
+        jax.default_device(device),
+        jax.enable_x64(True),
+        jax.disable_jit(False),
+        jax.debug_nans(False),
+        jax.debug_infs(False),
+        jax.transfer_guard("allow"),
+        jax.numpy_dtype_promotion("standard"),
+    )
+    with ExitStack() as stack:
+        for mode in modes:
+            stack.enter_context(mode)
+        yield
 
 
 def _measured(arguments: Sequence[ArgumentSpec], programs: Sequence[CompiledProgram]) -> list[Outcome]:
@@ -97,11 +121,17 @@ def _draw(arguments: Sequence[ArgumentSpec]) -> list[jax.Array]:
     extents = [size for spec in arguments for size in spec.shape]
     keys = jax.random.split(jax.random.key(0), len(arguments))
     return [
-        jax.random.normal(key, spec.shape, jnp.float32).astype(spec.dtype.numpy)
+        _normal(key, spec.shape, spec.dtype.numpy)
         if spec.dtype.is_float
         else jnp.asarray(random_inputs([spec], extents, number)[0])
         for number, (key, spec) in enumerate(zip(keys, arguments, strict=True))
     ]
+
+
+@partial(jax_jit, static_argnums=(1, 2))
+def _normal(key: jax.Array, shape: Sequence[int], dtype: Any) -> jax.Array:
+    """Return an array of normally distributed floats; there is none of wider floats on the way, which may not fit."""
+    return jax.random.normal(key, shape, jnp.float32).astype(dtype)
 
 
 def _jitted(program: CompiledProgram, repeats: int = 1, **options: Any) -> Run:

@@ -1,5 +1,6 @@
 """Kernels kept on disk: found again, by everything they are made from, and made anew if their file is damaged."""
 
+import fcntl
 import json
 import os
 import re
@@ -245,6 +246,26 @@ def test_home_in_the_folder_s_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert kernel_cache().folder == tmp_path / ".cache" / "xgpu"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     assert kernel_cache().folder == tmp_path / "caches" / "xgpu"
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    alone = Cache(tmp_path / "new" / "kernels", CachedKernel).alone
+    with (
+        alone(),
+        (tmp_path / "new" / "kernels" / f".{os.geteuid()}.lock").open() as lock,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with alone():
+        pass
+
+
+def test_where_nothing_can_be_locked_all_are_let_in(tmp_path: Path) -> None:
+    (tmp_path / f".{os.geteuid()}.lock").symlink_to(tmp_path / "elsewhere")
+    for folder in (None, tmp_path, Path("/proc/none")):
+        with Cache(folder, CachedKernel).alone(), Cache(folder, CachedKernel).alone():
+            pass
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_off(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

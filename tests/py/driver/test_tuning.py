@@ -62,7 +62,7 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Clock | No
     def use_clock(clock: Clock | None) -> Clock:
         def gpu_for(_: Any) -> Clock:
             if clock is None:
-                raise ToolError("no CUDA device can be used by JAX (none); run on the host instead")
+                raise ToolError("no CUDA device can be used by JAX (none)")
             return clock
 
         monkeypatch.setattr(measuring, "gpu_for", gpu_for)
@@ -219,6 +219,20 @@ def test_fields_of_other_types_are_no_winner(fields: dict[str, Any]) -> None:
     assert Winner.of(right | fields) is None
 
 
+def test_what_another_process_measures_meanwhile_is_awaited(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(Clock(kernels={2: 5e-6}))
+    first = compiled()
+    forget()
+    late = use(Clock())
+    found, locked = tuning._known_winners, []
+    monkeypatch.setattr(cache.fcntl, "flock", lambda _, operation: locked.append(operation))
+    # It is not there before this process has waited.
+    monkeypatch.setattr(tuning, "_known_winners", lambda *given: found(*given) if locked else {})
+    assert compiled() == first
+    assert not late.seen
+    assert locked == [cache.fcntl.LOCK_EX, cache.fcntl.LOCK_UN]
+
+
 def test_without_a_folder_this_process_remembers(use: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = use(Clock(kernels={2: 5e-6}))
     monkeypatch.setenv("XGPU_CACHE", "off")
@@ -255,7 +269,9 @@ def test_ways_that_fail_are_dropped_and_recorded(use: Any, tmp_path: Path, monke
 
     monkeypatch.setattr(product_ways, "schedules_to_measure", with_a_wrong_one)
     use(Clock(kernels={1: "wrong result 0: 3.00 % of its elements are not what XLA computes", 2: 5e-6}))
-    with pytest.warns(UserWarning, match="does not use a way to compute a product: kernel with tile_m = ") as warned:
+    with pytest.warns(
+        UserWarning, match=r"does not use a way to compute a product \(.*\): kernel with tile_m = "
+    ) as warned:
         compiled()
     assert len(warned) == 2
     (kept, _) = [text for path in (tmp_path / "cache").iterdir() if "library" in (text := path.read_text())]
@@ -267,9 +283,14 @@ def test_ways_that_fail_are_dropped_and_recorded(use: Any, tmp_path: Path, monke
 
 def test_a_failing_library_leaves_products_as_they_are(use: Any) -> None:
     """Nothing says that a kernel would be right; and what is not measured is not kept."""
-    clock = use(Clock(library="out of memory", kernels={1: 1e-6}))
-    with pytest.warns(UserWarning, match="library: out of memory"):
+    clock = use(Clock(library="out of memory", kernels={1: 1e-6, 2: "nothing to compare with"}))
+    with pytest.warns(UserWarning) as warned:
         assert "xgpu.product" not in compiled()
+    # What else was tried is not worth a word.
+    (text,) = {str(each.message) for each in warned}
+    assert re.fullmatch(
+        r"xgpu does not use a way to .* product \(.*test_tuning.py:\d+:\d+\): library: out of memory", text
+    )
     forget()
     with pytest.warns(UserWarning, match="library: out of memory"):
         compiled()
@@ -315,11 +336,20 @@ def test_programs_without_such_products_need_no_gpu(use: Any) -> None:
 
 def test_without_a_gpu_an_error_says_so(use: Any) -> None:
     use(None)
-    message = "autotune=True: 1 of the program's products were never measured, and cannot be now: no CUDA device can be"
+    message = (
+        rf"{re.escape(__file__)}:{linear.__code__.co_firstlineno + 1}:\d+: autotune=True: this product, of 1 that were"
+        r" never measured, cannot be measured now: no CUDA device can be used by JAX \(none\)$"
+    )
     with pytest.raises(ToolError, match=message):
         compiled()
     with pytest.warns(UserWarning, match=f"xgpu leaves linear to XLA: {message}"):
         xgpu.jit(linear, autotune=True)(*(jnp.ones(shape, jnp.bfloat16) for shape in ((256, 128), (128, 512), (512,))))
+
+
+@pytest.mark.parametrize("given", ["yes", None, 0])
+def test_only_true_and_false_are_said_of_it(given: Any) -> None:
+    with pytest.raises(xgpu.InvalidInput, match=f"option autotune: expected True or False, got {given!r}"):
+        xgpu.jit(linear, autotune=given)
 
 
 def test_the_command_clears_what_was_measured(use: Any, capsys: pytest.CaptureFixture[str]) -> None:

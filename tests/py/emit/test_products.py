@@ -14,6 +14,7 @@ import xgpu
 from tests.py import effort
 from xgpu.dtypes import dtype_named
 from xgpu.target.nvptx.cubin import find_ptxas
+from xgpu.tools.programs import products
 
 from .products import KERNELS, ORDERS, compiled, is_exact, whole_numbers
 
@@ -327,3 +328,10 @@ def test_products_that_no_kernel_computes_are_left() -> None:
         assert not [
             each for each in xgpu.compile(jnp.dot, *specs, options=KERNELS).kernels if each.emitter == "product"
         ]
+
+
+def test_every_program_of_products_is_one_kernel() -> None:
+    for program in products.programs():
+        compiled = program.compile()
+        assert [kernel.emitter for kernel in compiled.kernels] == ["product"], program
+        assert compiled.main is None

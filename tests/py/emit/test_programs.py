@@ -26,7 +26,7 @@ class _Case:
 
     @cached_property
     def compiled(self) -> xgpu.Compiled:
-        return xgpu.compile(self.program.function, *self.program.specs)
+        return self.program.compile()
 
 
 def _programs() -> list[tuple[str, TestProgram]]:

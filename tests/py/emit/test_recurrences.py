@@ -34,7 +34,7 @@ def average(x):
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - OF_SEVERAL_KERNELS))
 def test_a_loop_is_one_kernel(name):
     program = PROGRAMS[name]
-    compiled = xgpu.compile(program.function, *program.specs)
+    compiled = program.compile()
     assert emitters(compiled) == ["recurrence"]
     assert compiled.main is None
 
@@ -42,18 +42,18 @@ def test_a_loop_is_one_kernel(name):
 @pytest.mark.parametrize("name", ["rows", "rows-of-two", "rows-of-a-warp", "rows-f64", "counters"])
 def test_the_end_of_a_counter_is_a_constant_beside_it(name):
     program = PROGRAMS[name]
-    assert emitters(xgpu.compile(program.function, *program.specs)) == ["recurrence", "loop"]
+    assert emitters(program.compile()) == ["recurrence", "loop"]
 
 
 def test_a_gradient_is_two_loops():
     program = PROGRAMS["gradient-of-gates"]
-    found = emitters(xgpu.compile(program.function, *program.specs))
+    found = emitters(program.compile())
     assert found.count("recurrence") == 2
 
 
 def test_a_transposed_stack_of_rows_is_read_where_it_is():
     program = PROGRAMS["gates-of-a-batch"]
-    assert emitters(xgpu.compile(program.function, *program.specs)) == ["recurrence", "loop"]
+    assert emitters(program.compile()) == ["recurrence", "loop"]
 
 
 def test_stacks_are_read_and_written_once():

@@ -34,7 +34,7 @@ def _llvm_ir(program: xgpu.Compiled) -> list[str]:
 
 
 def test_every_emitter_is_there() -> None:
-    programs = [xgpu.compile(_ALL[name].function, *_ALL[name].specs) for name in _OF_EACH_EMITTER]
+    programs = [_ALL[name].compile() for name in _OF_EACH_EMITTER]
     found = {kernel.emitter for program in programs for kernel in program.kernels}
     # These are taken for the sake of options or of sizes that no program here has.
     assert FAMILIES.keys() - found == {"product", "warp_product", "scatter_ordered", "scatter_sorted"}
@@ -42,7 +42,7 @@ def test_every_emitter_is_there() -> None:
 
 @pytest.mark.parametrize("program", [_ALL[name] for name in _NAMES], ids=_NAMES)
 def test_llvm_ir_is_the_same_from_every_level(program: TestProgram) -> None:
-    direct = xgpu.compile(program.function, *program.specs)
+    direct = program.compile()
     if not direct.kernels:
         pytest.skip("a program whose results have no elements has no kernels, and no text at later levels")
     for level in MLIR_LEVELS:

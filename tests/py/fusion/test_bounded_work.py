@@ -14,8 +14,11 @@ from jax import lax
 import xgpu
 from tests.py.fusion.planning_effort import calls_to_plan
 from xgpu.driver.compiler import plan_program
+from xgpu.dtypes import parse_spec
 from xgpu.frontend.load import load_source
 from xgpu.runtime.compare import compare
+from xgpu.tools.functions.simulated import simulated
+from xgpu.tools.functions.written import written
 from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.programs import GROUPS
 from xgpu.tools.work import planned_operations, work_of
@@ -160,6 +163,24 @@ def test_test_programs_are_bounded(group):
         if work.planned > work.bound:
             beyond.append((program.name, work))
     assert not beyond
+
+
+@pytest.mark.parametrize("written_as", [written, simulated])
+def test_programs_as_people_write_them_are_bounded(written_as):
+    beyond = []
+    for name, (function, specs) in written_as().items():
+        source = load_source(function, [_abstract(spec) for spec in specs])
+        work = work_of(source.module, plan_program(source.module)["fusions"])
+        if work.planned > work.bound:
+            beyond.append((name, work))
+    assert not beyond
+
+
+def _abstract(spec):
+    if spec == "key":
+        return jax.eval_shape(lambda: jax.random.key(0))
+    dtype, shape = parse_spec(spec)
+    return jax.ShapeDtypeStruct(shape, dtype.numpy)
 
 
 @pytest.mark.parametrize("first", range(0, 100, 25))

@@ -245,3 +245,16 @@ def test_what_is_computed_many_times_is_stored_before(function, shapes, emitters
     inputs = compiled.random_inputs(1)
     for result, expected in zip(compiled.run(*inputs), compiled.reference(*inputs), strict=True):
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("steps", [5, 16])
+def test_the_gradient_of_a_chain_of_steps_takes_a_kernel_for_each(steps):
+    """Each stores what the next one moves, and what a later one reads as it is; no kernel only moves or computes."""
+
+    def function(x):
+        for _ in range(steps):
+            padded = jnp.pad(x, 1, mode="reflect")
+            x = x + jnp.tanh(padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, 2:] + padded[1:-1, :-2])
+        return jnp.sum(x**2)
+
+    assert _emitters(xgpu.compile(jax.grad(function), "f32[1024,1024]")) == ["loop"] * (2 * steps)

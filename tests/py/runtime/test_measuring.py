@@ -55,6 +55,24 @@ def test_results_of_any_type_and_special_values() -> None:
     assert str(wrong).startswith("wrong result 3: ")
 
 
+@pytest.mark.parametrize(
+    "mode",
+    [
+        lambda: jax.debug_nans(True),
+        lambda: jax.debug_infs(True),
+        lambda: jax.disable_jit(True),
+        lambda: jax.transfer_guard("disallow"),
+        lambda: jax.numpy_dtype_promotion("strict"),
+    ],
+)
+def test_modes_of_the_user_are_not_those_of_what_is_measured(mode: Any) -> None:
+    """Measured while the user's program is compiled, in its modes: the log of a negative number is no error here."""
+    programs = [xgpu.compile(lambda x: jnp.log(x) / 0, "bf16[16,16]") for _ in range(2)]
+    with mode():
+        found = CPU.measure(programs[0].arguments, programs)
+    assert [type(each) for each in found] == [float, float]
+
+
 def test_a_short_program_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call of the program is one of its own: else all would take the time of one."""
     made = []

@@ -97,12 +97,15 @@ def _choose(
     stored_at = {**dict.fromkeys(given, -1), **grouping.stored_at}
     choice: _Choice = {}
     awaited: Set[ir.Value] = set()
-    for _ in range(_ROUNDS):
-        before = choice, awaited
-        known = stored_at | choice | dict.fromkeys(awaited, -1)
-        this = _Round(grouping, families, costs, evaluations, target, known)
-        choice, awaited = this.choose(reads)
-        if (choice, awaited) == before:
+    for stores_moves in (False, True):
+        for _ in range(_ROUNDS):
+            before = choice, awaited
+            known = stored_at | choice | dict.fromkeys(awaited, -1)
+            this = _Round(grouping, families, costs, evaluations, target, known, stores_moves)
+            choice, awaited = this.choose(reads)
+            if (choice, awaited) == before:
+                break
+        if awaited or not this.has_moves:
             break
     return choice, awaited, this.decisions
 
@@ -111,7 +114,8 @@ class _Round:
     """One backward pass over the program, in which all consumers of a value are known when it is reached.
 
     Its producers are not decided on yet: they are taken to be as in the round before. ``stored_at`` has the level of
-    the kernel that stores each value in memory.
+    the kernel that stores each value in memory. What only moves is stored if ``stores_moves``, once it is known which
+    kernels are left to read it: how often it is moved depends on where all else is computed.
     """
 
     def __init__(
@@ -122,6 +126,7 @@ class _Round:
         evaluations: Evaluations[Group],
         target: Device,
         stored_at: Mapping[ir.Value, int],
+        stores_moves: bool,
     ):
         self._grouping = grouping
         self._families = families
@@ -130,10 +135,14 @@ class _Round:
         self._target = target
         self._launch = launch_bytes(target)
         self._stored_at = stored_at
+        self._stores_moves = stores_moves
         self._choice: _Choice = {}
         self._awaited = set[ir.Value]()
+        # How many kernels wait for one, each for the next, by this round's decisions: levels do not have these yet.
+        self._followed: dict[Group, int] = {}
         self._most: dict[ir.Value, float] = {}
         self.decisions: dict[ir.Value, Decision] = {}
+        self.has_moves = False
 
     def choose(self, reads: Mapping[ir.Operation, Sequence[ir.Value]]) -> tuple[_Choice, Set[ir.Value]]:
         """Return the values to store, last ones first, and those to wait for; ``reads`` has all operations in order."""
@@ -176,6 +185,7 @@ class _Round:
         if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
             own = own or self._loop(value, level)
+            self._followed[own] = 1 + max(self._followed.get(group, 0) for group in (own, *needed))
             self._evaluations.want(value, own)
             return {own: elements(value)}
         return needed if own or self._grouping.is_stored(value) else self._consider_later(value, needed)
@@ -194,7 +204,7 @@ class _Round:
         computed = round(sum(needed.values()) / elements(value), 1)
         size, level, origins = elements(value), self._grouping.level(value) + 1, _moved_from(value)
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
-        is_one_level = len({group.level for group in needed}) == 1
+        is_one_level = len({(group.level, self._followed.get(group, 0)) for group in needed}) == 1
         once = size if is_one_level else sum(min(times, size) for times in needed.values())
         saved = -once * bytes_per_instruction(self._target, size)
         for group, times in needed.items():
@@ -206,7 +216,8 @@ class _Round:
             spent -= (len(needed) - 1) * self._costs.of(value, self._stored_at, level).bytes
         if origins:
             spent *= _HIDDEN_MOVES
-        if saved * _MOST_INSTRUCTIONS <= spent:
+            self.has_moves = True
+        if saved * _MOST_INSTRUCTIONS <= spent or (origins and not self._stores_moves):
             return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
         most = spent / saved
         parts = computed, math.ceil(most)

@@ -1,0 +1,77 @@
+"""Programs of matrix products that kernels compute by tiles: layouts, ragged sizes, types, and what follows them.
+
+Operands are small whole numbers, so that sums are exact in any order.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+import xgpu
+from xgpu.dtypes import parse_spec
+from xgpu.tools.programs.base import Array, TestProgram
+
+_OPTIONS = xgpu.Options(products="kernels")
+_ROWS = ((1,), (1,))
+"""Both operands lie along the contracted dimension."""
+
+
+def _dot(x: Any, y: Any, contract: Any = ((1,), (0,)), batch: Any = ((), ()), result: str = "float32") -> Any:
+    return lax.dot_general(x, y, (contract, batch), preferred_element_type=jnp.dtype(result))
+
+
+def _scaled_rows(x: Any, y: Any, scale: Any) -> Any:
+    return (_dot(x, y) * scale[:, None]).astype(x.dtype)
+
+
+def _two_results(x: Any, y: Any) -> Any:
+    product = _dot(x, y)
+    return jnp.maximum(product, 0), product > 4
+
+
+_PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "mk-kn": (_dot, ("bf16[130,72]", "bf16[72,136]")),
+    "km-kn": (partial(_dot, contract=((0,), (0,))), ("bf16[72,136]", "bf16[72,136]")),
+    "mk-nk": (partial(_dot, contract=_ROWS), ("f16[67,200]", "f16[97,200]")),
+    "km-nk": (partial(_dot, contract=((0,), (1,))), ("f16[72,136]", "f16[99,72]")),
+    "several-tiles": (jnp.matmul, ("bf16[300,256]", "bf16[256,520]")),
+    "long-sums": (_dot, ("bf16[70,512]", "bf16[512,104]")),
+    "few-rows": (jnp.matmul, ("bf16[5,512]", "bf16[512,256]")),
+    "smallest": (_dot, ("bf16[2,8]", "bf16[8,8]")),
+    "batch": (jnp.matmul, ("bf16[3,70,64]", "bf16[3,64,40]")),
+    "batch-inside": (partial(_dot, contract=((2,), (2,)), batch=((1,), (1,))), ("f16[70,3,64]", "f16[40,3,64]")),
+    "two-batches": (
+        partial(_dot, contract=((3,), (3,)), batch=((0, 1), (0, 1))),
+        ("bf16[2,3,70,64]", "bf16[2,3,40,64]"),
+    ),
+    "two-contracted": (partial(_dot, contract=((1, 2), (0, 1))), ("f16[70,8,16]", "f16[8,16,40]")),
+    "bias-relu": (lambda x, y, b: jax.nn.relu(x @ y + b), ("bf16[130,64]", "bf16[64,136]", "bf16[136]")),
+    "residual": (lambda x, y, z: x @ y + z, ("f16[130,64]", "f16[64,136]", "f16[130,136]")),
+    "scaled-rows": (_scaled_rows, ("bf16[130,64]", "bf16[64,136]", "f32[130]")),
+    "two-results": (_two_results, ("bf16[130,64]", "bf16[64,136]")),
+    "gelu": (lambda x, y: jax.nn.gelu(_dot(x, y) / 64), ("bf16[130,64]", "bf16[64,136]")),
+    "transposed": (lambda x, y: jnp.matmul(x, y).T, ("bf16[130,64]", "bf16[64,136]")),
+    "e4m3": (partial(_dot, contract=_ROWS), ("f8e4m3fn[130,160]", "f8e4m3fn[72,160]")),
+    "e5m2-e4m3": (partial(_dot, contract=_ROWS), ("f8e5m2[70,128]", "f8e4m3fn[72,128]")),
+    "s8": (partial(_dot, contract=_ROWS, result="int32"), ("s8[130,160]", "s8[72,160]")),
+    "s8-wraps": (partial(_dot, contract=_ROWS, result="int8"), ("s8[70,160]", "s8[72,160]")),
+    "u8": (partial(_dot, contract=_ROWS, result="int32"), ("u8[130,160]", "u8[72,160]")),
+    "tf32": (partial(_dot, contract=_ROWS), ("f32[130,72]", "f32[72,72]")),
+}
+
+
+def _whole_numbers(specs: Sequence[str]) -> list[Array]:
+    generator = np.random.default_rng(0)
+    types = [parse_spec(spec) for spec in specs]
+    return [generator.integers(0 if dtype.hlo == "u8" else -4, 5, shape).astype(dtype.numpy) for dtype, shape in types]
+
+
+def programs() -> Iterator[TestProgram]:
+    """Yield the programs, each of which is one kernel on a GPU that has the instructions."""
+    for name, (function, specs) in _PROGRAMS.items():
+        yield TestProgram(name, function, specs, partial(_whole_numbers, specs), options=_OPTIONS)
