@@ -304,8 +304,9 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.PRODUCT,
             _PRODUCT,
-            _unit_problem,
-            "A kernel computes the product, and what follows it, by tiles.",
+            _one_of(attributes.BY_WARP_GROUPS, attributes.BY_WARPS),
+            "A kernel computes the product, and what follows it, by tiles, which these instructions multiply: `wgmma`,"
+            " of a warp group, or `mma`, of a warp.",
         ),
         Discardable(
             attributes.CANDIDATE,

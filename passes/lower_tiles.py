@@ -1,25 +1,34 @@
 """The pass lower-tiles."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.dialects.attributes import EMITTER
 from xgpu.dialects.block.tiles import BlocksOp
+from xgpu.emit.families.products.product import ProductEmitter
+from xgpu.emit.families.products.schedule import ProductSchedule
+from xgpu.emit.families.products.warp_product import WarpProductEmitter
+from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.passes.framework.base import Pass, functions
-from xgpu.passes.tiles.block_program import read_program
-from xgpu.passes.tiles.kernel_checks import check_program, schedule_of
+from xgpu.passes.support.refusals import refuse
+from xgpu.passes.tiles.block_program import PASS, read_program
+from xgpu.passes.tiles.kernel_checks import check_groups, check_program, check_warps, schedule_of
 from xgpu.passes.tiles.product_kernel import ProductKernel
+from xgpu.passes.tiles.warp_kernel import WarpProductKernel
 from xgpu.structure import walk
 
 
 @dataclass(frozen=True)
 class LowerTiles(Pass):
-    """Replace blocks that work on tiles by what their threads do.
+    """Replace blocks that work on tiles by what their threads do; ``xgpu.schedule`` has the numbers.
 
-    One warp copies the tiles of each step into a ring of buffers in shared memory; the other warp groups multiply them,
-    each its share of the rows, and compute what follows of the elements that its threads then hold. The function's
-    ``xgpu.schedule`` has the numbers.
+    Tiles of each step are copied into a ring of buffers in shared memory. Where the emitter is ``product``, one warp
+    copies them, and warp groups multiply them, each its share of the rows. Where it is ``warp_product``, all warps copy
+    units of rows ahead of time, and each multiplies its part of the tile. What follows is then computed of the elements
+    that the threads hold.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({
@@ -42,6 +51,29 @@ class LowerTiles(Pass):
         """Lower every function that has blocks."""
         for function in functions(module):
             if walk(function.operation, BlocksOp.OPERATION_NAME):
-                program = read_program(function.operation, schedule_of(function.operation))
-                check_program(program, device(self.target))
-                ProductKernel(program, device(self.target)).write()
+                emitter = function.operation.attributes.get(EMITTER)
+                name = emitter.value if isinstance(emitter, ir.StringAttr) else "none"
+                if name not in _KERNELS:
+                    refuse(PASS, function.operation, f"expected {EMITTER} to be {' or '.join(_KERNELS)}, got {name}")
+                _KERNELS[name](function.operation, device(self.target))
+
+
+def _by_groups(function: ir.Operation, target: Device) -> None:
+    program = read_program(function, schedule_of(function, ProductSchedule))
+    check_program(program)
+    check_groups(program, target)
+    ProductKernel(program, target).write()
+
+
+def _by_warps(function: ir.Operation, target: Device) -> None:
+    program = read_program(function, schedule_of(function, WarpProductSchedule))
+    check_program(program)
+    check_warps(program, target)
+    WarpProductKernel(program).write()
+
+
+_KERNELS: Mapping[str, Callable[[ir.Operation, Device], None]] = {
+    ProductEmitter.NAME: _by_groups,
+    WarpProductEmitter.NAME: _by_warps,
+}
+"""What lowers the kernels of each emitter."""

@@ -26,6 +26,8 @@ class Device:
     has them. ``sm_count`` is that of the usual data-centre or desktop part and is only a default for cost estimates.
     ``shared_bytes`` is what a block gets without opting in, ``shared_bytes_optin`` the most it may ask for.
     ``max_vector_bytes`` is the widest access that one thread makes, ``parameter_bytes`` what a launch can hand over.
+    ``products_per_cycle`` is how many pairs of 16-bit floats the tensor cores of a multiprocessor multiply in a cycle,
+    to sums of f32; ``warp_share`` is the part of them that products of single warps reach (``mma.sync``).
     ``memory_bandwidth`` is in bytes a second, ``clock`` in cycles, at boost: data sheets' numbers of the usual part, an
     H200's for ``sm_90``. The times in seconds are an H200's, and taken for those of all: ``launch_seconds`` is the cost
     of one more kernel between others, start to end, as those of a graph, ``memory_latency`` that of a load, and
@@ -40,6 +42,8 @@ class Device:
     shared_bytes_optin: int
     memory_bandwidth: float
     clock: float
+    products_per_cycle: int = 1024
+    warp_share: float = 1.0
     launch_seconds: float = 2.5e-6
     memory_latency: float = 0.7e-6
     instruction_latency: float = 1.5e-9
@@ -87,8 +91,23 @@ class Device:
         return self.machine.atomic_vector_bytes > 0
 
 
+_OTHER_TENSOR_CORES = (1024, 1.0)
+_TENSOR_CORES: dict[str, tuple[int, float]] = {
+    "sm_80": (1024, 1.0),
+    "sm_86": (512, 1.0),
+    "sm_89": (512, 1.0),
+    "sm_90": (2048, 0.62),
+    "sm_90a": (2048, 0.62),
+    "sm_100a": (4096, 0.25),
+    "sm_120": (256, 1.0),
+}
+"""Products in a cycle, of data sheets, and the part that warps reach: of sm_90 as others measured it
+(arXiv:2402.13499), of sm_100a, for which there is no measurement, the number of sm_80."""
+
+
 def _device(name: str, ptx: int, sms: int, threads: int, optin_kib: int, terabytes: float, ghz: float) -> Device:
-    return Device(name, name, ptx, sms, threads, optin_kib * KIB, terabytes * 1e12, ghz * 1e9)
+    tensor_cores = _TENSOR_CORES.get(name, _OTHER_TENSOR_CORES)
+    return Device(name, name, ptx, sms, threads, optin_kib * KIB, terabytes * 1e12, ghz * 1e9, *tensor_cores)
 
 
 DEVICES: dict[str, Device] = {

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from xgpu import ir
 from xgpu.dialects.base import DeclaredOp
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
-from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import ranges
+from xgpu.indexing.tiles.product_maps import TileSizes
 from xgpu.passes.support.refusals import refuse
 from xgpu.structure import defining_op
 
@@ -18,8 +18,23 @@ _ADD = "stablehlo.add"
 _PRODUCT = "stablehlo.dot_general"
 
 
+class BlockSchedule(Protocol):
+    """What the schedules of all kernels of tiles say: their tiles, and how many threads and blocks there are."""
+
+    @property
+    def sizes(self) -> TileSizes: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def band(self) -> int: ...
+    @property
+    def cluster(self) -> int: ...
+
+
 @dataclass(frozen=True)
-class BlockProgram:
+class BlockProgram[ScheduleT: BlockSchedule]:
     """A kernel whose blocks add up products of tiles, step by step, and write what follows.
 
     ``left`` and ``right`` are the tiles of a step, ``total`` is the sum after the last one, ``stores`` write what is
@@ -33,7 +48,7 @@ class BlockProgram:
     left: TileOp
     right: TileOp
     stores: tuple[InsertTileOp, ...]
-    schedule: ProductSchedule
+    schedule: ScheduleT
 
     @property
     def outputs(self) -> list[ir.Value]:
@@ -52,7 +67,7 @@ class BlockProgram:
         return rows, columns
 
 
-def read_program(function: ir.Operation, schedule: ProductSchedule) -> BlockProgram:
+def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: ScheduleT) -> BlockProgram[ScheduleT]:
     """Return a function's blocks. Raises `CompilerError` for a form that there is no code for."""
     if len(function.regions[0].blocks) != 1:
         refuse(PASS, function, f"expected a body of one block, got {len(function.regions[0].blocks)}")

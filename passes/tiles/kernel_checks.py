@@ -7,6 +7,8 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.emit.families.products.schedule import ProductSchedule
+from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
+from xgpu.emit.schedule import Schedule
 from xgpu.emit.tile_program import is_plain
 from xgpu.errors import Unsupported
 from xgpu.hlo.constants import splat_of
@@ -14,30 +16,31 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import source_of
 from xgpu.hlo.tensor_cores import product_problem, sum_type
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.tiles.warp_tiles import type_problem
 from xgpu.passes.support.refusals import refuse
-from xgpu.passes.tiles.block_program import PASS, BlockProgram, check_numbers
+from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers
+from xgpu.passes.tiles.warp_copies import operand_rows
 from xgpu.structure import defining_op, dtype_of, element_of
-from xgpu.target_machine import WARPGROUP_SIZE
 
 _CONSTANT = "stablehlo.constant"
 
 
-def schedule_of(function: ir.Operation) -> ProductSchedule:
+def schedule_of[ScheduleT: Schedule](function: ir.Operation, kind: type[ScheduleT]) -> ScheduleT:
     """Return the numbers of a kernel. Raises `CompilerError` unless it has each, in its range."""
     given = function.attributes.get(attributes.SCHEDULE)
     values: dict[str, Any] = {} if given is None else attributes.schedule_values(given)
-    names = ProductSchedule.names()
+    names = kind.names()
     if sorted(values) != sorted(names):
         got = ", ".join(values) or "none"
         refuse(PASS, function, f"expected {attributes.SCHEDULE} with the numbers {', '.join(names)}, got {got}")
-    schedule = ProductSchedule(**values)
+    schedule = kind(**values)
     for problem in schedule.range_problems():
         refuse(PASS, function, f"{attributes.SCHEDULE}: {problem}")
     return schedule
 
 
-def check_program(program: BlockProgram, device: Device) -> None:
-    """Raise `CompilerError` for a kernel that no threads compute as its schedule says, or not what it says."""
+def check_program(program: BlockProgram[BlockSchedule]) -> None:
+    """Raise `CompilerError` for a kernel that no threads compute, or that is none of its schedule's tiles."""
     _check_function(program)
     _check_product(program)
     seen: set[ir.Value] = {program.total}
@@ -49,10 +52,31 @@ def check_program(program: BlockProgram, device: Device) -> None:
                 f"expected a tile of shape {program.shape}, that of the sum, got {store.tile.type}",
             )
         _check_tile(program, store.operation, store.tile, seen)
-    _check_schedule(program, device)
+    rows, contracted = shape_of(program.left.tile)
+    tile, sizes = (rows, program.shape[1], contracted), program.schedule.sizes
+    if (sizes.m, sizes.n, sizes.k) != tile:
+        found = f"expected tile_m, tile_n, tile_k = {tile}, its tiles, got others"
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: {found}")
 
 
-def _check_function(program: BlockProgram) -> None:
+def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None:
+    """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
+    results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
+    rows, dtype = program.blocks.grid[1], dtype_of(program.left.tile)
+    for problem in program.schedule.kernel_problems(dtype, rows, results, device):
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
+
+
+def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> None:
+    """Raise `CompilerError` for a product, or a schedule, by which no warps compute a kernel."""
+    if problem := type_problem(dtype_of(program.left.tile)):
+        refuse(PASS, program.product, problem)
+    left, right = (operand_rows(tile) for tile in (program.left, program.right))
+    for problem in program.schedule.kernel_problems(program.blocks.grid[1], (left.unit, right.unit), device):
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
+
+
+def _check_function(program: BlockProgram[BlockSchedule]) -> None:
     """Check that blocks are all that a kernel does, and that its outputs are what they write."""
     function, blocks = program.function, program.blocks.operation
     entry = function.regions[0].blocks[0]
@@ -76,7 +100,7 @@ def _check_function(program: BlockProgram) -> None:
             refuse(PASS, function, f"expected arrays of signless integers, got {argument.type}")
     launch = {
         attributes.GRID: (program.schedule.blocks, 1, 1),
-        attributes.BLOCK: ((program.schedule.groups + 1) * WARPGROUP_SIZE, 1, 1),
+        attributes.BLOCK: (program.schedule.threads, 1, 1),
     }
     for name, expected in launch.items():
         got = function.attributes.get(name)
@@ -86,7 +110,7 @@ def _check_function(program: BlockProgram) -> None:
             )
 
 
-def _check_product(program: BlockProgram) -> None:
+def _check_product(program: BlockProgram[BlockSchedule]) -> None:
     product = program.product
     numbers = ir.stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
@@ -101,28 +125,14 @@ def _check_product(program: BlockProgram) -> None:
         _check_array(program, tile)
 
 
-def _check_array(program: BlockProgram, tile: TileOp) -> None:
+def _check_array(program: BlockProgram[BlockSchedule], tile: TileOp) -> None:
     """Check that a tile is one of an input."""
     entry = program.function.regions[0].blocks[0]
     if tile.array not in list(entry.arguments)[: len(entry.arguments) - len(program.outputs)]:
         refuse(PASS, tile.operation, "expected a tile of an input of the kernel")
 
 
-def _check_schedule(program: BlockProgram, device: Device) -> None:
-    function, schedule = program.function, program.schedule
-    _, contracted = shape_of(program.left.tile)
-    tile = (*program.shape, contracted)
-    if (schedule.tile_m, schedule.tile_n, schedule.tile_k) != tile:
-        refuse(
-            PASS, function, f"{attributes.SCHEDULE}: expected tile_m, tile_n, tile_k = {tile}, its tiles, got others"
-        )
-    results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
-    problems = schedule.kernel_problems(dtype_of(program.left.tile), program.blocks.grid[1], results, device)
-    for problem in problems:
-        refuse(PASS, function, f"{attributes.SCHEDULE}: {problem}")
-
-
-def _check_tile(program: BlockProgram, user: ir.Operation, value: ir.Value, seen: set[ir.Value]) -> None:
+def _check_tile(program: BlockProgram[BlockSchedule], user: ir.Operation, value: ir.Value, seen: set[ir.Value]) -> None:
     """Check that a tile is computed, element by element, of the sum, of constants and of tiles of inputs."""
     pending = [(user, value)]
     while pending:

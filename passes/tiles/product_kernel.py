@@ -10,6 +10,7 @@ from xgpu.dialects.block import waits
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
+from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import BlockProgram
@@ -29,11 +30,11 @@ _REGISTER_STEP = 8
 class ProductKernel:
     """Writes the threads of one kernel in the place of its blocks."""
 
-    def __init__(self, program: BlockProgram, device: Device):
+    def __init__(self, program: BlockProgram[ProductSchedule], device: Device):
         schedule = program.schedule
         self._program, self._device = program, device
         self._groups, self._stages, self._cluster = schedule.groups, schedule.stages, schedule.cluster
-        self._share = program.shape[0] // self._groups // WARPGROUP_ROWS
+        self._share = schedule.holders.share
         self._operands = [Boxes.of_operand(tile, number) for number, tile in enumerate((program.left, program.right))]
         written = zip(program.stores, program.outputs, strict=True)
         self._results = [Boxes.of_result(each, output) for each, output in written] if schedule.staged else []
@@ -93,7 +94,7 @@ class ProductKernel:
             Staging(boxes, map_) for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
         )
         room = Room(rooms[2], self._group_bytes)
-        results = Results(self._program, place, self._groups, self._share, staging, room)
+        results = Results(self._program, place, self._program.schedule.panels, staging, room)
         products = Products(order, ring, sources[0], sources[1], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         if self._cluster > 1:

@@ -1,4 +1,4 @@
-"""What a warp group does with the sums that its threads hold: computes what follows of them, and stores it.
+"""What teams of threads, warps or warp groups, do with the sums that they hold: compute what follows, and store it.
 
 A thread holds neighbours of a row two by two. Written so, memory gets a part of a sector at a time. So either results
 go through shared memory, from where they are copied as boxes, or the sums do, before anything is computed of them: then
@@ -15,27 +15,28 @@ from xgpu.dialects.block.tiles import InsertTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, LoopOp, YieldOp
 from xgpu.emit.builders import insert
 from xgpu.indexing.access import ranges
-from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
+from xgpu.indexing.affine import constant, dim, symbol
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, warpgroup_accumulators
-from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_COLUMNS, read_panel, written_panel
+from xgpu.indexing.tiles.fragments import Holders
+from xgpu.indexing.tiles.row_panels import Panels
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.arith_builder import constant as splat
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.block_program import BlockProgram
+from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, equal
 from xgpu.passes.tiles.structured import Values, only_if
-from xgpu.target_machine import WARPGROUP_SIZE
+from xgpu.passes.tiles.vectors import extract
+from xgpu.passes.tiles.vectors import insert as insert_element
 
 _CHUNK = 16
 _SUM_BYTES = 4
 _FIRST_BARRIER = 1
-"""The number of the named barrier of the first warp group; that of all threads has number 0."""
+"""The number of the named barrier of the first team; that of all threads has number 0."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Staging:
 
 @dataclass(frozen=True)
 class Room:
-    """Shared memory in which each warp group has so many bytes: for 64 rows of one result, or for a panel of sums."""
+    """Shared memory in which each team has so many bytes: for the rows of one result, or for a panel of sums."""
 
     memory: ir.Value
     bytes: int
@@ -58,24 +59,26 @@ class Room:
 class Results:
     """Writes the results of each store of the program.
 
-    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by panels.
+    ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``.
+    Either way they go through a team's part of the ``room``. If ``is_met``, the threads of the block have met since
+    they last used it.
     """
 
-    program: BlockProgram
+    program: BlockProgram[BlockSchedule]
     place: Place
-    groups: int
-    share: int
+    panels: Panels
     staging: tuple[Staging, ...]
     room: Room
+    is_met: bool = False
 
     def begin(self) -> None:
-        """Write what a warp group does before its first tile."""
+        """Write what a team does before its first tile."""
         with only_if(self._is_leader):
             for each in self.staging:
                 copies.AcquireTensorMapOp.create([each.map])
 
     def end(self) -> None:
-        """Write what a warp group does after its last tile: memory must not go before it has been read."""
+        """Write what a team does after its last tile: memory must not go before it has been read."""
         if any(self.staging):
             with only_if(self._is_leader):
                 copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
@@ -92,27 +95,31 @@ class Results:
 
     @property
     def _is_leader(self) -> ir.Value:
-        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % WARPGROUP_SIZE,))
+        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % self._holders.size,))
         in_group = ApplyIndexingOp.build(map_, [self.place.thread])
         return equal(in_group[0], 0)
+
+    @property
+    def _holders(self) -> Holders:
+        return self.panels.holders
+
+    @property
+    def _team(self) -> ir.Value:
+        """The number of the thread's team."""
+        return self.place.warp if self._holders.warps == 1 else self.place.group
 
     @cached_property
     def _own(self) -> IndexingMap:
         """(thread)[half, eighth, neighbour] -> row and column in a product, and the number in the thread's vector."""
-        map_ = warpgroup_accumulators(self.program.shape[1])
-        results = tuple(each.substitute([dim(0) % WARPGROUP_SIZE]) for each in map_.results)
-        return IndexingMap((Interval(0, self.groups * WARPGROUP_SIZE - 1),), map_.symbols, results)
-
-    def _row(self, number: int) -> AffineExpr:
-        """Return the row in the block's tile of the thread's elements of product ``number``."""
-        return self._own.results[0] + (dim(0) // WARPGROUP_SIZE * self.share + number) * WARPGROUP_ROWS
+        return self._holders.accumulators
 
     def _store_rows(self, arrays: Values, at: Values, number: int, total: ir.Value) -> Values:
         """Hand the sums from thread to thread, a panel at a time, and let each compute neighbours of a row."""
-        arrays, columns = list(arrays), self.program.shape[1]
-        for first in range(0, columns, PANEL_COLUMNS):
-            width = min(PANEL_COLUMNS, columns - first)
-            self._meet()
+        arrays, columns = list(arrays), self._holders.columns
+        for first in range(0, columns, self.panels.most):
+            width = min(self.panels.most, columns - first)
+            if number or first or not self.is_met:
+                self._meet()
             self._write_panel(total, first, width)
             self._meet()
             for position, each in enumerate(self.program.stores):
@@ -121,14 +128,14 @@ class Results:
 
     def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
         panel = self._own_room()
-        loop = LoopOp.build(written_panel(self.groups * WARPGROUP_SIZE, first, width), [self.place.thread], [])
+        loop = LoopOp.build(self.panels.written(first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
             byte, register = loop.result_arguments
             pair = splat(0, ir.VectorType.get([2], ir.VectorType(total.type).element_type))
             for neighbour in range(2):
                 position = ir.arith.addi(register, create_index(neighbour))
-                pair = _insert(_extract(total, position), pair, create_index(neighbour))
+                pair = insert_element(extract(total, position), pair, create_index(neighbour))
             store(pair, offset(panel, as_i32(byte)), 2 * _SUM_BYTES)
             YieldOp.build([])
 
@@ -137,27 +144,50 @@ class Results:
     ) -> ir.Value:
         """Compute what follows of a panel's sums, and store it."""
         first, width = part
-        read = read_panel(self.groups * WARPGROUP_SIZE, width)
-        row = read.results[0] + (dim(0) // WARPGROUP_SIZE * self.share + number) * WARPGROUP_ROWS
-        column, numbers = read.results[1] + first, [dim(1 + i) for i in range(len(at))]
+        read, neighbours = self.panels.read(width), self.panels.neighbours
+        row = read.results[0] + self._holders.first_row(number)
+        column, numbers = read.results[1] + first + self._holders.first_column, [dim(1 + i) for i in range(len(at))]
         outer: list[Constraint] = list(read.constraints)
         inner: list[Constraint] = []
         for expression, bound in each.map.constraints:
             # Where all neighbours of a thread are inside or none is, that is asked once.
-            is_whole = 1 not in expression.variables()[1] or (bound.upper + 1) % NEIGHBOURS == 0
+            is_whole = 1 not in expression.variables()[1] or (bound.upper + 1) % neighbours == 0
             where = column if is_whole else column + symbol(1)
             (outer if is_whole else inner).append((expression.substitute(numbers, [row, where]), bound))
         dims = (*read.dims, *each.map.dims)
         passes = IndexingMap(dims, read.symbols, (row, column, read.results[2]), tuple(outer))
-        loop = LoopOp.build(passes, [self.place.thread, *at], [array])
+        variables, together = [self.place.thread, *at], self.panels.together
+        if together == 1:
+            return self._store_passes(array, each, at, (passes, variables), inner)
+        count = IndexingMap(dims, (Interval(0, read.symbols[0].size // together - 1),), ())
+        loop = LoopOp.build(count, variables, [array])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
         with ir.InsertionPoint(loop.body):
-            type_ = ir.VectorType.get([NEIGHBOURS], ir.RankedTensorType(self.program.total.type).element_type)
-            sums = load(offset(self._own_room(), as_i32(loop.result_arguments[2])), type_, _CHUNK)
-            neighbours = _neighbours(passes, inner)
-            variables = [self.place.thread, *at, *loop.symbol_arguments]
-            stored = self._store_neighbours(loop.carried_arguments[0], each, at, sums, (neighbours, variables))
-            YieldOp.build([stored])
+            few, bounds = _few(passes, inner, together)
+            of_few = (few, [*variables, *loop.symbol_arguments])
+            YieldOp.build([self._store_passes(loop.carried_arguments[0], each, at, of_few, bounds)])
+        return loop.operation.results[0]
+
+    def _store_passes(
+        self,
+        array: ir.Value,
+        each: InsertTileOp,
+        at: Values,
+        of: tuple[IndexingMap, Values],
+        inner: list[Constraint],
+    ) -> ir.Value:
+        """Store the neighbours of some passes, a map and its variables, within the ``inner`` constraints."""
+        passes, variables = of
+        loop = LoopOp.build(passes, variables, [array])
+        if self.panels.together == 1:
+            loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
+        with ir.InsertionPoint(loop.body):
+            count = self.panels.neighbours
+            type_ = ir.VectorType.get([count], ir.RankedTensorType(self.program.total.type).element_type)
+            panel = offset(self._own_room(), as_i32(loop.result_arguments[2]))
+            sums = load(panel, type_, min(_CHUNK, count * _SUM_BYTES))
+            where = (_neighbours(passes, inner, count), [*variables, *loop.symbol_arguments])
+            YieldOp.build([self._store_neighbours(loop.carried_arguments[0], each, at, sums, where)])
         return loop.operation.results[0]
 
     def _store_neighbours(
@@ -171,7 +201,7 @@ class Results:
         loop = LoopOp.build(*where, [array])
         with ir.InsertionPoint(loop.body):
             *element, position = loop.result_arguments
-            scalar = self._value(each, at, element, _extract(sums, position), is_inside=True)
+            scalar = self._value(each, at, element, extract(sums, position), is_inside=True)
             indices = ApplyIndexingOp.build(each.map, [*at, *element])
             YieldOp.build([insert(scalar, loop.carried_arguments[0], indices)])
         return loop.operation.results[0]
@@ -191,29 +221,29 @@ class Results:
         self._meet()
         with only_if(leader):
             view = staging.boxes.view
-            row = ir.arith.muli(self.place.group, create_index(self.share * WARPGROUP_ROWS))
-            row = ir.arith.addi(row, create_index(number * WARPGROUP_ROWS))
+            row = ir.arith.muli(self._team, create_index(self._holders.share * self._holders.rows))
+            row = ir.arith.addi(row, create_index(number * self._holders.rows))
             for panel in range(view.panels):
                 where = staging.boxes.coordinates(at, create_index(panel), row)
-                source = offset(self._own_room(), panel * WARPGROUP_ROWS * SWIZZLE)
+                source = offset(self._own_room(), panel * self._holders.rows * SWIZZLE)
                 copies.TensorStoreOp.create([staging.map, source, *where])
             copies.BulkCommitOp.create()
 
     def _meet(self) -> None:
-        """Wait for the other threads of the warp group."""
-        number = ir.arith.addi(as_i32(self.place.group), i32(_FIRST_BARRIER))
-        waits.NamedBarrierOp.create([number], attributes={"threads": WARPGROUP_SIZE, "wait": True})
+        """Wait for the other threads of the team."""
+        number = ir.arith.addi(as_i32(self._team), i32(_FIRST_BARRIER))
+        waits.NamedBarrierOp.create([number], attributes={"threads": self._holders.size, "wait": True})
 
     def _own_room(self) -> ir.Value:
-        """Return where a warp group's results, or sums, are in shared memory."""
-        return offset(self.room.memory, ir.arith.muli(as_i32(self.place.group), i32(self.room.bytes)))
+        """Return where a team's results, or sums, are in shared memory."""
+        return offset(self.room.memory, ir.arith.muli(as_i32(self._team), i32(self.room.bytes)))
 
     def _write_staging(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
         """Write the thread's elements, two neighbours at once, each chunk where the swizzle has it."""
         size, room = staging.boxes.element_bytes, self._own_room()
-        row, column, place = self._own.results
+        (row, column, place), first = self._own.results, self._holders.first_row(number)
         byte = column.substitute(None, [symbol(0), symbol(1), constant(0)]) * size
-        panel = byte // SWIZZLE * (WARPGROUP_ROWS * SWIZZLE) + row * SWIZZLE
+        panel = byte // SWIZZLE * (self._holders.rows * SWIZZLE) + row * SWIZZLE
         results = (panel, byte % SWIZZLE // _CHUNK, row % 8, byte % _CHUNK)
         map_ = IndexingMap(self._own.dims, self._own.symbols[:2], results)
         element = staging.boxes.element
@@ -222,43 +252,36 @@ class Results:
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
             start, chunk, turn, rest = (as_i32(value) for value in loop.result_arguments)
-            parts = [part.substitute(None, [dim(1), dim(2), symbol(0)]) for part in (self._row(number), column, place)]
+            parts = [part.substitute(None, [dim(1), dim(2), symbol(0)]) for part in (first + row, column, place)]
             dims = (*self._own.dims, *self._own.symbols[:2])
             inner_map = IndexingMap(dims, self._own.symbols[2:], (*parts, symbol(0)))
             zero = splat(0, pair)
             inner = LoopOp.build(inner_map, [self.place.thread, *loop.symbol_arguments], [zero])
             with ir.InsertionPoint(inner.body):
                 *where, register, neighbour = inner.result_arguments
-                scalar = self._value(each, at, where, _extract(total, register), is_inside=False)
-                YieldOp.build([_insert(scalar, inner.carried_arguments[0], neighbour)])
+                scalar = self._value(each, at, where, extract(total, register), is_inside=False)
+                YieldOp.build([insert_element(scalar, inner.carried_arguments[0], neighbour)])
             turned = ir.arith.muli(ir.arith.xori(chunk, turn), i32(_CHUNK))
             address = offset(room, ir.arith.addi(ir.arith.addi(start, turned), rest))
             store(inner.operation.results[0], address, 2 * size)
             YieldOp.build([])
 
 
-def _neighbours(passes: IndexingMap, inside: list[Constraint]) -> IndexingMap:
+def _few(passes: IndexingMap, inner: list[Constraint], count: int) -> tuple[IndexingMap, list[Constraint]]:
+    """Return the map of ``count`` passes, given how many such there are before, and the inner constraints for it."""
+    number = {0: dim(len(passes.dims)) * count + symbol(0)}
+    dims = (*passes.dims, Interval(0, passes.symbols[0].size // count - 1))
+    results = tuple(each.substitute(None, number) for each in passes.results)
+    outer, few = (
+        [(each.substitute(None, number), bound) for each, bound in some] for some in (passes.constraints, inner)
+    )
+    return IndexingMap(dims, (Interval(0, count - 1),), results, tuple(outer)).with_simple_results(), few
+
+
+def _neighbours(passes: IndexingMap, inside: list[Constraint], count: int) -> IndexingMap:
     """Return the map of the neighbours of each pass, a dimension now, to row, column and number among them."""
     turned = {0: dim(len(passes.dims)), 1: symbol(0)}
     row, column = (each.substitute(None, turned) for each in passes.results[:2])
     bounds = tuple((each.substitute(None, turned), bound) for each, bound in inside)
     dims = (*passes.dims, *passes.symbols)
-    return IndexingMap(dims, (Interval(0, NEIGHBOURS - 1),), (row, column + symbol(0), symbol(0)), bounds)
-
-
-def _extract(vector: ir.Value, position: ir.Value) -> ir.Value:
-    element = ir.VectorType(vector.type).element_type
-    return ir.Operation.create(
-        "vector.extract", results=[element], operands=[vector, position], attributes=_at_operand()
-    ).results[0]
-
-
-def _insert(scalar: ir.Value, vector: ir.Value, position: ir.Value) -> ir.Value:
-    return ir.Operation.create(
-        "vector.insert", results=[vector.type], operands=[scalar, vector, position], attributes=_at_operand()
-    ).results[0]
-
-
-def _at_operand() -> dict[str, ir.Attribute]:
-    """The attributes of an access to a vector's element whose number is an operand."""
-    return {"static_position": ir.DenseI64ArrayAttr.get([-(1 << 63)])}
+    return IndexingMap(dims, (Interval(0, count - 1),), (row, column + symbol(0), symbol(0)), bounds)

@@ -13,7 +13,7 @@ from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.block_program import BlockProgram
+from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.structured import Loop, Values, counted
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -51,7 +51,7 @@ class Place:
 class Order:
     """Which tiles a block computes one after the other: those of its cluster, which are one below the other."""
 
-    program: BlockProgram
+    program: BlockProgram[BlockSchedule]
     place: Place
     cluster: int
 

@@ -73,7 +73,15 @@ _LEVELS = tuple(f'"{level}"' for level in (*MLIR_LEVELS, "ptx", "nowhere"))
 _SYMBOLS = ('@"a b"', '@"%s"', '@"a.b"', '@"1"', '@"\\C3\\A9"', "@main", "@f$")
 _HERO = re.compile(r"(?<=[ {,])xgpu\.hero,? ?")
 _ALIASES = re.compile(r"xgpu\.aliases = array<i64[^<>]*>")
-_MARKS = ("xgpu.hero", "xgpu.hero", "xgpu.hero", "xgpu.commutative", "xgpu.ordered", "xgpu.recurrence", "xgpu.product")
+_MARKS = (
+    "xgpu.hero",
+    "xgpu.hero",
+    "xgpu.hero",
+    "xgpu.commutative",
+    "xgpu.ordered",
+    "xgpu.recurrence",
+    *(f'xgpu.product = "{each}"' for each in ("wgmma", "mma")),
+)
 _SCHEDULE_NAMES = tuple({name: None for family in FAMILIES.values() for name in family.schedule.names()})
 _SCHEDULE_NUMBERS = (*_NUMBERS, *("1", "2", "3", "4", "8", "16", "32", "128", "256", "512", "1024", "true", "false"))
 _CHARACTERS = "\0\t\n \"'%#@(){}[]<>:;,=-+*/\\0123456789abxyzé\u2028\U0001f600"

@@ -17,6 +17,7 @@ from xgpu.emit.families.concatenate_tiled import TILED_CONCATENATIONS
 from xgpu.emit.families.input_slices import INPUT_SLICES
 from xgpu.emit.families.loop import LOOPS
 from xgpu.emit.families.products.product import PRODUCTS
+from xgpu.emit.families.products.warp_product import WARP_PRODUCTS
 from xgpu.emit.families.recurrence import RECURRENCES
 from xgpu.emit.families.reductions.reduce_column import COLUMN_REDUCTIONS
 from xgpu.emit.families.reductions.reduce_row import ROW_REDUCTIONS
@@ -44,6 +45,7 @@ FAMILIES: Mapping[str, Family] = {
         ORDERED_SCATTERS,
         SLICE_UPDATES,
         PRODUCTS,
+        WARP_PRODUCTS,
         RECURRENCES,
         ROW_REDUCTIONS,
         COLUMN_REDUCTIONS,

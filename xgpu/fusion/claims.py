@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.dialects.attributes import COMMUTATIVE, FIRST_EXTREME, PRODUCT, RECURRENCE
+from xgpu.dialects.attributes import BY_WARPS, COMMUTATIVE, FIRST_EXTREME, PRODUCT, RECURRENCE
 from xgpu.dialects.base import Problem
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import step_of
 from xgpu.indexing.tiles.product_maps import Product
+from xgpu.indexing.tiles.warp_tiles import warp_problem
 from xgpu.structure import dtype_of, nested
 
 
@@ -46,7 +47,8 @@ def _recurrence_problem(op: ir.Operation) -> str | None:
 
 
 def _product_problem(op: ir.Operation) -> str | None:
-    return Product(op).problem()
+    is_by_warps = ir.StringAttr(op.attributes[PRODUCT]).value == BY_WARPS
+    return warp_problem(Product(op)) if is_by_warps else Product(op).problem()
 
 
 _CHECKS: Mapping[str, Callable[[ir.Operation], str | None]] = {

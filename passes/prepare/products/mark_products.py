@@ -5,13 +5,24 @@ from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
-from xgpu.costs.products import is_fast
+from xgpu.costs import products, warp_products
 from xgpu.device import DEFAULT_DEVICE, device
-from xgpu.dialects.attributes import CANDIDATE, MEASURED, PRODUCT, SCHEDULE, int_attribute, schedule_attribute
+from xgpu.dialects.attributes import (
+    BY_WARP_GROUPS,
+    BY_WARPS,
+    CANDIDATE,
+    MEASURED,
+    PRODUCT,
+    SCHEDULE,
+    int_attribute,
+    schedule_attribute,
+)
 from xgpu.emit.families.products.schedule import device_problem
+from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
 from xgpu.indexing.tiles.product_maps import Product
+from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
 from xgpu.structure import dtype_of
 
@@ -22,18 +33,19 @@ _MARKS = (PRODUCT, CANDIDATE, MEASURED, SCHEDULE)
 class MarkProducts(OperationRewrite):
     """Marks the matrix products that kernels compute, with what follows them, instead of XLA's libraries.
 
-    With ``products=kernels`` these are all that a kernel can compute: of types and in a precision that tensor cores
-    have, with operands that can be copied as boxes, those of 8 and 32 bits contiguous along the contracted dimension,
-    on a GPU that multiplies by warp groups (sm_90a), unless that has too few tiles for its multiprocessors.
-    With ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that
-    kernel; ``choices=open`` marks and numbers all, so that they can be measured. Needs: products in their final form.
+    The mark says by which instructions. They are ``wgmma`` on a GPU that multiplies by warp groups (sm_90a), for types
+    and a precision that tensor cores have, and operands that can be copied as boxes, those of 8 and 32 bits contiguous
+    along the contracted dimension. For other products of bf16 or f16 they are ``mma``, by warps. With
+    ``products=kernels`` those are marked that a kernel computes about as fast as a library. With ``choices`` they are
+    those of which a kernel was measured to be the fastest, each with the schedule of that kernel; ``choices=open``
+    marks and numbers all, so that they can be measured. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...
     ```
     becomes, with products=kernels
     ```mlir
-    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {xgpu.product} : ...
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] {xgpu.product = "wgmma"} : ...
     ```
     """
 
@@ -52,10 +64,11 @@ class MarkProducts(OperationRewrite):
         if not self.choices:
             return
         blocks = planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS)
-        found = [op for block in blocks for op in operations_of(block, self.OPERATIONS) if self._can_be_ours(op)]
+        all_ = [op for block in blocks for op in operations_of(block, self.OPERATIONS)]
+        found = [(op, instruction) for op in all_ if (instruction := self._instruction(op)) is not None]
         if self.choices == OPEN:
-            for number, op in enumerate(found):
-                op.attributes[PRODUCT] = ir.UnitAttr.get()
+            for number, (op, instruction) in enumerate(found):
+                op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
                 op.attributes[CANDIDATE] = int_attribute(number)
             return
         if len(found) != len(self.choices.each):
@@ -63,29 +76,40 @@ class MarkProducts(OperationRewrite):
                 f"pass '{self.NAME}', option 'choices': expected one for each of {len(found)} products that a kernel"
                 f" can compute, got {len(self.choices.each)}"
             )
-        for op, choice in zip(found, self.choices.each, strict=True):
-            _choose(op, choice)
+        for (op, instruction), choice in zip(found, self.choices.each, strict=True):
+            _choose(op, instruction, choice)
 
     def rewrite(self, op: ir.Operation) -> None:
         """Mark a product if a kernel computes it, and nothing is chosen."""
         for name in _MARKS:
             if name in op.attributes:
                 del op.attributes[name]
-        if self.products == "kernels" and not self.choices and self._can_be_ours(op) and self._is_fast(op):
-            op.attributes[PRODUCT] = ir.UnitAttr.get()
+        if self.products == "library" or self.choices:
+            return
+        instruction = self._instruction(op)
+        if instruction is not None and self._is_fast(op, instruction):
+            op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
 
-    def _can_be_ours(self, op: ir.Operation) -> bool:
-        return device_problem(device(self.target)) is None and Product(op).problem() is None
+    def _instruction(self, op: ir.Operation) -> str | None:
+        """Return what multiplies a product: warp groups where they can, else warps; None if it is no kernel's."""
+        product, target = Product(op), device(self.target)
+        if device_problem(target) is None and product.problem() is None:
+            return BY_WARP_GROUPS
+        if warp_device_problem(target) is None and warp_problem(product) is None:
+            return BY_WARPS
+        return None
 
-    def _is_fast(self, op: ir.Operation) -> bool:
-        product = Product(op)
+    def _is_fast(self, op: ir.Operation, instruction: str) -> bool:
+        product, target, result_bytes = Product(op), device(self.target), dtype_of(op.results[0]).bits // 8
         sizes = (product.batch, product.m, product.n, product.k)
-        return is_fast(sizes, product.element_bytes, dtype_of(op.results[0]).bits // 8, device(self.target))
+        if instruction == BY_WARPS:
+            return warp_products.is_fast(sizes, units(product), result_bytes, target)
+        return products.is_fast(sizes, product.element_bytes, result_bytes, target)
 
 
-def _choose(op: ir.Operation, choice: ProductChoice) -> None:
+def _choose(op: ir.Operation, instruction: str, choice: ProductChoice) -> None:
     if choice.figures:
         op.attributes[MEASURED] = ir.StringAttr.get(choice.figures)
     if choice.schedule is not None:
-        op.attributes[PRODUCT] = ir.UnitAttr.get()
+        op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
         op.attributes[SCHEDULE] = schedule_attribute(choice.schedule)

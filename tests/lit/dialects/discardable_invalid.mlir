@@ -224,14 +224,14 @@ func.func @convergent(%x: f32) -> f32 {
 
 func.func @product(%x: tensor<4xf32>) -> tensor<4xf32> {
   // expected-error @+1 {{attribute 'xgpu.product' stands on a `stablehlo.dot_general`}}
-  %0 = stablehlo.add %x, %x {xgpu.product} : tensor<4xf32>
+  %0 = stablehlo.add %x, %x {xgpu.product = "mma"} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 
 // -----
 
 func.func @product_with_a_value(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-error @+1 {{attribute 'xgpu.product': expected a unit attribute, got true}}
+  // expected-error @+1 {{attribute 'xgpu.product': expected 'wgmma' or 'mma', got true}}
   %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.product = true} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }

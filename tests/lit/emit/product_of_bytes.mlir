@@ -17,7 +17,7 @@
 // PTX: min.u32
 module attributes {xgpu.level = "fusions"} {
   func.func private @fusion_0(%arg0: tensor<70x144xui8>, %arg1: tensor<40x144xui8>, %arg2: tensor<40xui32>) -> tensor<70x40xui32> attributes {xgpu.emitter = "product"} {
-    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT] {xgpu.hero, xgpu.product} : (tensor<70x144xui8>, tensor<40x144xui8>) -> tensor<70x40xui32>
+    %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT] {xgpu.hero, xgpu.product = "wgmma"} : (tensor<70x144xui8>, tensor<40x144xui8>) -> tensor<70x40xui32>
     %1 = stablehlo.broadcast_in_dim %arg2, dims = [1] : (tensor<40xui32>) -> tensor<70x40xui32>
     %2 = stablehlo.minimum %0, %1 : tensor<70x40xui32>
     return %2 : tensor<70x40xui32>

@@ -103,7 +103,9 @@ def test_a_kernel_is_chosen_with_its_schedule(use: Any, number: int) -> None:
     assert [kernel.emitter for kernel in program.kernels] == ["product"]
     assert (program.kernels[0].grid, program.kernels[0].shared_bytes) == (fastest.grid, fastest.shared_bytes)
     plan = program.ir("fusions")
-    assert re.search(r'xgpu.measured = "library 10.0 us, kernel 5.0 us", xgpu.product, xgpu.schedule = #xgpu', plan)
+    assert re.search(
+        r'xgpu.measured = "library 10.0 us, kernel 5.0 us", xgpu.product = "wgmma", xgpu.schedule = #xgpu', plan
+    )
     default = compiled(options=KERNELS)
     assert (schedule_in(plan) == schedule_in(default)) == (number == 1)
     assert str(explain(program)).splitlines()[-1] == "  linear_fusion_0: library 10.0 us, kernel 5.0 us"
@@ -122,6 +124,28 @@ def test_candidates_differ_in_their_tiles_clusters_and_results() -> None:
     assert {each["cluster"] for each in found} == {1, 2}
     assert {each["staged"] for each in found} == {True, False}
     assert 256 in {each["tile_m"] for each in found}
+
+
+@pytest.mark.parametrize(
+    ("target", "specs"),
+    [("sm_90a", ("bf16[255,129]", "bf16[129,511]", "bf16[511]")), ("sm_80", (X, W, B))],
+    ids=["without boxes", "without warp groups"],
+)
+@pytest.mark.parametrize("is_faster", [False, True])
+def test_products_of_warps(use: Any, target: str, specs: tuple[str, ...], is_faster: bool) -> None:
+    """They are measured with one schedule; the mark says which instructions they are for."""
+    clock = use(Clock(kernels={1: 5e-6} if is_faster else {}))
+    program = xgpu.compile(linear, *specs, target=target, options=TUNED)
+    ((_, programs),) = clock.seen
+    assert [[kernel.emitter for kernel in each.kernels] for each in programs] == [[], ["warp_product"]]
+    plan = program.ir("fusions")
+    if is_faster:
+        assert [kernel.emitter for kernel in program.kernels] == ["warp_product"]
+        assert 'xgpu.measured = "library 10.0 us, kernel 5.0 us", xgpu.product = "mma", xgpu.schedule' in plan
+        assert xgpu.compile(plan, target=target).kernels[0].ptx == program.kernels[0].ptx
+    else:
+        assert "xgpu.product" not in plan
+        assert 'xgpu.measured = "library 10.0 us, kernel 20.0 us"' in plan
 
 
 def test_nothing_is_measured_twice(use: Any) -> None:
@@ -290,7 +314,7 @@ def test_each_product_has_its_own(use: Any) -> None:
     assert [arguments[1] for arguments, _ in clock.seen] == ["arg1: bf16[64,64]", "arg1: bf16[64,128]"]
     # Both kernels are one function.
     assert plan.count("call @lambda_fusion_0(") == 2
-    assert plan.count('{xgpu.hero, xgpu.measured = "library 10.0 us, kernel 5.0 us", xgpu.product, ') == 1
+    assert plan.count('{xgpu.hero, xgpu.measured = "library 10.0 us, kernel 5.0 us", xgpu.product = "wgmma", ') == 1
     assert plan.count('{xgpu.measured = "library 10.0 us, kernel 20.0 us"}') == 1
 
 

@@ -40,6 +40,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "scan_column": (lambda x: jnp.cumsum(x, 0), ("f32[70,12]",)),
     "recurrence": (_recurrence, ("f32[40]", "f32[13,40]")),
     "product": (_product, ("bf16[130,72]", "bf16[72,136]", "f32[136]")),
+    "warp_product": (_product, ("bf16[130,71]", "bf16[71,68]", "f32[68]")),
 }
 """A program by the emitter of its last kernel."""
 

@@ -29,6 +29,7 @@ def test_every_other_emitter(emitter: str) -> None:
         "reduce_row": {"loop", "rows"},
         "rows": {"loop", "reduce_row"},
         "update_slice": {"loop"},
+        "product": {"warp_product"},
     }
     assert fits - {emitter} <= {"loop", *others.get(emitter, ())}
 

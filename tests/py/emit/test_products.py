@@ -328,8 +328,6 @@ def test_products_that_no_kernel_computes_are_left() -> None:
         assert not [
             each for each in xgpu.compile(jnp.dot, *specs, options=KERNELS).kernels if each.emitter == "product"
         ]
-    program = xgpu.compile(jnp.dot, "bf16[64,64]", "bf16[64,64]", target="sm_80", options=KERNELS)
-    assert not program.kernels
 
 
 def test_every_program_of_products_is_one_kernel() -> None:

@@ -1,6 +1,8 @@
 """Which element of a matrix each thread of a warp or warp group holds, and where in its vector: PTX ISA, 9.7.14."""
 
-from xgpu.indexing.affine import dim, symbol
+from dataclasses import dataclass
+
+from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
@@ -8,6 +10,51 @@ from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 _ROWS_OF_WARP = 16
 WARPGROUP_ROWS = WARPGROUP_SIZE // WARP_SIZE * _ROWS_OF_WARP
 """Rows of a product of a warp group."""
+
+
+@dataclass(frozen=True)
+class Holders:
+    """Threads that together hold a tile of sums: teams of ``warps`` warps, and for each ``share`` products of its rows.
+
+    There are ``across`` teams for the same rows, each with ``columns`` of them.
+    """
+
+    teams: int
+    warps: int
+    share: int
+    across: int
+    columns: int
+
+    @property
+    def size(self) -> int:
+        """The threads of a team."""
+        return self.warps * WARP_SIZE
+
+    @property
+    def threads(self) -> int:
+        """The threads of all teams."""
+        return self.teams * self.size
+
+    @property
+    def rows(self) -> int:
+        """The rows of one product of a team."""
+        return self.warps * _ROWS_OF_WARP
+
+    @property
+    def accumulators(self) -> IndexingMap:
+        """(thread)[half, eighth, neighbour] -> row and column in a team's product, and the number in the vector."""
+        map_ = warpgroup_accumulators(self.columns)
+        results = tuple(each.substitute([dim(0) % self.size]) for each in map_.results)
+        return IndexingMap((Interval(0, self.threads - 1),), map_.symbols, results)
+
+    def first_row(self, number: AffineExpr | int) -> AffineExpr:
+        """Return the row of the tile with which a thread's product of a number begins."""
+        return (dim(0) // (self.size * self.across) * self.share + number) * self.rows
+
+    @property
+    def first_column(self) -> AffineExpr:
+        """The column of the tile with which a thread's products begin."""
+        return constant(0) if self.across == 1 else dim(0) // self.size % self.across * self.columns
 
 
 def warpgroup_accumulators(columns: int) -> IndexingMap:

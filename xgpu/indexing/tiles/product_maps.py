@@ -116,12 +116,18 @@ class Product:
         """The contracted elements of a row of a tile."""
         return ROW_BYTES // self.element_bytes
 
-    def problem(self, tile: TileSizes | None = None) -> str | None:
-        """Return why no kernel computes it, by these tiles or the smallest; None if one does."""
+    def common_problem(self) -> str | None:
+        """Return why no kernel computes it: its types and precision, or that there is nothing to multiply."""
         if problem := product_problem(self.op):
             return problem
         if not self.batch * self.m * self.n * self.k:
             return "expected operands with elements"
+        return None
+
+    def problem(self, tile: TileSizes | None = None) -> str | None:
+        """Return why warp groups do not multiply it, by these tiles or the smallest; None if they do."""
+        if problem := self.common_problem():
+            return problem
         smallest = tile or TileSizes(WARPGROUP_ROWS, self.step, self.step)
         for number in range(2):
             if isinstance(view := self.operand_view(number, smallest), str):

@@ -1,45 +1,64 @@
 """How sums that threads hold as fragments go through shared memory, so that each thread then has neighbours of a row.
 
-A panel has 64 rows and up to 64 columns of 32 bits; a warp group has room for one at a time.
+A panel has the rows of a team's product, and some columns of 32 bits; each team has room for one at a time.
 """
+
+from dataclasses import dataclass
 
 from xgpu.indexing.affine import dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, warpgroup_accumulators
-from xgpu.target_machine import WARPGROUP_SIZE
+from xgpu.indexing.tiles.fragments import Holders
 
 PANEL_COLUMNS = 64
 NEIGHBOURS = 8
-"""Elements of a row that a thread takes at once."""
+"""Elements of a row that a thread takes at once, at most."""
 _BYTES = 4
-_PITCH = (PANEL_COLUMNS + 8) * _BYTES
-"""Bytes from a row to the next: pairs that 16 threads of four rows write are then in different banks."""
-PANEL_BYTES = WARPGROUP_ROWS * _PITCH
-_THREADS_OF_ROW = PANEL_COLUMNS // NEIGHBOURS
+_PADDING = 8 * _BYTES
+"""Bytes between rows: pairs that 16 threads of four rows write are then in different banks."""
 
 
-def written_panel(threads: int, first: int, columns: int) -> IndexingMap:
-    """Return (thread)[half, eighth] -> (byte in the panel, number in the thread's vector) of pairs of neighbours.
+@dataclass(frozen=True)
+class Panels:
+    """The panels of teams of threads, of up to ``most`` columns; a thread takes ``neighbours`` elements at once."""
 
-    The panel has the ``columns`` from ``first`` on of what `warpgroup_accumulators` describes.
-    """
-    own = warpgroup_accumulators(first + columns)
-    eighth = symbol(1) + first // 8
-    row, column, number = (
-        each.substitute([dim(0) % WARPGROUP_SIZE], [symbol(0), eighth, symbol(0) * 0]) for each in own.results
-    )
-    symbols = (Interval(0, 1), Interval(0, columns // 8 - 1))
-    byte = row * _PITCH + (column - first) * _BYTES
-    return IndexingMap((Interval(0, threads - 1),), symbols, (byte, number)).with_simple_results()
+    holders: Holders
+    neighbours: int = NEIGHBOURS
+    most: int = PANEL_COLUMNS
 
+    @property
+    def _pitch(self) -> int:
+        return self.most * _BYTES + _PADDING
 
-def read_panel(threads: int, columns: int) -> IndexingMap:
-    """Return (thread)[pass] -> (row, first column, byte in the panel) of the neighbours that a thread takes."""
-    thread = dim(0) % WARPGROUP_SIZE
-    row = thread // _THREADS_OF_ROW + symbol(0) * (WARPGROUP_SIZE // _THREADS_OF_ROW)
-    column = thread % _THREADS_OF_ROW * NEIGHBOURS
-    passes = Interval(0, WARPGROUP_ROWS * _THREADS_OF_ROW // WARPGROUP_SIZE - 1)
-    bounds = () if columns == PANEL_COLUMNS else ((column, Interval(0, columns - 1)),)
-    results = (row, column, row * _PITCH + column * _BYTES)
-    return IndexingMap((Interval(0, threads - 1),), (passes,), results, bounds)
+    @property
+    def bytes(self) -> int:
+        """The bytes of a team's panel."""
+        return self.holders.rows * self._pitch
+
+    @property
+    def together(self) -> int:
+        """How many passes are code beside each other, so that a thread has the most elements of a row under way."""
+        return NEIGHBOURS // self.neighbours
+
+    def written(self, first: int, columns: int) -> IndexingMap:
+        """Return (thread)[half, eighth] -> (byte in the panel, number in the thread's vector) of pairs of neighbours.
+
+        The panel has the ``columns`` from ``first`` on of what threads hold.
+        """
+        own = self.holders.accumulators
+        eighth = symbol(1) + first // 8
+        row, column, number = (each.substitute(None, [symbol(0), eighth, symbol(0) * 0]) for each in own.results)
+        symbols = (Interval(0, 1), Interval(0, columns // 8 - 1))
+        byte = row * self._pitch + (column - first) * _BYTES
+        return IndexingMap(own.dims, symbols, (byte, number)).with_simple_results()
+
+    def read(self, columns: int) -> IndexingMap:
+        """Return (thread)[pass] -> (row, first column, byte in the panel) of the neighbours that a thread takes."""
+        size, of_row = self.holders.size, self.most // self.neighbours
+        taken = dim(0) % size + symbol(0) * size
+        row, column = taken // of_row, taken % of_row * self.neighbours
+        passes = Interval(0, self.holders.rows * of_row // size - 1)
+        bounds = () if columns == self.most else ((column, Interval(0, columns - 1)),)
+        results = (row, column, row * self._pitch + column * _BYTES)
+        threads = Interval(0, self.holders.threads - 1)
+        return IndexingMap((threads,), (passes,), results, bounds).with_simple_results()

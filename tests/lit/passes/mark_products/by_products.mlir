@@ -1,15 +1,22 @@
 // RUN: xgpu-opt %s -p 'mark-products{products=kernels}' --split-input-file | FileCheck %s
 // RUN: xgpu-opt %s -p mark-products --split-input-file | FileCheck %s --check-prefix=NONE
-// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_90}' --split-input-file | FileCheck %s --check-prefix=NONE
-// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_80}' --split-input-file | FileCheck %s --check-prefix=NONE
-// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_100a}' --split-input-file | FileCheck %s --check-prefix=NONE
+// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_90}' --split-input-file | FileCheck %s --check-prefix=WARPS
+// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_80}' --split-input-file | FileCheck %s --check-prefix=WARPS
+// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_100a}' --split-input-file | FileCheck %s --check-prefix=WARPS
+// RUN: xgpu-opt %s -p 'mark-products{products=kernels target=sm_120}' --split-input-file | FileCheck %s --check-prefix=WARPS
 
 // NONE-NOT: xgpu.product
+
+// Only those of bf16 and f16.
+
+// WARPS-NOT: wgmma
+// WARPS-COUNT-8: stablehlo.dot_general{{.*}} {xgpu.product = "mma"} : (tensor<{{[^>]*}}f16>
+// WARPS-NOT: xgpu.product
 
 // All four layouts of the operands.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<40x64xbf16>
-// CHECK-COUNT-4: stablehlo.dot_general{{.*}} {xgpu.product}
+// CHECK-COUNT-4: stablehlo.dot_general{{.*}} {xgpu.product = "wgmma"}
 // CHECK-NEXT:    return
 func.func @main(%x: tensor<40x64xbf16>, %w: tensor<64x24xbf16>, %u: tensor<64x40xbf16>, %v: tensor<24x64xbf16>) {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<40x64xbf16>, tensor<64x24xbf16>) -> tensor<40x24xbf16>
@@ -24,7 +31,7 @@ func.func @main(%x: tensor<40x64xbf16>, %w: tensor<64x24xbf16>, %u: tensor<64x40
 // Batch dimensions, several free and several contracted ones.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<3x5x40x64xf16>
-// CHECK-COUNT-2: stablehlo.dot_general{{.*}} {xgpu.product}
+// CHECK-COUNT-2: stablehlo.dot_general{{.*}} {xgpu.product = "wgmma"}
 // CHECK-NEXT:    return
 func.func @main(%x: tensor<3x5x40x64xf16>, %w: tensor<3x64x24xf16>, %y: tensor<40x8x16xf16>, %z: tensor<8x16x24xf16>) {
   %0 = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [3] x [1] : (tensor<3x5x40x64xf16>, tensor<3x64x24xf16>) -> tensor<3x5x40x24xf16>
@@ -37,7 +44,7 @@ func.func @main(%x: tensor<3x5x40x64xf16>, %w: tensor<3x64x24xf16>, %y: tensor<4
 // Elements of 8 bits, of two types too, and of 32, along the contracted dimension in memory.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>
-// CHECK-COUNT-8: stablehlo.dot_general{{.*}} {xgpu.product}
+// CHECK-COUNT-8: stablehlo.dot_general{{.*}} {xgpu.product = "wgmma"}
 // CHECK-NEXT:    return
 func.func @main(%x: tensor<64x64xf32>, %e: tensor<48x64xf8E4M3FN>, %f: tensor<64x64xf8E5M2>, %z: tensor<64x64xi8>, %u: tensor<64x64xui8>) {
   %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -99,9 +106,10 @@ func.func @main(%y: tensor<64x64xf64>, %z: tensor<64x64xi8>, %a: tensor<64x64xbf
 
 // -----
 
-// Rows that are no multiple of 16 bytes apart, and none at all.
+// Rows that are no multiple of 16 bytes apart: no boxes, and so warps. Nothing to multiply.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<64x65xbf16>
+// CHECK-COUNT-2: stablehlo.dot_general{{.*}} {xgpu.product = "mma"}
 // CHECK-NOT:   xgpu.product
 // CHECK:       return
 func.func @main(%x: tensor<64x65xbf16>, %y: tensor<65x64xbf16>, %u: tensor<64x64xbf16>, %v: tensor<64x12xbf16>, %a: tensor<64x0xbf16>, %b: tensor<0x64xbf16>) {
@@ -119,6 +127,6 @@ func.func @main(%x: tensor<64x65xbf16>, %y: tensor<65x64xbf16>, %u: tensor<64x64
 // CHECK-NOT:   xgpu.product
 // CHECK:       return
 func.func @main(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
-  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.product} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.product = "wgmma"} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %0 : tensor<64x64xf32>
 }

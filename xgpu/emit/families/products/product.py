@@ -9,7 +9,7 @@ from collections.abc import Hashable
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
-from xgpu.dialects.attributes import PRODUCT, SCHEDULE, schedule_attribute
+from xgpu.dialects.attributes import BY_WARP_GROUPS, PRODUCT, SCHEDULE, schedule_attribute
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
@@ -25,15 +25,13 @@ from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION, sum_type
 from xgpu.indexing.affine import dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, warpgroup_accumulators
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.reasons import Reason
 from xgpu.structure import element_of
-from xgpu.target_machine import WARPGROUP_SIZE
 
-_DOT = "stablehlo.dot_general"
-_TILES = Reason("a product that kernels compute, by tiles")
+DOT = "stablehlo.dot_general"
+BY_TILES = Reason("a product that kernels compute, by tiles")
 
 
 class ProductEmitter:
@@ -45,27 +43,25 @@ class ProductEmitter:
         self.product, self.schedule, self.fusion = facts.product, schedule, facts.fusion
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """The warp groups that multiply, and one that copies."""
-        return LaunchDimensions.along_x(self.schedule.blocks, (self.schedule.groups + 1) * WARPGROUP_SIZE)
+        """The threads that the schedule says."""
+        return LaunchDimensions.along_x(self.schedule.blocks, self.schedule.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[tile, product of the group, and the thread's elements of it] -> indices."""
+        """Return (thread, block)[tile, product of the team, and the thread's elements of it] -> indices."""
         schedule, (threads, blocks) = self.schedule, self.launch_dimensions().ranges
-        grid = self.product.grid(schedule.tile_m, schedule.tile_n)
+        grid, holders = self.product.grid(schedule.tile_m, schedule.tile_n), schedule.holders
         clusters = math.prod(grid) // schedule.cluster
-        step, share = schedule.blocks // schedule.cluster, schedule.tile_m // schedule.groups // WARPGROUP_ROWS
+        step = schedule.blocks // schedule.cluster
         number = dim(1) // schedule.cluster + symbol(0) * step
         at = tile_order(grid, schedule.cluster, schedule.band)
-        own = warpgroup_accumulators(schedule.tile_n)
-        row, column, _ = (
-            each.substitute([dim(0) % WARPGROUP_SIZE], [symbol(2 + i) for i in range(3)]) for each in own.results
-        )
-        row = row + (dim(0) // WARPGROUP_SIZE * share + symbol(1)) * WARPGROUP_ROWS
+        own = holders.accumulators
+        row, column, _ = (each.substitute(None, [symbol(2 + i) for i in range(3)]) for each in own.results)
+        row, column = row + holders.first_row(symbol(1)), column + holders.first_column
         block = [each.substitute([number, dim(1) % schedule.cluster]) for each in at.results]
         result = self.product.result_map(schedule.sizes)
         bounds = [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
-        bounds += [(number, Interval(0, clusters - 1)), (dim(0), Interval(0, schedule.groups * WARPGROUP_SIZE - 1))]
-        symbols = (Interval(0, -(-clusters // step) - 1), Interval(0, share - 1), *own.symbols)
+        bounds += [(number, Interval(0, clusters - 1)), (dim(0), Interval(0, holders.threads - 1))]
+        symbols = (Interval(0, -(-clusters // step) - 1), Interval(0, holders.share - 1), *own.symbols)
         results = tuple(each.substitute(block, [row, column]) for each in result.results)
         return IndexingMap((threads, blocks), symbols, results, tuple(bounds)).simplify()
 
@@ -106,12 +102,17 @@ class ProductEmitter:
         return convert(steps.operation.results[0], element_of(hero.results[0]))
 
 
+def is_marked(op: ir.Operation, instruction: str) -> bool:
+    """Whether a product is to be computed by a kernel, with these instructions."""
+    return PRODUCT in op.attributes and ir.StringAttr(op.attributes[PRODUCT]).value == instruction
+
+
 def _key(op: ir.Operation) -> Hashable | None:
     """Return the product itself: a kernel computes one."""
-    return op if op.name == _DOT and Product(op).problem() is None else None
+    return op if op.name == DOT and Product(op).problem() is None else None
 
 
-def _follows(op: ir.Operation, form: Form) -> bool:
+def follows(op: ir.Operation, form: Form) -> bool:
     """Whether ``op`` is computed of the product's tile, element by element at the same place."""
     types = [ir.RankedTensorType(value.type).element_type for value in (*op.operands, *op.results)]
     return form == Form.of_hero(op.results[0]) and can_be_tiled(op) and all(map(is_plain, types))
@@ -121,12 +122,12 @@ PRODUCTS = Family(
     heroes=Heroes(
         "one product that tensor cores compute, of operands that can be copied as boxes",
         _key,
-        operations=(_DOT,),
-        pays=lambda op: PRODUCT in op.attributes,
+        operations=(DOT,),
+        pays=lambda op: is_marked(op, BY_WARP_GROUPS),
     ),
-    follows=_follows,
+    follows=follows,
     reads_memory=True,
-    why=_TILES,
+    why=BY_TILES,
     emitter=ProductEmitter,
     facts=Products,
     schedule=ProductSchedule,

@@ -12,10 +12,10 @@ from xgpu.dialects.block.matrices import multiplied_as, warpgroup_columns
 from xgpu.dtypes import DType
 from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
-from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
-from xgpu.indexing.tiles.row_panels import PANEL_BYTES
-from xgpu.target_machine import WARPGROUP_SIZE
+from xgpu.indexing.tiles.row_panels import Panels
+from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _MOST_STAGES = 8
 _BARRIER_BYTES = 16
@@ -100,7 +100,7 @@ class ProductSchedule(Schedule):
 
     def group_bytes(self, result_bytes: Sequence[int]) -> int:
         """The shared memory by which a warp group hands on 64 rows: any of the results, or the sums by panels."""
-        return WARPGROUP_ROWS * self.tile_n * max(result_bytes) if self.staged else PANEL_BYTES
+        return WARPGROUP_ROWS * self.tile_n * max(result_bytes) if self.staged else self.panels.bytes
 
     def shared_bytes(self, result_bytes: Sequence[int]) -> int:
         """The shared memory of a block: tiles, results with elements of so many bytes, tensor maps and mbarriers."""
@@ -111,6 +111,22 @@ class ProductSchedule(Schedule):
     def sizes(self) -> TileSizes:
         """The tiles of a step."""
         return TileSizes(self.tile_m, self.tile_n, self.tile_k)
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block: the warp groups that multiply, and one that copies."""
+        return (self.groups + 1) * WARPGROUP_SIZE
+
+    @property
+    def holders(self) -> Holders:
+        """Which threads hold a block's sums: warp groups, each of them whole rows."""
+        share = self.tile_m // self.groups // WARPGROUP_ROWS
+        return Holders(self.groups, WARPGROUP_SIZE // WARP_SIZE, share, 1, self.tile_n)
+
+    @property
+    def panels(self) -> Panels:
+        """How sums go from thread to thread where results are not staged."""
+        return Panels(self.holders)
 
     def problems(self, facts: Products) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""

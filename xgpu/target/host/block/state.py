@@ -15,7 +15,7 @@ NAMED_BARRIERS = 16
 MOST_MBARRIERS = 512
 TRANSFERS = 2048
 """Copies of the tensor memory accelerator that may be under way in a block."""
-COPIES_PER_THREAD = 128
+COPIES_PER_THREAD = 256
 PRODUCTS = 256
 """Products of a warp group that may be under way."""
 ACCUMULATORS = 8
