@@ -63,6 +63,20 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "u8": (partial(_dot, contract=_ROWS, result="int32"), ("u8[130,160]", "u8[72,160]")),
     "tf32": (partial(_dot, contract=_ROWS), ("f32[130,72]", "f32[72,72]")),
 }
+_BY_WARPS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "odd-mk-kn": (_dot, ("bf16[67,65]", "bf16[65,91]")),
+    "odd-km-kn": (partial(_dot, contract=((0,), (0,))), ("bf16[63,67]", "bf16[63,91]")),
+    "odd-mk-nk": (partial(_dot, contract=_ROWS), ("f16[67,63]", "f16[91,63]")),
+    "odd-km-nk": (partial(_dot, contract=((0,), (1,))), ("f16[63,67]", "f16[91,63]")),
+    "rows-of-4-bytes": (_dot, ("bf16[66,62]", "bf16[62,90]")),
+    "rows-of-8-bytes": (_dot, ("bf16[68,60]", "bf16[60,92]")),
+    "odd-batch": (jnp.matmul, ("bf16[3,67,63]", "bf16[3,63,91]")),
+    "odd-several-tiles": (_dot, ("bf16[300,63]", "bf16[63,301]")),
+    "odd-bias-relu": (lambda x, y, b: jax.nn.relu(x @ y + b), ("bf16[67,63]", "bf16[63,91]", "bf16[91]")),
+}
+"""Products whose rows TMA cannot copy."""
+EMITTERS = dict.fromkeys(_PROGRAMS, "product") | dict.fromkeys(_BY_WARPS, "warp_product")
+"""What each program is, by name: one kernel of this emitter."""
 
 
 def _whole_numbers(specs: Sequence[str]) -> list[Array]:
@@ -73,5 +87,5 @@ def _whole_numbers(specs: Sequence[str]) -> list[Array]:
 
 def programs() -> Iterator[TestProgram]:
     """Yield the programs, each of which is one kernel on a GPU that has the instructions."""
-    for name, (function, specs) in _PROGRAMS.items():
+    for name, (function, specs) in {**_PROGRAMS, **_BY_WARPS}.items():
         yield TestProgram(name, function, specs, partial(_whole_numbers, specs), options=_OPTIONS)
