@@ -210,7 +210,7 @@ class _Round:
         spent: float = self._launch + sum(byte_size(value, round(min(times, size))) for times in needed.values())
         if not self._grouping.is_stored(value):
             spent += byte_size(value)
-        if is_one_level:
+        if is_one_level and len(needed) > 1:
             spent -= (len(needed) - 1) * self._costs.of(value, self._stored_at, level).bytes
         if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
