@@ -7,6 +7,7 @@ arithmetic on floats is exact only on a *grid*: multiples of a power of two, bou
 representable.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,7 +142,7 @@ def draw(dtype: DType, shape: tuple[int, ...], facts: Facts, generator: np.rando
 def _draw_magnitudes(shape: tuple[int, ...], facts: Facts, generator: np.random.Generator) -> np.ndarray[Any, Any]:
     smallest = max(facts.smallest, 2.0**-10)
     largest = max(facts.magnitude, smallest)
-    values = np.exp2(generator.uniform(np.log2(smallest), np.log2(largest), shape))
+    values = np.exp2(generator.uniform(math.log2(smallest), math.log2(largest), shape))
     if facts.lo < 0:
         values = np.where(generator.random(shape) < 0.5, -values, values)
     values = np.clip(values, facts.lo, facts.hi)

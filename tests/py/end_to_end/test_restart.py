@@ -46,4 +46,4 @@ def test_llvm_ir_is_the_same_from_every_level(program: TestProgram) -> None:
     if not direct.kernels:
         pytest.skip("a program whose results have no elements has no kernels, and no text at later levels")
     for level in MLIR_LEVELS:
-        assert _llvm_ir(xgpu.compile(direct.ir(level))) == _llvm_ir(direct), level
+        assert _llvm_ir(xgpu.compile(direct.ir(level), options=program.options)) == _llvm_ir(direct), level
