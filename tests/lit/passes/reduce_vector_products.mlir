@@ -4,10 +4,10 @@
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    (%[[V:.*]]: tensor<1x256xbf16>, %[[W:.*]]: tensor<256x512xbf16>)
-// CHECK-NEXT:    %[[WIDE:.*]] = stablehlo.convert %[[W]] : (tensor<256x512xbf16>) -> tensor<256x512xf32>
 // CHECK-NEXT:    %[[VWIDE:.*]] = stablehlo.convert %[[V]]
 // CHECK-NEXT:    %[[FLAT:.*]] = stablehlo.reshape %[[VWIDE]] : (tensor<1x256xf32>) -> tensor<256xf32>
 // CHECK-NEXT:    %[[ALL:.*]] = stablehlo.broadcast_in_dim %[[FLAT]], dims = [0] : (tensor<256xf32>) -> tensor<256x512xf32>
+// CHECK-NEXT:    %[[WIDE:.*]] = stablehlo.convert %[[W]] : (tensor<256x512xbf16>) -> tensor<256x512xf32>
 // CHECK-NEXT:    %[[PRODUCTS:.*]] = stablehlo.multiply %[[ALL]], %[[WIDE]]
 // CHECK-NEXT:    %[[ZERO:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
 // CHECK-NEXT:    %[[SUM:.*]] = stablehlo.reduce(%[[PRODUCTS]] init: %[[ZERO]]) applies stablehlo.add across dimensions = [0]
@@ -25,7 +25,7 @@ func.func @main(%v: tensor<1x256xbf16>, %w: tensor<256x512xbf16>) -> tensor<1x51
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    (%[[W:.*]]: tensor<256x8x512xf32>, %[[V:.*]]: tensor<8x256xf32>)
-// CHECK:         %[[ALL:.*]] = stablehlo.broadcast_in_dim %{{.*}}, dims = [0, 1] : (tensor<256x8xf32>) -> tensor<256x8x512xf32>
+// CHECK:         %[[ALL:.*]] = stablehlo.broadcast_in_dim %[[V]], dims = [1, 0] : (tensor<8x256xf32>) -> tensor<256x8x512xf32>
 // CHECK-NEXT:    %[[PRODUCTS:.*]] = stablehlo.multiply %[[W]], %[[ALL]]
 // CHECK:         stablehlo.reduce(%[[PRODUCTS]] init: %{{.*}}) applies stablehlo.add across dimensions = [0] : (tensor<256x8x512xf32>, tensor<f32>) -> tensor<8x512xf32>
 func.func @main(%w: tensor<256x8x512xf32>, %v: tensor<8x256xf32>) -> tensor<8x512xf32> {
