@@ -16,8 +16,7 @@ from xgpu.passes.framework.base import MAIN, Pass, functions
 from xgpu.passes.support.refusals import refuse
 from xgpu.structure import dtype_of, element_of, replace_op
 
-_BITS_OF_TF32 = -(1 << 13)
-"""The bits of an f32 that tf32 has."""
+_TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS = 8, 10
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class ExpandTiles(Pass):
     """Make a kernel of level ``tiles`` a program of StableHLO, which XLA runs: what its threads are to compute.
 
     Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written.
-    Operands of a product of f32 are cut off as tf32. The outputs, which begin as zeros, are results only. No way to a
+    Operands of a product of f32 are rounded to tf32. The outputs, which begin as zeros, are results only. No way to a
     GPU leads over it.
 
     ```mlir
@@ -227,9 +226,8 @@ class _Number:
 
 
 def _as_tf32(value: ir.Value) -> ir.Value:
-    """Return the numbers that tensor cores take those of f32 for."""
-    bits = ir.stablehlo.bitcast_convert(tensor(shape_of(value), "i32"), value)
-    return ir.stablehlo.bitcast_convert(value.type, ir.stablehlo.and_(bits, splat(_BITS_OF_TF32, bits.type)))
+    """Return the numbers of tf32 that tensor cores multiply for those of f32."""
+    return ir.stablehlo.reduce_precision(value, _TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS)
 
 
 def _constant(value: int, shape: Sequence[int] = ()) -> ir.Value:

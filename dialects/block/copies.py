@@ -19,8 +19,8 @@ TENSOR_MAP_BYTES = 128
 SWIZZLES = {"none": 0, "32": 32, "64": 64, "128": 128}
 """Bytes of a row within which a swizzle permutes chunks of 16 bytes, by its name."""
 
-TENSOR_ELEMENTS = ("i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
-"""Element types of arrays with a tensor map; an 8-bit float is copied as i8."""
+TENSOR_ELEMENTS = ("i8", "i16", "i32", "i64", "f16", "bf16", "tf32", "f32", "f64")
+"""Element types of arrays with a tensor map; an 8-bit float is copied as i8. Those of tf32 are f32 in memory."""
 
 _COORDINATES = Values(
     "coordinates", I32, "The box's first element in the array, outermost first; may be out of bounds.", variadic=True
@@ -102,7 +102,8 @@ class EncodeTensorMapOp(DeclaredOp):
     dimension but the innermost, whose elements are neighbours. A box of ``box`` elements lies in shared memory row
     after row, without gaps; with a swizzle of n bytes, which its rows then take at most, the chunk of 16 bytes at
     address ``a`` is found at ``a xor ((a / 128 mod (n / 16)) * 16)``. Elements out of bounds are read as zero and not
-    written. Threads, of this block or others, use the map after `xgpu.acquire_tensor_map`.
+    written. Elements of tf32 are those of an array of f32, rounded on their way to shared memory, to the nearest and
+    to even. Threads, of this block or others, use the map after `xgpu.acquire_tensor_map`.
 
     ```mlir
     "xgpu.encode_tensor_map"(%map, %staging, %array) {element = bf16, shape = array<i64: 4096, 1024>,
@@ -345,8 +346,8 @@ def copied_as(element: ir.Type) -> ir.Type:
 
 
 def element_bytes(type_: ir.Type) -> int:
-    """Return the bytes of an integer or float of whole bytes."""
-    return int(type_.width) // 8  # type: ignore[attr-defined]
+    """Return the bytes of an integer or float of whole bytes, or of one of tf32, which is an f32 in memory."""
+    return 4 if isinstance(type_, ir.FloatTF32Type) else int(type_.width) // 8  # type: ignore[attr-defined]
 
 
 def _one_of(op: DeclaredOp, name: str, values: tuple[int, ...]) -> Iterator[str]:

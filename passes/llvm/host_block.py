@@ -34,7 +34,7 @@ PRODUCT_FORM = (
     *(f"{operand}_{name}" for operand in ("a", "b") for name in (*_LAYOUT_FORM, "bytes")),
 )
 """The numbers that say of what form a product of a warp group is; the bytes are those that its operands span."""
-MAP_FORM = ("rank", "element", "swizzle"), ("shape", "strides", "box")
+MAP_FORM = ("rank", "element", "is_rounded", "swizzle"), ("shape", "strides", "box")
 """Those of a tensor map: numbers, and rows of `MAX_TENSOR_RANK` numbers."""
 LANE_PARTS = (0, 16, 32)
 """Where in its memory a lane gives the operands of a product of its warp, in bytes."""
@@ -114,7 +114,8 @@ def _encode(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:
     assert isinstance(map_, EncodeTensorMapOp)
     rows = (map_.shape, map_.strides, map_.box)
     sizes = [size for row in rows for size in (*row, *[0] * (MAX_TENSOR_RANK - len(row)))]
-    kind = len(map_.shape), element_bytes(map_.element), SWIZZLES[map_.swizzle]
+    is_rounded = str(map_.element) == "tf32"
+    kind = len(map_.shape), element_bytes(map_.element), is_rounded, SWIZZLES[map_.swizzle]
     _give_form(_pointer(b, "registers"), b, (*kind, *sizes))
     _waiting(b, "encode_tensor_map", *op.operands)
     return []

@@ -1,6 +1,6 @@
 """Tiles that are copied as boxes between arrays and shared memory, where their rows of 128 bytes are swizzled."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.dialects.block import copies
@@ -66,7 +66,9 @@ class Boxes:
         boxes = cls.of(tile, tile.array)
         if problem := order_problem(boxes.view, number, dtype_of(tile.tile)):
             refuse(PASS, tile.operation, problem)
-        return boxes
+        # Tensor cores would cut off what tf32 has not.
+        is_rounded = isinstance(boxes.element, ir.F32Type)
+        return replace(boxes, element=ir.FloatTF32Type.get()) if is_rounded else boxes
 
     @classmethod
     def of_result(cls, op: InsertTileOp, array: ir.Value) -> "Boxes":

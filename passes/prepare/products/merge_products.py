@@ -1,7 +1,7 @@
 """The pass `merge-products`."""
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,10 +23,8 @@ from xgpu.structure import (
     producer,
 )
 
-_MOST_BYTES = 32 << 20
-"""Bytes of operands and result above which XLA keeps a product apart from others."""
-_MOST_MERGED_BYTES = 4 * _MOST_BYTES
-"""Bytes of a merged result: it is in memory as long as any part of it is read."""
+_MOST_BYTES = 64 << 20
+"""Bytes of operands and results above which XLA keeps two products apart."""
 _WHILE = "stablehlo.while"
 
 
@@ -36,7 +34,7 @@ class MergeProducts(BlockRewrite):
 
     XLA merges small products too, after kernels are made: it would copy the parts of the result for the kernels that
     read them, which read them in place so. Operands that a loop does not change are concatenated before it. Merged are
-    products that kernels alone read, with the same number of others one after the other before them, which cannot
+    products of which kernels read some, with the same number of others one after the other before them, which cannot
     depend on each other. Those of constants are not: a kernel would have them in its text, and XLA folds them.
     Needs: nothing; run it before choose-product-layouts, which looks at the uses of a product.
 
@@ -68,7 +66,7 @@ class MergeProducts(BlockRewrite):
             for op in products:
                 if (key := _key(op, shared)) is not None:
                     groups.setdefault((depths[op.results[0]], key), []).append(op)
-            merged = [part for group in groups.values() for part in _parts(group) if len(part) > 1]
+            merged = [part for group in groups.values() if len(part := _part(group, shared)) > 1]
             for part in merged:
                 _merge(part, shared)
             gone = {op.results[0] for part in merged for op in part}
@@ -84,22 +82,24 @@ def _is_candidate(op: ir.Operation) -> bool:
     arrays = (*op.operands, op.results[0])
     dtypes = [dtype_of(value) for value in arrays]
     is_real = all(dtype.is_float or dtype.is_integer for dtype in dtypes)
-    is_small = 0 < sum(map(byte_size, arrays)) <= _MOST_BYTES and all(math.prod(shape_of(each)) for each in arrays)
-    return is_real and is_small and fallback_reason(op) is not None and is_read_by_kernels(op)
+    is_empty = not all(math.prod(shape_of(each)) for each in arrays)
+    return is_real and not is_empty and fallback_reason(op) is not None
 
 
-def _parts(group: Sequence[ir.Operation]) -> Iterator[list[ir.Operation]]:
-    """Cut ``group`` so that no part's results take more than `_MOST_MERGED_BYTES` together."""
+def _part(group: Sequence[ir.Operation], shared: int) -> list[ir.Operation]:
+    """Return the products of ``group`` that XLA would merge, none if no kernel reads any of them.
+
+    Two are merged if one of them is small. So the small ones all are, and of the large ones one: the first.
+    """
+    common = byte_size(group[0].operands[shared])
     part: list[ir.Operation] = []
     size = 0
     for op in group:
-        more = byte_size(op.results[0])
-        if part and size + more > _MOST_MERGED_BYTES:
-            yield part
-            part, size = [], 0
-        part.append(op)
-        size += more
-    yield part
+        more = byte_size(op.operands[1 - shared]) + byte_size(op.results[0])
+        if not part or min(size, more) + common <= _MOST_BYTES:
+            part.append(op)
+            size += more
+    return part if any(is_read_by_kernels(op) for op in part) else []
 
 
 def _key(op: ir.Operation, shared: int) -> Hashable | None:

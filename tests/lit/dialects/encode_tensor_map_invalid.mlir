@@ -1,7 +1,7 @@
 // RUN: xgpu-opt %s --split-input-file --verify-diagnostics
 
 func.func @element(%0: !llvm.ptr<1>, %1: !llvm.ptr<3>, %2: !llvm.ptr<1>) {
-  // expected-error @+1 {{'xgpu.encode_tensor_map' attribute 'element': expected one of i8, i16, i32, i64, f16, bf16, f32, f64, got f8E4M3FN}}
+  // expected-error @+1 {{'xgpu.encode_tensor_map' attribute 'element': expected one of i8, i16, i32, i64, f16, bf16, tf32, f32, f64, got f8E4M3FN}}
   "xgpu.encode_tensor_map"(%0, %1, %2) {box = array<i64: 128, 64>, element = f8E4M3FN, shape = array<i64: 4096, 1024>, strides = array<i64: 2048>, swizzle = "128"} : (!llvm.ptr<1>, !llvm.ptr<3>, !llvm.ptr<1>) -> ()
   return
 }

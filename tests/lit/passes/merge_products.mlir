@@ -87,7 +87,7 @@ func.func @main(%x: tensor<32x64xf32>, %v: tensor<64x64xf32>, %w: tensor<64x64xf
 
 // -----
 
-// What XLA reads is left to it: it would read parts that a kernel copies.
+// What XLA alone reads is left to it: it would read parts that a kernel copies.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<64x64xf32>, %arg1: tensor<64x64xf32>, %arg2: tensor<64x64xf32>) -> tensor<64x64xf32>
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
@@ -131,4 +131,41 @@ func.func @main(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -
   %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0, %1 : tensor<8x8xf32>, tensor<8x8xf32>
+}
+
+// -----
+
+// XLA merges two products of which one takes at most 64 MB: of the large ones, the first.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<1024x1024xf32>, %arg1: tensor<1024x16384xf32>, %arg2: tensor<1024x16384xf32>, %arg3: tensor<1024x64xf32>)
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.concatenate %arg1, %arg3, dim = 1 : (tensor<1024x16384xf32>, tensor<1024x64xf32>) -> tensor<1024x16448xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]],
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[B]] [0:1024, 0:16384]
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.sine %[[C]]
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.dot_general %arg0, %arg2,
+// CHECK-NEXT:    %[[F:.*]] = stablehlo.sine %[[E]]
+// CHECK-NEXT:    %[[G:.*]] = stablehlo.slice %[[B]] [0:1024, 16384:16448]
+// CHECK-NEXT:    %[[H:.*]] = stablehlo.sine %[[G]]
+// CHECK-NEXT:    return %[[D]], %[[F]], %[[H]]
+func.func @main(%x: tensor<1024x1024xf32>, %u: tensor<1024x16384xf32>, %v: tensor<1024x16384xf32>, %w: tensor<1024x64xf32>) -> (tensor<1024x16384xf32>, tensor<1024x16384xf32>, tensor<1024x64xf32>) {
+  %0 = stablehlo.dot_general %x, %u, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x16384xf32>) -> tensor<1024x16384xf32>
+  %1 = stablehlo.sine %0 : tensor<1024x16384xf32>
+  %2 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x16384xf32>) -> tensor<1024x16384xf32>
+  %3 = stablehlo.sine %2 : tensor<1024x16384xf32>
+  %4 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x64xf32>) -> tensor<1024x64xf32>
+  %5 = stablehlo.sine %4 : tensor<1024x64xf32>
+  return %1, %3, %5 : tensor<1024x16384xf32>, tensor<1024x16384xf32>, tensor<1024x64xf32>
+}
+
+// -----
+
+// One that is read by a kernel is enough: XLA would merge both, and copy the part that the kernel reads.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<32x256xf32>, %arg1: tensor<256x64xf32>, %arg2: tensor<256x16xf32>) -> (tensor<32x64xf32>, tensor<32x16xf32>)
+// CHECK-NEXT:    stablehlo.concatenate %arg1, %arg2, dim = 1
+func.func @main(%x: tensor<32x256xf32>, %v: tensor<256x64xf32>, %w: tensor<256x16xf32>) -> (tensor<32x64xf32>, tensor<32x16xf32>) {
+  %0 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x64xf32>) -> tensor<32x64xf32>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x16xf32>) -> tensor<32x16xf32>
+  %2 = stablehlo.sine %0 : tensor<32x64xf32>
+  return %2, %1 : tensor<32x64xf32>, tensor<32x16xf32>
 }

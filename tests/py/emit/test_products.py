@@ -23,9 +23,8 @@ _TYPES = {
     ("f16", "f16"): ("f16", "f32"),
     ("f32", "f32"): ("f32", "bf16"),
     ("f8e4m3fn", "f8e4m3fn"): ("f32", "f8e4m3fn"),
-    ("f8e5m2", "f8e5m2"): ("f16", "f8e5m2"),
     ("f8e4m3fn", "f8e5m2"): ("bf16", "f32"),
-    ("f8e5m2", "f8e4m3fn"): ("f32",),
+    ("f8e5m2", "f8e4m3fn"): ("f16", "f32", "f8e5m2"),
     ("s8", "s8"): ("s32", "s8"),
     ("u8", "u8"): ("u32", "u8", "s32"),
 }
@@ -257,14 +256,16 @@ def test_special_values_of_f8() -> None:
 
 
 def test_special_values_of_f32() -> None:
-    """What is beyond the range of narrower types, or not a number; bits that tf32 does not have are gone."""
+    """What is beyond the range of narrower types, or not a number; elements are rounded to tf32, to even."""
     program = compiled(lambda x, y: lax.dot_general(x, y, _ROWS), "f32[70,36]", "f32[40,36]")
     x, y = whole_numbers(program)
     x[3, 5], x[7, 35], x[69, 0], y[39, 2] = np.nan, np.inf, -np.inf, np.nan
     x[11], x[12], y[4] = 0, 0, 0
-    x[11, 9], x[12, 9], y[4, 9] = 2.0**120, 1 + 2.0**-10 + 2.0**-12, 8
+    x[11, 9], y[4, 9] = 2.0**120, 8
+    x[12:17, 9] = 1 + 2.0**-11, 1 + 3 * 2.0**-11, -1 - 2.0**-11 - 2.0**-20, np.finfo("f4").max, 2.0**-126 + 2.0**-137
+    x[12:17, :9], x[12:17, 10:], y[39, 9] = 0, 0, 1
     (found,) = program.run(x, y)
-    x[12, 9] = 1 + 2.0**-10
+    x[12:17, 9] = 1, 1 + 2.0**-9, -1 - 2.0**-10, np.inf, 2.0**-126
     with np.errstate(invalid="ignore"):
         expected = x.astype(np.float64) @ y.astype(np.float64).T
     np.testing.assert_array_equal(found, expected.astype(np.float32))

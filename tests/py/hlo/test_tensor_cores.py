@@ -62,6 +62,7 @@ _F8 = "with which products of 8 bits may be added up in few bits"
             "of one of bf16, f16, f32, f8e4m3fn or f8e5m2, s8 or u8, got bf16 and f16",
         ),
         ("i16", "i16", "i32", "", "got s16 and s16"),
+        ("f8E5M2", "f8E5M2", "f32", "", "expected an operand other than f8e5m2, as products of 8 bits may be added up"),
         ("f8E4M3", "f8E4M3", "f32", "", "got f8e4m3 and f8e4m3"),
         ("f64", "f64", "f64", "", "got f64 and f64"),
         ("bf16", "bf16", "f64", "", "expected a result of f32, bf16, f16, f8e4m3fn, f8e5m2, got f64"),

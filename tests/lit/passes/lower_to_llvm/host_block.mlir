@@ -11,7 +11,7 @@
 // CHECK:         %[[TWO:.*]] = llvm.mlir.constant(2 : i64) : i64
 // CHECK:         llvm.call @xgpu_host_block_async_wait(%[[TWO]])
 // CHECK:         %[[REGISTERS:.*]] = llvm.call @xgpu_host_block_registers()
-// CHECK:         %[[FORM:.*]] = llvm.mlir.constant(dense<[2, 2, 64, 40, 64, 0, 0, 0, 128, 0, 0, 0, 0, 8, 32, 0, 0, 0]> : vector<18xi64>)
+// CHECK:         %[[FORM:.*]] = llvm.mlir.constant(dense<[2, 2, 0, 64, 40, 64, 0, 0, 0, 128, 0, 0, 0, 0, 8, 32, 0, 0, 0]> : vector<19xi64>)
 // CHECK:         %[[AT:.*]] = llvm.getelementptr %[[REGISTERS]][528]
 // CHECK:         llvm.store %[[FORM]], %[[AT]]
 // CHECK:         %[[ENCODED:.*]] = llvm.call @xgpu_host_block_encode_tensor_map(%arg4, %arg0, %arg1)

@@ -122,6 +122,7 @@ def encode_tensor_map(map: Bytes, staging: Bytes, array: Bytes, context: Pointer
     made.array = array
     made.rank = form.rank
     made.element = form.element
+    made.is_rounded = form.is_rounded
     made.swizzle = form.swizzle
     for d in range(MAX_TENSOR_RANK):
         made.shape[d] = form.shape[d]

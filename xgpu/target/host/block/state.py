@@ -254,7 +254,10 @@ class BlockState(Structure):
 
 
 class GivenForm(Structure):
-    """Rank, bytes of an element and of a swizzle, shape, strides and boxes of a tensor map, as a kernel gives them."""
+    """Rank, bytes of an element and of a swizzle, shape, strides and boxes of a tensor map, as a kernel gives them.
+
+    Elements that are rounded are f32, of which tf32 is copied.
+    """
 
     _fields_ = [
         *((name, c_int64) for name in MAP_FORM[0]),
@@ -271,6 +274,7 @@ class TensorMap(Structure):
         ("rank", c_uint8),
         ("element", c_uint8),
         ("swizzle", c_uint16),
+        ("is_rounded", c_uint8),
         *((name, c_int64 * MAX_TENSOR_RANK) for name in ("shape", "strides")),
         ("box", c_uint16 * MAX_TENSOR_RANK),
         *((name, c_int32) for name in ("unit", "clock", "run")),

@@ -1,6 +1,6 @@
 """Tensor maps, and the copies of boxes between arrays and shared memory."""
 
-from ctypes import c_int32, c_uint8
+from ctypes import c_int32, c_uint8, c_uint32
 
 from xgpu.indexing.tiles.tensor_views import MAX_TENSOR_RANK
 from xgpu.passes.llvm.host_block import FORM_OFFSET
@@ -73,9 +73,22 @@ def copy_row(
                 fill(place, 0, CHUNK)
                 for b in range(begin, stop):
                     place[b] = there[b]
+            if what.is_rounded != 0:
+                round_chunk(cast(c_uint32, place))
         else:
             for b in range(begin, stop):
                 there[b] = place[b]
+
+
+@compiled
+def round_chunk(numbers: Pointer[c_uint32]) -> None:
+    """Round numbers of f32 to the nearest of tf32, to even."""
+    for n in range(CHUNK // 4):
+        bits = numbers[n]
+        if bits & 0x7F800000 != 0x7F800000:
+            numbers[n] = bits + 0xFFF + (bits >> 13 & 1) & 0xFFFFE000
+        elif bits & 0x7FFFFF != 0:
+            numbers[n] = bits | 0x400000
 
 
 @compiled
