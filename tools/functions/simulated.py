@@ -16,6 +16,7 @@ def simulated() -> dict[str, Case]:
     return {
         "Maxwell's equations, leapfrog": (_maxwell, fields),
         "pair forces, periodic": (jax.grad(_pair_energy), ("f32[2048,3]",)),
+        "shuffled pixels, pooled": (_pooled, ("f32[8,128,128,64]",)),
         "bilateral filter": (_bilateral, ("f32[1024,1024]",)),
         "multigrid cycle": (lambda b: _cycle(jnp.zeros_like(b), b, 5), ("f32[1024,1024]",)),
         "bilinear sampling, gradient": (
@@ -56,6 +57,13 @@ def _pair_energy(x: Any) -> Any:
     squares = jnp.sum(d**2, -1) + 100 * jnp.eye(len(x))
     sixth = 1 / squares**3
     return jnp.sum(jnp.where(squares < 9, 4 * (sixth**2 - sixth), 0.0)) / 2
+
+
+def _pooled(x: Any) -> Any:
+    b, h, w, c = x.shape
+    x = x.reshape(b, h, w, 2, 2, c // 4).transpose(0, 1, 3, 2, 4, 5).reshape(b, 2 * h, 2 * w, c // 4)
+    p = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    return jnp.stack([p[:, i : i + 2 * h, j : j + 2 * w] for i in range(3) for j in range(3)], -1).max(-1)
 
 
 def _bilateral(image: Any) -> Any:

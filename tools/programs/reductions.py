@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
+from jax import lax, nn
 
 from xgpu.tools.programs.base import TestProgram
 
@@ -17,6 +17,11 @@ def _several(x: Any, y: Any) -> Any:
     return lax.reduce(
         (x, y), (jnp.float32(0), jnp.int32(1)), lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (0, 2)
     )
+
+
+def _shifted(x: Any) -> Any:
+    p = jnp.pad(x, 1)
+    return jnp.stack([p[i : i + x.shape[0], j : j + x.shape[1]] for i in range(3) for j in range(3)])
 
 
 _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
@@ -51,6 +56,11 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "stored-and-summed": (lambda x: (jnp.exp(x), jnp.sum(jnp.exp(x), 1), jnp.max(x, 0)), ("f32[65,132]",)),
     "complex": (lambda x: (jnp.sum(x, 0), jnp.prod(x, 1)), ("c64[33,17]",)),
     "rank-8": (lambda x: jnp.sum(x, (1, 3, 5, 7)), ("f32[2,3,2,3,2,3,2,3]",)),
+    "of-stacked-arrays": (lambda x: jnp.max(_shifted(x), 0), ("f32[19,66]",)),
+    "of-stacked-arrays-first": (lambda x: (jnp.argmax(_shifted(x), 0), jnp.argmin(_shifted(x), 0)), ("bf16[9,66]",)),
+    "of-stacked-arrays-softmax": (lambda *xs: nn.softmax(jnp.stack(xs, 1) * 0.5, 1), ("f32[33,7]",) * 3),
+    "of-stacked-arrays-and-rows": (lambda *xs: jnp.mean(jnp.stack(xs, 2), (1, 2)), ("bf16[33,65]",) * 4),
+    "of-stacked-numbers": (lambda *xs: jnp.prod(jnp.stack(xs)), ("f32[]",) * 5),
     "padded-operand": (lambda x: jnp.sum(jnp.pad(x, ((1, 2), (3, 1))), 0), ("f32[9,14]",)),
 }
 

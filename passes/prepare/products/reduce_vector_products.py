@@ -1,5 +1,6 @@
 """The pass `reduce-vector-products`."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,11 +10,12 @@ from xgpu.costs.values import elements
 from xgpu.fusion.fallback import PRODUCT, fallback_reason
 from xgpu.fusion.loops.sums_of_products import array_of, length_of_sums, sum_of_products, uses_elements_once
 from xgpu.hlo.tensor_cores import ALGORITHM
+from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import replace_op
 
 _MOST_ELEMENTS = 10_000_000
-"""Elements of operands and result up to which XLA sums products of a vector and a matrix by loops too."""
+"""Elements of operands and result, for an index of a batch, up to which XLA has loops for products with a vector too."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,10 @@ def _is_reduced(op: ir.Operation) -> bool:
     """Whether XLA has no library for a product with a vector either: it is small, or one of two vectors."""
     arrays = (*op.operands, op.results[0])
     per_result = [elements(operand) // length_of_sums(op) for operand in op.operands]
-    return per_result[0] == per_result[1] == elements(op.results[0]) or sum(map(elements, arrays)) < _MOST_ELEMENTS
+    numbers = ir.stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batch = math.prod(shape_of(op.operands[0])[each] for each in numbers.lhs_batching_dimensions)
+    is_of_vectors = per_result[0] == per_result[1] == elements(op.results[0])
+    return is_of_vectors or sum(map(elements, arrays)) < _MOST_ELEMENTS * batch
 
 
 def _in_memory(op: ir.Operation) -> Sequence[int]:

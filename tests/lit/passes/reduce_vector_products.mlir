@@ -66,3 +66,15 @@ func.func @main(%x: tensor<64x64xf32>, %w: tensor<4096x4096xbf16>, %v: tensor<40
   %3 = stablehlo.dot_general %m, %s, contracting_dims = [1] x [0] : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8xf32>
   return %0, %1, %3 : tensor<64x64xf32>, tensor<4096xbf16>, tensor<8xf32>
 }
+
+// -----
+
+// Many small ones are more elements together.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:     stablehlo.dot_general
+// CHECK:         stablehlo.reduce
+func.func @main(%w: tensor<8192x10x128xf32>, %v: tensor<8192x128xf32>) -> tensor<8192x10xf32> {
+  %0 = stablehlo.dot_general %w, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] : (tensor<8192x10x128xf32>, tensor<8192x128xf32>) -> tensor<8192x10xf32>
+  return %0 : tensor<8192x10xf32>
+}

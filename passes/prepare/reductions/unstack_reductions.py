@@ -1,0 +1,130 @@
+"""The pass `unstack-reductions`."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.analysis.reduction_shape import REDUCE
+from xgpu.hlo.scan_op import ELEMENTWISE, combine_elements, is_elementwise, uniform
+from xgpu.hlo.stablehlo_builder import broadcast, hlo, reshape, shape_of, tensor
+from xgpu.indexing.access import integer, integers
+from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import attributes_of, element_of, is_argument, producer, replace_op
+
+_CONCATENATE = "stablehlo.concatenate"
+_MOST_BETWEEN = 32
+"""Operations between arrays that are stacked and the reduction, each of which is made once for each array."""
+
+
+@dataclass(frozen=True)
+class UnstackReductions(OperationRewrite):
+    """Makes a reduction of arrays that were stacked, along the new dimension, an elementwise function of them.
+
+    So programs write the largest of several shifted arrays, or the mean of several models. A kernel of the reduction
+    would ask of each element which array it is in, and be no part of others; XLA takes such reductions apart too. What
+    is done to the stacked array on the way, element by element, is done to each array. Needs: nothing.
+
+    ```mlir
+    %0 = stablehlo.concatenate %x, %y, dim = 1 : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
+    %1 = stablehlo.reduce(%0 init: %low) applies stablehlo.maximum across dimensions = [1] ...
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.reshape %x : (tensor<8x1xf32>) -> tensor<8xf32>
+    %1 = stablehlo.broadcast_in_dim %low, dims = [] : (tensor<f32>) -> tensor<8xf32>
+    %2 = stablehlo.maximum %1, %0 : tensor<8xf32>
+    %3 = stablehlo.reshape %y : (tensor<8x1xf32>) -> tensor<8xf32>
+    %4 = stablehlo.maximum %2, %3 : tensor<8xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "unstack-reductions"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((REDUCE,))
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Replace a reduction if one of the dimensions is one along which arrays were stacked."""
+        count, dimensions = len(op.results), integers(op, "dimensions")
+        inputs = list(op.operands)[:count]
+        if 0 in shape_of(inputs[0]) or not is_elementwise(op.regions[0].blocks[0]):
+            return
+        axis = next((each for each in dimensions if any(_is_stacked(value, each) for value in inputs)), None)
+        if axis is not None:
+            replace_op(op, _unstacked(op, axis))
+
+
+def _is_stacked(value: ir.Value, axis: int) -> bool:
+    """Whether ``value`` is computed element by element from arrays that are stacked along a dimension."""
+    pending, seen = [value], {value}
+    while pending and len(seen) <= _MOST_BETWEEN:
+        each = pending.pop()
+        if is_argument(each):
+            continue
+        op = producer(each)
+        if _stacks(op, axis):
+            return True
+        if _works_on_elements(op):
+            pending += [operand for operand in op.operands if operand not in seen]
+            seen.update(op.operands)
+    return False
+
+
+def _stacks(op: ir.Operation, axis: int) -> bool:
+    return (
+        op.name == _CONCATENATE
+        and integer(op, "dimension") == axis
+        and len(op.operands) == shape_of(op.results[0])[axis]
+    )
+
+
+def _works_on_elements(op: ir.Operation) -> bool:
+    shapes = [shape_of(value) for value in (*op.operands, *op.results)]
+    return op.name in ELEMENTWISE and all(shape == shapes[0] for shape in shapes)
+
+
+def _unstacked(op: ir.Operation, axis: int) -> list[ir.Value]:
+    count, block = len(op.results), op.regions[0].blocks[0]
+    inputs, starts = list(op.operands)[:count], list(op.operands)[count:]
+    shape = shape_of(inputs[0])
+    left = [size for dimension, size in enumerate(shape) if dimension != axis]
+    dimensions = [each - (each > axis) for each in integers(op, "dimensions") if each != axis]
+    parts = _Parts(axis)
+    total = [] if dimensions else [broadcast(start, left) for start in starts]
+    for number in range(shape[axis]):
+        elements = [reshape(parts.of(value, number), left) for value in inputs]
+        total = combine_elements(block, [*total, *elements]) if total else elements
+    if not dimensions:
+        return total
+    new = op.clone()
+    for position, value in enumerate(total):
+        new.operands[position] = value
+    new.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(dimensions)
+    return list(new.results)
+
+
+@dataclass
+class _Parts:
+    """What stacked arrays have at each index of the dimension ``axis``, whose size is left as 1."""
+
+    axis: int
+    _made: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict)
+
+    def of(self, value: ir.Value, number: int) -> ir.Value:
+        """Return the part of ``value`` at an index."""
+        if (value, number) not in self._made:
+            self._made[value, number] = self._make(value, number)
+        return self._made[value, number]
+
+    def _make(self, value: ir.Value, number: int) -> ir.Value:
+        low, high = [0] * len(shape_of(value)), shape_of(value)
+        low[self.axis], high[self.axis] = number, number + 1
+        shape = [end - begin for begin, end in zip(low, high, strict=True)]
+        if not is_argument(value) and _is_stacked(value, self.axis):
+            op = producer(value)
+            if _stacks(op, self.axis):
+                return op.operands[number]
+            operands = [self.of(operand, number) for operand in op.operands]
+            types = [tensor(shape, element_of(value))]
+            return ir.Operation.create(op.name, types, operands, attributes_of(op), loc=op.location).results[0]
+        if not is_argument(value) and (element := uniform(producer(value))) is not None:
+            return hlo.constant(ir.DenseElementsAttr.get_splat(tensor(shape, element_of(value)), element))
+        return hlo.slice(value, low, high, [1] * len(shape))
