@@ -30,10 +30,10 @@ class Expansion:
 
 
 _EXPONENTIAL = {
-    "exp": Expansion(exponential.exp),
+    "exp": Expansion(exponential.exp, short=short.exp),
     "exp2": Expansion(exponential.exp2),
     "expm1": Expansion(exponential.expm1),
-    "tanh": Expansion(exponential.tanh),
+    "tanh": Expansion(exponential.tanh, short=short.tanh),
     "sinh": Expansion(exponential.sinh, is_large=True),
     "cosh": Expansion(exponential.cosh, is_large=True),
 }

@@ -8,9 +8,10 @@ import math
 
 from xgpu import ir
 from xgpu.passes.math.builder import MathBuilder
-from xgpu.passes.math.exponential import exp, exp_of_moderate
+from xgpu.passes.math import exponential
+from xgpu.passes.math.exponential import exp_of_moderate
 from xgpu.passes.math.logarithm import plus_rough_log, rough_log
-from xgpu.passes.math.short_coefficients import ACOSH, ASIN, ASINH, ATANH, ERF, ERF_INV, ERFC, LOG1P, LOG_ERFC
+from xgpu.passes.math.short_coefficients import ACOSH, ASIN, ASINH, ATANH, ERF, ERF_INV, ERFC, LOG1P, LOG_ERFC, TANH
 
 _NEAR_1 = 0.125
 """Up to this distance from 1, the instruction for logarithms is not exact enough."""
@@ -18,9 +19,30 @@ _LARGE = 2.0**20
 """From here on, 1 does not count beside the square of a number."""
 _HUGE = 2.0**64
 """Up to here, and from its inverse on, the inverse of a number is far from the ends of the range."""
+_TANH_SPLIT = 0.3
+"""Up to here, 1 - 2 / (e^2x + 1) loses bits."""
 _ERF_IS_ONE = 4.0
 _ERFC_IS_ZERO = 10.1
 _ERFC_CENTRE = 2.0
+
+
+def exp(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """e^x as the square of e^(x/2), whose range has all results; subnormal ones are then rounded once."""
+    if not b.has_fast_instructions:
+        return exponential.exp(b, x)
+    root = b.instruction("exp2", b.mul(x, math.log2(math.e) / 2))
+    return b.mul(root, root)
+
+
+def tanh(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """1 - 2 / (e^2x + 1); near 0, x times a polynomial of x^2."""
+    if not b.has_fast_instructions:
+        return exponential.tanh(b, x)
+    square = b.mul(x, x)
+    near = b.mul(x, b.polynomial(square, TANH))
+    power = b.instruction("exp2", b.mul(x, math.log2(math.e) * 2))
+    far = b.fma(b.reciprocal(b.add(power, 1.0)), -2.0, 1.0)
+    return b.select(b.compare("olt", b.abs(x), _TANH_SPLIT), near, far)
 
 
 def log(b: MathBuilder, x: ir.Value) -> ir.Value:

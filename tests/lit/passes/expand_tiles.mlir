@@ -49,14 +49,14 @@ module attributes {xgpu.level = "tiles"} {
 
 // -----
 
-// Tensor cores take no notice of the last 13 bits of f32, and take signless bytes for what the tile says.
+// Operands of f32 are rounded to tf32, and signless bytes are taken for what the tile says.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xi8>) -> (tensor<8x8xf32>, tensor<8x8xi32>)
 // CHECK:         %[[BYTES:.*]] = "stablehlo.gather"(%arg1,
 // CHECK:         %[[UNSIGNED:.*]] = stablehlo.bitcast_convert %[[BYTES]] : (tensor<8x8xi8>) -> tensor<8x8xui8>
-// CHECK-COUNT-2: stablehlo.constant dense<-8192> : tensor<8x8xi32>
-// CHECK:         %[[CUT:.*]] = stablehlo.bitcast_convert %{{.*}} : (tensor<8x8xi32>) -> tensor<8x8xf32>
-// CHECK:         stablehlo.dot_general %{{.*}}, %[[CUT]]
+// CHECK:         %[[LEFT:.*]] = stablehlo.reduce_precision %{{.*}}, format = e8m10 : tensor<8x8xf32>
+// CHECK-NEXT:    %[[RIGHT:.*]] = stablehlo.reduce_precision %{{.*}}, format = e8m10 : tensor<8x8xf32>
+// CHECK-NEXT:    stablehlo.dot_general %[[LEFT]], %[[RIGHT]]
 // CHECK:         stablehlo.dot_general %[[UNSIGNED]], %[[UNSIGNED]]
 module attributes {xgpu.level = "tiles"} {
   func.func @kernel(%x: tensor<8x8xf32>, %y: tensor<8x8xi8>, %out: tensor<8x8xf32>, %other: tensor<8x8xi32>) -> (tensor<8x8xf32>, tensor<8x8xi32>) attributes {xgpu.kernel, xgpu.inputs = 2 : i64} {

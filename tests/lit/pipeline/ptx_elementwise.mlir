@@ -14,7 +14,7 @@
 // CHECK-LABEL: .entry fusion_1(
 // CHECK-COUNT-2: ld.global.nc.v4.b32
 // CHECK-NOT: ld.global
-// CHECK-COUNT-8: mul.rn.bf16
+// CHECK-COUNT-4: mul.rn.bf16x2
 // CHECK-NOT: mul.rn.bf16
 // CHECK: st.global.v4.b32
 // CHECK-NOT: .global

@@ -13,8 +13,9 @@
 
 // Rows that are written once each: no atomic operation, whole vectors.
 // CHECK-LABEL: .entry fusion_1(
-// CHECK: ld.global.nc.v4.b32
-// CHECK: ld.global.v4.b32
+// CHECK-DAG: ld.global.nc.v4.b32
+// CHECK-DAG: ld.global.v4.b32
+// CHECK-COUNT-4: mul.rn.bf16x2
 // CHECK: st.global.v4.b32
 // CHECK-NOT: {{atom|red}}.
 

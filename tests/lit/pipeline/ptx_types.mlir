@@ -6,7 +6,7 @@
 
 // CHECK-LABEL: .entry fusion_0(
 // CHECK-COUNT-2: ld.global.nc.v4.b32
-// CHECK-COUNT-8: add.rn.f16
+// CHECK-COUNT-4: add.rn.f16x2
 // CHECK-NOT: {{add\.rn\.f16|ld\.global}}
 // CHECK: st.global.v4.b32
 // CHECK-NOT: .global

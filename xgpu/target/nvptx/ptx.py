@@ -67,7 +67,7 @@ def _machine(target: Device, version: int, opt_level: int) -> llvm.TargetMachine
 
 def _optimized(llvm_ir: str, machine: llvm.TargetMachine, opt_level: int) -> llvm.ModuleRef:
     module = parse_llvm_ir(llvm_ir)
-    optimize(module, machine, opt_level)
+    optimize(module, machine, opt_level, vectorize=True)
     _check_names(module)
     _check_calls(module)
     return module
