@@ -7,8 +7,8 @@ two and roots, whose errors do not count where a result is not small.
 import math
 
 from xgpu import ir
-from xgpu.passes.math.builder import MathBuilder
 from xgpu.passes.math import exponential
+from xgpu.passes.math.builder import MathBuilder
 from xgpu.passes.math.exponential import exp_of_moderate
 from xgpu.passes.math.logarithm import plus_rough_log, rough_log
 from xgpu.passes.math.short_coefficients import ACOSH, ASIN, ASINH, ATANH, ERF, ERF_INV, ERFC, LOG1P, LOG_ERFC, TANH
