@@ -53,6 +53,7 @@ PREPARE: Pipeline = (
     ("merge-products", "before layouts are chosen, for the merged ones; after barriers, which keep readers apart"),
     ("reduce-vector-products", "after merging, which leaves fewer; before layouts are chosen for libraries"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
+    ("pad-products{{target={target}}}", "after layouts, which say what is contiguous; before marks, which ask for it"),
     (
         "mark-products{{target={target} products={products} choices={choices}}}",
         "after layouts, which maps of tiles follow; before epilogues, which are left with products that XLA computes",
