@@ -1,6 +1,6 @@
 """The pass `pad-products`."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from xgpu.hlo.stablehlo_builder import hlo, leading_part, splat, tensor
 from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
+from xgpu.passes.prepare.leave_epilogues import epilogue_of, late_values
 from xgpu.structure import (
     attributes_of,
     behind,
@@ -73,18 +74,23 @@ class PadProducts(BlockRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
     target: DeviceName = DEFAULT_DEVICE
     """The GPU that the estimates are for."""
+    pad: bool = True
+    """Whether any are padded: on a CPU they are as fast without."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Pad the products of ``block``, which share the operands that are padded alike."""
-        pads: _Pads = {}
-        for op in operations_of(block, self.OPERATIONS):
-            if not _is_candidate(op):
-                continue
+        if not self.pad or not (products := [op for op in operations_of(block, self.OPERATIONS) if _is_candidate(op)]):
+            return
+        # All is decided on the program as it is.
+        late, chosen = late_values(block), []
+        for op in products:
             product = labelled_product(op, block)
-            if not product.is_read_in_place:
-                continue
-            moved = _moved(op, product, block, self.target.device)
-            if padded := best_pads(product, moved, self.target.device):
+            if product.is_read_in_place:
+                moved = _moved(op, product, late, self.target.device)
+                chosen.append((op, product, best_pads(product, moved, self.target.device)))
+        pads: _Pads = {}
+        for op, product, padded in chosen:
+            if padded:
                 _pad_product(op, product, padded, pads)
 
 
@@ -96,14 +102,17 @@ def _is_candidate(op: ir.Operation) -> bool:
     return dtype_of(arrays[0]).bits in _BITS and all(map(elements, arrays))
 
 
-def _moved(op: ir.Operation, product: Product, block: ir.Block, target: Device) -> MovedForPads:
-    """Return what kernels would move only because operands of ``op`` were padded, and its result sliced."""
+def _moved(op: ir.Operation, product: Product, late: Set[ir.Value], target: Device) -> MovedForPads:
+    """Return what kernels would move only because operands of ``op`` were padded, and its result sliced.
+
+    A kernel that reads the slice is not there for that alone if XLA would not compute the same with the product.
+    """
     left, right = (
-        _moved_for_operand(operand, each, block, target)
+        _moved_for_operand(operand, each, op.block, target)
         for operand, each in zip(op.operands, product.operands, strict=True)
     )
-    result = op.results[0]
-    return MovedForPads((left, right), 0 if product.is_read_by_kernels else _COPIED * byte_size(result))
+    is_free = product.is_read_by_kernels and not epilogue_of(op, late)
+    return MovedForPads((left, right), 0 if is_free else _COPIED * byte_size(op.results[0]))
 
 
 def _moved_for_operand(value: ir.Value, operand: Operand, block: ir.Block, target: Device) -> float:

@@ -31,19 +31,21 @@ func.func @main(%x: tensor<4096x4096xf32>, %w: tensor<4096x4097xf32>) -> tensor<
 
 // -----
 
-// Rows of the result alone, which kernels read: those of an operand are more in number.
+// Rows of the result alone, which kernels read: an operand has more rows then.
 
-// CHECK-LABEL: func.func @main(%arg0: tensor<8192x768xbf16>, %arg1: tensor<50257x768xbf16>) -> tensor<8192x50257xbf16>
-// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<bf16>
-// CHECK-NEXT:    %[[B:.*]] = stablehlo.pad %arg1, %[[A]], low = [0, 0], high = [7, 0], interior = [0, 0] : (tensor<50257x768xbf16>, tensor<bf16>) -> tensor<50264x768xbf16>
-// CHECK-NEXT:    %[[C:.*]] = stablehlo.dot_general %arg0, %[[B]], contracting_dims = [1] x [1] : (tensor<8192x768xbf16>, tensor<50264x768xbf16>) -> tensor<8192x50264xbf16>
-// CHECK-NEXT:    %[[D:.*]] = stablehlo.slice %[[C]] [0:8192, 0:50257] : (tensor<8192x50264xbf16>) -> tensor<8192x50257xbf16>
-// CHECK-NEXT:    %[[E:.*]] = stablehlo.tanh %[[D]] : tensor<8192x50257xbf16>
-// CHECK-NEXT:    return %[[E]] : tensor<8192x50257xbf16>
-func.func @main(%x: tensor<8192x768xbf16>, %w: tensor<50257x768xbf16>) -> tensor<8192x50257xbf16> {
+// CHECK-LABEL: func.func @main(%arg0: tensor<8192x768xbf16>, %arg1: tensor<50257x768xbf16>) -> tensor<8192xbf16>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0xFF80> : tensor<bf16>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<bf16>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.pad %arg1, %[[B]], low = [0, 0], high = [7, 0], interior = [0, 0] : (tensor<50257x768xbf16>, tensor<bf16>) -> tensor<50264x768xbf16>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.dot_general %arg0, %[[C]], contracting_dims = [1] x [1] : (tensor<8192x768xbf16>, tensor<50264x768xbf16>) -> tensor<8192x50264xbf16>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.slice %[[D]] [0:8192, 0:50257] : (tensor<8192x50264xbf16>) -> tensor<8192x50257xbf16>
+// CHECK-NEXT:    %[[F:.*]] = stablehlo.reduce(%[[E]] init: %[[A]]) applies stablehlo.maximum across dimensions = [1] : (tensor<8192x50257xbf16>, tensor<bf16>) -> tensor<8192xbf16>
+// CHECK-NEXT:    return %[[F]] : tensor<8192xbf16>
+func.func @main(%x: tensor<8192x768xbf16>, %w: tensor<50257x768xbf16>) -> tensor<8192xbf16> {
+  %c = stablehlo.constant dense<0xFF80> : tensor<bf16>
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<8192x768xbf16>, tensor<50257x768xbf16>) -> tensor<8192x50257xbf16>
-  %1 = stablehlo.tanh %0 : tensor<8192x50257xbf16>
-  return %1 : tensor<8192x50257xbf16>
+  %1 = stablehlo.reduce(%0 init: %c) applies stablehlo.maximum across dimensions = [1] : (tensor<8192x50257xbf16>, tensor<bf16>) -> tensor<8192xbf16>
+  return %1 : tensor<8192xbf16>
 }
 
 // -----
@@ -143,8 +145,7 @@ func.func @main(%x: tensor<4096x4096xbf16>, %w: tensor<4096x4093xbf16>) -> tenso
 
 // -----
 
-// Small products are not worth a kernel for each operand, and so are those with few rows, which read as much as they
-// copied: a kernel that computes such an operand stores it padded.
+// Small products are not worth a kernel for each operand, and those of few rows take about as long as the copies.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<255x257xbf16>, %arg1: tensor<257x255xbf16>, %arg2: tensor<8x4093xbf16>, %arg3: tensor<4093x4097xbf16>) -> (tensor<255x255xbf16>, tensor<8x4097xbf16>)
 // CHECK-NEXT:    %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0] : (tensor<255x257xbf16>, tensor<257x255xbf16>) -> tensor<255x255xbf16>
@@ -154,6 +155,21 @@ func.func @main(%x: tensor<255x257xbf16>, %w: tensor<257x255xbf16>, %y: tensor<8
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<255x257xbf16>, tensor<257x255xbf16>) -> tensor<255x255xbf16>
   %1 = stablehlo.dot_general %y, %v, contracting_dims = [1] x [0] : (tensor<8x4093xbf16>, tensor<4093x4097xbf16>) -> tensor<8x4097xbf16>
   return %0, %1 : tensor<255x255xbf16>, tensor<8x4097xbf16>
+}
+
+// -----
+
+// Nor is a result worth it that XLA makes more of: it would be read and stored again, and with operands that are aligned the product
+// is not so slow.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8192x768xbf16>, %arg1: tensor<50257x768xbf16>) -> tensor<8192x50257xbf16>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [1] : (tensor<8192x768xbf16>, tensor<50257x768xbf16>) -> tensor<8192x50257xbf16>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.tanh %[[A]] : tensor<8192x50257xbf16>
+// CHECK-NEXT:    return %[[B]] : tensor<8192x50257xbf16>
+func.func @main(%x: tensor<8192x768xbf16>, %w: tensor<50257x768xbf16>) -> tensor<8192x50257xbf16> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1] : (tensor<8192x768xbf16>, tensor<50257x768xbf16>) -> tensor<8192x50257xbf16>
+  %1 = stablehlo.tanh %0 : tensor<8192x50257xbf16>
+  return %1 : tensor<8192x50257xbf16>
 }
 
 // -----
