@@ -54,11 +54,13 @@ class LeaveEpilogues(BlockRewrite):
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Mark what is part of the products of ``block``, of later ones first: XLA reads them."""
-        late = _late(block)
+        late = late_values(block)
         for view in reversed(list(block.operations)):
             op = view.operation
-            if op.name in CONTRACTIONS and fallback_reason(op) is not None and _may_have_epilogue(op):
-                _leave_epilogue(op, late)
+            if op.name in CONTRACTIONS and fallback_reason(op) is not None:
+                kind = "matrix product" if op.name == PRODUCT else "convolution"
+                for each in epilogue_of(op, late):
+                    each.attributes[FALLBACK] = ir.StringAttr.get(_REASON.format(kind))
 
 
 def _may_have_epilogue(product: ir.Operation) -> bool:
@@ -89,7 +91,7 @@ def _is_reversed(convolution: ir.Operation) -> bool:
     return is_result_of(behind(convolution.operands[1], *VIEWS), "stablehlo.reverse")
 
 
-def _late(block: ir.Block) -> set[ir.Value]:
+def late_values(block: ir.Block) -> set[ir.Value]:
     """Return what operations of a block make of what XLA or the hero of a kernel made before."""
     late = set[ir.Value]()
     for view in block.operations:
@@ -100,14 +102,15 @@ def _late(block: ir.Block) -> set[ir.Value]:
     return late
 
 
-def _leave_epilogue(product: ir.Operation, late: Set[ir.Value]) -> None:
+def epilogue_of(product: ir.Operation, late: Set[ir.Value]) -> list[ir.Operation]:
+    """Return what XLA computes as part of a product that is left to it; ``late`` are the `late_values` of its block."""
+    if not _may_have_epilogue(product):
+        return []
     epilogue = _Epilogue(product, late)
     chain = list(epilogue.operations())
     while chain and not _is_left(chain[-1].results[0], epilogue.of_library < len(chain)):
         chain.pop()
-    kind = "matrix product" if product.name == PRODUCT else "convolution"
-    for op in chain:
-        op.attributes[FALLBACK] = ir.StringAttr.get(_REASON.format(kind))
+    return chain
 
 
 def _is_left(end: ir.Value, by_xla_alone: bool) -> bool:
@@ -121,7 +124,7 @@ def _is_left(end: ir.Value, by_xla_alone: bool) -> bool:
 
 @dataclass
 class _Epilogue:
-    """The epilogue of ``product`` found so far; ``late`` are the values that `_late` finds in its block."""
+    """The epilogue of ``product`` found so far; ``late`` are the values that `late_values` finds in its block."""
 
     product: ir.Operation
     late: Set[ir.Value]

@@ -17,10 +17,10 @@ _SHARED_BYTES_PER_CYCLE = 128
 """What shared memory of a multiprocessor reads or writes in a cycle."""
 _MULTIPLIED_PER_CYCLE = 4096
 """Bytes of rows times columns that the tensor cores of a multiprocessor multiply in a cycle: 2,048 pairs of 16 bits."""
-_SHARE = 0.89
+SHARE = 0.89
 """The part of these that is reached, measured with tiles of 128 x 256 x 64 on an H200."""
 _ROW_BYTES_OF_PRODUCT = 32
-_SLOWED_CLOCK = 0.89
+SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
 _RESULT_SECONDS = 1.0e-6
 """What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
@@ -33,8 +33,8 @@ def product_seconds(tile: tuple[int, int, int], steps: int, waves: int, result_b
     do, or what shared memory does: it is written once, and each product of 64 rows reads both of its operands.
     """
     rows, columns, row_bytes = tile
-    clock = target.clock * _SLOWED_CLOCK
-    multiplied = rows * columns * row_bytes / _MULTIPLIED_PER_CYCLE / _SHARE
+    clock = target.clock * SLOWED_CLOCK
+    multiplied = rows * columns * row_bytes / _MULTIPLIED_PER_CYCLE / SHARE
     products = rows // WARPGROUP_ROWS * (row_bytes // _ROW_BYTES_OF_PRODUCT)
     moved = (rows + columns) * row_bytes + products * (WARPGROUP_ROWS + columns) * _ROW_BYTES_OF_PRODUCT
     step = max(multiplied, moved / _SHARED_BYTES_PER_CYCLE) / clock
@@ -61,7 +61,7 @@ def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: 
         for rows in TILE_ROWS
         for columns in TILE_COLUMNS
     )
-    rate = target.sm_count * target.clock * _SLOWED_CLOCK * _SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
+    rate = target.sm_count * target.clock * SLOWED_CLOCK * SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
     moved = batch * (element_bytes * (m * k + k * n) + result_bytes * m * n)
     library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)
     return least <= _SLOWER * (library + _LIBRARY_LAUNCHES * target.launch_seconds)

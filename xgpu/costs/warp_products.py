@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from xgpu.costs.alignment import ALIGNED_BYTES, UNALIGNED_SHARE
 from xgpu.device import KIB, Device
 from xgpu.target_machine import WARP_SIZE
 
@@ -34,10 +35,6 @@ _SLOWER = 1.25
 """How many times as long as a library a kernel may take, as both are estimates."""
 _LIBRARY_LAUNCHES = 1.5
 """What a small product takes by a library besides its work, in launches."""
-_ALIGNED_BYTES = 16
-_UNALIGNED_SHARE = 0.22
-"""What a library reaches of its rate where rows are not 16 bytes aligned: cuBLAS takes 905 us for 4095 x 4097 x 4093 of
-bf16 on an H200, 173 us for 4096^3."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +139,7 @@ def is_fast(sizes: tuple[int, int, int, int], units: tuple[int, int], result_byt
         for tile in WARP_TILES
         if tile.held(units) <= MOST_HELD
     )
-    share = _SHARE if min(units) >= _ALIGNED_BYTES else _SHARE * _UNALIGNED_SHARE
+    share = _SHARE if min(units) >= ALIGNED_BYTES else _SHARE * UNALIGNED_SHARE
     rate = target.sm_count * target.clock * _SLOWED_CLOCK * share * target.products_per_cycle
     moved = batch * (_ELEMENT_BYTES * (m * k + k * n) + result_bytes * m * n)
     library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)

@@ -36,6 +36,11 @@ class Operand:
     bytes: float
     is_made: bool
 
+    @property
+    def stored(self) -> Labels:
+        """The labels in the order in which the product, as it is written, finds them in memory."""
+        return self.now if self.is_made else self.memory
+
 
 @dataclass(frozen=True)
 class Product:
@@ -54,6 +59,19 @@ class Product:
     def free(self, labels: Labels) -> Labels:
         """Return those of an operand's labels that are neither batch dimensions nor contracted."""
         return tuple(label for label in labels if self.batch <= label < len(self.wanted))
+
+    def kind(self, label: int) -> int:
+        """Return a number for what a dimension is: of the batch, free in the first or second operand, contracted."""
+        ends = self.batch, self.batch + len(self.free(self.operands[0].memory)), len(self.wanted)
+        return sum(label >= end for end in ends)
+
+    @property
+    def is_read_in_place(self) -> bool:
+        """Whether libraries can read both operands as they are stored, with dimensions in the order of the result."""
+        batch, _, contracted = _as_written(self)
+        return all(
+            _is_read_in_place(self, each.stored, batch, self.free(each.now), contracted) for each in self.operands
+        )
 
 
 @dataclass(frozen=True)

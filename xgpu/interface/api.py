@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,14 @@ def compile_to(
         if isinstance(source, str | Path):
             check_given(program.module)
     return Compiled.from_source(program, target, options, times, level)
+
+
+def options_on(platform: str, options: Options) -> Options:
+    """Return the options with which a program is compiled that runs on a platform of JAX.
+
+    Kernels for a CPU are planned as for the default target, but no padding makes a product faster there.
+    """
+    return replace(options, pad_products=False) if platform == "cpu" else options
 
 
 @functools.cache

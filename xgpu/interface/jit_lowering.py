@@ -22,7 +22,7 @@ from xgpu.errors import CompilerError, Unsupported, XgpuError
 from xgpu.frontend.jax_lowering import lowering_parameters
 from xgpu.frontend.signature import make_source
 from xgpu.fusion.fallback import nothing_to_compile
-from xgpu.interface.api import Compiled, default_device
+from xgpu.interface.api import Compiled, default_device, options_on
 from xgpu.options import Options
 from xgpu.runtime.jax_backend import lower_program
 
@@ -158,6 +158,7 @@ def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Com
     module = ir.Module.parse(bytecode, ir.make_context())
     source = make_source(module, name)
     target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
+    options = options_on(platform, options)
     program = Compiled.from_source(source, target, options, [], "ptx" if platform == "cuda" else "lowered")
     if program.main is not None and not program.kernels:
         raise nothing_to_compile(program.main)

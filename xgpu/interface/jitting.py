@@ -19,7 +19,7 @@ from jax._src.util import fun_name
 
 from xgpu.frontend import from_jax
 from xgpu.interface import jit_stages
-from xgpu.interface.api import Compiled, default_device
+from xgpu.interface.api import Compiled, default_device, options_on
 from xgpu.interface.explanation import Explanation, explain
 from xgpu.interface.jit_lowering import MarkedName
 from xgpu.options import Options, checked_options
@@ -128,4 +128,5 @@ def _explain(
     """Return the kernels of the function for these arguments, and the fallbacks to XLA with their reasons."""
     numbers, names = infer_argnums_and_argnames(fun_signature(function) or inspect.Signature(), *static)
     source = from_jax(function, args, kwargs, static_argnums=numbers, static_argnames=names)
+    options = options_on(jax.default_backend(), options)
     return explain(Compiled.from_source(source, default_device(), options, [], None))

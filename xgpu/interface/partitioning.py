@@ -24,7 +24,7 @@ from xgpu import ir
 from xgpu.errors import XgpuError
 from xgpu.frontend.signature import make_source
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.interface.api import Compiled, default_device
+from xgpu.interface.api import Compiled, default_device, options_on
 from xgpu.options import Options
 from xgpu.passes.normalize.inline_calls import InlineCalls
 from xgpu.runtime.jax_backend import call_program
@@ -95,8 +95,9 @@ def _spread(
     """Return a jaxpr that runs a partitioned program on the parts of whole arrays, None if that cannot be compiled."""
     try:
         source = make_source(partitioned.module, str(parameters["name"]))
-        level = "ptx" if mesh.devices.flat[0].platform == "gpu" else "lowered"
-        program = Compiled.from_source(source, default_device(), options, [], level)
+        platform = mesh.devices.flat[0].platform
+        level = "ptx" if platform == "gpu" else "lowered"
+        program = Compiled.from_source(source, default_device(), options_on(platform, options), [], level)
     except XgpuError:
         return None
     results = parameters["jaxpr"].out_avals

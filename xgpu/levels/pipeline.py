@@ -54,6 +54,10 @@ PREPARE: Pipeline = (
     ("reduce-vector-products", "after merging, which leaves fewer; before layouts are chosen for libraries"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     (
+        "pad-products{{target={target} pad={pad_products}}}",
+        "after layouts, which say what is contiguous; before marks, which ask for aligned rows",
+    ),
+    (
         "mark-products{{target={target} products={products} choices={choices}}}",
         "after layouts, which maps of tiles follow; before epilogues, which are left with products that XLA computes",
     ),
@@ -186,6 +190,7 @@ def steps(
         "specific": str(target.is_specific).lower(),
         "deterministic": str(options.deterministic).lower(),
         "products": options.products,
+        "pad_products": str(options.pad_products).lower(),
         "choices": choices,
         "keep_barriers": str(options.keep_barriers).lower(),
     }

@@ -1,21 +1,18 @@
 """The pass `choose-product-layouts`."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.bitcasts import is_bitcast
-from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
-from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_address_for, is_read_by_kernels
-from xgpu.fusion.product_orders import Operand, Order, Product, best_order
+from xgpu.fusion.fallback import PRODUCT, fallback_reason
+from xgpu.fusion.product_operands import TRANSPOSE, behind_transposes, labelled_product, transposes_behind
+from xgpu.fusion.product_orders import Order, Product, best_order
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import dtype_of, element_of, is_argument, is_result_of, producer, replace_op, users_of
+from xgpu.structure import element_of, replace_op, users_of
 
-_TRANSPOSE = "stablehlo.transpose"
 type _Transposed = dict[tuple[ir.Value, tuple[int, ...]], ir.Value]
 """Transposes that were written, by what they transpose and how: equal ones are one."""
 
@@ -56,12 +53,12 @@ def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None
     """Replace a product by the best one, if that is another."""
     uses = users_of(op.results[0])
     wanted = tuple(range(len(shape_of(op.results[0]))))
-    permutations = {tuple(integers(use, "permutation")) for use in uses if use.name == _TRANSPOSE}
-    transposes = uses if len(permutations) == 1 and all(use.name == _TRANSPOSE for use in uses) else []
+    permutations = {tuple(integers(use, "permutation")) for use in uses if use.name == TRANSPOSE}
+    transposes = uses if len(permutations) == 1 and all(use.name == TRANSPOSE for use in uses) else []
     if transposes:
         (wanted,) = permutations
-    values = [_behind_transposes(operand) for operand in op.operands]
-    product = _product(op, values, wanted, transposes, block)
+    values = [behind_transposes(operand) for operand in op.operands]
+    product = labelled_product(op, block, wanted, transposes)
     order = best_order(product)
     if order is None:
         return
@@ -73,7 +70,7 @@ def _rewrite(op: ir.Operation, block: ir.Block, transposed: _Transposed) -> None
                 transposed[key] = _transpose(value, list(key[1]))
             operands.append(transposed[key])
         new = _write(op, product, order, operands)
-    chains = [_transposes_behind(operand) for operand in dict.fromkeys(op.operands)]
+    chains = [transposes_behind(operand) for operand in dict.fromkeys(op.operands)]
     places = [order.result.index(label) for label in wanted]
     for use in transposes or [op]:
         with ir.InsertionPoint(use), use.location:
@@ -94,93 +91,6 @@ def _erase_unread(chains: list[list[ir.Operation]]) -> None:
             if list(each.results[0].uses):
                 break
             each.erase()
-
-
-def _product(
-    op: ir.Operation,
-    values: list[ir.Value],
-    wanted: tuple[int, ...],
-    transposes: list[ir.Operation],
-    block: ir.Block,
-) -> Product:
-    """Return a product whose dimensions are numbers: those of its result, and after them the contracted ones."""
-    numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    sides = [
-        (list(numbers.lhs_batching_dimensions), list(numbers.lhs_contracting_dimensions)),
-        (list(numbers.rhs_batching_dimensions), list(numbers.rhs_contracting_dimensions)),
-    ]
-    result = op.results[0]
-    sizes = list(shape_of(result))
-    contracted, free = len(sizes), len(sides[0][0])
-    sizes += [shape_of(op.operands[0])[dim] for dim in sides[0][1]]
-    operands = []
-    for operand, value, (batching, contracting) in zip(op.operands, values, sides, strict=True):
-        labels = []
-        for dim in range(len(shape_of(operand))):
-            if dim in batching:
-                labels.append(batching.index(dim))
-            elif dim in contracting:
-                labels.append(contracted + contracting.index(dim))
-            else:
-                labels.append(free)
-                free += 1
-        now = tuple(labels)
-        memory = tuple(now[i] for i in _inverse(_permutation_from(value, operand)))
-        operands.append(Operand(memory, now, _bytes(value), _is_made(value, block)))
-    read = all(is_read_by_kernels(use) for use in transposes or [op])
-    return Product(tuple(sizes), len(sides[0][0]), (operands[0], operands[1]), wanted, _element_bits(result), read)
-
-
-def _transposes_behind(value: ir.Value) -> list[ir.Operation]:
-    """Return the transposes, one of the other, that ``value`` is made by, the last first."""
-    found: list[ir.Operation] = []
-    while is_result_of(value, _TRANSPOSE):
-        found.append(producer(value))
-        value = found[-1].operands[0]
-    return found
-
-
-def _behind_transposes(value: ir.Value) -> ir.Value:
-    found = _transposes_behind(value)
-    return found[-1].operands[0] if found else value
-
-
-def _permutation_from(value: ir.Value, transposed: ir.Value) -> list[int]:
-    """Return the dimension of ``value`` for each of ``transposed``, which transposes make of it."""
-    steps = []
-    while transposed != value:
-        steps.append(integers(producer(transposed), "permutation"))
-        transposed = producer(transposed).operands[0]
-    found = list(range(len(shape_of(value))))
-    for permutation in reversed(steps):
-        found = [found[i] for i in permutation]
-    return found
-
-
-def _inverse(permutation: list[int]) -> list[int]:
-    return [permutation.index(i) for i in range(len(permutation))]
-
-
-def _element_bits(value: ir.Value) -> int:
-    return dtype_of(value).storage_bits
-
-
-def _bytes(value: ir.Value) -> float:
-    return math.prod(shape_of(value)) * _element_bits(value) / 8
-
-
-def _is_made(value: ir.Value, block: ir.Block) -> bool:
-    """Whether a kernel computes ``value`` in ``block``, and so can store it in any order."""
-    is_updated = False
-    while not is_argument(value) and producer(value).parent == block.owner:
-        op = producer(value)
-        # A slice of an array in memory is an address for the product, and an array in memory is updated there.
-        is_address = is_address_for(op, PRODUCT) and not is_updated
-        if not (op.name in (_TRANSPOSE, UPDATE_SLICE) or is_bitcast(op) or is_address):
-            return op.name not in (*VIEWS, SCATTER) and fallback_reason(op) is None
-        is_updated |= op.name == UPDATE_SLICE
-        value = op.operands[0]
-    return False
 
 
 def _write(op: ir.Operation, product: Product, order: Order, operands: list[ir.Value]) -> ir.Value:

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
+from xgpu.analysis.control_flow import before_loops
 from xgpu.costs.values import byte_size
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_kernels
 from xgpu.hlo.stablehlo_builder import hlo, tensor
@@ -17,15 +18,12 @@ from xgpu.structure import (
     behind,
     dtype_of,
     element_of,
-    is_argument,
     is_result_of,
     longest_chains,
-    producer,
 )
 
 _MOST_BYTES = 64 << 20
 """Bytes of operands and results above which XLA keeps two products apart."""
-_WHILE = "stablehlo.while"
 
 
 @dataclass(frozen=True)
@@ -158,26 +156,8 @@ def _merge(group: Sequence[ir.Operation], shared: int) -> None:
 
 def _concatenated(values: Sequence[ir.Value], dimension: int, block: ir.Block) -> ir.Value:
     """Concatenate ``values``, outside all loops around ``block`` that do not change them."""
-    where = None
-    while block.owner.operation.name == _WHILE and (outside := [_before(value, block) for value in values]):
-        found = [value for value in outside if value is not None]
-        if len(found) < len(values):
-            break
-        where, values = block.owner.operation, found
-        block = where.block
-    if where is None:
-        return hlo.concatenate(values, dimension)
-    with ir.InsertionPoint(where), where.location:
-        return hlo.concatenate(values, dimension)
-
-
-def _before(value: ir.Value, body: ir.Block) -> ir.Value | None:
-    """Return what ``value`` is before the loop of ``body``, None if the loop computes it."""
-    loop = body.owner.operation
-    if is_argument(value):
-        if value.owner != body:
-            return value
-        *_, terminator = body.operations
-        number = ir.BlockArgument(value).arg_number
-        return loop.operands[number] if terminator.operation.operands[number] == value else None
-    return None if producer(value).block == body else value
+    outside, loop = before_loops(values, block)
+    if loop is None:
+        return hlo.concatenate(outside, dimension)
+    with ir.InsertionPoint(loop), loop.location:
+        return hlo.concatenate(outside, dimension)

@@ -15,7 +15,7 @@ from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import replace_op
 
 _MOST_ELEMENTS = 10_000_000
-"""Elements of operands and result, for an index of a batch, up to which XLA has loops for products with a vector too."""
+"""Elements of operands and result, for an index of a batch, up to which XLA has loops for products with vectors too."""
 
 
 @dataclass(frozen=True)
