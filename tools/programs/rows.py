@@ -144,6 +144,7 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "short-rows": (jax.nn.softmax, ("f32[301,9]",)),
     "odd-rows": (jax.nn.softmax, ("f32[5,1001]",)),
     "odd-rows-bf16": (_in_f32(jax.nn.softmax), ("bf16[3,1001]",)),
+    "odd-rows-of-aligned": (lambda x: _in_f32(jax.nn.softmax)(x[:, :-7]), ("bf16[3,1008]",)),
     "long-rows": (jax.nn.softmax, ("f32[3,16384]",)),
     "chain-of-five": (_chain, ("f32[5,260]",)),
     "statistics": (_statistics, ("f32[33,100]",)),

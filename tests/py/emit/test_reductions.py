@@ -315,3 +315,14 @@ def test_rounding_is_close_to_exact() -> None:
     (total,) = run(jnp.sum, x, emitters={ROW})
     exact = math.fsum(x.tolist())
     assert abs(float(total) - exact) <= 1e-6 * math.fsum(map(abs, x.tolist()))
+
+
+def test_vectors_are_no_longer_than_what_is_stored_is_aligned() -> None:
+    """Rows of 136 elements begin at multiples of 16 bytes, but not the 129 of each that are stored."""
+
+    def softmax(x, count):
+        return jax.nn.softmax(x[:, :count].astype(jnp.float32), -1).astype(x.dtype)
+
+    for count, vector in ((129, 1), (130, 2), (136, 8)):
+        compiled = xgpu.compile(lambda x, count=count: softmax(x, count), "bf16[64,136]")
+        assert f"#xgpu.schedule<vector = {vector}," in compiled.ir("fusions")

@@ -23,6 +23,7 @@ from xgpu.emit.base import Fusion
 from xgpu.emit.builders import Values, apply_map
 from xgpu.emit.epilogue import Epilogues
 from xgpu.emit.kernel_builder import KernelBuilder, Variable, loop, put
+from xgpu.emit.reduction_tiling import alignment
 from xgpu.emit.scalar.combiner import emit_combiner
 from xgpu.emit.scalar.op import compare_floats, compare_integers, element_dtype
 from xgpu.emit.subgraph_function import SubgraphFunctions
@@ -118,8 +119,25 @@ class Reductions(Accumulators):
         extents = IndexingMap(ranges(tuple(sizes)), (), self.shape.indices(kept, reduced))
         found = [_start(extents, array, map_) for value in self._read for array, map_ in arrays_read(value)]
         starts = [start for start in found if start is not None]
-        own = linearize(places, sizes) - places[-1]
-        return list(dict.fromkeys([*starts, *([own] if self.side_outputs or not starts else [])]))
+        return list(dict.fromkeys([*starts, *([self._own_start] if self.side_outputs or not starts else [])]))
+
+    @property
+    def _own_start(self) -> AffineExpr:
+        """The start of stretches of an array of the operands' size, in which their elements are one after the other."""
+        sizes = [extent.size for extent in self.shape.extents]
+        places = [dim(i) for i in range(len(sizes))]
+        return linearize(places, sizes) - places[-1]
+
+    @property
+    def longest_vector(self) -> int:
+        """As the options bound it, and no longer than what is stored is aligned if better aligned arrays are read.
+
+        A cache makes up for loads that are a vector apart, but each such store writes a part of every sector.
+        """
+        longest = super().longest_vector
+        if not self.side_outputs or self.starts == [self._own_start]:
+            return longest
+        return min(longest, alignment([self._own_start]))
 
     @cached_property
     def _read(self) -> list[ir.Value]:
