@@ -15,6 +15,17 @@ from xgpu.structure import body_of, count_ops, replace_op, walk
 
 _VECTOR_ACCESSES = {"vector.extract": 1, "vector.insert": 2}
 """Accesses to elements of vectors: how many operands come before the positions, the vector last."""
+_LONG_FUNCTIONS = frozenset(
+    (
+        *(
+            f"math.{name}"
+            for name in "sin cos tan powf asin acos atan atan2 sinh cosh asinh acosh atanh erf erfc".split()
+        ),
+        *(f"xgpu.{name}" for name in "lgamma digamma erf_inv bessel_i0e bessel_i1e".split()),
+    )
+)
+"""Functions that become as many operations as `_LONG`, some of them calls, around which registers are stored."""
+_LONG = 32
 _DYNAMIC = -(1 << 63)
 """Marker of ``static_position`` for a position that is an operand."""
 
@@ -51,7 +62,7 @@ class UnrollLoops(Pass):
     max_trip: int = 32
     """Iterations up to which a loop is unrolled."""
     max_ops: int = 1024
-    """Operations that an unrolled loop may have."""
+    """Operations that an unrolled loop may have, functions written out."""
 
     def apply(self, module: ir.Module) -> None:
         """Unroll every loop of ``module`` that allows it, inner loops first."""
@@ -74,13 +85,19 @@ class UnrollLoops(Pass):
         if len(trips) > self.max_trip:
             return Reason("it has {} iterations, more than max-trip={}", (len(trips), self.max_trip))
         limit = self.max_ops // len(trips)
-        if (count := count_ops(loop, limit)) > limit:
+        if (count := _size(loop, limit)) > limit:
             return Reason("{} iterations of {} operations or more exceed max-ops={}", (len(trips), count, self.max_ops))
         # The walk finds the loop itself, and those inside it that stay.
         return Reason("a loop inside it stays") if len(walk(loop, "scf.for")) > 1 else None
 
 
 _NOT_CONSTANT = Reason("its bounds are not constants")
+
+
+def _size(loop: ir.Operation, limit: int) -> int:
+    """Return how many operations a loop will have once functions are written out; stops counting beyond ``limit``."""
+    count = count_ops(loop, limit)
+    return count if count > limit else count + (_LONG - 1) * len(walk(loop, *_LONG_FUNCTIONS))
 
 
 def _trips(loop: ir.Operation) -> range | None:

@@ -21,6 +21,8 @@ from xgpu.target_machine import WARP_SIZE
 WARP = WARP_SIZE
 MOST_ELEMENTS = 16
 """Consecutive elements that a thread reads in one step."""
+MOST_CODE = 1024
+"""Instructions that are unrolled at most."""
 MOST_UNROLLED = 16
 """Steps that are unrolled at most, however few bytes each reads."""
 BLOCK = 256
@@ -41,9 +43,12 @@ def alignment(starts: Sequence[AffineExpr]) -> int:
     return max(math.gcd(MOST_ELEMENTS, start.divisor()) for start in starts)
 
 
-def steps_unrolled(steps: int, bytes_per_step: int) -> int:
-    """Return how many of a thread's steps are unrolled: enough bytes in flight, and few steps beyond the last."""
-    wanted = max(1, min(MOST_UNROLLED, BYTES_IN_FLIGHT // max(1, bytes_per_step)))
+def steps_unrolled(steps: int, bytes_per_step: int, code_per_step: int = 1) -> int:
+    """Return how many of a thread's steps are unrolled: enough bytes in flight, and few steps beyond the last.
+
+    The instructions of a step bound them too: many hide what a thread waits for, and need its registers.
+    """
+    wanted = max(1, min(MOST_UNROLLED, BYTES_IN_FLIGHT // max(1, bytes_per_step), MOST_CODE // max(1, code_per_step)))
     return -(-steps // -(-steps // wanted)) if steps > 0 else 1
 
 

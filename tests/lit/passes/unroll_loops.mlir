@@ -145,3 +145,24 @@ func.func @early(%x: f32) -> f32 {
   } {xgpu.unroll = "early"}
   return %r : f32
 }
+
+// -----
+
+// Sines are many operations each.
+
+// TRIP-LABEL:    func.func @long_functions
+// SMALL-LABEL:   func.func @long_functions
+// CHECK-LABEL:   func.func @long_functions
+// CHECK:         scf.for
+// CHECK:           math.sin
+// CHECK-NOT:       math.sin
+func.func @long_functions(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c32 = arith.constant 32 : index
+  %r = scf.for %k = %c0 to %c32 step %c1 iter_args(%a = %x) -> (f32) {
+    %s = math.sin %a : f32
+    scf.yield %s : f32
+  }
+  return %r : f32
+}

@@ -93,6 +93,7 @@ class ColumnSchedule(Schedule):
             facts.fusion.device,
             facts.longest_vector,
             facts.held_bytes,
+            facts.code,
         )
 
     @classmethod
@@ -105,11 +106,13 @@ class ColumnSchedule(Schedule):
         target: Device,
         limit: int,
         held: int = 0,
+        code: int = 1,
     ) -> Self:
         """Choose the numbers for arrays whose elements have ``widths`` bits, and accumulators of so many bytes each.
 
         ``starts`` are where stretches of columns start in memory, ``limit`` bounds the vector, and ``held`` is how many
-        bytes a thread holds for each of its columns beside the accumulators, from the first row to the last.
+        bytes a thread holds for each of its columns beside the accumulators, from the first row to the last. ``code``
+        are the instructions that take in an element.
         """
         columns, rows = shape.kept[-1], shape.per_result
         vector = min(vector_length(widths), limit, power_of_two_below(MOST_ACCUMULATORS // len(accumulators)))
@@ -132,7 +135,7 @@ class ColumnSchedule(Schedule):
             and 2 * lanes * row_lanes // WARP * tile <= MOST_TILE_BYTES
         ):
             row_lanes *= 2
-        unroll = steps_unrolled(-(-rows // row_lanes), max(1, sum(widths) * vector // 8))
+        unroll = steps_unrolled(-(-rows // row_lanes), max(1, sum(widths) * vector // 8), vector * code)
         groups = groups_per_block(lanes * row_lanes, units, target)
         while groups > 1 and lanes * row_lanes > WARP and lanes * row_lanes // WARP * groups * tile > MOST_TILE_BYTES:
             groups //= 2

@@ -77,6 +77,7 @@ class RowSchedule(Schedule):
             facts.fusion.device,
             facts.longest_vector,
             not facts.is_commutative,
+            facts.code,
         )
 
     @classmethod
@@ -88,10 +89,12 @@ class RowSchedule(Schedule):
         target: Device,
         limit: int,
         in_order: bool,
+        code: int = 1,
     ) -> Self:
         """Choose the numbers for arrays whose elements have ``widths`` bits.
 
         ``starts`` are where rows start in memory, given by the indices of the extents; ``limit`` bounds the vector.
+        ``code`` are the instructions that take in an element.
         """
         minor, rows = shape.reduced[-1], shape.results
         outer = shape.per_result // minor
@@ -106,8 +109,8 @@ class RowSchedule(Schedule):
         vectors = -(-(minor + (vector - 1 if aligned else 0)) // vector)
         lanes, outer_lanes = (1, 1) if in_order and outer > 1 else _lanes(rows, outer, vectors, step, target)
         steps, outer_steps = -(-vectors // lanes), -(-outer // outer_lanes)
-        unroll = steps_unrolled(steps, step)
-        outer_unroll = steps_unrolled(outer_steps, step * steps) if unroll == steps else 1
+        unroll = steps_unrolled(steps, step, vector * code)
+        outer_unroll = steps_unrolled(outer_steps, step * steps, vector * code * steps) if unroll == steps else 1
         groups = groups_per_block(lanes * outer_lanes, rows, target)
         return cls(vector, lanes, outer_lanes, groups, unroll, outer_unroll, aligned)
 

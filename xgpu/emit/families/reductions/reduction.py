@@ -16,6 +16,7 @@ from xgpu import ir
 from xgpu.analysis.heroes import forms_of, is_packed
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.costs.values import elements, instructions
 from xgpu.dialects.attributes import FIRST_EXTREME, HERO, MANY_RESTS
 from xgpu.dialects.threads import ShuffleReduceOp
 from xgpu.emit.accumulators import Accumulators
@@ -98,6 +99,14 @@ class Reductions(Accumulators):
         parameters = [t for t in self.fusion.parameter_types if math.prod(_shape(t)) >= self.shape.elements]
         outputs = [self.fusion.result_types[i] for i in self.side_outputs]
         return [element_dtype(type_).storage_bits for type_ in (*parameters, *outputs)]
+
+    @cached_property
+    def code(self) -> int:
+        """About how many instructions take in an element of the operands."""
+        operations = [view.operation for view in self.fusion.body.operations]
+        return sum(
+            instructions(op) for op in operations if op.results and elements(op.results[0]) >= self.shape.elements
+        )
 
     @property
     def held_bytes(self) -> int:

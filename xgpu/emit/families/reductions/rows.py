@@ -59,14 +59,20 @@ class RowsSchedule(Schedule):
     def of(cls, facts: RowStages) -> Self:
         """See `chosen`."""
         starts = [start for stage in facts.stages for start in stage.starts]
-        return cls.chosen(facts.shape, facts.widths, starts, facts.fusion.device, facts.longest_vector)
+        return cls.chosen(facts.shape, facts.widths, starts, facts.fusion.device, facts.longest_vector, facts.code)
 
     @classmethod
     def chosen(
-        cls, shape: ReductionShape, widths: Sequence[int], starts: Sequence[AffineExpr], target: Device, limit: int
+        cls,
+        shape: ReductionShape,
+        widths: Sequence[int],
+        starts: Sequence[AffineExpr],
+        target: Device,
+        limit: int,
+        code: int = 1,
     ) -> Self:
         """Choose the numbers for threads that hold what they read of a row, if it is short enough for that."""
-        plain = RowSchedule.chosen(shape, widths, starts, target, limit, in_order=False)
+        plain = RowSchedule.chosen(shape, widths, starts, target, limit, in_order=False, code=code)
         minor, rows, held = shape.reduced[-1], shape.results, held_elements(widths, target)
         vector = alignment(starts) if plain.aligned else plain.vector
         vectors = -(-minor // vector)
