@@ -1,5 +1,7 @@
 """The pass `mark-products`."""
 
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,12 +13,14 @@ from xgpu.dialects.attributes import (
     BY_WARP_GROUPS,
     BY_WARPS,
     CANDIDATE,
+    JOINED,
     MEASURED,
     PRODUCT,
     SCHEDULE,
     int_attribute,
     schedule_attribute,
 )
+from xgpu.emit.families.products.product import in_common, is_marked
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
@@ -24,9 +28,10 @@ from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductCho
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
+from xgpu.passes.prepare.products.meetings import meetings
 from xgpu.structure import dtype_of
 
-_MARKS = (PRODUCT, CANDIDATE, MEASURED, SCHEDULE)
+_MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, SCHEDULE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class MarkProducts(OperationRewrite):
     along the contracted dimension. For other products of bf16 or f16 they are ``mma``, by warps. With
     ``products=kernels`` those are marked that a kernel computes about as fast as a library. With ``choices`` they are
     those of which a kernel was measured to be the fastest, each with the schedule of that kernel; ``choices=open``
-    marks and numbers all, so that they can be measured. Needs: products in their final form.
+    marks and numbers all, so that they can be measured. Products of one left operand that meet, such as those of
+    a gated unit, are marked with a number that they share: one kernel computes them, and with ``products=kernels`` they
+    are fast together or not. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...
@@ -61,8 +68,13 @@ class MarkProducts(OperationRewrite):
     def apply(self, module: ir.Module) -> None:
         """Mark the products of a program."""
         super().apply(module)
-        if not self.choices:
-            return
+        if self.choices:
+            self._mark_chosen(module)
+        if self.choices or self.products == "kernels":
+            for block in planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS):
+                self._join(block)
+
+    def _mark_chosen(self, module: ir.Module) -> None:
         blocks = planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS)
         all_ = [op for block in blocks for op in operations_of(block, self.OPERATIONS)]
         found = [(op, instruction) for op in all_ if (instruction := self._instruction(op)) is not None]
@@ -90,6 +102,22 @@ class MarkProducts(OperationRewrite):
         if instruction is not None and self._is_fast(op, instruction):
             op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
 
+    def _join(self, block: ir.Block) -> None:
+        """Mark products of a block that meet as joined; where nothing is chosen, if a kernel computes them all fast."""
+        all_ = operations_of(block, self.OPERATIONS)
+        found = [op for op in all_ if (is_marked if self.choices else self._can_join)(op, BY_WARP_GROUPS)]
+        numbers = Counter[Hashable]()
+        for group in meetings(block, found):
+            if self.choices or self._is_fast(group[0], BY_WARP_GROUPS, len(group)):
+                kind = in_common(group[0])
+                for op in group:
+                    op.attributes[PRODUCT] = ir.StringAttr.get(BY_WARP_GROUPS)
+                    op.attributes[JOINED] = int_attribute(numbers[kind])
+                numbers[kind] += 1
+
+    def _can_join(self, op: ir.Operation, instruction: str) -> bool:
+        return self._instruction(op) == instruction
+
     def _instruction(self, op: ir.Operation) -> str | None:
         """Return what multiplies a product: warp groups where they can, else warps; None if it is no kernel's."""
         product, target = Product(op), device(self.target)
@@ -99,12 +127,12 @@ class MarkProducts(OperationRewrite):
             return BY_WARPS
         return None
 
-    def _is_fast(self, op: ir.Operation, instruction: str) -> bool:
+    def _is_fast(self, op: ir.Operation, instruction: str, rights: int = 1) -> bool:
         product, target, result_bytes = Product(op), device(self.target), dtype_of(op.results[0]).bits // 8
         sizes = (product.batch, product.m, product.n, product.k)
         if instruction == BY_WARPS:
             return warp_products.is_fast(sizes, units(product), result_bytes, target)
-        return products.is_fast(sizes, product.element_bytes, result_bytes, target)
+        return products.is_fast(sizes, product.element_bytes, result_bytes, target, rights)
 
 
 def _choose(op: ir.Operation, instruction: str, choice: ProductChoice) -> None:

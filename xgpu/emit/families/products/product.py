@@ -122,10 +122,13 @@ def _key(op: ir.Operation) -> Hashable | None:
     """Return what products of one kernel have in common; the product itself if it has a kernel alone."""
     if op.name != DOT or Product(op).problem() is not None:
         return None
-    if JOINED not in op.attributes:
-        return op
+    return (in_common(op), op.attributes[JOINED]) if JOINED in op.attributes else op
+
+
+def in_common(op: ir.Operation) -> Hashable:
+    """Return what products that one kernel computes agree in: a left operand, and how the right one's tiles lie."""
     left, right = op.operands
-    return left, right.type, op.attributes[DIMENSIONS], op.attributes[JOINED]
+    return left, right.type, op.attributes[DIMENSIONS]
 
 
 def follows(op: ir.Operation, form: Form) -> bool:
