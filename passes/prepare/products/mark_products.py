@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
-from xgpu.costs import products, warp_products
+from xgpu.costs import warp_products
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.attributes import (
     BY_WARP_GROUPS,
@@ -21,14 +21,13 @@ from xgpu.dialects.attributes import (
     schedule_attribute,
 )
 from xgpu.emit.families.products.product import in_common, is_marked
-from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
-from xgpu.passes.prepare.products.meetings import meetings
+from xgpu.passes.prepare.products.meetings import are_fast, by_warp_groups, meetings
 from xgpu.structure import dtype_of
 
 _MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, SCHEDULE)
@@ -104,35 +103,32 @@ class MarkProducts(OperationRewrite):
 
     def _join(self, block: ir.Block) -> None:
         """Mark products of a block that meet as joined; where nothing is chosen, if a kernel computes them all fast."""
-        all_ = operations_of(block, self.OPERATIONS)
-        found = [op for op in all_ if (is_marked if self.choices else self._can_join)(op, BY_WARP_GROUPS)]
+        all_, target = operations_of(block, self.OPERATIONS), device(self.target)
+        found = [op for op in all_ if (is_marked(op, BY_WARP_GROUPS) if self.choices else by_warp_groups(op, target))]
         numbers = Counter[Hashable]()
         for group in meetings(block, found):
-            if self.choices or self._is_fast(group[0], BY_WARP_GROUPS, len(group)):
+            if self.choices or are_fast(group, target):
                 kind = in_common(group[0])
                 for op in group:
                     op.attributes[PRODUCT] = ir.StringAttr.get(BY_WARP_GROUPS)
                     op.attributes[JOINED] = int_attribute(numbers[kind])
                 numbers[kind] += 1
 
-    def _can_join(self, op: ir.Operation, instruction: str) -> bool:
-        return self._instruction(op) == instruction
-
     def _instruction(self, op: ir.Operation) -> str | None:
         """Return what multiplies a product: warp groups where they can, else warps; None if it is no kernel's."""
-        product, target = Product(op), device(self.target)
-        if device_problem(target) is None and product.problem() is None:
+        target = device(self.target)
+        if by_warp_groups(op, target):
             return BY_WARP_GROUPS
-        if warp_device_problem(target) is None and warp_problem(product) is None:
+        if warp_device_problem(target) is None and warp_problem(Product(op)) is None:
             return BY_WARPS
         return None
 
-    def _is_fast(self, op: ir.Operation, instruction: str, rights: int = 1) -> bool:
+    def _is_fast(self, op: ir.Operation, instruction: str) -> bool:
         product, target, result_bytes = Product(op), device(self.target), dtype_of(op.results[0]).bits // 8
+        if instruction == BY_WARP_GROUPS:
+            return are_fast([op], target)
         sizes = (product.batch, product.m, product.n, product.k)
-        if instruction == BY_WARPS:
-            return warp_products.is_fast(sizes, units(product), result_bytes, target)
-        return products.is_fast(sizes, product.element_bytes, result_bytes, target, rights)
+        return warp_products.is_fast(sizes, units(product), result_bytes, target)
 
 
 def _choose(op: ir.Operation, instruction: str, choice: ProductChoice) -> None:

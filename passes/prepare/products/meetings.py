@@ -7,16 +7,31 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form, follow
-from xgpu.costs.products import MOST_RIGHTS
+from xgpu.costs.products import MOST_RIGHTS, is_fast
+from xgpu.device import Device
 from xgpu.emit.families.products.product import follows, in_common
-from xgpu.structure import longest_chains
+from xgpu.emit.families.products.schedule import device_problem
+from xgpu.indexing.tiles.product_maps import Product
+from xgpu.structure import dtype_of, longest_chains
 
 type _Kind = tuple[int, object]
 """How many products lie one after the other up to some, and what these have in common."""
 
 
+def by_warp_groups(op: ir.Operation, target: Device) -> bool:
+    """Whether warp groups can multiply a product."""
+    return device_problem(target) is None and Product(op).problem() is None
+
+
+def are_fast(products: Sequence[ir.Operation], target: Device) -> bool:
+    """Whether one kernel, by warp groups, computes products that meet, or one alone, about as fast as a library."""
+    product, result_bytes = Product(products[0]), max(dtype_of(op.results[0]).bits // 8 for op in products)
+    sizes = (product.batch, product.m, product.n, product.k)
+    return is_fast(sizes, product.element_bytes, result_bytes, target, len(products))
+
+
 def meetings(block: ir.Block, products: Sequence[ir.Operation]) -> list[list[ir.Operation]]:
-    """Return those ``products`` of a block that one kernel may compute, two or more together.
+    """Return those ``products`` of a block that one kernel can compute, two or more together.
 
     They have as many others one after the other before them, so that none depends on another.
     """
