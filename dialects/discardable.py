@@ -312,7 +312,7 @@ DISCARDABLE: dict[str, Discardable] = {
             attributes.JOINED,
             _PRODUCT,
             _integer_problem,
-            "One kernel computes all products of one left operand that have this number, of right operands of one type.",
+            "One kernel computes all products of a left operand that have this number, of right operands of one type.",
         ),
         Discardable(
             attributes.CANDIDATE,

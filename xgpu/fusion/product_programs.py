@@ -20,8 +20,8 @@ def count_candidates(prepared: ir.Module) -> int:
 def product_programs(prepared: ir.Module, planned: ir.Module) -> Iterator[tuple[int, ir.Module]]:
     """Yield the number of each product that a plan has a kernel for, and the product's program, of level ``stablehlo``.
 
-    Products that one kernel computes have one program. ``prepared`` is the module that the plan is of. The program's arguments are in the order in which it reads them, so
-    that equal programs are equal text, wherever they come from.
+    Products that one kernel computes have one program. ``prepared`` is the module that the plan is of. The program's
+    arguments are in the order in which it reads them, so that equal programs are equal text, wherever they come from.
     """
     originals = _candidates(prepared.operation)
     for function in planned.body.operations:

@@ -20,6 +20,7 @@ from xgpu.dialects.attributes import (
     int_attribute,
     schedule_attribute,
 )
+from xgpu.emit.families.products.meetings import are_fast, by_warp_groups, meetings
 from xgpu.emit.families.products.product import in_common, is_marked
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
@@ -27,7 +28,6 @@ from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductCho
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
-from xgpu.passes.prepare.products.meetings import are_fast, by_warp_groups, meetings
 from xgpu.structure import dtype_of
 
 _MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, SCHEDULE)

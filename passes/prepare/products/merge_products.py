@@ -9,6 +9,7 @@ from xgpu import ir
 from xgpu.analysis.block_order import sort_block
 from xgpu.costs.values import byte_size
 from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.emit.families.products.meetings import are_fast, meetings
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_kernels
 from xgpu.fusion.product_choices import NOTHING, ProductChoices
@@ -16,7 +17,6 @@ from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.passes.prepare.products.meetings import are_fast, meetings
 from xgpu.structure import (
     attributes_of,
     behind,
@@ -92,7 +92,6 @@ class MergeProducts(BlockRewrite):
             is_changed |= bool(merged)
         if is_changed:
             sort_block(block)
-
 
     def _joined(self, block: ir.Block) -> set[ir.Value]:
         """Return the results of products that one kernel is to compute together, or that may be chosen to."""

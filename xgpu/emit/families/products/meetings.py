@@ -12,7 +12,7 @@ from xgpu.device import Device
 from xgpu.emit.families.products.product import follows, in_common
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.indexing.tiles.product_maps import Product
-from xgpu.structure import dtype_of, longest_chains
+from xgpu.structure import dtype_of, longest_chains, producer
 
 type _Kind = tuple[int, object]
 """How many products lie one after the other up to some, and what these have in common."""
@@ -42,8 +42,8 @@ def meetings(block: ir.Block, products: Sequence[ir.Operation]) -> list[list[ir.
     found = _Meetings({value: kind for kind, values in alike.items() if len(values) > 1 for value in values})
     if found.kinds:
         found.follow(block)
-    groups = {id(group): group for group in found.groups.values() if len(group) > 1}
-    return [[value.owner for value in group] for group in groups.values()]
+    groups = dict.fromkeys(group for group in found.groups.values() if len(group) > 1)
+    return [[producer(value) for value in group] for group in groups]
 
 
 class _Meetings:
@@ -51,7 +51,7 @@ class _Meetings:
 
     def __init__(self, kinds: dict[ir.Value, _Kind]):
         self.kinds = kinds
-        self.groups = {value: [value] for value in kinds}
+        self.groups: dict[ir.Value, tuple[ir.Value, ...]] = {value: (value,) for value in kinds}
 
     def follow(self, block: ir.Block) -> None:
         """Join the groups of products that meet in a block."""
@@ -71,6 +71,6 @@ class _Meetings:
         last = max(depth for origins in before for depth, _ in origins)
         for kind, value in (item for origins in before for item in origins.items() if item[0][0] == last):
             one, other = self.groups[met.setdefault(kind, value)], self.groups[value]
-            if one is not other and len(one) + len(other) <= MOST_RIGHTS:
-                self.groups |= dict.fromkeys((*one, *other), [*one, *other])
+            if one != other and len(one) + len(other) <= MOST_RIGHTS:
+                self.groups |= dict.fromkeys((*one, *other), (*one, *other))
         return met
