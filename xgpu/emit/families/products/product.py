@@ -34,6 +34,7 @@ from xgpu.structure import element_of
 DOT = "stablehlo.dot_general"
 DIMENSIONS = "dot_dimension_numbers"
 BY_TILES = Reason("a product that kernels compute, by tiles")
+_JOINED = Reason("products of one left operand that meet in it, whose tiles are multiplied by those of all right ones")
 
 
 class ProductEmitter:
@@ -148,6 +149,7 @@ PRODUCTS = Family(
     follows=follows,
     reads_memory=True,
     why=BY_TILES,
+    why_joined=_JOINED,
     emitter=ProductEmitter,
     facts=Products,
     schedule=ProductSchedule,
