@@ -51,7 +51,8 @@ def is_fast(
 ) -> bool:
     """Whether blocks compute products about as fast as a library; ``sizes`` are batch, m, n and k.
 
-    One kernel computes the products of a left operand with so many ``rights``, a library each for itself.
+    One kernel computes the products of a left operand with so many ``rights``; for a library those that are small are
+    merged, which takes a kernel that copies the right ones.
 
     A library is taken to reach the part of the tensor cores' or of memory's rate that large tiles do. Blocks do not
     where there are fewer tiles than multiprocessors: nothing splits the contracted dimension.
@@ -73,4 +74,5 @@ def is_fast(
     rate = target.sm_count * target.clock * _SLOWED_CLOCK * _SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
     moved = batch * (element_bytes * (m * k + k * n) + result_bytes * m * n)
     library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)
-    return least <= _SLOWER * rights * (library + _LIBRARY_LAUNCHES * target.launch_seconds)
+    launches = _LIBRARY_LAUNCHES * (1 if rights == 1 else 2)
+    return least <= _SLOWER * (rights * library + launches * target.launch_seconds)
