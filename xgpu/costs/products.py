@@ -46,6 +46,40 @@ def product_seconds(tile: tuple[int, int, int], steps: int, waves: int, result_b
     return target.launch_seconds + waves * (steps * step + result)
 
 
+def least_seconds(
+    sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device, rights: int = 1
+) -> float:
+    """Return how long the kernel of a product takes, in the best tiles; ``sizes`` are batch, m, n and k.
+
+    Or that of all products of a left operand with so many ``rights``.
+    """
+    batch, m, n, k = sizes
+    row = ROW_BYTES // element_bytes
+    return min(
+        product_seconds(
+            (rows, rights * columns, ROW_BYTES),
+            -(-k // row),
+            -(-batch * -(-m // rows) * -(-n // columns) // target.sm_count),
+            rows * columns * result_bytes,
+            target,
+        )
+        for rows in TILE_ROWS
+        for columns in TILE_COLUMNS
+        if rights * columns <= WARPGROUP_COLUMNS
+    )
+
+
+def pays_joined(
+    sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device, rights: int
+) -> bool:
+    """Whether one kernel of all products is faster than one for each, all but one of whose results are read again."""
+    apart = rights * least_seconds(sizes, element_bytes, result_bytes, target)
+    batch, m, n, _ = sizes
+    moved = 2 * (rights - 1) * batch * m * n * result_bytes
+    joined = least_seconds(sizes, element_bytes, result_bytes, target, rights)
+    return joined <= apart + moved / target.memory_bandwidth
+
+
 def is_fast(
     sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device, rights: int = 1
 ) -> bool:
@@ -58,19 +92,7 @@ def is_fast(
     where there are fewer tiles than multiprocessors: nothing splits the contracted dimension.
     """
     batch, m, n, k = sizes
-    row = ROW_BYTES // element_bytes
-    least = min(
-        product_seconds(
-            (rows, rights * columns, ROW_BYTES),
-            -(-k // row),
-            -(-batch * -(-m // rows) * -(-n // columns) // target.sm_count),
-            rows * columns * result_bytes,
-            target,
-        )
-        for rows in TILE_ROWS
-        for columns in TILE_COLUMNS
-        if rights * columns <= WARPGROUP_COLUMNS
-    )
+    least = least_seconds(sizes, element_bytes, result_bytes, target, rights)
     rate = target.sm_count * target.clock * _SLOWED_CLOCK * _SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
     moved = batch * (element_bytes * (m * k + k * n) + result_bytes * m * n)
     library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)

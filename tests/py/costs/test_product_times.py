@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from xgpu.costs.products import is_fast, product_seconds
+from xgpu.costs.products import is_fast, pays_joined, product_seconds
 from xgpu.device import device
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 
@@ -52,3 +52,9 @@ def test_products_with_one_left_operand_are_fast_together_or_not() -> None:
     assert not is_fast((1, 64, 64, 65536), 2, 2, H200, rights=2)
     # Few blocks have less to do than a library that waits for one product, and more than one that waits for two.
     assert [is_fast((1, 256, 4096, 4096), 2, 2, H200, rights) for rights in (1, 2, 4)] == [False, True, True]
+
+
+def test_products_are_joined_where_that_is_faster_than_a_kernel_for_each() -> None:
+    assert pays_joined((1, 4096, 4096, 1024), 2, 2, H200, 2)
+    # Of long sums it counts that tiles of 160 columns fit 520 better than tiles of 128 for each of two.
+    assert not pays_joined((1, 4096, 520, 16384), 2, 2, H200, 2)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form, follow
-from xgpu.costs.products import MOST_RIGHTS, is_fast
+from xgpu.costs.products import MOST_RIGHTS, is_fast, pays_joined
 from xgpu.device import Device
 from xgpu.emit.families.products.product import follows, in_common
 from xgpu.emit.families.products.schedule import device_problem
@@ -24,10 +24,14 @@ def by_warp_groups(op: ir.Operation, target: Device) -> bool:
 
 
 def are_fast(products: Sequence[ir.Operation], target: Device) -> bool:
-    """Whether one kernel, by warp groups, computes products that meet, or one alone, about as fast as a library."""
+    """Whether one kernel, by warp groups, computes products that meet, or one alone, about as fast as a library.
+
+    And those that meet faster than a kernel for each.
+    """
     product, result_bytes = Product(products[0]), max(dtype_of(op.results[0]).bits // 8 for op in products)
     sizes = (product.batch, product.m, product.n, product.k)
-    return is_fast(sizes, product.element_bytes, result_bytes, target, len(products))
+    given = sizes, product.element_bytes, result_bytes, target, len(products)
+    return is_fast(*given) and (len(products) == 1 or pays_joined(*given))
 
 
 def meetings(block: ir.Block, products: Sequence[ir.Operation]) -> list[list[ir.Operation]]:
