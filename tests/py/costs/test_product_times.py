@@ -56,5 +56,5 @@ def test_products_with_one_left_operand_are_fast_together_or_not() -> None:
 
 def test_products_are_joined_where_that_is_faster_than_a_kernel_for_each() -> None:
     assert pays_joined((1, 4096, 4096, 1024), 2, 2, H200, 2)
-    # Of long sums it counts that tiles of 160 columns fit 520 better than tiles of 128 for each of two.
-    assert not pays_joined((1, 4096, 520, 16384), 2, 2, H200, 2)
+    # Tiles of 160 columns are two waves for each of two, tiles of 128 for both are three of longer steps.
+    assert not pays_joined((1, 4096, 1176, 4096), 2, 2, H200, 2)
