@@ -203,7 +203,7 @@ def test_kernels_of_tiles_that_are_not_joined_are_refused() -> None:
     lines = bytes_.replace("%arg2: tensor<64x128xf8E4M3FN>", "%arg2: tensor<64x128xf8E5M2>").split("\n")
     lines = [line.replace("f8E4M3FN", "f8E5M2") if "(%arg2" in line else line for line in lines]
     lines = [re.sub(r"f8E4M3FN(>\) ->)", r"f8E5M2\1", line) if f", {second}," in line else line for line in lines]
-    assert "expected a tile of tensor<128x32xf8E4M3FN>, as the first product's" in _refusal("\n".join(lines))
+    assert re.search(r"expected a tile of tensor<128x\d+xf8E4M3FN>, as the first product's", _refusal("\n".join(lines)))
 
 
 def test_a_kernel_goes_on_from_its_tiles() -> None:
