@@ -309,6 +309,12 @@ DISCARDABLE: dict[str, Discardable] = {
             " of a warp group, or `mma`, of a warp.",
         ),
         Discardable(
+            attributes.JOINED,
+            _PRODUCT,
+            _integer_problem,
+            "One kernel computes all products of a left operand that have this number, of right operands of one type.",
+        ),
+        Discardable(
             attributes.CANDIDATE,
             _PRODUCT,
             _integer_problem,

@@ -37,16 +37,17 @@ class BlockSchedule(Protocol):
 class BlockProgram[ScheduleT: BlockSchedule]:
     """A kernel whose blocks add up products of tiles, step by step, and write what follows.
 
-    ``left`` and ``right`` are the tiles of a step, ``total`` is the sum after the last one, ``stores`` write what is
-    computed of it, one tile into each of the ``outputs``. ``schedule`` has the numbers by which threads share the work.
+    ``products`` are those of a step: of one tile, ``left``, with each of the tiles ``rights``. ``totals`` are the sums
+    of each after the last step, ``stores`` write what is computed of these, one tile into each of the ``outputs``.
+    ``schedule`` has the numbers by which threads share the work.
     """
 
     function: ir.Operation
     blocks: BlocksOp
     steps: StepsOp
-    product: ir.Operation
+    products: tuple[ir.Operation, ...]
     left: TileOp
-    right: TileOp
+    rights: tuple[TileOp, ...]
     stores: tuple[InsertTileOp, ...]
     schedule: ScheduleT
 
@@ -56,14 +57,19 @@ class BlockProgram[ScheduleT: BlockSchedule]:
         return list(self.blocks.operation.operands)
 
     @property
-    def total(self) -> ir.Value:
-        """The sum of the products of all steps."""
-        return self.steps.operation.results[0]
+    def totals(self) -> list[ir.Value]:
+        """The sums of each product of all steps."""
+        return list(self.steps.operation.results)
+
+    @property
+    def sum_element(self) -> ir.Type:
+        """The type of the elements of sums."""
+        return ir.RankedTensorType(self.totals[0].type).element_type
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of the tile that a block computes."""
-        rows, columns = ir.RankedTensorType(self.total.type).shape
+        rows, columns = ir.RankedTensorType(self.totals[0].type).shape
         return rows, columns
 
 
@@ -77,14 +83,18 @@ def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: Sch
     if not blocks.operation.operands:
         refuse(PASS, blocks.operation, "expected blocks that write an array, got none")
     steps = _only(blocks.operation, blocks.body, StepsOp)
-    product = _product(steps)
+    products = _products(steps)
     at = list(blocks.body.arguments)[:3]
-    in_step = [*at, steps.body.arguments[0]]
-    left, right = (_tile(product, number, in_step, (*blocks.grid, steps.count)) for number in range(2))
+    in_step, numbers = [*at, steps.body.arguments[0]], (*blocks.grid, steps.count)
+    left, *others = (_tile(product, 0, in_step, numbers) for product in products)
+    for product, other in zip(products[1:], others, strict=True):
+        if other != left:
+            refuse(PASS, product, "expected products of one left tile")
+    rights = tuple(_tile(product, 1, in_step, numbers) for product in products)
     (*_, end) = blocks.body.operations
     written = list(blocks.body.arguments)[3:]
     stores = tuple(_store(end.operation, number, array, at, blocks.grid) for number, array in enumerate(written))
-    return BlockProgram(function, blocks, steps, product, left, right, stores, schedule)
+    return BlockProgram(function, blocks, steps, products, left, rights, stores, schedule)
 
 
 def _only[OpT: DeclaredOp](parent: ir.Operation, block: ir.Block, kind: type[OpT]) -> OpT:
@@ -94,20 +104,23 @@ def _only[OpT: DeclaredOp](parent: ir.Operation, block: ir.Block, kind: type[OpT
     return found[0]
 
 
-def _product(steps: StepsOp) -> ir.Operation:
-    """Return the product that each step adds to the one value that steps carry, which begins as zero."""
+def _products(steps: StepsOp) -> tuple[ir.Operation, ...]:
+    """Return the product that each step adds to each of the values that steps carry, which begin as zero."""
     op = steps.operation
-    if steps.count < 1 or len(op.results) != 1:
-        refuse(PASS, op, f"expected one value and a step, got {len(op.results)} values and {steps.count} steps")
+    if steps.count < 1 or not len(op.results):
+        refuse(PASS, op, f"expected a value and a step, got {len(op.results)} values and {steps.count} steps")
     (*_, end) = steps.body.operations
-    added = defining_op(end.operands[0])
-    terms = [] if added is None or added.name != _ADD else list(added.operands)
-    products = [found for each in terms if (found := defining_op(each)) is not None and found.name == _PRODUCT]
-    if len(products) != 1 or steps.body.arguments[1] not in terms:
-        refuse(PASS, op, f"expected each step to add one {_PRODUCT} to what it carries")
-    if not _is_zero(op.operands[0]):
-        refuse(PASS, op, "expected the first step to take a constant of zeros")
-    return products[0]
+    found = []
+    for init, carried, yielded in zip(op.operands, list(steps.body.arguments)[1:], end.operands, strict=True):
+        added = defining_op(yielded)
+        terms = [] if added is None or added.name != _ADD else list(added.operands)
+        products = [made for each in terms if (made := defining_op(each)) is not None and made.name == _PRODUCT]
+        if len(products) != 1 or carried not in terms:
+            refuse(PASS, op, f"expected each step to add one {_PRODUCT} to what it carries")
+        if not _is_zero(init):
+            refuse(PASS, op, "expected the first step to take a constant of zeros")
+        found += products
+    return tuple(found)
 
 
 def _is_zero(value: ir.Value) -> bool:

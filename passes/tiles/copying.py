@@ -13,7 +13,9 @@ from xgpu.passes.tiles.structured import Values
 
 @dataclass(frozen=True)
 class Source:
-    """An operand of the product: its boxes, their tensor map, and where the ring has room for its tiles.
+    """An operand of the products: its boxes, their tensor map, and where the ring has room for its tiles.
+
+    From a slot's tile to that of the next are ``slot_bytes``: the right operands' tiles of a slot are side by side.
 
     If ``is_shared``, the blocks of a cluster, which are ``cluster``, all need the same tile: each copies its share of
     it, to all of them.
@@ -22,6 +24,7 @@ class Source:
     boxes: Boxes
     map: ir.Value
     memory: ir.Value
+    slot_bytes: int
     cluster: int
 
     @staticmethod
@@ -42,7 +45,7 @@ class Source:
 
     def buffer(self, slot: ir.Value) -> ir.Value:
         """Return where the tile of a slot is."""
-        return offset(self.memory, ir.arith.muli(slot, i32(self.boxes.bytes)))
+        return offset(self.memory, ir.arith.muli(slot, i32(self.slot_bytes)))
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ def schedule_of[ScheduleT: Schedule](function: ir.Operation, kind: type[Schedule
 def check_program(program: BlockProgram[BlockSchedule]) -> None:
     """Raise `CompilerError` for a kernel that no threads compute, or that is none of its schedule's tiles."""
     _check_function(program)
-    _check_product(program)
-    seen: set[ir.Value] = {program.total}
+    _check_products(program)
+    seen: set[ir.Value] = set(program.totals)
     for store in program.stores:
         if shape_of(store.tile) != program.shape:
             refuse(
@@ -63,15 +63,18 @@ def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None
     """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
     results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
     rows, dtype = program.blocks.grid[1], dtype_of(program.left.tile)
-    for problem in program.schedule.kernel_problems(dtype, rows, results, device):
+    for problem in program.schedule.kernel_problems(dtype, rows, results, device, len(program.rights)):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
 
 def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> None:
     """Raise `CompilerError` for a product, or a schedule, by which no warps compute a kernel."""
+    product, *others = program.products
+    if others:
+        refuse(PASS, others[0], "expected one product, of a kernel of warps")
     if problem := type_problem(dtype_of(program.left.tile)):
-        refuse(PASS, program.product, problem)
-    left, right = (operand_rows(tile) for tile in (program.left, program.right))
+        refuse(PASS, product, problem)
+    left, right = (operand_rows(tile) for tile in (program.left, *program.rights))
     for problem in program.schedule.kernel_problems(program.blocks.grid[1], (left.unit, right.unit), device):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
@@ -110,8 +113,18 @@ def _check_function(program: BlockProgram[BlockSchedule]) -> None:
             )
 
 
-def _check_product(program: BlockProgram[BlockSchedule]) -> None:
-    product = program.product
+def _check_products(program: BlockProgram[BlockSchedule]) -> None:
+    for product in program.products:
+        _check_product(product)
+    for tile in (program.left, *program.rights):
+        _check_array(program, tile)
+    first = program.rights[0]
+    for tile in program.rights[1:]:
+        if tile.tile.type != first.tile.type:
+            refuse(PASS, tile.operation, f"expected a tile of {first.tile.type}, as the first product's")
+
+
+def _check_product(product: ir.Operation) -> None:
     numbers = ir.stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
     if len(numbers.lhs_batching_dimensions) or contracted != ([1], [0]):
@@ -121,8 +134,6 @@ def _check_product(program: BlockProgram[BlockSchedule]) -> None:
     total, got = sum_type(dtype_of(product.operands[0])), dtype_of(product.results[0])
     if got != total:
         refuse(PASS, product, f"expected a sum of {total}, got {got}")
-    for tile in (program.left, program.right):
-        _check_array(program, tile)
 
 
 def _check_array(program: BlockProgram[BlockSchedule], tile: TileOp) -> None:

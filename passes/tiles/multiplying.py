@@ -19,12 +19,16 @@ from xgpu.target_machine import WARPGROUP_SIZE
 
 @dataclass(frozen=True)
 class Products:
-    """The code of a warp group, which has ``share`` products of 64 rows, and then stores the results."""
+    """The code of a warp group, which has ``share`` products of 64 rows, and then stores the results.
+
+    The tiles of all ``rights`` are multiplied as one, whose columns lie side by side: a thread's vector has its sums of
+    the first, then those of the next.
+    """
 
     order: Order
     ring: Ring
     left: Source
-    right: Source
+    rights: tuple[Source, ...]
     share: int
     results: Results
 
@@ -72,20 +76,20 @@ class Products:
         """Start to add the products of a step's tiles."""
         sums = list(sums)
         program = self.order.program
-        kinds = [matrices.multiplied_as(str(element_of(each.tile))) for each in (program.left, program.right)]
-        left, right = self.left.buffer(slot), self.right.buffer(slot)
+        kinds = [matrices.multiplied_as(str(element_of(each.tile))) for each in (program.left, program.rights[0])]
+        left, right = self.left.buffer(slot), self.rights[0].buffer(slot)
         described = {
             "a_element": ir.Type.parse(kinds[0]),
             "b_element": ir.Type.parse(kinds[1]),
             "a_layout": self.left.boxes.layout(contracted=1),
-            "b_layout": self.right.boxes.layout(contracted=0),
+            "b_layout": self.rights[0].boxes.layout(contracted=0),
         }
         matrices.WarpgroupFenceOp.create()
         contracted = matrices.contracted(kinds[0])
         for part in range(self.left.boxes.view.tile[1] // contracted):
             is_later = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, step, create_index(0))
             accumulate = _boolean(True) if part else is_later
-            b = offset(right, _advance(self.right, 0, part * contracted))
+            b = offset(right, _advance(self.rights[0], 0, part * contracted))
             for number in range(self.share):
                 a = offset(self._own_rows(left, number), _advance(self.left, 1, part * contracted))
                 made = matrices.WarpgroupMmaOp.create([sums[number], a, b, accumulate], [sums[number].type], described)
@@ -104,9 +108,9 @@ class Products:
         return offset(offset(left, first), number * step)
 
     def _zeros(self) -> ir.Value:
-        columns = self.order.program.shape[1]
-        element = ir.RankedTensorType(self.order.program.total.type).element_type
-        type_ = ir.VectorType.get([columns * WARPGROUP_ROWS // WARPGROUP_SIZE], element)
+        columns = self.order.program.shape[1] * len(self.rights)
+        count = columns * WARPGROUP_ROWS // WARPGROUP_SIZE
+        type_ = ir.VectorType.get([count], self.order.program.sum_element)
         return constant(0, type_)
 
 

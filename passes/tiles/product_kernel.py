@@ -12,8 +12,9 @@ from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_if
-from xgpu.passes.tiles.block_program import BlockProgram
+from xgpu.passes.tiles.block_program import PASS, BlockProgram
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
@@ -35,9 +36,18 @@ class ProductKernel:
         self._program, self._device = program, device
         self._groups, self._stages, self._cluster = schedule.groups, schedule.stages, schedule.cluster
         self._share = schedule.holders.share
-        self._operands = [Boxes.of_operand(tile, number) for number, tile in enumerate((program.left, program.right))]
+        self._rights = len(program.rights)
+        self._operands = [Boxes.of_operand(program.left, 0), *(Boxes.of_operand(tile, 1) for tile in program.rights)]
+        self._check_rights()
         written = zip(program.stores, program.outputs, strict=True)
         self._results = [Boxes.of_result(each, output) for each, output in written] if schedule.staged else []
+
+    def _check_rights(self) -> None:
+        """Refuse right operands that do not lie in shared memory as one whose columns are side by side."""
+        _, first, *others = (boxes.layout(contracted=0) for boxes in self._operands)
+        for tile, layout in zip(self._program.rights[1:], others, strict=True):
+            if layout != first:
+                refuse(PASS, tile.operation, "expected a tile that lies in memory as that of the first product")
 
     def write(self) -> None:
         """Replace the blocks by the code of their threads, and give the kernel memory for tensor maps."""
@@ -52,7 +62,7 @@ class ProductKernel:
     @property
     def _group_bytes(self) -> int:
         """The bytes by which a warp group hands results on."""
-        return self._program.schedule.group_bytes([boxes.element_bytes for boxes in self._results])
+        return self._program.schedule.group_bytes([boxes.element_bytes for boxes in self._results], self._rights)
 
     @property
     def _map_bytes(self) -> int:
@@ -86,24 +96,36 @@ class ProductKernel:
         maps = self._encode(place, workspace, rooms[-2])
         ring = Ring(self._stages, rooms[-1])
         self._initialize(place, ring)
-        sources = tuple(
-            Source(boxes, map_, room, self._cluster if Source.is_shared(boxes) else 1)
-            for boxes, map_, room in zip(self._operands, maps, rooms, strict=False)
-        )
+        sources = self._sources(maps, rooms)
         staging = tuple(
             Staging(boxes, map_) for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
         )
         room = Room(rooms[2], self._group_bytes)
         results = Results(self._program, place, self._program.schedule.panels, staging, room)
-        products = Products(order, ring, sources[0], sources[1], self._share, results)
+        products = Products(order, ring, sources[0], sources[1:], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
         if self._cluster > 1:
             _meet_cluster()
         return written
 
+    def _sources(self, maps: Values, rooms: Values) -> tuple[Source, ...]:
+        """Return the operands with their room in the ring: the left one's tiles, then those of the right ones."""
+        _, first, *_ = self._operands
+        places = [(rooms[0], self._operands[0].bytes), (rooms[1], self._rights * first.bytes)]
+        places += [(offset(rooms[1], number * first.bytes), places[1][1]) for number in range(1, self._rights)]
+        return tuple(
+            Source(boxes, map_, room, size, self._cluster_of(boxes))
+            for boxes, map_, (room, size) in zip(self._operands, maps, places, strict=False)
+        )
+
+    def _cluster_of(self, boxes: Boxes) -> int:
+        """Return how many blocks share an operand's tiles."""
+        return self._cluster if Source.is_shared(boxes) else 1
+
     def _allocate(self) -> Values:
-        """Make room for the tiles of both operands, for results, for tensor maps being made and for mbarriers."""
-        sizes = [self._stages * boxes.bytes for boxes in self._operands]
+        """Make room for the tiles of all operands, for results, for tensor maps being made and for mbarriers."""
+        left, *rights = self._operands
+        sizes = [self._stages * left.bytes, self._stages * sum(boxes.bytes for boxes in rights)]
         sizes += [self._groups * self._group_bytes, self._map_bytes, Ring.bytes(self._stages)]
         memory = SharedMemoryOp.build(sum(sizes))
         return [offset(memory, sum(sizes[:number])) for number in range(len(sizes))]
@@ -117,7 +139,7 @@ class ProductKernel:
             if number >= len(self._operands):
                 rows = WARPGROUP_ROWS
             else:
-                rows = Source(boxes, maps[-1], room, self._cluster if Source.is_shared(boxes) else 1).rows
+                rows = Source(boxes, maps[-1], room, 0, self._cluster_of(boxes)).rows
             with only_if(equal(place.warp, number % (place.threads // WARP_SIZE))):
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps

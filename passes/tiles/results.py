@@ -61,7 +61,7 @@ class Results:
 
     ``staging`` has an entry for each if results are copied as boxes; else sums go from thread to thread by ``panels``.
     Either way they go through a team's part of the ``room``. If ``is_met``, the threads of the block have met since
-    they last used it.
+    they last used it. A thread's vector of sums has those of each product, one after the other.
     """
 
     program: BlockProgram[BlockSchedule]
@@ -127,16 +127,17 @@ class Results:
         return arrays
 
     def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
-        panel = self._own_room()
+        panels = self._own_panels()
         loop = LoopOp.build(self.panels.written(first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
         with ir.InsertionPoint(loop.body):
             byte, register = loop.result_arguments
-            pair = splat(0, ir.VectorType.get([2], ir.VectorType(total.type).element_type))
-            for neighbour in range(2):
-                position = ir.arith.addi(register, create_index(neighbour))
-                pair = insert_element(extract(total, position), pair, create_index(neighbour))
-            store(pair, offset(panel, as_i32(byte)), 2 * _SUM_BYTES)
+            for product, panel in enumerate(panels):
+                pair = splat(0, ir.VectorType.get([2], ir.VectorType(total.type).element_type))
+                for neighbour in range(2):
+                    position = ir.arith.addi(register, create_index(product * self._held + neighbour))
+                    pair = insert_element(extract(total, position), pair, create_index(neighbour))
+                store(pair, offset(panel, as_i32(byte)), 2 * _SUM_BYTES)
             YieldOp.build([])
 
     def _store_panel(
@@ -183,9 +184,9 @@ class Results:
             loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
         with ir.InsertionPoint(loop.body):
             count = self.panels.neighbours
-            type_ = ir.VectorType.get([count], ir.RankedTensorType(self.program.total.type).element_type)
-            panel = offset(self._own_room(), as_i32(loop.result_arguments[2]))
-            sums = load(panel, type_, min(_CHUNK, count * _SUM_BYTES))
+            type_ = ir.VectorType.get([count], self.program.sum_element)
+            places = [offset(panel, as_i32(loop.result_arguments[2])) for panel in self._own_panels()]
+            sums = [load(place, type_, min(_CHUNK, count * _SUM_BYTES)) for place in places]
             where = (_neighbours(passes, inner, count), [*variables, *loop.symbol_arguments])
             YieldOp.build([self._store_neighbours(loop.carried_arguments[0], each, at, sums, where)])
         return loop.operation.results[0]
@@ -195,21 +196,24 @@ class Results:
         array: ir.Value,
         each: InsertTileOp,
         at: Values,
-        sums: ir.Value,
+        sums: Values,
         where: tuple[IndexingMap, Values],
     ) -> ir.Value:
         loop = LoopOp.build(*where, [array])
         with ir.InsertionPoint(loop.body):
             *element, position = loop.result_arguments
-            scalar = self._value(each, at, element, extract(sums, position), is_inside=True)
+            own = [extract(each, position) for each in sums]
+            scalar = self._value(each, at, element, own, is_inside=True)
             indices = ApplyIndexingOp.build(each.map, [*at, *element])
             YieldOp.build([insert(scalar, loop.carried_arguments[0], indices)])
         return loop.operation.results[0]
 
-    def _value(self, each: InsertTileOp, at: Values, element: Values, total: ir.Value, is_inside: bool) -> ir.Value:
+    def _value(self, each: InsertTileOp, at: Values, element: Values, sums: Values, is_inside: bool) -> ir.Value:
+        """Return what is stored of an element, of which ``sums`` has that of each product."""
         map_ = each.map
         known = IndexingMap(map_.dims, map_.symbols, (), map_.constraints if is_inside else ())
-        return FragmentCode(at, element, {self.program.total: total}, known).value(each.tile)
+        totals = dict(zip(self.program.totals, sums, strict=True))
+        return FragmentCode(at, element, totals, known).value(each.tile)
 
     def _store_boxes(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
         leader = self._is_leader
@@ -234,9 +238,26 @@ class Results:
         number = ir.arith.addi(as_i32(self._team), i32(_FIRST_BARRIER))
         waits.NamedBarrierOp.create([number], attributes={"threads": self._holders.size, "wait": True})
 
+    @property
+    def _held(self) -> int:
+        """The sums of each product in a thread's vector."""
+        return self._holders.rows * self._holders.columns // self._holders.size
+
+    def _own_panels(self) -> Values:
+        """Return where a team's panels are, one for each product."""
+        room = self._own_room()
+        others = range(1, len(self.program.products))
+        return [room, *(offset(room, number * self.panels.bytes) for number in others)]
+
     def _own_room(self) -> ir.Value:
         """Return where a team's results, or sums, are in shared memory."""
         return offset(self.room.memory, ir.arith.muli(as_i32(self._team), i32(self.room.bytes)))
+
+    def _of_products(self, total: ir.Value, register: ir.Value) -> Values:
+        """Return the sums of each product at one place of a thread's vector."""
+        others = range(1, len(self.program.products))
+        later = [ir.arith.addi(register, create_index(number * self._held)) for number in others]
+        return [extract(total, place) for place in (register, *later)]
 
     def _write_staging(self, staging: Staging, each: InsertTileOp, at: Values, number: int, total: ir.Value) -> None:
         """Write the thread's elements, two neighbours at once, each chunk where the swizzle has it."""
@@ -259,7 +280,8 @@ class Results:
             inner = LoopOp.build(inner_map, [self.place.thread, *loop.symbol_arguments], [zero])
             with ir.InsertionPoint(inner.body):
                 *where, register, neighbour = inner.result_arguments
-                scalar = self._value(each, at, where, extract(total, register), is_inside=False)
+                sums = self._of_products(total, register)
+                scalar = self._value(each, at, where, sums, is_inside=False)
                 YieldOp.build([insert_element(scalar, inner.carried_arguments[0], neighbour)])
             turned = ir.arith.muli(ir.arith.xori(chunk, turn), i32(_CHUNK))
             address = offset(room, ir.arith.addi(ir.arith.addi(start, turned), rest))

@@ -58,11 +58,12 @@ class WarpProductKernel:
 
     def _operands(self, memory: ir.Value) -> tuple[RowCopies, RowCopies]:
         schedule, program = self._schedule, self._program
-        left, right = (operand_rows(tile) for tile in (program.left, program.right))
-        after = offset(memory, schedule.stages * left.shared.bytes)
+        (right,) = program.rights
+        rows = [operand_rows(tile) for tile in (program.left, right)]
+        after = offset(memory, schedule.stages * rows[0].shared.bytes)
         return (
-            RowCopies(left, program.left.array, schedule.left_bytes, schedule.threads, memory),
-            RowCopies(right, program.right.array, schedule.right_bytes, schedule.threads, after),
+            RowCopies(rows[0], program.left.array, schedule.left_bytes, schedule.threads, memory),
+            RowCopies(rows[1], right.array, schedule.right_bytes, schedule.threads, after),
         )
 
 

@@ -34,6 +34,15 @@ def _two_results(x: Any, y: Any) -> Any:
     return jnp.maximum(product, 0), product > 4
 
 
+def _gated(x: Any, w: Any, v: Any) -> Any:
+    return jax.nn.silu(_dot(x, w) / 64) * _dot(x, v)
+
+
+def _biased_units(x: Any, w: Any, v: Any, b: Any, c: Any) -> Any:
+    gate, up = _dot(x, w) + b, _dot(x, v) + c
+    return (jax.nn.relu(gate) * up).astype(x.dtype), gate > 0
+
+
 _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "mk-kn": (_dot, ("bf16[130,72]", "bf16[72,136]")),
     "km-kn": (partial(_dot, contract=((0,), (0,))), ("bf16[72,136]", "bf16[72,136]")),
@@ -56,6 +65,13 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "two-results": (_two_results, ("bf16[130,64]", "bf16[64,136]")),
     "gelu": (lambda x, y: jax.nn.gelu(_dot(x, y) / 64), ("bf16[130,64]", "bf16[64,136]")),
     "transposed": (lambda x, y: jnp.matmul(x, y).T, ("bf16[130,64]", "bf16[64,136]")),
+    "gated": (_gated, ("bf16[130,64]", "bf16[64,136]", "bf16[64,136]")),
+    "gated-biased": (_biased_units, ("bf16[200,136]", "bf16[136,72]", "bf16[136,72]", "f32[72]", "f32[72]")),
+    "joined-batch": (lambda x, w, v: jnp.maximum(x @ w, x @ v), ("f16[3,70,64]", "f16[3,64,40]", "f16[3,64,40]")),
+    "joined-four": (
+        lambda x, *w: (x @ w[0]) * (x @ w[1]) + (x @ w[2]) * (x @ w[3]),
+        ("bf16[70,64]", *["bf16[64,72]"] * 4),
+    ),
     "e4m3": (partial(_dot, contract=_ROWS), ("f8e4m3fn[130,160]", "f8e4m3fn[72,160]")),
     "e5m2-e4m3": (partial(_dot, contract=_ROWS), ("f8e5m2[70,128]", "f8e4m3fn[72,128]")),
     "s8": (partial(_dot, contract=_ROWS, result="int32"), ("s8[130,160]", "s8[72,160]")),

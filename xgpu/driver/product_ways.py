@@ -18,7 +18,8 @@ from xgpu.passes.framework.base import main_of
 from xgpu.runtime.program import CompiledProgram
 from xgpu.structure import copy_module, walk
 
-_LIBRARY, _KERNEL = ProductChoices.of([ProductChoice()]), ProductChoices.of([ProductChoice({})])
+_DOT = "stablehlo.dot_general"
+_LIBRARY, _KERNEL = ProductChoice(), ProductChoice({})
 
 
 @dataclass(eq=False)
@@ -61,7 +62,7 @@ def ways_of(module: ir.Module, target: Device, options: Options) -> Iterator[Way
     """Yield the ways to compute the product of a program of level ``stablehlo``, the library first."""
     yield _way(module, None, module, target, options)
     try:
-        planned = plan_program(module, target, options, choices=_KERNEL)["fusions"]
+        planned = plan_program(module, target, options, choices=_for_all(module, _KERNEL))["fusions"]
         schedules = [
             schedule
             for function in _functions_of_products(planned)
@@ -80,7 +81,7 @@ def _way(
     """Return a way to compute a product; ``planned`` is how kernels do it."""
     try:
         if schedule is None:
-            plan = plan_program(module, target, options, choices=_LIBRARY)["fusions"]
+            plan = plan_program(module, target, options, choices=_for_all(module, _LIBRARY))["fusions"]
         else:
             plan = copy_module(planned)
             with plan.context:
@@ -92,10 +93,15 @@ def _way(
     return Way(schedule, Runnable.of(program, main_of(module).type.results))
 
 
+def _for_all(module: ir.Module, choice: ProductChoice) -> ProductChoices:
+    """Return a choice for each product of a program, all of which are one kernel's."""
+    return ProductChoices.of([choice] * len(walk(module.operation, _DOT)))
+
+
 def _functions_of_products(planned: ir.Module) -> list[ir.Operation]:
     """Return the functions of fusions around a product that a kernel computes, of which there is one at most."""
     fusions = [op.operation for op in planned.body.operations if EMITTER in op.operation.attributes]
-    return [each for each in fusions if any(PRODUCT in op.attributes for op in walk(each, "stablehlo.dot_general"))]
+    return [each for each in fusions if any(PRODUCT in op.attributes for op in walk(each, _DOT))]
 
 
 def specs_of(name: str, types: Sequence[ir.Type]) -> tuple[ArgumentSpec, ...]:

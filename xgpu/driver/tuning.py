@@ -137,7 +137,7 @@ def _gpu_for(target: Device) -> tuple[Gpu | None, str]:
 
 def _place(program: ir.Module) -> SourceLocation | None:
     """Return where in the user's source the product of a program is, one of those that are equal."""
-    (product,) = walk(program.operation, PRODUCT)
+    product, *_ = walk(program.operation, PRODUCT)
     return source_of(product)
 
 

@@ -33,7 +33,8 @@ def choose(group: Group, families: Families, stored: Stored) -> list[Choice]:
         aliased: Sequence[ir.Value | None] = [None] * len(group.roots)
         if family.updates_in_place:
             aliased = [value for hero in group.heroes for value in updated_operands(hero)]
-        return [Choice(family, group.heroes, group.roots, tuple(aliased), family.why)]
+        why = (len(group.heroes) > 1 and family.why_joined) or family.why
+        return [Choice(family, group.heroes, group.roots, tuple(aliased), why)]
     by_shape: dict[Shape, list[ir.Value]] = {}
     for value in group.roots:
         by_shape.setdefault(shape_of(value), []).append(value)

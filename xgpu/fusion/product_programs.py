@@ -4,7 +4,7 @@ What follows is what the planner has a kernel compute with the product. Before i
 in memory anyway: XLA's product may read through them, while a kernel's operands are copied.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from xgpu import ir
 from xgpu.dialects.attributes import CANDIDATE, EMITTER, int_of
@@ -20,24 +20,27 @@ def count_candidates(prepared: ir.Module) -> int:
 def product_programs(prepared: ir.Module, planned: ir.Module) -> Iterator[tuple[int, ir.Module]]:
     """Yield the number of each product that a plan has a kernel for, and the product's program, of level ``stablehlo``.
 
-    ``prepared`` is the module that the plan is of. The program's arguments are in the order in which it reads them, so
-    that equal programs are equal text, wherever they come from.
+    Products that one kernel computes have one program. ``prepared`` is the module that the plan is of. The program's
+    arguments are in the order in which it reads them, so that equal programs are equal text, wherever they come from.
     """
     originals = _candidates(prepared.operation)
     for function in planned.body.operations:
         if EMITTER in function.operation.attributes:
-            for number, hero in _candidates(function.operation).items():
-                yield number, _alone(function.operation, hero, originals[number])
+            if not (heroes := _candidates(function.operation)):
+                continue
+            program = _alone(function.operation, {hero: originals[each] for each, hero in heroes.items()})
+            yield from dict.fromkeys(heroes, program).items()
 
 
 def _candidates(op: ir.Operation) -> dict[int, ir.Operation]:
     return {int_of(each.attributes[CANDIDATE]): each for each in walk(op, PRODUCT) if CANDIDATE in each.attributes}
 
 
-def _alone(function: ir.Operation, hero: ir.Operation, original: ir.Operation) -> ir.Module:
-    """Return the program of a kernel's function, and of what its product is given in memory."""
+def _alone(function: ir.Operation, originals: Mapping[ir.Operation, ir.Operation]) -> ir.Module:
+    """Return the program of a kernel's function, and of what its products are given in memory, by the ``originals``."""
     body = function.regions[0].blocks[0]
-    views = {copy: _views(given) for copy, given in zip(hero.operands, original.operands, strict=True)}
+    pairs = (zip(hero.operands, original.operands, strict=True) for hero, original in originals.items())
+    views = {copy: _views(given) for each in pairs for copy, given in each}
     arguments = list(dict.fromkeys(each for op in body.operations for each in op.operands if is_argument(each)))
     *_, end = body.operations
     with function.context, ir.Location.unknown():

@@ -1,23 +1,27 @@
 """The pass `mark-products`."""
 
+from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
-from xgpu.costs import products, warp_products
+from xgpu.costs import warp_products
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.attributes import (
     BY_WARP_GROUPS,
     BY_WARPS,
     CANDIDATE,
+    JOINED,
     MEASURED,
     PRODUCT,
     SCHEDULE,
     int_attribute,
     schedule_attribute,
 )
-from xgpu.emit.families.products.schedule import device_problem
+from xgpu.emit.families.products.meetings import are_fast, by_warp_groups, meetings
+from xgpu.emit.families.products.product import in_common, is_marked
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
@@ -26,7 +30,7 @@ from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
 from xgpu.structure import dtype_of
 
-_MARKS = (PRODUCT, CANDIDATE, MEASURED, SCHEDULE)
+_MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, SCHEDULE)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class MarkProducts(OperationRewrite):
     along the contracted dimension. For other products of bf16 or f16 they are ``mma``, by warps. With
     ``products=kernels`` those are marked that a kernel computes about as fast as a library. With ``choices`` they are
     those of which a kernel was measured to be the fastest, each with the schedule of that kernel; ``choices=open``
-    marks and numbers all, so that they can be measured. Needs: products in their final form.
+    marks and numbers all, so that they can be measured. Products of one left operand that meet, such as those of
+    a gated unit, are marked with a number that they share: one kernel computes them, and with ``products=kernels`` they
+    are fast together or not. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...
@@ -61,8 +67,13 @@ class MarkProducts(OperationRewrite):
     def apply(self, module: ir.Module) -> None:
         """Mark the products of a program."""
         super().apply(module)
-        if not self.choices:
-            return
+        if self.choices:
+            self._mark_chosen(module)
+        if self.choices or self.products == "kernels":
+            for block in planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS):
+                self._join(block)
+
+    def _mark_chosen(self, module: ir.Module) -> None:
         blocks = planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS)
         all_ = [op for block in blocks for op in operations_of(block, self.OPERATIONS)]
         found = [(op, instruction) for op in all_ if (instruction := self._instruction(op)) is not None]
@@ -90,21 +101,34 @@ class MarkProducts(OperationRewrite):
         if instruction is not None and self._is_fast(op, instruction):
             op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
 
+    def _join(self, block: ir.Block) -> None:
+        """Mark products of a block that meet as joined; where nothing is chosen, if a kernel computes them all fast."""
+        all_, target = operations_of(block, self.OPERATIONS), device(self.target)
+        found = [op for op in all_ if (is_marked(op, BY_WARP_GROUPS) if self.choices else by_warp_groups(op, target))]
+        numbers = Counter[Hashable]()
+        for group in meetings(block, found):
+            if self.choices or are_fast(group, target):
+                kind = in_common(group[0])
+                for op in group:
+                    op.attributes[PRODUCT] = ir.StringAttr.get(BY_WARP_GROUPS)
+                    op.attributes[JOINED] = int_attribute(numbers[kind])
+                numbers[kind] += 1
+
     def _instruction(self, op: ir.Operation) -> str | None:
         """Return what multiplies a product: warp groups where they can, else warps; None if it is no kernel's."""
-        product, target = Product(op), device(self.target)
-        if device_problem(target) is None and product.problem() is None:
+        target = device(self.target)
+        if by_warp_groups(op, target):
             return BY_WARP_GROUPS
-        if warp_device_problem(target) is None and warp_problem(product) is None:
+        if warp_device_problem(target) is None and warp_problem(Product(op)) is None:
             return BY_WARPS
         return None
 
     def _is_fast(self, op: ir.Operation, instruction: str) -> bool:
         product, target, result_bytes = Product(op), device(self.target), dtype_of(op.results[0]).bits // 8
+        if instruction == BY_WARP_GROUPS:
+            return are_fast([op], target)
         sizes = (product.batch, product.m, product.n, product.k)
-        if instruction == BY_WARPS:
-            return warp_products.is_fast(sizes, units(product), result_bytes, target)
-        return products.is_fast(sizes, product.element_bytes, result_bytes, target)
+        return warp_products.is_fast(sizes, units(product), result_bytes, target)
 
 
 def _choose(op: ir.Operation, instruction: str, choice: ProductChoice) -> None:

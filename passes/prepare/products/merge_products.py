@@ -3,15 +3,20 @@
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
 from xgpu.analysis.control_flow import before_loops
 from xgpu.costs.values import byte_size
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.emit.families.products.meetings import are_fast, meetings
+from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_kernels
+from xgpu.fusion.product_choices import NOTHING, ProductChoices
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.structure import (
     attributes_of,
@@ -33,7 +38,8 @@ class MergeProducts(BlockRewrite):
     XLA merges small products too, after kernels are made: it would copy the parts of the result for the kernels that
     read them, which read them in place so. Operands that a loop does not change are concatenated before it. Merged are
     products of which kernels read some, with the same number of others one after the other before them, which cannot
-    depend on each other. Those of constants are not: a kernel would have them in its text, and XLA folds them.
+    depend on each other. Those of constants are not: a kernel would have them in its text, and XLA folds them. Nor are
+    those that one kernel of ours is to compute, with what follows: it reads the operands where they are.
     Needs: nothing; run it before choose-product-layouts, which looks at the uses of a product.
 
     ```mlir
@@ -51,12 +57,20 @@ class MergeProducts(BlockRewrite):
 
     NAME: ClassVar[str] = "merge-products"
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
+    target: str = DEFAULT_DEVICE
+    """The GPU that kernels are for."""
+    products: Literal["library", "kernels"] = "library"
+    """What computes matrix products, as of the pass `mark-products`."""
+    choices: ProductChoices = NOTHING
+    """What was chosen for each product, see `xgpu.fusion.product_choices`."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Merge the products of ``block`` that share their first operand, and then those that share their second."""
         products = [op for op in operations_of(block, self.OPERATIONS) if _is_candidate(op)]
         if len(products) < 2:
             return
+        joined = self._joined(block)
+        products = [op for op in products if op.results[0] not in joined]
         depths = longest_chains(block, set(products).__contains__)
         is_changed = False
         for shared in (0, 1):
@@ -74,6 +88,18 @@ class MergeProducts(BlockRewrite):
             is_changed |= bool(merged)
         if is_changed:
             sort_block(block)
+
+    def _joined(self, block: ir.Block) -> set[ir.Value]:
+        """Return the results of products that one kernel is to compute together, or that may be chosen to."""
+        if self.products == "library" and not self.choices:
+            return set()
+        target = device(self.target)
+        if device_problem(target) is not None:
+            return set()
+        # How operands lie is chosen later.
+        found = [op for op in operations_of(block, self.OPERATIONS) if Product(op).common_problem() is None]
+        groups = (group for group in meetings(block, found) if self.choices or are_fast(group, target))
+        return {op.results[0] for group in groups for op in group}
 
 
 def _is_candidate(op: ir.Operation) -> bool:

@@ -1,4 +1,7 @@
 // RUN: xgpu-opt %s -p merge-products --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p 'merge-products{products=kernels}' --split-input-file | FileCheck %s --check-prefix=KERNELS
+// RUN: xgpu-opt %s -p 'merge-products{choices=open}' --split-input-file | FileCheck %s --check-prefix=KERNELS
+// RUN: xgpu-opt %s -p 'merge-products{products=kernels target=sm_80}' --split-input-file | FileCheck %s
 
 // Products of one array with two.
 
@@ -168,4 +171,27 @@ func.func @main(%x: tensor<32x256xf32>, %v: tensor<256x64xf32>, %w: tensor<256x1
   %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<32x256xf32>, tensor<256x16xf32>) -> tensor<32x16xf32>
   %2 = stablehlo.sine %0 : tensor<32x64xf32>
   return %2, %1 : tensor<32x64xf32>, tensor<32x16xf32>
+}
+
+// -----
+
+// One kernel of ours computes products that meet, where warp groups multiply; it needs no operand beside the other.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<256x128xbf16>
+// CHECK-NEXT:  %[[A:.*]] = stablehlo.transpose %arg1
+// CHECK-NEXT:  %[[B:.*]] = stablehlo.transpose %arg2
+// CHECK-NEXT:  stablehlo.concatenate %[[A]], %[[B]], dim = 1
+// KERNELS-LABEL: func.func @main(%arg0: tensor<256x128xbf16>
+// KERNELS-NEXT: stablehlo.transpose %arg1
+// KERNELS-NEXT: stablehlo.transpose %arg2
+// KERNELS-NEXT: %[[A:.*]] = stablehlo.dot_general %arg0, %{{.*}} : (tensor<256x128xbf16>, tensor<128x256xbf16>) -> tensor<256x256xbf16>
+// KERNELS-NEXT: %[[B:.*]] = stablehlo.dot_general %arg0, %{{.*}} : (tensor<256x128xbf16>, tensor<128x256xbf16>) -> tensor<256x256xbf16>
+// KERNELS-NEXT: stablehlo.multiply %[[A]], %[[B]]
+func.func @main(%x: tensor<256x128xbf16>, %v: tensor<256x128xbf16>, %w: tensor<256x128xbf16>) -> tensor<256x256xbf16> {
+  %0 = stablehlo.transpose %v, dims = [1, 0] : (tensor<256x128xbf16>) -> tensor<128x256xbf16>
+  %1 = stablehlo.transpose %w, dims = [1, 0] : (tensor<256x128xbf16>) -> tensor<128x256xbf16>
+  %2 = stablehlo.dot_general %x, %0, contracting_dims = [1] x [0] : (tensor<256x128xbf16>, tensor<128x256xbf16>) -> tensor<256x256xbf16>
+  %3 = stablehlo.dot_general %x, %1, contracting_dims = [1] x [0] : (tensor<256x128xbf16>, tensor<128x256xbf16>) -> tensor<256x256xbf16>
+  %4 = stablehlo.multiply %2, %3 : tensor<256x256xbf16>
+  return %4 : tensor<256x256xbf16>
 }

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from xgpu.costs.products import is_fast, product_seconds
+from xgpu.costs.products import is_fast, pays_joined, product_seconds
 from xgpu.device import device
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 
@@ -45,3 +45,16 @@ def test_few_tiles_of_long_sums_are_the_librarys(element_bytes: int) -> None:
     assert is_fast((1, 4096, 4096, 4096), element_bytes, 4, H200)
     assert not is_fast((1, 64, 64, 65536), element_bytes, 4, H200)
     assert is_fast((132, 64, 64, 65536), element_bytes, 4, H200)
+
+
+def test_products_with_one_left_operand_are_fast_together_or_not() -> None:
+    assert is_fast((1, 4096, 4096, 1024), 2, 2, H200, rights=2)
+    assert not is_fast((1, 64, 64, 65536), 2, 2, H200, rights=2)
+    # Few blocks have less to do than a library that waits for one product, and more than one that waits for two.
+    assert [is_fast((1, 256, 4096, 4096), 2, 2, H200, rights) for rights in (1, 2, 4)] == [False, True, True]
+
+
+def test_products_are_joined_where_that_is_faster_than_a_kernel_for_each() -> None:
+    assert pays_joined((1, 4096, 4096, 1024), 2, 2, H200, 2)
+    # Tiles of 160 columns are two waves for each of two, tiles of 128 for both are three of longer steps.
+    assert not pays_joined((1, 4096, 1176, 4096), 2, 2, H200, 2)

@@ -318,6 +318,22 @@ def test_each_product_has_its_own(use: Any) -> None:
     assert plan.count('{xgpu.measured = "library 10.0 us, kernel 20.0 us"}') == 1
 
 
+def test_products_that_one_kernel_computes_are_measured_together(use: Any) -> None:
+    """And chosen together: two of the library's, or one kernel."""
+
+    def gated(x: Any, w: Any, v: Any) -> Any:
+        return jax.nn.relu(x @ w) * (x @ v)
+
+    for kernels in ({}, {2: 5e-6}):
+        clock = use(Clock(kernels=kernels, name=f"clock of {len(kernels)}"))
+        plan = compiled(X, W, W, function=gated)
+        ((arguments, programs),) = clock.seen
+        assert len(arguments) == 3
+        assert [[kernel.emitter for kernel in each.kernels] for each in programs] == [[], ["product"], ["product"]]
+        assert plan.count("xgpu.joined = 0") == (2 if kernels else 0)
+        assert plan.count('xgpu.measured = "library 10.0 us, kernel ') == 2
+
+
 def test_what_a_product_reads_through_is_measured_with_it(use: Any) -> None:
     """XLA's product may read through a broadcast of what is in memory; if a kernel makes that, it stores it so."""
     spec = "bf16[64]"

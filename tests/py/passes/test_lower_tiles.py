@@ -148,7 +148,7 @@ _TILE = "%arg4, %arg5, %arg6, %arg8"
         ("#xgpu.schedule<", "#xgpu.schedule<more = 1, ", "expected xgpu.schedule with the numbers tile_m, tile_n"),
         (", band = 4", "", "expected xgpu.schedule with the numbers tile_m, tile_n"),
         ("xgpu.kernel, xgpu.schedule = #xgpu.schedule<", "xgpu.kernel, other.schedule = #xgpu.schedule<", "got none"),
-        ("count = 3", "count = 0", "expected one value and a step, got 1 values and 0 steps"),
+        ("count = 3", "count = 0", "expected a value and a step, got 1 values and 0 steps"),
         ("count = 3", "count = 2", "d3 in [0, 1], the numbers that there are, got"),
         ("grid = array<i64: 1, 4, 1>", "grid = array<i64: 1, 2, 1>", "d1 in [0, 1], d2 in [0, 0]"),
         (_TILE, "%arg5, %arg4, %arg6, %arg8", "expected the 4 numbers of block and step, in their order"),

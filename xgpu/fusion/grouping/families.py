@@ -80,8 +80,9 @@ type Merge = Callable[[KernelFamily, Device, Grouping], tuple[Grouping, Sequence
 class KernelFamily(ABC):
     """How the kernels of a family are recognised, in one or several of three ways, and what they can do.
 
-    Operations that are ``heroes`` make groups of the family, for the reason ``why``. Groups of elementwise values are
-    kernels of the first family whose ``match`` returns heroes. Groups of other families become its own by ``merge``.
+    Operations that are ``heroes`` make groups of the family, for the reason ``why``, or ``why_joined`` where that is
+    another for several. Groups of elementwise values are kernels of the first family whose ``match`` returns heroes.
+    Groups of other families become its own by ``merge``.
 
     ``is_cooperative``: the threads of a kernel compute its heroes together. Otherwise each thread computes whole
     elements of the results, heroes and all, which are of one shape, and may overwrite what it alone reads.
@@ -96,6 +97,7 @@ class KernelFamily(ABC):
 
     heroes: Heroes | None = None
     why: Reason = _ITS_OWN
+    why_joined: Reason | None = None
     match: Callable[[Candidate], Match | None] | None = None
     merge: Merge | None = None
     is_cooperative: bool = True

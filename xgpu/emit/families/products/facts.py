@@ -21,14 +21,19 @@ _NARROW_BITS = 16
 
 @dataclass(frozen=True)
 class Products:
-    """A fusion around one product."""
+    """A fusion around a product, or around several of one left operand, whose right ones are alike."""
 
     fusion: Fusion
 
     @cached_property
     def product(self) -> Product:
-        """The product."""
+        """The product, of several the first."""
         return Product(self.fusion.heroes[0])
+
+    @property
+    def rights(self) -> int:
+        """The number of right operands."""
+        return len(self.fusion.heroes)
 
     def result_views(self, tile: TileSizes) -> list[TensorView | str]:
         """Return how each result's tiles are copied as boxes, or why they cannot be."""
@@ -41,7 +46,8 @@ class Products:
 
         Else it pays that threads have neighbours of a row before they compute what follows.
         """
-        operations = [op.operation for op in self.fusion.body.operations if op.operation != self.product.op]
+        heroes = set(self.fusion.heroes)
+        operations = [op.operation for op in self.fusion.body.operations if op.operation not in heroes]
         known = [OPERATIONS[op.name].instructions for op in operations if op.name in OPERATIONS]
         return sum(known) <= _SHORT and max(dtype_of(each).storage_bits for each in self.fusion.results) <= _NARROW_BITS
 

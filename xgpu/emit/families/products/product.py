@@ -1,6 +1,7 @@
 """The product emitter: blocks compute tiles of a matrix product, step by step along the contracted dimension.
 
-The hero is a `dot_general`; what it reads and what follows it is computed on tiles too. The kernel is one of level
+The hero is a `dot_general`; what it reads and what follows it is computed on tiles too. There may be several, of one
+left operand: tiles of all right ones are then multiplied by the same tile of it. The kernel is one of level
 ``tiles``; how threads copy tiles and multiply them is decided by the passes that lower it, as the schedule says.
 """
 
@@ -9,7 +10,7 @@ from collections.abc import Hashable
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
-from xgpu.dialects.attributes import BY_WARP_GROUPS, PRODUCT, SCHEDULE, schedule_attribute
+from xgpu.dialects.attributes import BY_WARP_GROUPS, JOINED, PRODUCT, SCHEDULE, schedule_attribute
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
@@ -31,7 +32,9 @@ from xgpu.reasons import Reason
 from xgpu.structure import element_of
 
 DOT = "stablehlo.dot_general"
+DIMENSIONS = "dot_dimension_numbers"
 BY_TILES = Reason("a product that kernels compute, by tiles")
+_JOINED = Reason("products of one left operand that meet in it, whose tiles are multiplied by those of all right ones")
 
 
 class ProductEmitter:
@@ -78,28 +81,37 @@ class ProductEmitter:
     def _write_block(self, kernel: KernelBuilder, arguments: list[ir.Value]) -> list[ir.Value]:
         at, outputs = arguments[:3], arguments[3:]
         arrays: dict[ir.Value, ir.Value] = dict(zip(self.fusion.body.arguments, kernel.inputs, strict=True))
-        result, hero = self.product.result_map(self.schedule.sizes), self.product.op
+        result = self.product.result_map(self.schedule.sizes)
         program = TileProgram(at, arrays)
-        program.know(hero.results[0], result, self._write_steps(arrays, at))
+        for hero, total in zip(self.fusion.heroes, self._write_steps(arrays, at), strict=True):
+            program.know(hero.results[0], result, convert(total, element_of(hero.results[0])))
         return [
             InsertTileOp.build(program.tile(value, result), output, at, result)
             for value, output in zip(self.fusion.results, outputs, strict=True)
         ]
 
-    def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> ir.Value:
-        """Write the loop over the contracted dimension; return the product in the hero's type."""
-        product, sizes, hero = self.product, self.schedule.sizes, self.product.op
+    def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> list[ir.Value]:
+        """Write the loop over the contracted dimension; return the sums of each product."""
+        product, sizes = self.product, self.schedule.sizes
         type_ = ir.RankedTensorType.get([sizes.m, sizes.n], ir.Type.parse(sum_type(product.dtype).mlir))
-        steps = StepsOp.build(-(-product.k // sizes.k), [splat(0, type_)])
-        step, partial = steps.body.arguments
-        with ir.InsertionPoint(steps.body), hero.location:
+        steps = StepsOp.build(-(-product.k // sizes.k), [splat(0, type_)] * len(self.fusion.heroes))
+        step, *partial = steps.body.arguments
+        with ir.InsertionPoint(steps.body):
             program = TileProgram([*at, step], arrays)
-            operands = [program.tile(hero.operands[i], product.operand_map(i, sizes)) for i in range(2)]
-            described = {name: hero.attributes[name] for name in (PRECISION, ALGORITHM) if name in hero.attributes}
-            described["dot_dimension_numbers"] = ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])
-            product = ir.Operation.create("stablehlo.dot_general", [type_], operands, described).results[0]
-            YieldOp.build([ir.stablehlo.add(partial, product)])
-        return convert(steps.operation.results[0], element_of(hero.results[0]))
+            added = []
+            for hero, before in zip(self.fusion.heroes, partial, strict=True):
+                with hero.location:
+                    operands = [program.tile(hero.operands[i], product.operand_map(i, sizes)) for i in range(2)]
+                    added.append(ir.stablehlo.add(before, _product_of(hero, type_, operands)))
+            YieldOp.build(added)
+        return list(steps.operation.results)
+
+
+def _product_of(hero: ir.Operation, type_: ir.Type, operands: list[ir.Value]) -> ir.Value:
+    """Write the product of two tiles as precisely as the hero is."""
+    described = {name: hero.attributes[name] for name in (PRECISION, ALGORITHM) if name in hero.attributes}
+    described[DIMENSIONS] = ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])
+    return ir.Operation.create(DOT, [type_], operands, described).results[0]
 
 
 def is_marked(op: ir.Operation, instruction: str) -> bool:
@@ -108,8 +120,16 @@ def is_marked(op: ir.Operation, instruction: str) -> bool:
 
 
 def _key(op: ir.Operation) -> Hashable | None:
-    """Return the product itself: a kernel computes one."""
-    return op if op.name == DOT and Product(op).problem() is None else None
+    """Return what products of one kernel have in common; the product itself if it has a kernel alone."""
+    if op.name != DOT or Product(op).problem() is not None:
+        return None
+    return (in_common(op), op.attributes[JOINED]) if JOINED in op.attributes else op
+
+
+def in_common(op: ir.Operation) -> Hashable:
+    """Return what products that one kernel computes agree in: a left operand, and how the right one's tiles lie."""
+    left, right = op.operands
+    return left, right.type, op.attributes[DIMENSIONS]
 
 
 def follows(op: ir.Operation, form: Form) -> bool:
@@ -120,7 +140,8 @@ def follows(op: ir.Operation, form: Form) -> bool:
 
 PRODUCTS = Family(
     heroes=Heroes(
-        "one product that tensor cores compute, of operands that can be copied as boxes",
+        f"one product that tensor cores compute, of operands that can be copied as boxes, or several with one {JOINED}"
+        " and left operand, and with right operands of one type",
         _key,
         operations=(DOT,),
         pays=lambda op: is_marked(op, BY_WARP_GROUPS),
@@ -128,6 +149,7 @@ PRODUCTS = Family(
     follows=follows,
     reads_memory=True,
     why=BY_TILES,
+    why_joined=_JOINED,
     emitter=ProductEmitter,
     facts=Products,
     schedule=ProductSchedule,

@@ -82,30 +82,30 @@ class ProductSchedule(Schedule):
             staged=staged,
             band=max(each for each in range(1, _BAND + 1) if down // cluster % each == 0),
         )
-        room = device.shared_bytes_optin - one.shared_bytes(facts.result_bytes)
-        return replace(one, stages=min(_MOST_STAGES, 1 + room // one._stage_bytes))
+        room = device.shared_bytes_optin - one.shared_bytes(facts.result_bytes, facts.rights)
+        return replace(one, stages=min(_MOST_STAGES, 1 + room // one._stage_bytes(facts.rights)))
 
     def seconds(self, facts: Products) -> float:
         """Return how long the kernel takes, about."""
         product = facts.product
         tiles = math.prod(product.grid(self.tile_m, self.tile_n))
         waves, steps = -(-tiles // self.blocks), -(-product.k // self.tile_k)
-        sizes = (self.tile_m, self.tile_n, ROW_BYTES)
+        sizes = (self.tile_m, self.tile_n * facts.rights, ROW_BYTES)
         results = self.tile_m * self.tile_n * max(facts.result_bytes)
         return product_seconds(sizes, steps, waves, results, facts.fusion.device)
 
-    @property
-    def _stage_bytes(self) -> int:
-        return (self.tile_m + self.tile_n) * ROW_BYTES + _BARRIER_BYTES
+    def _stage_bytes(self, rights: int) -> int:
+        return (self.tile_m + rights * self.tile_n) * ROW_BYTES + _BARRIER_BYTES
 
-    def group_bytes(self, result_bytes: Sequence[int]) -> int:
-        """The shared memory by which a warp group hands on 64 rows: any of the results, or the sums by panels."""
-        return WARPGROUP_ROWS * self.tile_n * max(result_bytes) if self.staged else self.panels.bytes
+    def group_bytes(self, result_bytes: Sequence[int], rights: int) -> int:
+        """The shared memory by which a warp group hands on 64 rows: any of the results, or all sums by panels."""
+        return WARPGROUP_ROWS * self.tile_n * max(result_bytes) if self.staged else rights * self.panels.bytes
 
-    def shared_bytes(self, result_bytes: Sequence[int]) -> int:
+    def shared_bytes(self, result_bytes: Sequence[int], rights: int) -> int:
         """The shared memory of a block: tiles, results with elements of so many bytes, tensor maps and mbarriers."""
-        maps = 2 + (len(result_bytes) if self.staged else 0)
-        return self.stages * self._stage_bytes + self.groups * self.group_bytes(result_bytes) + maps * TENSOR_MAP_BYTES
+        maps = 1 + rights + (len(result_bytes) if self.staged else 0)
+        handed = self.groups * self.group_bytes(result_bytes, rights)
+        return self.stages * self._stage_bytes(rights) + handed + maps * TENSOR_MAP_BYTES
 
     @property
     def sizes(self) -> TileSizes:
@@ -132,26 +132,32 @@ class ProductSchedule(Schedule):
         """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""
         product, sizes = facts.product, self.sizes
         _, down, _ = product.grid(self.tile_m, self.tile_n)
-        yield from self.kernel_problems(product.dtype, down, facts.result_bytes, facts.fusion.device)
+        yield from self.kernel_problems(product.dtype, down, facts.result_bytes, facts.fusion.device, facts.rights)
         if problem := product.problem(sizes):
             yield f"tile_n = {self.tile_n}: {problem}"
         if self.staged and (problem := facts.staging_problem(sizes)):
             yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
 
-    def kernel_problems(self, dtype: DType, down: int, result_bytes: Sequence[int], target: Device) -> Iterator[str]:
-        """Yield why no kernel of such operands and results, and ``down`` rows of tiles, has these numbers."""
+    def kernel_problems(
+        self, dtype: DType, down: int, result_bytes: Sequence[int], target: Device, rights: int
+    ) -> Iterator[str]:
+        """Yield why no kernel of such operands and results, and ``down`` rows of tiles, has these numbers.
+
+        ``rights`` is the number of right operands, whose tiles are multiplied as one.
+        """
         if missing := device_problem(target):
             yield missing
-        if self.tile_n not in warpgroup_columns(multiplied_as(dtype.mlir)):
-            yield self.wrong("tile_n", "a number of columns that the instruction has")
+        if rights * self.tile_n not in warpgroup_columns(multiplied_as(dtype.mlir)):
+            of_each = f", with those of {rights} operands together" if rights > 1 else ""
+            yield self.wrong("tile_n", f"a number of columns that the instruction has{of_each}")
         if self.tile_k * dtype.bits != 8 * ROW_BYTES:
             yield self.wrong("tile_k", f"{8 * ROW_BYTES // dtype.bits}, rows of {ROW_BYTES} bytes")
         if self.tile_m % (self.groups * WARPGROUP_ROWS):
             yield self.wrong("groups", f"each to have a multiple of {WARPGROUP_ROWS} rows")
-        sums = self.tile_m * self.tile_n // (self.groups * WARPGROUP_SIZE)
+        sums = self.tile_m * rights * self.tile_n // (self.groups * WARPGROUP_SIZE)
         if sums > _MOST_SUMS:
             yield self.wrong("groups", f"so many that a thread has at most {_MOST_SUMS} sums, not {sums}")
-        used, most = self.shared_bytes(result_bytes), target.shared_bytes_optin
+        used, most = self.shared_bytes(result_bytes, rights), target.shared_bytes_optin
         if used > most:
             yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")
         if down % self.cluster or self.blocks % self.cluster:
