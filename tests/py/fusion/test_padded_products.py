@@ -12,10 +12,9 @@ from jax import lax
 
 import xgpu
 from tests.py import effort
+from tests.py.emit.products import ORDERS
 from xgpu.fusion import product_pads
 
-ORDERS = {"mk,kn": (1, 0), "km,kn": (0, 0), "mk,nk": (1, 1), "km,nk": (0, 1)}
-"""The contracted dimensions of the operands, by how they lie in memory."""
 RESULTS = {"bf16": jnp.bfloat16, "f16": jnp.float16, "f32": jnp.float32}
 
 
