@@ -13,8 +13,8 @@ UNALIGNED_SHARE = 0.3
 _UNALIGNED_RESULT_SHARE = 0.75
 """The same where those of the result alone are not. An estimate: tiles are read as fast, and stored element by element.
 """
-_TILE = 128
-"""Rows and columns of a library's tiles."""
+_TILES = {128: 1.0, 64: 0.55}
+"""Rows and columns of a library's tiles, and the part of their rate that tensor cores then reach."""
 _SMALLEST_TILE = 16
 _TYPICAL_BYTES = 2
 """Of the elements that `Device.products_per_cycle` counts."""
@@ -40,18 +40,19 @@ class Matrices:
 
 def library_seconds(matrices: Matrices, operands_are_aligned: bool, result_is_aligned: bool, target: Device) -> float:
     """Return how long a library takes for a product: its tiles, wave by wave, or what memory takes."""
-    rows, columns = (_tile(size) for size in (matrices.m, matrices.n))
-    tiles = matrices.batch * -(-matrices.m // rows) * -(-matrices.n // columns)
-    multiplied = rows * columns * matrices.k * matrices.element_bytes / _TYPICAL_BYTES
-    seconds = multiplied / (target.products_per_cycle * SHARE * target.clock * SLOWED_CLOCK)
+    work = min(_tiles_seconds(matrices, tile, target) / share for tile, share in _TILES.items())
     share = 1.0
     if not operands_are_aligned:
         share = UNALIGNED_SHARE
     elif not result_is_aligned:
         share = _UNALIGNED_RESULT_SHARE
-    work = math.ceil(tiles / target.sm_count) * seconds / share
-    return target.launch_seconds + max(work, matrices.moved / target.memory_bandwidth)
+    return target.launch_seconds + max(work / share, matrices.moved / target.memory_bandwidth)
 
 
-def _tile(size: int) -> int:
-    return max(_SMALLEST_TILE, min(_TILE, 1 << (size - 1).bit_length()))
+def _tiles_seconds(matrices: Matrices, tile: int, target: Device) -> float:
+    """Return how long tensor cores take at their full rate, a tile at a time in each multiprocessor."""
+    rows, columns = (max(_SMALLEST_TILE, min(tile, 1 << (size - 1).bit_length())) for size in (matrices.m, matrices.n))
+    tiles = matrices.batch * -(-matrices.m // rows) * -(-matrices.n // columns)
+    multiplied = rows * columns * matrices.k * matrices.element_bytes / _TYPICAL_BYTES
+    each = multiplied / (target.products_per_cycle * SHARE * target.clock * SLOWED_CLOCK)
+    return math.ceil(tiles / target.sm_count) * each

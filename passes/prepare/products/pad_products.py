@@ -118,7 +118,7 @@ def _moved(op: ir.Operation, product: Product, late: Set[ir.Value], target: Devi
 def _moved_for_operand(value: ir.Value, operand: Operand, block: ir.Block, target: Device) -> float:
     source = behind_transposes(value)
     if operand.is_made:
-        if _is_stored_anyway(source):
+        if is_hero(producer(source)) or _is_stored_anyway(source):
             return _COPIED * operand.bytes
         return operand.bytes if _is_of_held_rows(source, target) else 0
     is_free = _is_constant(source) or before_loops([source], block)[1] is not None
@@ -130,10 +130,12 @@ def _is_constant(value: ir.Value) -> bool:
 
 
 def _is_stored_anyway(value: ir.Value) -> bool:
-    """Whether anything but kernels and products reads ``value``, which a kernel computes, or a view of it."""
-    pending, seen = [value], {value}
+    """Whether anything but kernels and products of its block reads ``value``, which a kernel computes, or a view."""
+    pending, seen, block = [value], {value}, producer(value).block
     while pending:
         for user in users_of(pending.pop()):
+            if user.block != block:
+                return True
             if user.name in VIEWS:
                 pending += [result for result in user.results if result not in seen]
                 seen.update(user.results)

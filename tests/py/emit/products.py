@@ -1,13 +1,14 @@
 """Products that kernels compute by tiles, of numbers whose sums are exact: whatever the order, a result is one."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 import xgpu
 
-KERNELS = xgpu.Options(products="kernels")
+KERNELS = xgpu.Options(products="kernels", pad_products=False)
 ORDERS = {"mk,kn": (1, 0), "km,kn": (0, 0), "mk,nk": (1, 1), "km,nk": (0, 1)}
 """The contracted dimensions of the operands, by how they lie in memory."""
 
@@ -17,7 +18,7 @@ def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu
     program = xgpu.compile(function, *specs, options=KERNELS)
     if schedule:
         schedules = {program.kernels[0].name: schedule}
-        program = xgpu.compile(function, *specs, options=xgpu.Options(products="kernels", schedules=schedules))
+        program = xgpu.compile(function, *specs, options=replace(KERNELS, schedules=schedules))
     assert [kernel.emitter for kernel in program.kernels] == ["product"]
     assert program.main is None
     return program

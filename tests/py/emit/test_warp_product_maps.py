@@ -1,5 +1,7 @@
 """The maps of products of warps: each element of the result is held once, and handed on from thread to thread once."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import pytest
 
@@ -27,7 +29,7 @@ def test_every_element_is_held_once(schedule: dict[str, int]) -> None:
     program = xgpu.compile(jnp.matmul, *specs, options=KERNELS)
     if schedule:
         schedules = {program.kernels[0].name: {**schedule, "resident": 1}}
-        program = xgpu.compile(jnp.matmul, *specs, options=xgpu.Options(products="kernels", schedules=schedules))
+        program = xgpu.compile(jnp.matmul, *specs, options=replace(KERNELS, schedules=schedules))
     emitter = emitter_of(program)
     assert isinstance(emitter, WarpProductEmitter)
     assert emitter.thread_to_output(0).coverage((2, 230, 137)).is_exact

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -34,7 +35,7 @@ def _compiled(function: Any, *specs: str, target: str = "sm_80", **schedule: int
     assert [kernel.emitter for kernel in program.kernels] == ["warp_product"]
     assert program.main is None
     if schedule:
-        options = xgpu.Options(products="kernels", schedules={program.kernels[0].name: schedule})
+        options = replace(KERNELS, schedules={program.kernels[0].name: schedule})
         program = xgpu.compile(function, *specs, target=target, options=options)
     return program
 

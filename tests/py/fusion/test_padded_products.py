@@ -12,10 +12,9 @@ from jax import lax
 
 import xgpu
 from tests.py import effort
+from tests.py.emit.products import ORDERS
 from xgpu.fusion import product_pads
 
-ORDERS = {"mk,kn": (1, 0), "km,kn": (0, 0), "mk,nk": (1, 1), "km,nk": (0, 1)}
-"""The contracted dimensions of the operands, by how they lie in memory."""
 RESULTS = {"bf16": jnp.bfloat16, "f16": jnp.float16, "f32": jnp.float32}
 
 
@@ -84,6 +83,35 @@ def test_sums_of_whole_numbers_are_exact(
     given = [each.astype(spec.dtype.numpy) for each, spec in zip((x, y), program.arguments, strict=True)]
     (found,) = program.run(*given)
     np.testing.assert_array_equal(found.astype(np.float64), expected.astype(found.dtype).astype(np.float64))
+
+
+@pytest.mark.usefixtures("_always")
+@pytest.mark.parametrize(
+    ("numbers", "specs", "pads"),
+    [
+        ((((3,), (1,)), ((0,), (0,))), ("bf16[2,5,20,63]", "bf16[2,63,24]"), 2),
+        ((((1, 2), (0, 1)), ((), ())), ("f16[70,7,9]", "f16[7,9,44]"), 2),
+        ((((1, 2), (0, 2)), ((), ())), ("f32[70,7,9]", "f32[7,5,9]"), 0),
+        ((((3,), (3,)), ((0, 1), (0, 1))), ("bf16[2,3,70,66]", "bf16[2,3,40,66]"), 2),
+        ((((0,), (0,)), ((), ())), ("f16[40,31]", "f16[40,5,7]"), 2),
+        ((((2,), (2,)), ((1,), (1,))), ("f16[70,3,35]", "f16[40,3,35]"), 0),
+        ((((1,), (1,)), ((), ())), ("bf16[1,41]", "bf16[2,41]"), 0),
+    ],
+    ids=str,
+)
+def test_dimensions(numbers: Any, specs: tuple[str, str], pads: int) -> None:
+    """Several dimensions of a kind; those that XLA transposes first, and products with a vector, are left alone."""
+
+    def function(x: Any, y: Any, z: Any) -> Any:
+        product = lax.dot_general(x, y, numbers, preferred_element_type=jnp.float32)
+        return jnp.sin(z), product + jnp.sum(product)
+
+    program = xgpu.compile(function, *specs, "f32[8]")
+    assert program.ir("prepared").count("stablehlo.pad ") == pads
+    generator = np.random.default_rng(0)
+    given = [generator.integers(-4, 5, spec.shape).astype(spec.dtype.numpy) for spec in program.arguments]
+    for found, expected in zip(program.run(*given), program.reference(*given), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def _mean_cross_entropy(weights: Any, x: Any, labels: Any) -> Any:
