@@ -29,9 +29,11 @@ from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, equal
+from xgpu.passes.tiles.split_sums import Panel, SplitSums, meet_cluster
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import extract
 from xgpu.passes.tiles.vectors import insert as insert_element
+from xgpu.structure import element_of
 
 _CHUNK = 16
 _SUM_BYTES = 4
@@ -86,6 +88,8 @@ class Results:
     def write(self, arrays: Values, at: Values, sums: Values) -> Values:
         """Write what follows the last step of a tile; return the arrays afterwards."""
         arrays = list(arrays)
+        if self.panels.split > 1:
+            return self._store_shares(arrays, at, sums)
         for number, total in enumerate(sums):
             if not self.staging:
                 arrays = self._store_rows(arrays, at, number, total)
@@ -115,57 +119,72 @@ class Results:
 
     def _store_rows(self, arrays: Values, at: Values, number: int, total: ir.Value) -> Values:
         """Hand the sums from thread to thread, a panel at a time, and let each compute neighbours of a row."""
-        arrays, columns = list(arrays), self._holders.columns
-        for first in range(0, columns, self.panels.most):
-            width = min(self.panels.most, columns - first)
+        arrays = list(arrays)
+        for first, width in self.panels.parts:
             if number or first or not self.is_met:
                 self._meet()
-            self._write_panel(total, first, width)
+            self._write_panel(self._own_room(), total, first, width)
             self._meet()
             for position, each in enumerate(self.program.stores):
-                arrays[position] = self._store_panel(arrays[position], each, at, number, (first, width))
+                panel = Panel(self._own_room(), number, first, width)
+                arrays[position] = self._store_panel(arrays[position], each, at, panel)
         return arrays
 
-    def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
-        panel = self._own_room()
+    def _store_shares(self, arrays: Values, at: Values, sums: Values) -> Values:
+        """Add up a block's share of what the blocks of the cluster have of the sums, and compute what follows."""
+        places = [(number, *part) for number in range(len(sums)) for part in self.panels.parts]
+        room = self._own_room()
+        panels = [Panel(offset(room, i * self.panels.bytes), *place) for i, place in enumerate(places)]
+        # All teams have multiplied: then the tiles are no longer needed, in whose memory the sums go.
+        self._meet_all()
+        for each in panels:
+            self._write_panel(each.memory, sums[each.number], each.first, each.columns)
+        meet_cluster()
+        SplitSums(self.panels, self.place, element_of(self.program.total)).add_up(panels)
+        for panel in panels:
+            for position, each in enumerate(self.program.stores):
+                arrays[position] = self._store_panel(arrays[position], each, at, panel)
+        return arrays
+
+    def _write_panel(self, panel: ir.Value, total: ir.Value, first: int, width: int) -> None:
         loop = LoopOp.build(self.panels.written(first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
+        count = self.panels.written_together
         with ir.InsertionPoint(loop.body):
             byte, register = loop.result_arguments
-            pair = splat(0, ir.VectorType.get([2], ir.VectorType(total.type).element_type))
-            for neighbour in range(2):
+            values = splat(0, ir.VectorType.get([count], ir.VectorType(total.type).element_type))
+            for neighbour in range(count):
                 position = ir.arith.addi(register, create_index(neighbour))
-                pair = insert_element(extract(total, position), pair, create_index(neighbour))
-            store(pair, offset(panel, as_i32(byte)), 2 * _SUM_BYTES)
+                values = insert_element(extract(total, position), values, create_index(neighbour))
+            store(values, offset(panel, as_i32(byte)), count * _SUM_BYTES)
             YieldOp.build([])
 
-    def _store_panel(
-        self, array: ir.Value, each: InsertTileOp, at: Values, number: int, part: tuple[int, int]
-    ) -> ir.Value:
+    def _store_panel(self, array: ir.Value, each: InsertTileOp, at: Values, panel: Panel) -> ir.Value:
         """Compute what follows of a panel's sums, and store it."""
-        first, width = part
-        read, neighbours = self.panels.read(width), self.panels.neighbours
-        row = read.results[0] + self._holders.first_row(number)
-        column, numbers = read.results[1] + first + self._holders.first_column, [dim(1 + i) for i in range(len(at))]
+        read, neighbours = self.panels.read(panel.columns), self.panels.neighbours
+        row, column = read.results[0] + self._holders.first_row(panel.number), read.results[1] + panel.first
+        column, along = column + self._holders.first_column, 0 if self.panels.is_down else 1
+        numbers = [dim(len(read.dims) + i) for i in range(len(at))]
         outer: list[Constraint] = list(read.constraints)
         inner: list[Constraint] = []
         for expression, bound in each.map.constraints:
             # Where all neighbours of a thread are inside or none is, that is asked once.
-            is_whole = 1 not in expression.variables()[1] or (bound.upper + 1) % neighbours == 0
-            where = column if is_whole else column + symbol(1)
-            (outer if is_whole else inner).append((expression.substitute(numbers, [row, where]), bound))
+            is_whole = along not in expression.variables()[1] or (bound.upper + 1) % neighbours == 0
+            where = (row, column) if is_whole else self.panels.moved((row, column), symbol(1))
+            (outer if is_whole else inner).append((expression.substitute(numbers, where), bound))
         dims = (*read.dims, *each.map.dims)
         passes = IndexingMap(dims, read.symbols, (row, column, read.results[2]), tuple(outer))
-        variables, together = [self.place.thread, *at], self.panels.together
+        own = [self.place.thread] if self.panels.split == 1 else [self.place.thread, self.place.rank]
+        variables, together = [*own, *at], self.panels.together
         if together == 1:
-            return self._store_passes(array, each, at, (passes, variables), inner)
+            return self._store_passes(array, each, at, panel.memory, (passes, variables), inner)
         count = IndexingMap(dims, (Interval(0, read.symbols[0].size // together - 1),), ())
         loop = LoopOp.build(count, variables, [array])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
         with ir.InsertionPoint(loop.body):
             few, bounds = _few(passes, inner, together)
             of_few = (few, [*variables, *loop.symbol_arguments])
-            YieldOp.build([self._store_passes(loop.carried_arguments[0], each, at, of_few, bounds)])
+            YieldOp.build([self._store_passes(loop.carried_arguments[0], each, at, panel.memory, of_few, bounds)])
         return loop.operation.results[0]
 
     def _store_passes(
@@ -173,6 +192,7 @@ class Results:
         array: ir.Value,
         each: InsertTileOp,
         at: Values,
+        memory: ir.Value,
         of: tuple[IndexingMap, Values],
         inner: list[Constraint],
     ) -> ir.Value:
@@ -184,9 +204,9 @@ class Results:
         with ir.InsertionPoint(loop.body):
             count = self.panels.neighbours
             type_ = ir.VectorType.get([count], ir.RankedTensorType(self.program.total.type).element_type)
-            panel = offset(self._own_room(), as_i32(loop.result_arguments[2]))
-            sums = load(panel, type_, min(_CHUNK, count * _SUM_BYTES))
-            where = (_neighbours(passes, inner, count), [*variables, *loop.symbol_arguments])
+            place = offset(memory, as_i32(loop.result_arguments[2]))
+            sums = load(place, type_, min(_CHUNK, count * _SUM_BYTES))
+            where = (self._neighbours(passes, inner, count), [*variables, *loop.symbol_arguments])
             YieldOp.build([self._store_neighbours(loop.carried_arguments[0], each, at, sums, where)])
         return loop.operation.results[0]
 
@@ -229,10 +249,23 @@ class Results:
                 copies.TensorStoreOp.create([staging.map, source, *where])
             copies.BulkCommitOp.create()
 
+    def _neighbours(self, passes: IndexingMap, inside: list[Constraint], count: int) -> IndexingMap:
+        """Return the map of the neighbours of each pass, a dimension now, to row, column and number among them."""
+        turned = {0: dim(len(passes.dims)), 1: symbol(0)}
+        row, column = (each.substitute(None, turned) for each in passes.results[:2])
+        bounds = tuple((each.substitute(None, turned), bound) for each, bound in inside)
+        results = (*self.panels.moved((row, column), symbol(0)), symbol(0))
+        return IndexingMap((*passes.dims, *passes.symbols), (Interval(0, count - 1),), results, bounds)
+
     def _meet(self) -> None:
         """Wait for the other threads of the team."""
         number = ir.arith.addi(as_i32(self._team), i32(_FIRST_BARRIER))
         waits.NamedBarrierOp.create([number], attributes={"threads": self._holders.size, "wait": True})
+
+    def _meet_all(self) -> None:
+        """Wait for the threads of all teams."""
+        number = i32(_FIRST_BARRIER + self._holders.teams)
+        waits.NamedBarrierOp.create([number], attributes={"threads": self._holders.threads, "wait": True})
 
     def _own_room(self) -> ir.Value:
         """Return where a team's results, or sums, are in shared memory."""
@@ -276,12 +309,3 @@ def _few(passes: IndexingMap, inner: list[Constraint], count: int) -> tuple[Inde
         [(each.substitute(None, number), bound) for each, bound in some] for some in (passes.constraints, inner)
     )
     return IndexingMap(dims, (Interval(0, count - 1),), results, tuple(outer)).with_simple_results(), few
-
-
-def _neighbours(passes: IndexingMap, inside: list[Constraint], count: int) -> IndexingMap:
-    """Return the map of the neighbours of each pass, a dimension now, to row, column and number among them."""
-    turned = {0: dim(len(passes.dims)), 1: symbol(0)}
-    row, column = (each.substitute(None, turned) for each in passes.results[:2])
-    bounds = tuple((each.substitute(None, turned), bound) for each, bound in inside)
-    dims = (*passes.dims, *passes.symbols)
-    return IndexingMap(dims, (Interval(0, count - 1),), (row, column + symbol(0), symbol(0)), bounds)
