@@ -17,10 +17,9 @@ from xgpu.passes.tiles.block_program import BlockProgram
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
-from xgpu.passes.tiles.results import Results, Room, Staging
+from xgpu.passes.tiles.results import Results, Room, Staging, meet_cluster
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order, Place, below, equal
-from xgpu.passes.tiles.split_sums import meet_cluster
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 

@@ -5,6 +5,7 @@ go through shared memory, from where they are copied as boxes, or the sums do, b
 threads read and write whole sectors, and what follows is code of a few elements instead of all that a thread holds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,8 +29,7 @@ from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.roles import Place, equal
-from xgpu.passes.tiles.split_sums import Panel, SplitSums, meet_cluster
+from xgpu.passes.tiles.roles import Place, below, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import extract
 from xgpu.passes.tiles.vectors import insert as insert_element
@@ -55,6 +55,16 @@ class Room:
 
     memory: ir.Value
     bytes: int
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Sums in a team's memory: the ``columns`` from the ``first`` on of its product of a number."""
+
+    memory: ir.Value
+    number: int
+    first: int
+    columns: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +147,10 @@ class Results:
         panels = [Panel(offset(room, i * self.panels.bytes), *place) for i, place in enumerate(places)]
         # All teams have multiplied: then the tiles are no longer needed, in whose memory the sums go.
         self._meet_all()
-        for each in panels:
-            self._write_panel(each.memory, sums[each.number], each.first, each.columns)
+        for panel in panels:
+            self._write_panel(panel.memory, sums[panel.number], panel.first, panel.columns)
         meet_cluster()
-        SplitSums(self.panels, self.place, element_of(self.program.total)).add_up(panels)
+        _Parts(self.panels, self.place, element_of(self.program.total)).add_up(panels)
         for panel in panels:
             for position, each in enumerate(self.program.stores):
                 arrays[position] = self._store_panel(arrays[position], each, at, panel)
@@ -298,6 +308,66 @@ class Results:
             address = offset(room, ir.arith.addi(ir.arith.addi(start, turned), rest))
             store(inner.operation.results[0], address, 2 * size)
             YieldOp.build([])
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of sums that blocks of a cluster have: panels at the same place in each, with elements of a type."""
+
+    panels: Panels
+    place: Place
+    element: ir.Type
+
+    def add_up(self, panels: Sequence[Panel]) -> None:
+        """Write the block's share of the whole sums over its own parts of them; all blocks have met before.
+
+        The panels have as many columns each. The order of ranks is that of the sum, in each of its elements.
+        """
+        share = self.panels.share(panels[0].columns)
+        whole, rest = divmod(share, self.panels.holders.size)
+        self._add([(panel, number) for panel in panels for number in range(whole)])
+        if rest:
+            with only_if(below(self._number(whole), share)):
+                self._add([(panel, whole) for panel in panels])
+
+    def _add(self, taken: Sequence[tuple[Panel, int]]) -> None:
+        """Add up what a thread takes of some panels in some passes.
+
+        All parts are read before the first sum is written, so that it waits for other blocks about once.
+        """
+        places = [self._place(*each) for each in taken]
+        sums = [self._sum([self._read(place, rank) for rank in range(self.panels.split)]) for place in places]
+        for place, total in zip(places, sums, strict=True):
+            store(total, place, _CHUNK)
+
+    def _number(self, number: int) -> ir.Value:
+        """Return the number in the share of what a thread takes in a pass, which may be beyond the share."""
+        size = self.panels.holders.size
+        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % size + number * size,))
+        return ApplyIndexingOp.build(map_, [self.place.thread])[0]
+
+    def _place(self, panel: Panel, number: int) -> ir.Value:
+        """Return where in a panel of this block the sums are that a thread takes in a pass."""
+        map_ = self.panels.shared(panel.columns)
+        return offset(panel.memory, as_i32(ApplyIndexingOp.build(map_, [self._number(number), self.place.rank])[0]))
+
+    def _read(self, place: ir.Value, rank: int) -> ir.Value:
+        pointer = ir.llvm.PointerType.get(7)
+        there = waits.ClusterPointerOp.create([place, i32(rank)], [pointer]).operation.results[0]
+        return load(there, ir.VectorType.get([self.panels.neighbours], self.element), _CHUNK)
+
+    def _sum(self, parts: Values) -> ir.Value:
+        add = ir.arith.addi if isinstance(self.element, ir.IntegerType) else ir.arith.addf
+        total = parts[0]
+        for each in parts[1:]:
+            total = add(total, each)
+        return total
+
+
+def meet_cluster() -> None:
+    """Wait until all threads of the cluster are here, which then see what each has done."""
+    waits.ClusterArriveOp.create()
+    waits.ClusterWaitOp.create()
 
 
 def _few(passes: IndexingMap, inner: list[Constraint], count: int) -> tuple[IndexingMap, list[Constraint]]:

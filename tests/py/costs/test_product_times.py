@@ -1,22 +1,16 @@
 """How long products by tiles are expected to take: what was measured, and by bytes whatever their elements are."""
 
-import math
-
 import pytest
 
-from xgpu.costs.products import is_fast, product_seconds
+from xgpu.costs.products import ProductTile, is_fast, product_seconds
 from xgpu.device import device
-from xgpu.indexing.tiles.product_maps import ROW_BYTES
 
 H200 = device("sm_90a")
 
 
 def seconds(sizes: tuple[int, int, int], element_bytes: int, result_bytes: int) -> float:
     """Return the time of a product in tiles of 128 x 256."""
-    m, n, k = sizes
-    waves = math.ceil(math.ceil(m / 128) * math.ceil(n / 256) / H200.sm_count)
-    steps = math.ceil(k * element_bytes / ROW_BYTES)
-    return product_seconds((128, 256, ROW_BYTES), steps, waves, 128 * 256 * result_bytes, H200)
+    return product_seconds(ProductTile(128, 256), (1, *sizes), (element_bytes, result_bytes), H200)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class Product:
 
     @cached_property
     def _shapes(self) -> tuple[Shape, Shape, Shape, Shape]:
-        """The sizes of the batch dimensions, of the operation's first and second operand's own, of the contracted ones."""
+        """The sizes of the batch dimensions, of each operand's own ones, of the contracted ones."""
         numbers = ir.stablehlo.DotDimensionNumbers(self.op.attributes["dot_dimension_numbers"])
         result, left = shape_of(self.op.results[0]), shape_of(self.op.operands[0])
         batches = len(numbers.lhs_batching_dimensions)

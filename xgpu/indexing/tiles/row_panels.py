@@ -109,10 +109,8 @@ class Panels:
         threads = Interval(0, self.holders.threads - 1)
         return (threads,) if self.split == 1 else (threads, Interval(0, self.split - 1))
 
-    def _taken(
-        self, share: int
-    ) -> tuple[AffineExpr, tuple[Interval, ...], tuple[tuple[AffineExpr, Interval], ...]]:
-        """Return the number among a panel's neighbours of those that a thread takes in a pass, and where it takes any."""
+    def _taken(self, share: int) -> tuple[AffineExpr, tuple[Interval, ...], tuple[tuple[AffineExpr, Interval], ...]]:
+        """Return the number of what a thread takes of a panel in a pass, and where it takes anything."""
         size = self.holders.size
         own = dim(0) % size + symbol(0) * size
         bounds = ((own, Interval(0, share - 1)),) if share % size else ()

@@ -1,10 +1,10 @@
 """How the blocks and threads of a matrix product share it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Self
+from typing import Any, Self
 
 from xgpu.costs.products import SPLITS, TILE_COLUMNS, TILES, ProductTile, product_seconds
 from xgpu.device import Device
@@ -59,6 +59,20 @@ class ProductSchedule(Schedule):
         return found or cls._with_tile(facts, TILES[0])
 
     @classmethod
+    def beside(cls, given: Mapping[str, int], facts: Products) -> Self:
+        """The numbers of the tiles that take the least time of those with the given numbers; if none fits, of any."""
+        best = cls.of(facts)
+        wanted = dict[str, Any](given)
+        if any(replace(best, **wanted).range_problems()):
+            return best
+        named = {"tile_m": "rows", "tile_n": "columns", "split": "split", "swapped": "is_swapped"}
+        fixed = {name: wanted[number] for number, name in named.items() if number in wanted}
+        tiles = dict.fromkeys(replace(each, **fixed) for each in TILES)
+        others = wanted.get("staged"), wanted.get("cluster", 1)
+        several = (cls._with_tile(facts, each, *others) for each in cls._timed(facts, tiles))
+        return next((each for each in several if replace(each, **wanted).fits(facts)), best)
+
+    @classmethod
     def candidates(cls, facts: Products) -> list[Self]:
         """The tiles that take the least time by estimate; with the best, results the other way, and a cluster.
 
@@ -79,15 +93,18 @@ class ProductSchedule(Schedule):
     @classmethod
     def _fitting(cls, facts: Products, tiles: Sequence[ProductTile]) -> Iterator[Self]:
         """Yield schedules of tiles, those first that take the least time."""
-        product = facts.product
-        sizes, bytes_ = (product.batch, product.m, product.n, product.k), facts.element_bytes
-        timed = sorted(tiles, key=lambda each: product_seconds(each, sizes, bytes_, facts.fusion.device))
-        yield from (made for each in timed if (made := cls._with_tile(facts, each)).fits(facts))
+        several = (cls._with_tile(facts, each) for each in cls._timed(facts, tiles))
+        yield from (each for each in several if each.fits(facts))
 
     @classmethod
-    def _with_tile(
-        cls, facts: Products, tile: ProductTile, staged: bool | None = None, cluster: int = 1
-    ) -> Self:
+    def _timed(cls, facts: Products, tiles: Iterable[ProductTile]) -> list[ProductTile]:
+        """Return the tiles in the order of their times."""
+        product = facts.product
+        sizes, bytes_ = (product.batch, product.m, product.n, product.k), facts.element_bytes
+        return sorted(tiles, key=lambda each: product_seconds(each, sizes, bytes_, facts.fusion.device))
+
+    @classmethod
+    def _with_tile(cls, facts: Products, tile: ProductTile, staged: bool | None = None, cluster: int = 1) -> Self:
         product, device = facts.swapped if tile.is_swapped else facts.product, facts.fusion.device
         sizes = TileSizes(tile.rows, tile.columns, product.step)
         if staged is None:
@@ -138,7 +155,8 @@ class ProductSchedule(Schedule):
 
         Parts of sums are where the tiles were.
         """
-        tiles, results = self.stages * (self.tile_m + self.tile_n) * ROW_BYTES, self.groups * self.group_bytes(result_bytes)
+        tiles = self.stages * (self.tile_m + self.tile_n) * ROW_BYTES
+        results = self.groups * self.group_bytes(result_bytes)
         maps = (2 + (len(result_bytes) if self.staged else 0)) * TENSOR_MAP_BYTES
         return (max(tiles, results) if self.split > 1 else tiles + results) + maps + self.stages * _BARRIER_BYTES
 
