@@ -98,8 +98,10 @@ class ProductKernel:
         results = Results(self._program, place, self._program.schedule.panels, staging, room)
         products = Products(order, ring, sources[0], sources[1], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
-        if self._together > 1:
-            # What the others read, or arrive at, must not go before.
+        # What the others read, or arrive at, must not go before.
+        if self._program.schedule.split > 1:
+            waits.ClusterWaitOp.create()
+        elif self._cluster > 1:
             meet_cluster()
         return written
 
@@ -150,8 +152,9 @@ class ProductKernel:
             with only_if(equal(place.thread, self._groups * WARPGROUP_SIZE)):
                 copying.write()
             if self._program.schedule.split > 1:
-                # Those that multiply do, before they add up.
+                # Those that multiply do, before and after they add up.
                 meet_cluster()
+                waits.ClusterArriveOp.create()
             ir.scf.yield_(outputs)
         return list(op.results)
 

@@ -13,7 +13,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import EARLY, UNROLL
 from xgpu.dialects.block import copies, waits
 from xgpu.dialects.block.tiles import InsertTileOp
-from xgpu.dialects.xgpu import ApplyIndexingOp, LoopOp, YieldOp
+from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp, LoopOp, YieldOp
 from xgpu.emit.builders import insert
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import constant, dim, symbol
@@ -21,7 +21,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.fragments import Holders
-from xgpu.indexing.tiles.row_panels import Panels
+from xgpu.indexing.tiles.row_panels import ADDED, Panels
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.arith_builder import constant as splat
 from xgpu.passes.support.scf_ops import create_index
@@ -29,7 +29,7 @@ from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.fragment_code import FragmentCode
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.roles import Place, below, equal
+from xgpu.passes.tiles.roles import Place, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import extract
 from xgpu.passes.tiles.vectors import insert as insert_element
@@ -151,6 +151,9 @@ class Results:
             self._write_panel(panel.memory, sums[panel.number], panel.first, panel.columns)
         meet_cluster()
         _Parts(self.panels, self.place, element_of(self.program.total)).add_up(panels)
+        # The others may go once all have come here; this one meets them again at the end.
+        waits.ClusterArriveOp.create()
+        self._meet()
         for panel in panels:
             for position, each in enumerate(self.program.stores):
                 arrays[position] = self._store_panel(arrays[position], each, at, panel)
@@ -321,40 +324,49 @@ class _Parts:
     def add_up(self, panels: Sequence[Panel]) -> None:
         """Write the block's share of the whole sums over its own parts of them; all blocks have met before.
 
-        The panels have as many columns each. The order of ranks is that of the sum, in each of its elements.
+        The panels have as many columns each. All parts are read before the first sum is written, so that a thread waits
+        for other blocks about once.
         """
-        share = self.panels.share(panels[0].columns)
-        whole, rest = divmod(share, self.panels.holders.size)
+        added = self.panels.added(panels[0].columns)
+        whole = added.symbols[0].size - len(added.constraints)
         self._add([(panel, number) for panel in panels for number in range(whole)])
-        if rest:
-            with only_if(below(self._number(whole), share)):
+        if added.constraints:
+            last = IndexingMap(added.dims, (), (), self._in_pass(added, whole).constraints)
+            with only_if(InDomainOp.build(last, [self.place.thread, self.place.rank])):
                 self._add([(panel, whole) for panel in panels])
 
     def _add(self, taken: Sequence[tuple[Panel, int]]) -> None:
-        """Add up what a thread takes of some panels in some passes.
-
-        All parts are read before the first sum is written, so that it waits for other blocks about once.
-        """
+        """Add up what a thread takes of some panels in some passes."""
         places = [self._place(*each) for each in taken]
-        sums = [self._sum([self._read(place, rank) for rank in range(self.panels.split)]) for place in places]
+        sums = [self._sum([self._read(place, after) for after in range(self.panels.split)]) for place in places]
         for place, total in zip(places, sums, strict=True):
             store(total, place, _CHUNK)
 
-    def _number(self, number: int) -> ir.Value:
-        """Return the number in the share of what a thread takes in a pass, which may be beyond the share."""
-        size = self.panels.holders.size
-        map_ = IndexingMap(ranges((self.place.threads,)), (), (dim(0) % size + number * size,))
-        return ApplyIndexingOp.build(map_, [self.place.thread])[0]
+    @staticmethod
+    def _in_pass(added: IndexingMap, number: int) -> IndexingMap:
+        """Return where a thread reads in a pass."""
+        at = [constant(number)]
+        bounds = tuple((each.substitute(None, at), bound) for each, bound in added.constraints)
+        return IndexingMap(added.dims, (), tuple(each.substitute(None, at) for each in added.results), bounds)
 
     def _place(self, panel: Panel, number: int) -> ir.Value:
         """Return where in a panel of this block the sums are that a thread takes in a pass."""
-        map_ = self.panels.shared(panel.columns)
-        return offset(panel.memory, as_i32(ApplyIndexingOp.build(map_, [self._number(number), self.place.rank])[0]))
+        map_ = self._in_pass(self.panels.added(panel.columns), number)
+        return offset(panel.memory, as_i32(ApplyIndexingOp.build(map_, [self.place.thread, self.place.rank])[0]))
 
-    def _read(self, place: ir.Value, rank: int) -> ir.Value:
-        pointer = ir.llvm.PointerType.get(7)
-        there = waits.ClusterPointerOp.create([place, i32(rank)], [pointer]).operation.results[0]
-        return load(there, ir.VectorType.get([self.panels.neighbours], self.element), _CHUNK)
+    def _read(self, place: ir.Value, after: int) -> ir.Value:
+        """Return the part of the block so many ranks after this one: its own part is read where it is.
+
+        The order of an element's sum is that of the ranks after the block whose share it is. Blocks read different ones
+        at a time.
+        """
+        type_ = ir.VectorType.get([ADDED], self.element)
+        if not after:
+            return load(place, type_, _CHUNK)
+        turned = IndexingMap(ranges((self.panels.split,)), (), ((dim(0) + after) % self.panels.split,))
+        rank = as_i32(ApplyIndexingOp.build(turned, [self.place.rank])[0])
+        there = waits.ClusterPointerOp.create([place, rank], [ir.llvm.PointerType.get(7)])
+        return load(there.operation.results[0], type_, _CHUNK)
 
     def _sum(self, parts: Values) -> ir.Value:
         add = ir.arith.addi if isinstance(self.element, ir.IntegerType) else ir.arith.addf

@@ -14,6 +14,8 @@ from xgpu.indexing.tiles.fragments import Holders
 PANEL_COLUMNS = 64
 NEIGHBOURS = 8
 """Elements of a line that a thread takes at once, at most."""
+ADDED = 4
+"""Elements that a thread reads of another block at once: 16 bytes."""
 _BYTES = 4
 _PADDING = 8 * _BYTES
 """Bytes between rows: pairs that 16 threads of four rows write are then in different banks."""
@@ -81,7 +83,7 @@ class Panels:
         Where blocks share panels, a dimension more is the block's rank among them.
         """
         taken, symbols, bounds = self._taken(self.share(columns))
-        row, column = self._place(taken, columns)
+        row, column = self._place(taken, columns, self.neighbours)
         if not self.is_down and self.split == 1 and columns != self.most:
             bounds = (*bounds, (column, Interval(0, columns - 1)))
         results = (row, column, self._byte(row, column))
@@ -97,12 +99,15 @@ class Panels:
         whole = self.most if not self.is_down and self.split == 1 else columns
         return self.holders.rows * whole // self.neighbours // self.split
 
-    def shared(self, columns: int) -> IndexingMap:
-        """Return (number, rank) -> byte in the panel, of the neighbours that are a number's of a block's share."""
-        share = self.share(columns)
-        byte = self._byte(*self._place(dim(0) + dim(1) * share, columns))
-        dims = (Interval(0, share - 1), Interval(0, self.split - 1))
-        return IndexingMap(dims, (), (byte,)).with_simple_results()
+    def added(self, columns: int) -> IndexingMap:
+        """Return (thread, rank)[pass] -> byte in the panel, of what a thread adds up: `ADDED` elements of a line.
+
+        Threads side by side have those side by side, all of them of their block's share.
+        """
+        share = self.share(columns) * self.neighbours // ADDED
+        taken, symbols, bounds = self._taken(share)
+        byte = self._byte(*self._place(taken, columns, ADDED))
+        return IndexingMap(self._dims, symbols, (byte,), bounds).with_simple_results()
 
     @property
     def _dims(self) -> tuple[Interval, ...]:
@@ -116,13 +121,13 @@ class Panels:
         bounds = ((own, Interval(0, share - 1)),) if share % size else ()
         return own if self.split == 1 else own + dim(1) * share, (Interval(0, -(-share // size) - 1),), bounds
 
-    def _place(self, number: AffineExpr, columns: int) -> tuple[AffineExpr, AffineExpr]:
+    def _place(self, number: AffineExpr, columns: int, neighbours: int) -> tuple[AffineExpr, AffineExpr]:
         """Return the row and the column at which the neighbours of a number begin."""
         if self.is_down:
-            of_line = self.holders.rows // self.neighbours
-            return number % of_line * self.neighbours, number // of_line
-        of_line = (self.most if self.split == 1 else columns) // self.neighbours
-        return number // of_line, number % of_line * self.neighbours
+            of_line = self.holders.rows // neighbours
+            return number % of_line * neighbours, number // of_line
+        of_line = (self.most if self.split == 1 else columns) // neighbours
+        return number // of_line, number % of_line * neighbours
 
     def _byte(self, row: AffineExpr, column: AffineExpr) -> AffineExpr:
         line, place = (column, row) if self.is_down else (row, column)
