@@ -13,20 +13,28 @@ _LIBRARY_LAUNCHES = 1.5
 """What a small product takes by a library besides its work, in launches: 2.8 to 5.3 us were measured."""
 _SHARED_BYTES_PER_CYCLE = 128
 """What shared memory of a multiprocessor reads or writes in a cycle."""
-_CLUSTER_BYTES_PER_CYCLE = 32
-"""What a multiprocessor reads in a cycle of the shared memory of others in its cluster. An estimate."""
+_CLUSTER_BYTES_PER_CYCLE = 12
+"""What a multiprocessor reads in a cycle of the shared memory of others in its cluster."""
+_STAGES = 8
+"""Steps whose tiles are under way, where shared memory has room for so many."""
+_CACHED_BYTES = 32e6
+"""Operands that stay in the L2 cache."""
+_LOADED = 2
+"""How many times as long a load takes where all of them go to memory, at its full rate."""
+_PAIR = 2
+"""Blocks of clusters that fill a GPU; of larger ones some find no place, as multiprocessors are in groups."""
+_PLACED = 0.85
+"""The part of the multiprocessors that larger clusters fill: 28 of 4 blocks on an H200, or 14 of 8."""
 _MULTIPLIED_PER_CYCLE = 4096
 """Bytes of rows times columns that the tensor cores of a multiprocessor multiply in a cycle: 2,048 pairs of 16 bits."""
 _SHARE = 0.89
 """The part of these that is reached, measured with tiles of 128 x 256 x 64 on an H200."""
 _SHARE_OF_MEMORY = 0.875
 """The part of the memory's rate that copies reach on an H200."""
-_READERS = 0.75
-"""The part of the multiprocessors that must read for that. An estimate."""
 _ROW_BYTES_OF_PRODUCT = 32
 _SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
-_RESULT_SECONDS = 1.0e-6
+_RESULT_SECONDS = 0.5e-6
 """What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
 _MEETING_SECONDS = 0.8e-6
 """What blocks that add up a tile's sums take to meet, twice, and to wait for each other's. An estimate."""
@@ -60,7 +68,13 @@ class ProductTile:
 
     def blocks_at_once(self, target: Device) -> int:
         """Return how many blocks run at the same time, those of a cluster all or none."""
-        return max(1, target.sm_count // self.split * self.split)
+        count = target.sm_count if self.split <= _PAIR else int(target.sm_count * _PLACED)
+        return max(1, count // self.split * self.split)
+
+    @property
+    def step_bytes(self) -> int:
+        """What a block reads for a step."""
+        return (self.rows + self.columns) * ROW_BYTES
 
     def step_cycles(self) -> float:
         """Return how long a step takes: what the tensor cores do, or what shared memory does.
@@ -69,7 +83,7 @@ class ProductTile:
         """
         multiplied = self.rows * self.columns * ROW_BYTES / _MULTIPLIED_PER_CYCLE / _SHARE
         products = self.rows // WARPGROUP_ROWS * (ROW_BYTES // _ROW_BYTES_OF_PRODUCT)
-        moved = (self.rows + self.columns) * ROW_BYTES
+        moved = self.step_bytes
         moved += products * (WARPGROUP_ROWS + self.columns) * _ROW_BYTES_OF_PRODUCT
         return max(multiplied, moved / _SHARED_BYTES_PER_CYCLE)
 
@@ -78,8 +92,8 @@ class ProductTile:
         size = self.rows * self.columns
         seconds = _RESULT_SECONDS + 2 * size // self.split * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
         if self.split > 1:
-            cycles = size * _SUM_BYTES * (1 / _SHARED_BYTES_PER_CYCLE + 1 / _CLUSTER_BYTES_PER_CYCLE)
-            return seconds + _MEETING_SECONDS + cycles / clock
+            others = size * _SUM_BYTES * (self.split - 1) / self.split
+            return seconds + _MEETING_SECONDS + others / _CLUSTER_BYTES_PER_CYCLE / clock
         return seconds + (size * _SUM_BYTES * _HANDED_SECONDS_PER_BYTE if self.is_swapped else 0.0)
 
 
@@ -107,16 +121,18 @@ def product_seconds(
     elements.
 
     There are ``blocks`` that compute tiles in turn, if nothing is said as many as run at the same time. They take what
-    their steps do, or what memory does for all.
+    their steps do, each of which begins a load's time after one so many stages before; or what memory does for all.
     """
     clock = target.clock * _SLOWED_CLOCK
     element_bytes, result_bytes = bytes_
     parts, at_once = tile.tiles(sizes) * tile.split, tile.blocks_at_once(target)
     waves = -(-parts // (at_once if blocks is None or tile.split > 1 else min(blocks, at_once)))
-    computed = waves * tile.steps(sizes[3] * element_bytes) * tile.step_cycles() / clock
-    readers = min(1.0, parts / (_READERS * target.sm_count))
-    read = _moved(sizes, bytes_) / (target.memory_bandwidth * _SHARE_OF_MEMORY * readers)
-    return target.launch_seconds + max(computed, read) + waves * tile.result_seconds(result_bytes, clock)
+    moved = _moved(sizes, bytes_)
+    latency = target.memory_latency * (_LOADED if moved > _CACHED_BYTES else 1)
+    step = max(tile.step_cycles() / clock, latency / min(_STAGES, target.shared_bytes_optin // tile.step_bytes))
+    computed = waves * tile.steps(sizes[3] * element_bytes) * step
+    memory = moved / (target.memory_bandwidth * _SHARE_OF_MEMORY)
+    return target.launch_seconds + max(computed, memory) + waves * tile.result_seconds(result_bytes, clock)
 
 
 def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device) -> bool:
@@ -126,7 +142,8 @@ def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: 
     where there are fewer tiles than multiprocessors, even if clusters share each.
     """
     bytes_ = element_bytes, result_bytes
-    least = min(product_seconds(tile, sizes, bytes_, target) for tile in TILES)
+    steps = -(-sizes[3] * element_bytes // ROW_BYTES)
+    least = min(product_seconds(tile, sizes, bytes_, target) for tile in TILES if tile.split <= steps)
     rate = target.sm_count * target.clock * _SLOWED_CLOCK * _SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
     library = max(math.prod(sizes) / rate, _moved(sizes, bytes_) / target.memory_bandwidth)
     return least <= _SLOWER * (library + _LIBRARY_LAUNCHES * target.launch_seconds)
