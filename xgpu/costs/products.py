@@ -11,20 +11,26 @@ _SLOWER = 1.25
 """How many times as long as a library a kernel may take, as both are estimates."""
 _LIBRARY_LAUNCHES = 1.5
 """What a small product takes by a library besides its work, in launches: 2.8 to 5.3 us were measured."""
+_LIBRARY_TILE = 128
+"""Rows and columns of a library's tiles."""
+_SPLIT_BY_LIBRARY = 2
+"""How many times as long a library multiplies where it has few such tiles: 2 to 4.5 were measured."""
 _SHARED_BYTES_PER_CYCLE = 128
 """What shared memory of a multiprocessor reads or writes in a cycle."""
 _CLUSTER_BYTES_PER_CYCLE = 12
-"""What a multiprocessor reads in a cycle of the shared memory of others in its cluster."""
+"""What a multiprocessor reads in a cycle of the shared memory of others in its cluster, measured on an H200."""
 _STAGES = 8
 """Steps whose tiles are under way, where shared memory has room for so many."""
-_CACHED_BYTES = 32e6
-"""Operands that stay in the L2 cache."""
-_LOADED = 2
-"""How many times as long a load takes where all of them go to memory, at its full rate."""
+_CACHED_BYTES = 12e6
+"""Operands that all multiprocessors have near them in the L2 cache: it has two halves of 25 MB on an H200."""
+_CACHE_BYTES_PER_SECOND = 11e12
+"""What all multiprocessors read in a second of the rest of the L2 cache, measured on an H200."""
+_LOADED = 2.2
+"""How many times as long a load takes of others, or of memory at its full rate, as of what is near."""
 _PAIR = 2
 """Blocks of clusters that fill a GPU; of larger ones some find no place, as multiprocessors are in groups."""
-_PLACED = 0.85
-"""The part of the multiprocessors that larger clusters fill: 28 of 4 blocks on an H200, or 14 of 8."""
+_PLACED = 0.5
+"""The part of the multiprocessors where larger ones find a place for sure: on an H200, 16 clusters of 4 did, 24 not."""
 _MULTIPLIED_PER_CYCLE = 4096
 """Bytes of rows times columns that the tensor cores of a multiprocessor multiply in a cycle: 2,048 pairs of 16 bits."""
 _SHARE = 0.89
@@ -34,10 +40,12 @@ _SHARE_OF_MEMORY = 0.875
 _ROW_BYTES_OF_PRODUCT = 32
 _SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
+_LOADED_PART = 0.5
+"""The part of the multiprocessors above which that is so."""
 _RESULT_SECONDS = 0.5e-6
 """What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
-_MEETING_SECONDS = 0.8e-6
-"""What blocks that add up a tile's sums take to meet, twice, and to wait for each other's. An estimate."""
+_MEETING_SECONDS = 0.5e-6
+"""What blocks that add up a tile's sums take to meet, and to wait for each other's, measured on an H200."""
 _HANDED_SECONDS_PER_BYTE = 1.0e-6 / (128 * 256 * 4)
 """What it takes to hand a tile's sums from thread to thread, measured with tiles of 128 x 256 on an H200."""
 _SUM_BYTES = 4
@@ -60,11 +68,21 @@ class ProductTile:
         whole = -(-row_bytes // ROW_BYTES)
         return -(-whole // self.split)
 
-    def tiles(self, sizes: tuple[int, int, int, int]) -> int:
-        """Return how many tiles there are of a product: ``sizes`` are batch, m, n and k."""
-        batch, m, n, _ = sizes
-        rows, columns = (n, m) if self.is_swapped else (m, n)
-        return batch * -(-rows // self.rows) * -(-columns // self.columns)
+    def grid(self, sizes: tuple[int, int, int, int]) -> tuple[int, int]:
+        """Return how many tiles a product has along m and n: ``sizes`` are batch, m, n and k."""
+        _, m, n, _ = sizes
+        of_m, of_n = (self.columns, self.rows) if self.is_swapped else (self.rows, self.columns)
+        return -(-m // of_m), -(-n // of_n)
+
+    def read_again(self, sizes: tuple[int, int, int, int], element_bytes: int) -> float:
+        """Return the bytes of operands that are read again and again, for each tile of the other dimension.
+
+        What is near is not counted.
+        """
+        batch, m, n, k = sizes
+        along_m, along_n = self.grid(sizes)
+        both = ((batch * m * k * element_bytes, along_n), (batch * n * k * element_bytes, along_m))
+        return sum(size * (times - 1) for size, times in both if size > _CACHED_BYTES)
 
     def blocks_at_once(self, target: Device) -> int:
         """Return how many blocks run at the same time, those of a cluster all or none."""
@@ -123,29 +141,33 @@ def product_seconds(
     There are ``blocks`` that compute tiles in turn, if nothing is said as many as run at the same time. They take what
     their steps do, each of which begins a load's time after one so many stages before; or what memory does for all.
     """
-    clock = target.clock * _SLOWED_CLOCK
     element_bytes, result_bytes = bytes_
-    parts, at_once = tile.tiles(sizes) * tile.split, tile.blocks_at_once(target)
+    parts, at_once = sizes[0] * math.prod(tile.grid(sizes)) * tile.split, tile.blocks_at_once(target)
+    is_loaded = min(parts, at_once) > target.sm_count * _LOADED_PART
+    clock = target.clock * (_SLOWED_CLOCK if is_loaded else 1)
     waves = -(-parts // (at_once if blocks is None or tile.split > 1 else min(blocks, at_once)))
     moved = _moved(sizes, bytes_)
     latency = target.memory_latency * (_LOADED if moved > _CACHED_BYTES else 1)
     step = max(tile.step_cycles() / clock, latency / min(_STAGES, target.shared_bytes_optin // tile.step_bytes))
     computed = waves * tile.steps(sizes[3] * element_bytes) * step
     memory = moved / (target.memory_bandwidth * _SHARE_OF_MEMORY)
+    memory += tile.read_again(sizes, element_bytes) / _CACHE_BYTES_PER_SECOND
     return target.launch_seconds + max(computed, memory) + waves * tile.result_seconds(result_bytes, clock)
 
 
 def is_fast(sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device) -> bool:
     """Whether blocks compute products about as fast as a library; ``sizes`` are batch, m, n and k.
 
-    A library is taken to reach the part of the tensor cores' or of memory's rate that large tiles do. Blocks do not
-    where there are fewer tiles than multiprocessors, even if clusters share each.
+    A library is taken to reach the part of the tensor cores' or of memory's rate that large tiles do, but not where it
+    has fewer than a fourth as many as there are multiprocessors.
     """
     bytes_ = element_bytes, result_bytes
     steps = -(-sizes[3] * element_bytes // ROW_BYTES)
     least = min(product_seconds(tile, sizes, bytes_, target) for tile in TILES if tile.split <= steps)
     rate = target.sm_count * target.clock * _SLOWED_CLOCK * _SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
-    library = max(math.prod(sizes) / rate, _moved(sizes, bytes_) / target.memory_bandwidth)
+    tiles = sizes[0] * math.prod(ProductTile(_LIBRARY_TILE, _LIBRARY_TILE).grid(sizes))
+    multiplied = math.prod(sizes) / rate * (_SPLIT_BY_LIBRARY if tiles < target.sm_count / 4 else 1)
+    library = max(multiplied, _moved(sizes, bytes_) / target.memory_bandwidth)
     return least <= _SLOWER * (library + _LIBRARY_LAUNCHES * target.launch_seconds)
 
 

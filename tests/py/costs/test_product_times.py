@@ -2,7 +2,7 @@
 
 import pytest
 
-from xgpu.costs.products import ProductTile, is_fast, product_seconds
+from xgpu.costs.products import TILES, ProductTile, is_fast, product_seconds
 from xgpu.device import device
 
 H200 = device("sm_90a")
@@ -39,3 +39,55 @@ def test_few_tiles_of_long_sums_are_the_librarys(element_bytes: int) -> None:
     assert is_fast((1, 4096, 4096, 4096), element_bytes, 4, H200)
     assert not is_fast((1, 64, 64, 65536), element_bytes, 4, H200)
     assert is_fast((132, 64, 64, 65536), element_bytes, 4, H200)
+
+
+_BF16 = 2, 2
+
+
+def best(sizes: tuple[int, int, int]) -> ProductTile:
+    """Return the tile that takes the least time by estimate."""
+    return min(TILES, key=lambda tile: product_seconds(tile, (1, *sizes), _BF16, H200))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "tile", "measured"),
+    [
+        ((512, 512, 512), ProductTile(64, 64), 3.9e-6),
+        ((1024, 1024, 1024), ProductTile(64, 128), 6.4e-6),
+        ((1024, 1024, 1024), ProductTile(128, 128, 2), 8.5e-6),
+        ((256, 256, 4096), ProductTile(64, 64), 10.7e-6),
+        ((256, 256, 4096), ProductTile(64, 64, 4), 5.6e-6),
+        ((256, 256, 4096), ProductTile(64, 128, 8), 5.7e-6),
+        ((512, 512, 8192), ProductTile(64, 64, 2), 17.2e-6),
+        ((512, 512, 8192), ProductTile(128, 128, 4), 14.8e-6),
+        ((128, 128, 16384), ProductTile(64, 32, 8, is_swapped=True), 7.2e-6),
+        ((16, 14336, 4096), ProductTile(128, 16, is_swapped=True), 29.3e-6),
+        ((64, 14336, 4096), ProductTile(64, 128), 30.9e-6),
+        ((16, 4096, 14336), ProductTile(64, 16, 2, is_swapped=True), 29.6e-6),
+        ((16, 4096, 14336), ProductTile(64, 8, is_swapped=True), 40.0e-6),
+        ((128, 4096, 4096), ProductTile(64, 128, 2), 13.9e-6),
+    ],
+    ids=str,
+)
+def test_few_tiles_and_few_rows(sizes: tuple[int, int, int], tile: ProductTile, measured: float) -> None:
+    """Blocks that wait for loads, for memory, for others' parts of sums, or for a place."""
+    assert product_seconds(tile, (1, *sizes), _BF16, H200) == pytest.approx(measured, rel=0.2)
+
+
+def test_few_tiles_are_split_and_few_rows_are_columns_of_tiles() -> None:
+    """As was fastest, of what was measured."""
+    assert best((256, 256, 4096)) == ProductTile(64, 64, 4)
+    assert best((512, 512, 8192)).split == 4
+    assert best((16, 14336, 4096)) == ProductTile(128, 16, is_swapped=True)
+    assert best((16, 4096, 14336)) == ProductTile(64, 16, 2, is_swapped=True)
+    assert best((14336, 16, 4096)) == ProductTile(128, 16)
+    assert best((4096, 4096, 4096)) == ProductTile(128, 256)
+
+
+def test_what_few_tiles_pay_for() -> None:
+    """A library splits them too, and takes a kernel more for it; a tile or four are too few for blocks of clusters."""
+    assert is_fast((1, 256, 256, 4096), *_BF16, H200)
+    assert is_fast((1, 512, 512, 8192), *_BF16, H200)
+    assert is_fast((1, 256, 1024, 4096), *_BF16, H200)
+    assert not is_fast((1, 128, 128, 16384), *_BF16, H200)
+    assert not is_fast((1, 64, 64, 16384), *_BF16, H200)
