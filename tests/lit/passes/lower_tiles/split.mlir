@@ -26,13 +26,18 @@
 // CHECK:             llvm.store {{.*}} : vector<1xf32>, !llvm.ptr<3>
 // CHECK:           "xgpu.cluster_arrive"()
 // CHECK-NEXT:      "xgpu.cluster_wait"()
+
+// Its own part a block reads where it is, and the other's in that block.
 // CHECK:           scf.if
-// CHECK:             %[[FIRST_PLACE:.*]] = "xgpu.cluster_pointer"(%[[PLACE:.*]], %c0
-// CHECK-NEXT:        %[[ONE:.*]] = llvm.load %[[FIRST_PLACE]] <alignment = 16> : !llvm.ptr<7> -> vector<8xf32>
-// CHECK:             %[[OTHER_PLACE:.*]] = "xgpu.cluster_pointer"(%[[PLACE]], %c1
-// CHECK-NEXT:        %[[OTHER:.*]] = llvm.load %[[OTHER_PLACE]] <alignment = 16>
-// CHECK:             %[[SUM:.*]] = arith.addf %[[ONE]], %[[OTHER]]
-// CHECK:             llvm.store %[[SUM]], %[[PLACE]] <alignment = 16>
+// CHECK:             %[[OWN:.*]] = llvm.load %[[PLACE:.*]] <alignment = 16> : !llvm.ptr<3> -> vector<4xf32>
+// CHECK-NEXT:        %[[NEXT:.*]] = "xgpu.apply_indexing"(%[[RANK]]) {map = #xgpu.map<(d0) -> ((d0 + 1) mod 2), d0 in [0, 1]>}
+// CHECK-NEXT:        %[[OTHER:.*]] = arith.index_cast %[[NEXT]]
+// CHECK-NEXT:        %[[THERE:.*]] = "xgpu.cluster_pointer"(%[[PLACE]], %[[OTHER]])
+// CHECK-NEXT:        %[[PART:.*]] = llvm.load %[[THERE]] <alignment = 16> : !llvm.ptr<7> -> vector<4xf32>
+// CHECK-NEXT:        %[[SUM:.*]] = arith.addf %[[OWN]], %[[PART]]
+// CHECK-NEXT:        llvm.store %[[SUM]], %[[PLACE]] <alignment = 16>
+// CHECK:           "xgpu.cluster_arrive"()
+// CHECK:           "xgpu.named_barrier"({{.*}}) {threads = 128 : i64, wait = true}
 
 // What follows is computed of the share.
 // CHECK:           "xgpu.loop"(%thread_id_x, %[[RANK]],
@@ -45,9 +50,9 @@
 // CHECK:           "xgpu.tensor_load"
 // CHECK:           "xgpu.cluster_arrive"()
 // CHECK-NEXT:      "xgpu.cluster_wait"()
+// CHECK-NEXT:      "xgpu.cluster_arrive"()
 // CHECK-NEXT:      scf.yield
 // CHECK-NEXT:    }
-// CHECK-NEXT:    "xgpu.cluster_arrive"()
 // CHECK-NEXT:    "xgpu.cluster_wait"()
 // CHECK-NEXT:    return
 module attributes {xgpu.level = "tiles"} {
