@@ -13,9 +13,9 @@ ORDERS = {"mk,kn": (1, 0), "km,kn": (0, 0), "mk,nk": (1, 1), "km,nk": (0, 1)}
 
 
 def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
-    """Return a program of one kernel, a product, with some numbers of its schedule fixed; a block computes whole tiles
+    """Return a program of one kernel, a product, with some numbers of its schedule fixed.
 
-    of rows of the result if these say nothing else.
+    If these do not say so, tiles are neither split nor swapped.
     """
     program = xgpu.compile(function, *specs, options=KERNELS)
     if schedule:
