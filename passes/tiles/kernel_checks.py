@@ -62,8 +62,8 @@ def check_program(program: BlockProgram[BlockSchedule]) -> None:
 def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None:
     """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
     results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
-    rows, dtype = program.blocks.grid[1], dtype_of(program.left.tile)
-    for problem in program.schedule.kernel_problems(dtype, rows, results, device, len(program.rights)):
+    grid, steps, dtype = program.blocks.grid, program.steps.count, dtype_of(program.left.tile)
+    for problem in program.schedule.kernel_problems(dtype, grid, steps, results, device, len(program.rights)):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
 

@@ -6,7 +6,6 @@ from xgpu import ir
 from xgpu.dialects.block import matrices, waits
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.arith_builder import constant, integer_type
-from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import SWIZZLE
 from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.results import Results
@@ -50,7 +49,7 @@ class Products:
             *sums, slot, phase, before = steps.carried
             self.ring.wait_full(slot, phase)
             sums = self._wait(self._multiply(sums, slot, steps.counter), pending=1)
-            is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, steps.counter, create_index(0))
+            is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, steps.counter, self.order.first_step)
             with only_if(ir.arith.xori(is_first, _boolean(True))):
                 self._release(before)
             steps.carried = [*sums, *self.ring.next(slot, phase), slot]
@@ -87,7 +86,7 @@ class Products:
         matrices.WarpgroupFenceOp.create()
         contracted = matrices.contracted(kinds[0])
         for part in range(self.left.boxes.view.tile[1] // contracted):
-            is_later = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, step, create_index(0))
+            is_later = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, step, self.order.first_step)
             accumulate = _boolean(True) if part else is_later
             b = offset(right, _advance(self.rights[0], 0, part * contracted))
             for number in range(self.share):

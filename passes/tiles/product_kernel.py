@@ -18,7 +18,7 @@ from xgpu.passes.tiles.block_program import PASS, BlockProgram
 from xgpu.passes.tiles.boxes import Boxes
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
-from xgpu.passes.tiles.results import Results, Room, Staging
+from xgpu.passes.tiles.results import Results, Room, Staging, meet_cluster
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order, Place, below, equal
 from xgpu.passes.tiles.structured import Values, only_if
@@ -35,6 +35,7 @@ class ProductKernel:
         schedule = program.schedule
         self._program, self._device = program, device
         self._groups, self._stages, self._cluster = schedule.groups, schedule.stages, schedule.cluster
+        self._together = schedule.cluster * schedule.split
         self._share = schedule.holders.share
         self._rights = len(program.rights)
         self._operands = [Boxes.of_operand(program.left, 0), *(Boxes.of_operand(tile, 1) for tile in program.rights)]
@@ -81,8 +82,8 @@ class ProductKernel:
         function.attributes["function_type"] = ir.TypeAttr.get(new)
         function.attributes[attributes.WORKSPACE] = attributes.int_attribute(size)
         function.attributes[attributes.RESIDENT] = attributes.int_attribute(1)
-        if self._cluster > 1:
-            function.attributes[attributes.CLUSTER] = attributes.int_array((self._cluster, 1, 1))
+        if self._together > 1:
+            function.attributes[attributes.CLUSTER] = attributes.int_array((self._together, 1, 1))
         (*_, end) = entry.operations
         with ir.InsertionPoint(end):
             ir.func.return_([*end.operation.operands, workspace])
@@ -90,8 +91,8 @@ class ProductKernel:
         return workspace
 
     def _write_threads(self, workspace: ir.Value, outputs: Values) -> Values:
-        place = Place.compute(self._program.function, self._cluster)
-        order = Order(self._program, place, self._cluster)
+        place = Place.compute(self._program.function, self._together)
+        order = Order(self._program, place, self._cluster, self._program.schedule.split)
         rooms = self._allocate()
         maps = self._encode(place, workspace, rooms[-2])
         ring = Ring(self._stages, rooms[-1])
@@ -104,8 +105,11 @@ class ProductKernel:
         results = Results(self._program, place, self._program.schedule.panels, staging, room)
         products = Products(order, ring, sources[0], sources[1:], self._share, results)
         written = self._write_roles(place, Copies(order, ring, sources), products, outputs)
-        if self._cluster > 1:
-            _meet_cluster()
+        # What the others read, or arrive at, must not go before.
+        if self._program.schedule.split > 1:
+            waits.ClusterWaitOp.create()
+        elif self._cluster > 1:
+            meet_cluster()
         return written
 
     def _sources(self, maps: Values, rooms: Values) -> tuple[Source, ...]:
@@ -124,11 +128,16 @@ class ProductKernel:
 
     def _allocate(self) -> Values:
         """Make room for the tiles of all operands, for results, for tensor maps being made and for mbarriers."""
+        schedule = self._program.schedule
         left, *rights = self._operands
         sizes = [self._stages * left.bytes, self._stages * sum(boxes.bytes for boxes in rights)]
-        sizes += [self._groups * self._group_bytes, self._map_bytes, Ring.bytes(self._stages)]
+        results = self._groups * self._group_bytes
+        # Parts of sums go where the tiles were, of which there are no more.
+        sizes.append(max(0, results - sum(sizes)) if schedule.split > 1 else results)
+        sizes += [self._map_bytes, Ring.bytes(self._stages)]
         memory = SharedMemoryOp.build(sum(sizes))
-        return [offset(memory, sum(sizes[:number])) for number in range(len(sizes))]
+        rooms = [offset(memory, sum(sizes[:number])) for number in range(len(sizes))]
+        return [*rooms[:2], memory, *rooms[3:]] if schedule.split > 1 else rooms
 
     def _encode(self, place: Place, workspace: ir.Value, room: ir.Value) -> Values:
         """Write the tensor maps, which warps share."""
@@ -151,7 +160,7 @@ class ProductKernel:
             waits.FenceOp.create(attributes={"kind": "mbarrier_init"})
         SyncThreadsOp.build([])
         if self._cluster > 1:
-            _meet_cluster()
+            meet_cluster()
 
     def _write_roles(self, place: Place, copying: Copies, products: Products, outputs: Values) -> Values:
         """Write what each warp group does; return the arrays as those that multiply have left them."""
@@ -164,6 +173,10 @@ class ProductKernel:
             self._set_registers(_REGISTERS_OF_COPIES, more=False)
             with only_if(equal(place.thread, self._groups * WARPGROUP_SIZE)):
                 copying.write()
+            if self._program.schedule.split > 1:
+                # Those that multiply do, before and after they add up.
+                meet_cluster()
+                waits.ClusterArriveOp.create()
             ir.scf.yield_(outputs)
         return list(op.results)
 
@@ -176,8 +189,3 @@ class ProductKernel:
     def _set_registers(self, count: int, more: bool) -> None:
         if self._groups > 1:
             waits.SetRegistersOp.create(attributes={"count": count, "more": more})
-
-
-def _meet_cluster() -> None:
-    waits.ClusterArriveOp.create()
-    waits.ClusterWaitOp.create()

@@ -5,6 +5,7 @@ go through shared memory, from where they are copied as boxes, or the sums do, b
 threads read and write whole sectors, and what follows is code of a few elements instead of all that a thread holds.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +13,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import EARLY, UNROLL
 from xgpu.dialects.block import copies, waits
 from xgpu.dialects.block.tiles import InsertTileOp
-from xgpu.dialects.xgpu import ApplyIndexingOp, LoopOp, YieldOp
+from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp, LoopOp, YieldOp
 from xgpu.emit.builders import insert
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import constant, dim, symbol
@@ -20,7 +21,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.fragments import Holders
-from xgpu.indexing.tiles.row_panels import Panels
+from xgpu.indexing.tiles.row_panels import ADDED, Panels
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.arith_builder import constant as splat
 from xgpu.passes.support.scf_ops import create_index
@@ -55,6 +56,16 @@ class Room:
     bytes: int
 
 
+@dataclass(frozen=True)
+class Panel:
+    """Sums in a team's memory: the ``columns`` from the ``first`` on of its product of a number."""
+
+    memory: ir.Value
+    number: int
+    first: int
+    columns: int
+
+
 @dataclass(frozen=True, eq=False)
 class Results:
     """Writes the results of each store of the program.
@@ -86,6 +97,8 @@ class Results:
     def write(self, arrays: Values, at: Values, sums: Values) -> Values:
         """Write what follows the last step of a tile; return the arrays afterwards."""
         arrays = list(arrays)
+        if self.panels.split > 1:
+            return self._store_shares(arrays, at, sums)
         for number, total in enumerate(sums):
             if not self.staging:
                 arrays = self._store_rows(arrays, at, number, total)
@@ -115,58 +128,76 @@ class Results:
 
     def _store_rows(self, arrays: Values, at: Values, number: int, total: ir.Value) -> Values:
         """Hand the sums from thread to thread, a panel at a time, and let each compute neighbours of a row."""
-        arrays, columns = list(arrays), self._holders.columns
-        for first in range(0, columns, self.panels.most):
-            width = min(self.panels.most, columns - first)
+        arrays = list(arrays)
+        for first, width in self.panels.parts:
             if number or first or not self.is_met:
                 self._meet()
-            self._write_panel(total, first, width)
+            self._write_panel(self._own_room(), total, first, width)
             self._meet()
             for position, each in enumerate(self.program.stores):
-                arrays[position] = self._store_panel(arrays[position], each, at, number, (first, width))
+                panel = Panel(self._own_room(), number, first, width)
+                arrays[position] = self._store_panel(arrays[position], each, at, panel)
         return arrays
 
-    def _write_panel(self, total: ir.Value, first: int, width: int) -> None:
-        panels = self._own_panels()
+    def _store_shares(self, arrays: Values, at: Values, sums: Values) -> Values:
+        """Add up a block's share of what the blocks of the cluster have of the sums, and compute what follows."""
+        places = [(number, *part) for number in range(len(sums)) for part in self.panels.parts]
+        room = self._own_room()
+        panels = [Panel(offset(room, i * self.panels.bytes), *place) for i, place in enumerate(places)]
+        # All teams have multiplied: then the tiles are no longer needed, in whose memory the sums go.
+        self._meet_all()
+        for panel in panels:
+            self._write_panel(panel.memory, sums[panel.number], panel.first, panel.columns)
+        meet_cluster()
+        _Parts(self.panels, self.place, self.program.sum_element).add_up(panels)
+        # The others may go once all have come here; this one meets them again at the end.
+        waits.ClusterArriveOp.create()
+        self._meet()
+        for panel in panels:
+            for position, each in enumerate(self.program.stores):
+                arrays[position] = self._store_panel(arrays[position], each, at, panel)
+        return arrays
+
+    def _write_panel(self, panel: ir.Value, total: ir.Value, first: int, width: int) -> None:
         loop = LoopOp.build(self.panels.written(first, width), [self.place.thread], [])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get(EARLY)
+        count = self.panels.written_together
         with ir.InsertionPoint(loop.body):
             byte, register = loop.result_arguments
-            for product, panel in enumerate(panels):
-                pair = splat(0, ir.VectorType.get([2], ir.VectorType(total.type).element_type))
-                for neighbour in range(2):
+            for product, memory in enumerate(self._of_each(panel)):
+                values = splat(0, ir.VectorType.get([count], ir.VectorType(total.type).element_type))
+                for neighbour in range(count):
                     position = ir.arith.addi(register, create_index(product * self._held + neighbour))
-                    pair = insert_element(extract(total, position), pair, create_index(neighbour))
-                store(pair, offset(panel, as_i32(byte)), 2 * _SUM_BYTES)
+                    values = insert_element(extract(total, position), values, create_index(neighbour))
+                store(values, offset(memory, as_i32(byte)), count * _SUM_BYTES)
             YieldOp.build([])
 
-    def _store_panel(
-        self, array: ir.Value, each: InsertTileOp, at: Values, number: int, part: tuple[int, int]
-    ) -> ir.Value:
+    def _store_panel(self, array: ir.Value, each: InsertTileOp, at: Values, panel: Panel) -> ir.Value:
         """Compute what follows of a panel's sums, and store it."""
-        first, width = part
-        read, neighbours = self.panels.read(width), self.panels.neighbours
-        row = read.results[0] + self._holders.first_row(number)
-        column, numbers = read.results[1] + first + self._holders.first_column, [dim(1 + i) for i in range(len(at))]
+        read, neighbours = self.panels.read(panel.columns), self.panels.neighbours
+        row, column = read.results[0] + self._holders.first_row(panel.number), read.results[1] + panel.first
+        column, along = column + self._holders.first_column, 0 if self.panels.is_down else 1
+        numbers = [dim(len(read.dims) + i) for i in range(len(at))]
         outer: list[Constraint] = list(read.constraints)
         inner: list[Constraint] = []
         for expression, bound in each.map.constraints:
             # Where all neighbours of a thread are inside or none is, that is asked once.
-            is_whole = 1 not in expression.variables()[1] or (bound.upper + 1) % neighbours == 0
-            where = column if is_whole else column + symbol(1)
-            (outer if is_whole else inner).append((expression.substitute(numbers, [row, where]), bound))
+            is_whole = along not in expression.variables()[1] or (bound.upper + 1) % neighbours == 0
+            where = (row, column) if is_whole else self.panels.moved((row, column), symbol(1))
+            (outer if is_whole else inner).append((expression.substitute(numbers, where), bound))
         dims = (*read.dims, *each.map.dims)
         passes = IndexingMap(dims, read.symbols, (row, column, read.results[2]), tuple(outer))
-        variables, together = [self.place.thread, *at], self.panels.together
+        own = [self.place.thread] if self.panels.split == 1 else [self.place.thread, self.place.rank]
+        variables, together = [*own, *at], self.panels.together
         if together == 1:
-            return self._store_passes(array, each, at, (passes, variables), inner)
+            return self._store_passes(array, each, at, panel.memory, (passes, variables), inner)
         count = IndexingMap(dims, (Interval(0, read.symbols[0].size // together - 1),), ())
         loop = LoopOp.build(count, variables, [array])
         loop.operation.attributes[UNROLL] = ir.StringAttr.get("none")
         with ir.InsertionPoint(loop.body):
             few, bounds = _few(passes, inner, together)
             of_few = (few, [*variables, *loop.symbol_arguments])
-            YieldOp.build([self._store_passes(loop.carried_arguments[0], each, at, of_few, bounds)])
+            YieldOp.build([self._store_passes(loop.carried_arguments[0], each, at, panel.memory, of_few, bounds)])
         return loop.operation.results[0]
 
     def _store_passes(
@@ -174,6 +205,7 @@ class Results:
         array: ir.Value,
         each: InsertTileOp,
         at: Values,
+        memory: ir.Value,
         of: tuple[IndexingMap, Values],
         inner: list[Constraint],
     ) -> ir.Value:
@@ -185,9 +217,9 @@ class Results:
         with ir.InsertionPoint(loop.body):
             count = self.panels.neighbours
             type_ = ir.VectorType.get([count], self.program.sum_element)
-            places = [offset(panel, as_i32(loop.result_arguments[2])) for panel in self._own_panels()]
+            places = [offset(each, as_i32(loop.result_arguments[2])) for each in self._of_each(memory)]
             sums = [load(place, type_, min(_CHUNK, count * _SUM_BYTES)) for place in places]
-            where = (_neighbours(passes, inner, count), [*variables, *loop.symbol_arguments])
+            where = (self._neighbours(passes, inner, count), [*variables, *loop.symbol_arguments])
             YieldOp.build([self._store_neighbours(loop.carried_arguments[0], each, at, sums, where)])
         return loop.operation.results[0]
 
@@ -233,6 +265,14 @@ class Results:
                 copies.TensorStoreOp.create([staging.map, source, *where])
             copies.BulkCommitOp.create()
 
+    def _neighbours(self, passes: IndexingMap, inside: list[Constraint], count: int) -> IndexingMap:
+        """Return the map of the neighbours of each pass, a dimension now, to row, column and number among them."""
+        turned = {0: dim(len(passes.dims)), 1: symbol(0)}
+        row, column = (each.substitute(None, turned) for each in passes.results[:2])
+        bounds = tuple((each.substitute(None, turned), bound) for each, bound in inside)
+        results = (*self.panels.moved((row, column), symbol(0)), symbol(0))
+        return IndexingMap((*passes.dims, *passes.symbols), (Interval(0, count - 1),), results, bounds)
+
     def _meet(self) -> None:
         """Wait for the other threads of the team."""
         number = ir.arith.addi(as_i32(self._team), i32(_FIRST_BARRIER))
@@ -243,11 +283,15 @@ class Results:
         """The sums of each product in a thread's vector."""
         return self._holders.rows * self._holders.columns // self._holders.size
 
-    def _own_panels(self) -> Values:
-        """Return where a team's panels are, one for each product."""
-        room = self._own_room()
+    def _of_each(self, panel: ir.Value) -> Values:
+        """Return where the panel of each product is, given the first one's."""
         others = range(1, len(self.program.products))
-        return [room, *(offset(room, number * self.panels.bytes) for number in others)]
+        return [panel, *(offset(panel, number * self.panels.bytes) for number in others)]
+
+    def _meet_all(self) -> None:
+        """Wait for the threads of all teams."""
+        number = i32(_FIRST_BARRIER + self._holders.teams)
+        waits.NamedBarrierOp.create([number], attributes={"threads": self._holders.threads, "wait": True})
 
     def _own_room(self) -> ir.Value:
         """Return where a team's results, or sums, are in shared memory."""
@@ -289,6 +333,75 @@ class Results:
             YieldOp.build([])
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """The parts of sums that blocks of a cluster have: panels at the same place in each, with elements of a type."""
+
+    panels: Panels
+    place: Place
+    element: ir.Type
+
+    def add_up(self, panels: Sequence[Panel]) -> None:
+        """Write the block's share of the whole sums over its own parts of them; all blocks have met before.
+
+        The panels have as many columns each. All parts are read before the first sum is written, so that a thread waits
+        for other blocks about once.
+        """
+        added = self.panels.added(panels[0].columns)
+        whole = added.symbols[0].size - len(added.constraints)
+        self._add([(panel, number) for panel in panels for number in range(whole)])
+        if added.constraints:
+            last = IndexingMap(added.dims, (), (), self._in_pass(added, whole).constraints)
+            with only_if(InDomainOp.build(last, [self.place.thread, self.place.rank])):
+                self._add([(panel, whole) for panel in panels])
+
+    def _add(self, taken: Sequence[tuple[Panel, int]]) -> None:
+        """Add up what a thread takes of some panels in some passes."""
+        places = [self._place(*each) for each in taken]
+        sums = [self._sum([self._read(place, after) for after in range(self.panels.split)]) for place in places]
+        for place, total in zip(places, sums, strict=True):
+            store(total, place, _CHUNK)
+
+    @staticmethod
+    def _in_pass(added: IndexingMap, number: int) -> IndexingMap:
+        """Return where a thread reads in a pass."""
+        at = [constant(number)]
+        bounds = tuple((each.substitute(None, at), bound) for each, bound in added.constraints)
+        return IndexingMap(added.dims, (), tuple(each.substitute(None, at) for each in added.results), bounds)
+
+    def _place(self, panel: Panel, number: int) -> ir.Value:
+        """Return where in a panel of this block the sums are that a thread takes in a pass."""
+        map_ = self._in_pass(self.panels.added(panel.columns), number)
+        return offset(panel.memory, as_i32(ApplyIndexingOp.build(map_, [self.place.thread, self.place.rank])[0]))
+
+    def _read(self, place: ir.Value, after: int) -> ir.Value:
+        """Return the part of the block so many ranks after this one: its own part is read where it is.
+
+        The order of an element's sum is that of the ranks after the block whose share it is. Blocks read different ones
+        at a time.
+        """
+        type_ = ir.VectorType.get([ADDED], self.element)
+        if not after:
+            return load(place, type_, _CHUNK)
+        turned = IndexingMap(ranges((self.panels.split,)), (), ((dim(0) + after) % self.panels.split,))
+        rank = as_i32(ApplyIndexingOp.build(turned, [self.place.rank])[0])
+        there = waits.ClusterPointerOp.create([place, rank], [ir.llvm.PointerType.get(7)])
+        return load(there.operation.results[0], type_, _CHUNK)
+
+    def _sum(self, parts: Values) -> ir.Value:
+        add = ir.arith.addi if isinstance(self.element, ir.IntegerType) else ir.arith.addf
+        total = parts[0]
+        for each in parts[1:]:
+            total = add(total, each)
+        return total
+
+
+def meet_cluster() -> None:
+    """Wait until all threads of the cluster are here, which then see what each has done."""
+    waits.ClusterArriveOp.create()
+    waits.ClusterWaitOp.create()
+
+
 def _few(passes: IndexingMap, inner: list[Constraint], count: int) -> tuple[IndexingMap, list[Constraint]]:
     """Return the map of ``count`` passes, given how many such there are before, and the inner constraints for it."""
     number = {0: dim(len(passes.dims)) * count + symbol(0)}
@@ -298,12 +411,3 @@ def _few(passes: IndexingMap, inner: list[Constraint], count: int) -> tuple[Inde
         [(each.substitute(None, number), bound) for each, bound in some] for some in (passes.constraints, inner)
     )
     return IndexingMap(dims, (Interval(0, count - 1),), results, tuple(outer)).with_simple_results(), few
-
-
-def _neighbours(passes: IndexingMap, inside: list[Constraint], count: int) -> IndexingMap:
-    """Return the map of the neighbours of each pass, a dimension now, to row, column and number among them."""
-    turned = {0: dim(len(passes.dims)), 1: symbol(0)}
-    row, column = (each.substitute(None, turned) for each in passes.results[:2])
-    bounds = tuple((each.substitute(None, turned), bound) for each, bound in inside)
-    dims = (*passes.dims, *passes.symbols)
-    return IndexingMap(dims, (Interval(0, count - 1),), (row, column + symbol(0), symbol(0)), bounds)

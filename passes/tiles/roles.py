@@ -14,7 +14,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
-from xgpu.passes.tiles.structured import Loop, Values, counted
+from xgpu.passes.tiles.structured import Loop, Values, counted, once
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 
@@ -49,28 +49,45 @@ class Place:
 
 @dataclass(frozen=True)
 class Order:
-    """Which tiles a block computes one after the other: those of its cluster, which are one below the other."""
+    """Which tiles a block computes one after the other: those of its cluster, which are one below the other.
+
+    Or a cluster of ``split`` blocks computes one tile: each takes its part of the steps.
+    """
 
     program: BlockProgram[BlockSchedule]
     place: Place
     cluster: int
+    split: int = 1
 
     def tiles(self, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
         """Write the loop over the tiles of a block."""
+        if self.split > 1:
+            return once(self.place.cluster, inits)
         batch, down, along = self.program.blocks.grid
         count = batch * down * along // self.cluster
         step = self.program.schedule.blocks // self.cluster
         return counted(self.place.cluster, create_index(count), create_index(step), inits)
 
     def steps(self, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
-        """Write the loop over the steps of a tile."""
-        return counted(create_index(0), create_index(self.program.steps.count), create_index(1), inits)
+        """Write the loop over the block's steps of a tile."""
+        first, count = self.first_step, self.program.steps.count
+        end = create_index(count) if self.split == 1 else self._first_step_of(dim(0) + 1)
+        return counted(first, end, create_index(1), inits)
+
+    @property
+    def first_step(self) -> ir.Value:
+        """The step with which the block begins a tile."""
+        return create_index(0) if self.split == 1 else self._first_step_of(dim(0))
+
+    def _first_step_of(self, rank: AffineExpr) -> ir.Value:
+        """Return where the part of a rank begins, given by the block's own."""
+        return _apply(rank * self.program.steps.count // self.split, self.split, self.place.rank)
 
     def numbers(self, tile: ir.Value) -> Values:
         """Return the numbers in the grid of a block's tile: bands of rows, each column by column."""
         batch, down, along = self.program.blocks.grid
         map_ = tile_order((batch, down, along), self.cluster, self.program.schedule.band)
-        return ApplyIndexingOp.build(map_, [tile, self.place.rank])
+        return ApplyIndexingOp.build(map_, [tile, self.place.rank if self.split == 1 else create_index(0)])
 
 
 def equal(value: ir.Value, number: int) -> ir.Value:

@@ -33,6 +33,14 @@ def counted(lower: ir.Value, upper: ir.Value, step: ir.Value, inits: Sequence[ir
 
 
 @contextmanager
+def once(counter: ir.Value, inits: Sequence[ir.Value]) -> Iterator[Loop]:
+    """Write what would be the body of a loop with one iteration, whose counter is given."""
+    loop = Loop(counter, list(inits))
+    yield loop
+    loop.results = loop.carried
+
+
+@contextmanager
 def only_if(condition: ir.Value) -> Iterator[None]:
     """Write what is done only where a condition holds, which makes no values."""
     op = ir.Operation.create("scf.if", operands=[condition], regions=2)

@@ -1,49 +1,169 @@
 """How long matrix products take that warp groups compute in blocks of tiles."""
 
 import math
+from dataclasses import dataclass, replace
 
 from xgpu.device import Device
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 
-TILE_ROWS = (64, 128)
 WARPGROUP_COLUMNS = 256
 """Columns that warp groups multiply by at once, at most."""
-TILE_COLUMNS = (32, 64, 96, 128, 160, 192, 224, 256)
-"""The tiles that blocks compute if nobody says otherwise."""
 MOST_RIGHTS = 4
 """Right operands of products that one kernel computes: with more, tiles are narrower than what is copied at once."""
 _SLOWER = 1.25
 """How many times as long as a library a kernel may take, as both are estimates."""
 _LIBRARY_LAUNCHES = 1.5
 """What a small product takes by a library besides its work, in launches: 2.8 to 5.3 us were measured."""
+_LIBRARY_TILE = 128
+"""Rows and columns of a library's tiles."""
+_SPLIT_BY_LIBRARY = 2
+"""How many times as long a library multiplies where it has few such tiles: 2 to 4.5 were measured."""
 _SHARED_BYTES_PER_CYCLE = 128
 """What shared memory of a multiprocessor reads or writes in a cycle."""
+_CLUSTER_BYTES_PER_CYCLE = 12
+"""What a multiprocessor reads in a cycle of the shared memory of others in its cluster, measured on an H200."""
+_STAGES = 8
+"""Steps whose tiles are under way, where shared memory has room for so many."""
+_CACHED_BYTES = 12e6
+"""Operands that all multiprocessors have near them in the L2 cache: it has two halves of 25 MB on an H200."""
+_CACHE_BYTES_PER_SECOND = 11e12
+"""What all multiprocessors read in a second of the rest of the L2 cache, measured on an H200."""
+_LOADED = 2.2
+"""How many times as long a load takes of others, or of memory at its full rate, as of what is near."""
+_PAIR = 2
+"""Blocks of clusters that fill a GPU; of larger ones some find no place, as multiprocessors are in groups."""
+_PLACED = 0.5
+"""The part of the multiprocessors where larger ones find a place for sure: on an H200, 16 clusters of 4 did, 24 not."""
 _MULTIPLIED_PER_CYCLE = 4096
 """Bytes of rows times columns that the tensor cores of a multiprocessor multiply in a cycle: 2,048 pairs of 16 bits."""
 SHARE = 0.89
 """The part of these that is reached, measured with tiles of 128 x 256 x 64 on an H200."""
+_SHARE_OF_MEMORY = 0.875
+"""The part of the memory's rate that copies reach on an H200."""
 _ROW_BYTES_OF_PRODUCT = 32
 SLOWED_CLOCK = 0.89
 """The clock under the load of tensor cores, as a part of the highest, measured on an H200."""
-_RESULT_SECONDS = 1.0e-6
+_LOADED_PART = 0.5
+"""The part of the multiprocessors above which that is so."""
+_RESULT_SECONDS = 0.5e-6
 """What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
+_MEETING_SECONDS = 0.5e-6
+"""What blocks that add up a tile's sums take to meet, and to wait for each other's, measured on an H200."""
+_HANDED_SECONDS_PER_BYTE = 1.0e-6 / (128 * 256 * 4)
+"""What it takes to hand a tile's sums from thread to thread, measured with tiles of 128 x 256 on an H200."""
+_SUM_BYTES = 4
 
 
-def product_seconds(tile: tuple[int, int, int], steps: int, waves: int, result_bytes: int, target: Device) -> float:
-    """Return how long a product takes: each multiprocessor computes ``waves`` tiles, each in some steps.
+@dataclass(frozen=True)
+class ProductTile:
+    """What a block computes: so many rows and columns of a product, or ``split`` blocks of a cluster together.
 
-    ``tile`` is its rows, its columns, and the bytes of a row that a step contracts. A step takes what the tensor cores
-    do, or what shared memory does: it is written once, and each product of 64 rows reads both of its operands.
+    If ``is_swapped``, the rows are columns of the result. The tile of the left operand is multiplied by those of all
+    ``rights``.
     """
-    rows, columns, row_bytes = tile
-    clock = target.clock * SLOWED_CLOCK
-    multiplied = rows * columns * row_bytes / _MULTIPLIED_PER_CYCLE / SHARE
-    products = rows // WARPGROUP_ROWS * (row_bytes // _ROW_BYTES_OF_PRODUCT)
-    moved = (rows + columns) * row_bytes + products * (WARPGROUP_ROWS + columns) * _ROW_BYTES_OF_PRODUCT
-    step = max(multiplied, moved / _SHARED_BYTES_PER_CYCLE) / clock
-    result = _RESULT_SECONDS + 2 * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
-    return target.launch_seconds + waves * (steps * step + result)
+
+    rows: int
+    columns: int
+    split: int = 1
+    is_swapped: bool = False
+    rights: int = 1
+
+    @property
+    def width(self) -> int:
+        """The columns of the tiles of all right operands."""
+        return self.rights * self.columns
+
+    def steps(self, row_bytes: int) -> int:
+        """Return how many steps a block takes for sums of rows of so many bytes."""
+        whole = -(-row_bytes // ROW_BYTES)
+        return -(-whole // self.split)
+
+    def grid(self, sizes: tuple[int, int, int, int]) -> tuple[int, int]:
+        """Return how many tiles a product has along m and n: ``sizes`` are batch, m, n and k."""
+        _, m, n, _ = sizes
+        of_m, of_n = (self.columns, self.rows) if self.is_swapped else (self.rows, self.columns)
+        return -(-m // of_m), -(-n // of_n)
+
+    def read_again(self, sizes: tuple[int, int, int, int], element_bytes: int) -> float:
+        """Return the bytes of operands that are read again and again, for each tile of the other dimension.
+
+        What is near is not counted.
+        """
+        batch, m, n, k = sizes
+        along_m, along_n = self.grid(sizes)
+        both = ((batch * m * k * element_bytes, along_n), (self.rights * batch * n * k * element_bytes, along_m))
+        return sum(size * (times - 1) for size, times in both if size > _CACHED_BYTES)
+
+    def blocks_at_once(self, target: Device) -> int:
+        """Return how many blocks run at the same time, those of a cluster all or none."""
+        count = target.sm_count if self.split <= _PAIR else int(target.sm_count * _PLACED)
+        return max(1, count // self.split * self.split)
+
+    @property
+    def step_bytes(self) -> int:
+        """What a block reads for a step."""
+        return (self.rows + self.width) * ROW_BYTES
+
+    def step_cycles(self) -> float:
+        """Return how long a step takes: what the tensor cores do, or what shared memory does.
+
+        It is written once, and each product of 64 rows reads both of its operands.
+        """
+        multiplied = self.rows * self.width * ROW_BYTES / _MULTIPLIED_PER_CYCLE / SHARE
+        products = self.rows // WARPGROUP_ROWS * (ROW_BYTES // _ROW_BYTES_OF_PRODUCT)
+        moved = self.step_bytes
+        moved += products * (WARPGROUP_ROWS + self.width) * _ROW_BYTES_OF_PRODUCT
+        return max(multiplied, moved / _SHARED_BYTES_PER_CYCLE)
+
+    def result_seconds(self, result_bytes: int, clock: float) -> float:
+        """Return how long a block takes for a tile's sums, once it has its part: to add them up, and to write them."""
+        size = self.rows * self.columns
+        seconds = _RESULT_SECONDS + 2 * size // self.split * result_bytes / _SHARED_BYTES_PER_CYCLE / clock
+        if self.split > 1:
+            others = size * _SUM_BYTES * (self.split - 1) / self.split
+            return seconds + _MEETING_SECONDS + others / _CLUSTER_BYTES_PER_CYCLE / clock
+        return seconds + (size * _SUM_BYTES * _HANDED_SECONDS_PER_BYTE if self.is_swapped else 0.0)
+
+
+TILE_ROWS = (64, 128)
+TILE_COLUMNS = (8, 16, 32, 64, 96, 128, 160, 192, 224, 256)
+SPLITS = (1, 2, 4, 8)
+TILES = tuple(
+    ProductTile(rows, columns, split, is_swapped)
+    for is_swapped in (False, True)
+    for split in SPLITS
+    for rows in TILE_ROWS
+    for columns in TILE_COLUMNS
+)
+"""The tiles that blocks compute if nobody says otherwise; of equal ones the first."""
+
+
+def product_seconds(
+    tile: ProductTile,
+    sizes: tuple[int, int, int, int],
+    bytes_: tuple[int, int],
+    target: Device,
+    blocks: int | None = None,
+) -> float:
+    """Return how long a product takes: ``sizes`` are batch, m, n and k, ``bytes_`` those of operands' and results'
+    elements.
+
+    There are ``blocks`` that compute tiles in turn, if nothing is said as many as run at the same time. They take what
+    their steps do, each of which begins a load's time after one so many stages before; or what memory does for all.
+    """
+    element_bytes, result_bytes = bytes_
+    parts, at_once = sizes[0] * math.prod(tile.grid(sizes)) * tile.split, tile.blocks_at_once(target)
+    is_loaded = min(parts, at_once) > target.sm_count * _LOADED_PART
+    clock = target.clock * (SLOWED_CLOCK if is_loaded else 1)
+    waves = -(-parts // (at_once if blocks is None or tile.split > 1 else min(blocks, at_once)))
+    moved = _moved(sizes, bytes_, tile.rights)
+    latency = target.memory_latency * (_LOADED if moved > _CACHED_BYTES else 1)
+    step = max(tile.step_cycles() / clock, latency / min(_STAGES, target.shared_bytes_optin // tile.step_bytes))
+    computed = waves * tile.steps(sizes[3] * element_bytes) * step
+    memory = moved / (target.memory_bandwidth * _SHARE_OF_MEMORY)
+    memory += tile.read_again(sizes, element_bytes) / _CACHE_BYTES_PER_SECOND
+    return target.launch_seconds + max(computed, memory) + waves * tile.result_seconds(result_bytes, clock)
 
 
 def least_seconds(
@@ -51,22 +171,13 @@ def least_seconds(
 ) -> float:
     """Return how long the kernel of a product takes, in the best tiles; ``sizes`` are batch, m, n and k.
 
-    Or that of all products of a left operand with so many ``rights``.
+    Or that of all products of a left operand with so many ``rights``, whose tiles are not split or swapped.
     """
-    batch, m, n, k = sizes
-    row = ROW_BYTES // element_bytes
-    return min(
-        product_seconds(
-            (rows, rights * columns, ROW_BYTES),
-            -(-k // row),
-            -(-batch * -(-m // rows) * -(-n // columns) // target.sm_count),
-            rows * columns * result_bytes,
-            target,
-        )
-        for rows in TILE_ROWS
-        for columns in TILE_COLUMNS
-        if rights * columns <= WARPGROUP_COLUMNS
-    )
+    bytes_, steps = (element_bytes, result_bytes), -(-sizes[3] * element_bytes // ROW_BYTES)
+    tiles = [replace(tile, rights=rights) for tile in TILES if tile.split <= steps]
+    if rights > 1:
+        tiles = [each for each in tiles if each.split == 1 and not each.is_swapped and each.width <= WARPGROUP_COLUMNS]
+    return min(product_seconds(tile, sizes, bytes_, target) for tile in tiles)
 
 
 def pays_joined(
@@ -88,13 +199,21 @@ def is_fast(
     One kernel computes the products of a left operand with so many ``rights``; for a library those that are small are
     merged, which takes a kernel that copies the right ones.
 
-    A library is taken to reach the part of the tensor cores' or of memory's rate that large tiles do. Blocks do not
-    where there are fewer tiles than multiprocessors: nothing splits the contracted dimension.
+    A library is taken to reach the part of the tensor cores' or of memory's rate that large tiles do, but not where it
+    has fewer than a fourth as many as there are multiprocessors.
     """
-    batch, m, n, k = sizes
+    bytes_ = element_bytes, result_bytes
     least = least_seconds(sizes, element_bytes, result_bytes, target, rights)
     rate = target.sm_count * target.clock * SLOWED_CLOCK * SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
-    moved = batch * (element_bytes * (m * k + k * n) + result_bytes * m * n)
-    library = max(math.prod(sizes) / rate, moved / target.memory_bandwidth)
+    tiles = sizes[0] * math.prod(ProductTile(_LIBRARY_TILE, _LIBRARY_TILE).grid(sizes))
+    multiplied = math.prod(sizes) / rate * (_SPLIT_BY_LIBRARY if tiles < target.sm_count / 4 else 1)
+    library = max(multiplied, _moved(sizes, bytes_, 1) / target.memory_bandwidth)
     launches = _LIBRARY_LAUNCHES * (1 if rights == 1 else 2)
     return least <= _SLOWER * (rights * library + launches * target.launch_seconds)
+
+
+def _moved(sizes: tuple[int, int, int, int], bytes_: tuple[int, int], rights: int) -> float:
+    """Return the bytes of all operands, and of a result."""
+    batch, m, n, k = sizes
+    element_bytes, result_bytes = bytes_
+    return batch * (element_bytes * (m * k + rights * k * n) + result_bytes * m * n)

@@ -66,6 +66,11 @@ class Schedule(ABC):
         """Return schedules that are worth measuring, that of `of` first."""
         return [cls.of(facts)]
 
+    @classmethod
+    def beside(cls, given: Mapping[str, int], facts: Any) -> Self:
+        """Return the schedule from which a fusion takes the numbers that are not ``given``."""
+        return cls.of(facts)
+
     def problems(self, facts: Any) -> Iterator[str]:
         """Yield why a kernel of these facts cannot have this schedule, each as ``name = value: expected ...``."""
         yield from ()
@@ -90,7 +95,7 @@ class Schedule(ABC):
 
     @classmethod
     def made(cls, given: Mapping[str, int], facts: Any) -> Self:
-        """Return the schedule with the numbers ``given``, and such as `of` chooses where some are missing.
+        """Return the schedule with the numbers ``given``, and such as `beside` chooses where some are missing.
 
         Raises `InvalidInput` for numbers that there are not, or that a kernel of these facts cannot have.
         """
@@ -98,7 +103,7 @@ class Schedule(ABC):
             if name not in cls.names():
                 raise InvalidInput(f"unknown number '{name}' of its schedule; expected one of {', '.join(cls.names())}")
         missing = [name for name in cls.names() if name not in given]
-        chosen = cls.of(facts).values if missing else {}
+        chosen = cls.beside(given, facts).values if missing else {}
         schedule = cls(**{name: given.get(name, chosen.get(name)) for name in cls.names()})
         for problem in chain(schedule.range_problems(), schedule.problems(facts)):
             raise InvalidInput(problem)

@@ -35,7 +35,7 @@
 // EMITTED-NOT: xgpu.blocks
 // EMITTED: "xgpu.warpgroup_mma"
 module attributes {xgpu.level = "fusions"} {
-  func.func private @fusion_0(%arg0: tensor<256x136xbf16>, %arg1: tensor<136x64xbf16>, %arg2: tensor<64xf32>) -> tensor<256x64xbf16> attributes {xgpu.emitter = "product", xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = 64, stages = 2, groups = 1, blocks = 4, cluster = 2, staged = true, band = 1>} {
+  func.func private @fusion_0(%arg0: tensor<256x136xbf16>, %arg1: tensor<136x64xbf16>, %arg2: tensor<64xf32>) -> tensor<256x64xbf16> attributes {xgpu.emitter = "product", xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = 64, stages = 2, groups = 1, blocks = 4, cluster = 2, staged = true, band = 1, split = 1, swapped = false>} {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [0], precision = [DEFAULT, DEFAULT] {xgpu.hero, xgpu.product = "wgmma"} : (tensor<256x136xbf16>, tensor<136x64xbf16>) -> tensor<256x64xf32>
     %1 = stablehlo.broadcast_in_dim %arg2, dims = [1] : (tensor<64xf32>) -> tensor<1x64xf32>
     %2 = stablehlo.broadcast_in_dim %1, dims = [0, 1] : (tensor<1x64xf32>) -> tensor<256x64xf32>

@@ -16,7 +16,7 @@
 // PTX: wgmma.mma_async.sync.aligned.m64n32k32.s32.u8.u8
 // PTX: min.u32
 module attributes {xgpu.level = "fusions"} {
-  func.func private @fusion_0(%arg0: tensor<70x144xui8>, %arg1: tensor<40x144xui8>, %arg2: tensor<40xui32>) -> tensor<70x40xui32> attributes {xgpu.emitter = "product"} {
+  func.func private @fusion_0(%arg0: tensor<70x144xui8>, %arg1: tensor<40x144xui8>, %arg2: tensor<40xui32>) -> tensor<70x40xui32> attributes {xgpu.emitter = "product", xgpu.schedule = #xgpu.schedule<tile_n = 32, split = 1, swapped = false>} {
     %0 = stablehlo.dot_general %arg0, %arg1, contracting_dims = [1] x [1], precision = [DEFAULT, DEFAULT] {xgpu.hero, xgpu.product = "wgmma"} : (tensor<70x144xui8>, tensor<40x144xui8>) -> tensor<70x40xui32>
     %1 = stablehlo.broadcast_in_dim %arg2, dims = [1] : (tensor<40xui32>) -> tensor<70x40xui32>
     %2 = stablehlo.minimum %0, %1 : tensor<70x40xui32>

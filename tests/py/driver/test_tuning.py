@@ -119,10 +119,12 @@ def test_candidates_differ_in_their_tiles_clusters_and_results() -> None:
     function = next(op.operation for op in program.planned.body.operations if "xgpu.emitter" in op.operation.attributes)
     kernel = program.kernels[0]
     found = product_ways.schedules_to_measure(function, kernel.device, kernel.options)
-    assert len({tuple(each.items()) for each in found}) == len(found) <= 8
+    assert len({tuple(each.items()) for each in found}) == len(found) <= 12
     assert len({(each["tile_m"], each["tile_n"]) for each in found}) >= 4
     assert {each["cluster"] for each in found} == {1, 2}
     assert {each["staged"] for each in found} == {True, False}
+    assert len({each["split"] for each in found}) >= 2
+    assert {each["swapped"] for each in found} == {True, False}
     assert 256 in {each["tile_m"] for each in found}
 
 

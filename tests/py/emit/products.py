@@ -14,10 +14,13 @@ ORDERS = {"mk,kn": (1, 0), "km,kn": (0, 0), "mk,nk": (1, 1), "km,nk": (0, 1)}
 
 
 def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
-    """Return a program of one kernel, a product, with some numbers of its schedule fixed."""
+    """Return a program of one kernel, a product, with some numbers of its schedule fixed.
+
+    If these do not say so, tiles are neither split nor swapped.
+    """
     program = xgpu.compile(function, *specs, options=KERNELS)
     if schedule:
-        schedules = {program.kernels[0].name: schedule}
+        schedules = {program.kernels[0].name: {"split": 1, "swapped": False, **schedule}}
         program = xgpu.compile(function, *specs, options=replace(KERNELS, schedules=schedules))
     assert [kernel.emitter for kernel in program.kernels] == ["product"]
     assert program.main is None

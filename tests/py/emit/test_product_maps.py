@@ -22,6 +22,7 @@ from .products import compiled
         {"tile_m": 128, "groups": 2, "tile_n": 64, "blocks": 5, "cluster": 1, "band": 2},
         {"tile_m": 128, "groups": 1, "tile_n": 128, "blocks": 2, "cluster": 2, "band": 1},
         {"tile_m": 64, "groups": 1, "tile_n": 192, "blocks": 100, "cluster": 4, "band": 1},
+        {"tile_m": 64, "groups": 1, "tile_n": 64, "blocks": 5, "cluster": 1, "band": 3, "swapped": True},
     ],
     ids=str,
 )

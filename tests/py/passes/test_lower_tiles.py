@@ -23,7 +23,8 @@ def _function(x: Any, w: Any, b: Any) -> Any:
 
 @functools.cache
 def _program() -> xgpu.Compiled:
-    options = xgpu.Options(products="kernels")
+    given = {"tile_m": 64, "tile_n": 64, "groups": 1, "staged": False, "split": 1, "swapped": False}
+    options = xgpu.Options(products="kernels", schedules={"function_fusion_0": given})
     return xgpu.compile(_function, "bf16[256,136]", "bf16[136,64]", "f32[64]", options=options)
 
 
@@ -127,6 +128,14 @@ def test_commands_take_the_text(tmp_path: Any, capsys: pytest.CaptureFixture[str
         ({"band": 0}, "band = 0: expected a number from 1"),
         ({"band": 3}, "band = 3: expected a divisor of 4"),
         ({"staged": 2}, "staged = 2: expected true or false"),
+        ({"split": 3}, "split = 3: expected a power of two up to 8"),
+        ({"split": 16}, "split = 16: expected a power of two up to 8"),
+        ({"split": 4}, "split = 4: expected at most 3, the steps of a tile"),
+        ({"split": 2}, "blocks = 4: expected 8, one for each of 2 parts of 4 tiles"),
+        ({"split": 2, "cluster": 2, "band": 2}, "cluster = 2: expected 1 where a tile is split"),
+        ({"split": 2, "staged": "true"}, "staged = true: expected false where a tile is split or swapped"),
+        ({"swapped": "true", "staged": "true"}, "staged = true: expected false where a tile is split or swapped"),
+        ({"swapped": 1}, "swapped = 1: expected true or false"),
     ],
     ids=str,
 )
@@ -213,7 +222,8 @@ def _of_elements(element: str, total: str, step: int) -> str:
           %o: tensor<256x64x{total}>) -> tensor<256x64x{total}> attributes {{xgpu.block = array<i64: 256, 1, 1>,
           xgpu.emitter = "product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel,
           xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = {step},
-          stages = 2, groups = 1, blocks = 4, cluster = 1, staged = false, band = 4>}} {{
+          stages = 2, groups = 1, blocks = 4, cluster = 1, staged = false, band = 4, split = 1,
+          swapped = false>}} {{
         %0 = "xgpu.blocks"(%o) ({{
         ^bb0(%b: index, %i: index, %j: index, %out: tensor<256x64x{total}>):
           %zero = stablehlo.constant dense<{zero}> : tensor<64x64x{total}>
@@ -282,7 +292,10 @@ def test_a_mark_on_a_product_that_no_kernel_computes() -> None:
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
-        ("tile_n = 72", "tile_n = 72: expected operands that can be copied as boxes, but of operand 1"),
+        (
+            "tile_n = 72, swapped = false",
+            "tile_n = 72: expected operands that can be copied as boxes, but of operand 1",
+        ),
         ("tile_n = 60", "tile_n = 60: expected a number of columns that the instruction has"),
         ("tile_n = 512", "tile_n = 512: expected a number from 8 to 256"),
         ("tile_k = 128", "tile_k = 128: expected 64, rows of 128 bytes"),
@@ -297,8 +310,11 @@ def test_a_mark_on_a_product_that_no_kernel_computes() -> None:
             "tile_m = 128, groups = 2, tile_n = 256, stages = 8",
             "expected so few that 232448 bytes of shared memory suffice",
         ),
-        ("tile_m = 64, groups = 1, cluster = 8", "cluster = 8: expected a divisor of 4, the rows of tiles"),
-        ("tile_m = 64, groups = 1, band = 7", "band = 7: expected a divisor of 4"),
+        (
+            "tile_m = 64, groups = 1, cluster = 8, split = 1, swapped = false",
+            "cluster = 8: expected a divisor of 4, the rows of tiles",
+        ),
+        ("tile_m = 64, groups = 1, band = 7, split = 1, swapped = false", "band = 7: expected a divisor of 4"),
         ("staged = 3", "staged = 3: expected true or false"),
     ],
 )

@@ -34,9 +34,19 @@ class TileSizes:
 
 @dataclass(frozen=True)
 class Product:
-    """A `dot_general` as ``batch`` products of matrices, m x k by k x n."""
+    """A `dot_general` as ``batch`` products of matrices, m x k by k x n.
+
+    If ``is_swapped``, the operands are exchanged: the m rows of the left one are columns of the result.
+    """
 
     op: ir.Operation
+    is_swapped: bool = False
+
+    @property
+    def operands(self) -> list[ir.Value]:
+        """What is multiplied, the left one first."""
+        given = list(self.op.operands)
+        return given[::-1] if self.is_swapped else given
 
     @cached_property
     def dtype(self) -> DType:
@@ -50,7 +60,7 @@ class Product:
 
     @cached_property
     def _shapes(self) -> tuple[Shape, Shape, Shape, Shape]:
-        """The sizes of the batch dimensions, of those of the left and of the right operand, of the contracted ones."""
+        """The sizes of the batch dimensions, of each operand's own ones, of the contracted ones."""
         numbers = ir.stablehlo.DotDimensionNumbers(self.op.attributes["dot_dimension_numbers"])
         result, left = shape_of(self.op.results[0]), shape_of(self.op.operands[0])
         batches = len(numbers.lhs_batching_dimensions)
@@ -66,12 +76,12 @@ class Product:
     @property
     def m(self) -> int:
         """Rows of the left matrices."""
-        return math.prod(self._shapes[1])
+        return math.prod(self._shapes[2 if self.is_swapped else 1])
 
     @property
     def n(self) -> int:
         """Columns of the right matrices."""
-        return math.prod(self._shapes[2])
+        return math.prod(self._shapes[1 if self.is_swapped else 2])
 
     @property
     def k(self) -> int:
@@ -94,7 +104,7 @@ class Product:
         row, column = dim(1) * tile.m + symbol(0), dim(2) * tile.n + symbol(1)
         position = dim(3) * tile.k + symbol(1 - number)
         contracted = delinearize(position, self._shapes[3])
-        access = accesses(self.op)[number].map
+        access = accesses(self.op)[1 - number if self.is_swapped else number].map
         indices = self._result_indices(row, column)
         results = tuple(each.substitute(indices, contracted) for each in access.results)
         shape = ((tile.m, tile.k), (tile.k, tile.n))[number]
@@ -104,11 +114,12 @@ class Product:
 
     def _result_indices(self, row: AffineExpr, column: AffineExpr) -> tuple[AffineExpr, ...]:
         batch, left, right, _ = self._shapes
-        return (*delinearize(dim(0), batch), *delinearize(row, left), *delinearize(column, right))
+        first, second = (column, row) if self.is_swapped else (row, column)
+        return (*delinearize(dim(0), batch), *delinearize(first, left), *delinearize(second, right))
 
     def operand_view(self, number: int, tile: TileSizes) -> TensorView | str:
         """Return how tiles of an operand are copied as boxes, or why they cannot be."""
-        shape = shape_of(self.op.operands[number])
+        shape = shape_of(self.operands[number])
         return tensor_view(self.operand_map(number, tile), shape, self.element_bytes, ROW_BYTES)
 
     @property

@@ -91,17 +91,23 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     strides = dict(position.terms)
     if position.constant or any(not isinstance(atom, Dim | Symbol) for atom in strides):
         return _UNEVEN
-    if any(strides.get(Symbol(i), 0) <= 0 for i in range(2)):
-        return "an element of the array is in it several times"
     bounds = _bounds(map_)
+    single = {number for number, (_, length) in (bounds or {}).items() if length == 1 and Symbol(number) not in strides}
+    if any(strides.get(Symbol(i), 0) <= 0 for i in {0, 1} - single):
+        return "an element of the array is in it several times"
     if bounds is None:
         return "elements of it are left out that boxes have"
+    # Where all but one index is outside, any distance will do.
+    strides |= {Symbol(number): STRIDE_BYTES // size for number in single}
     dimensions = [_dimension(map_, strides, number, bounds.get(number)) for number in range(2)]
     used = {atom for each in dimensions for atom, _ in each.start.terms}
     rest = [atom for atom in strides if isinstance(atom, Dim) and atom not in used]
     dimensions += [_Dimension(map_.dims[atom.index].size, strides[atom], dim(atom.index), None) for atom in rest]
-    inside = [constant(0) if each.symbol is None else symbol(each.symbol) for each in dimensions]
-    parts = [(each.start + own) * each.stride for each, own in zip(dimensions, inside, strict=True)]
+    parts = [
+        (each.start + (constant(0) if each.symbol is None else symbol(each.symbol))) * each.stride
+        for each in dimensions
+        if each.symbol is None or each.symbol not in single
+    ]
     if simplifier.simplify(sum(parts, constant(0))) != position:
         return _UNEVEN
     dimensions.sort(key=lambda each: -each.stride)

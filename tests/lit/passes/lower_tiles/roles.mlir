@@ -91,7 +91,7 @@
 // CHECK:         "xgpu.cluster_arrive"()
 // CHECK-NEXT:    "xgpu.cluster_wait"()
 // CHECK-NEXT:    return %{{.*}}, %arg4 : tensor<256x64xbf16>, tensor<1536xi8>
-func.func @multicast(%arg0: tensor<256x136xbf16>, %arg1: tensor<136x64xbf16>, %arg2: tensor<64xf32>, %arg3: tensor<256x64xbf16>) -> tensor<256x64xbf16> attributes {xgpu.block = array<i64: 256, 1, 1>, xgpu.emitter = "product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 3 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = 64, stages = 2, groups = 1, blocks = 4, cluster = 2, staged = true, band = 1>} {
+func.func @multicast(%arg0: tensor<256x136xbf16>, %arg1: tensor<136x64xbf16>, %arg2: tensor<64xf32>, %arg3: tensor<256x64xbf16>) -> tensor<256x64xbf16> attributes {xgpu.block = array<i64: 256, 1, 1>, xgpu.emitter = "product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 3 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = 64, stages = 2, groups = 1, blocks = 4, cluster = 2, staged = true, band = 1, split = 1, swapped = false>} {
   %0 = "xgpu.blocks"(%arg3) ({
   ^bb0(%arg4: index, %arg5: index, %arg6: index, %arg7: tensor<256x64xbf16>):
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<64x64xf32>
@@ -151,7 +151,7 @@ func.func @multicast(%arg0: tensor<256x136xbf16>, %arg1: tensor<136x64xbf16>, %a
 // CHECK:           "xgpu.set_registers"() {count = 40 : i64, more = false}
 // CHECK:           arith.constant 19456 : i32
 // CHECK-COUNT-3:   "xgpu.tensor_load"
-func.func @direct(%arg0: tensor<64x200xf16>, %arg1: tensor<36x64xf16>, %arg2: tensor<200x36xf32>) -> tensor<200x36xf32> attributes {xgpu.block = array<i64: 384, 1, 1>, xgpu.emitter = "product", xgpu.grid = array<i64: 2, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 128, tile_n = 24, tile_k = 64, stages = 3, groups = 2, blocks = 2, cluster = 1, staged = false, band = 2>} {
+func.func @direct(%arg0: tensor<64x200xf16>, %arg1: tensor<36x64xf16>, %arg2: tensor<200x36xf32>) -> tensor<200x36xf32> attributes {xgpu.block = array<i64: 384, 1, 1>, xgpu.emitter = "product", xgpu.grid = array<i64: 2, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 128, tile_n = 24, tile_k = 64, stages = 3, groups = 2, blocks = 2, cluster = 1, staged = false, band = 2, split = 1, swapped = false>} {
   %0 = "xgpu.blocks"(%arg2) ({
   ^bb0(%arg3: index, %arg4: index, %arg5: index, %arg6: tensor<200x36xf32>):
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<128x24xf32>
@@ -180,7 +180,7 @@ func.func @direct(%arg0: tensor<64x200xf16>, %arg1: tensor<36x64xf16>, %arg2: te
 // CHECK:           "xgpu.encode_tensor_map"({{.*}}) {box = array<i64: 32, 128>, element = i8, shape = array<i64: 40, 144>
 // CHECK-COUNT-4:   "xgpu.warpgroup_mma"({{.*}}) {a_element = f8E5M2, a_layout = {group = 1024 : i64, panel = 8192 : i64, swizzle = 128 : i64, transposed = false}, b_element = f8E4M3FN, b_layout = {group = 1024 : i64, panel = 4096 : i64, swizzle = 128 : i64, transposed = false}}
 // CHECK-NEXT:      "xgpu.warpgroup_commit"
-func.func @of_bytes(%arg0: tensor<70x144xf8E5M2>, %arg1: tensor<40x144xf8E4M3FN>, %arg2: tensor<70x40xf32>) -> tensor<70x40xf32> attributes {xgpu.block = array<i64: 256, 1, 1>, xgpu.emitter = "product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 32, tile_k = 128, stages = 2, groups = 1, blocks = 4, cluster = 1, staged = false, band = 2>} {
+func.func @of_bytes(%arg0: tensor<70x144xf8E5M2>, %arg1: tensor<40x144xf8E4M3FN>, %arg2: tensor<70x40xf32>) -> tensor<70x40xf32> attributes {xgpu.block = array<i64: 256, 1, 1>, xgpu.emitter = "product", xgpu.grid = array<i64: 4, 1, 1>, xgpu.inputs = 2 : i64, xgpu.kernel, xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 32, tile_k = 128, stages = 2, groups = 1, blocks = 4, cluster = 1, staged = false, band = 2, split = 1, swapped = false>} {
   %0 = "xgpu.blocks"(%arg2) ({
   ^bb0(%arg3: index, %arg4: index, %arg5: index, %arg6: tensor<70x40xf32>):
     %cst = stablehlo.constant dense<0.000000e+00> : tensor<64x32xf32>

@@ -1,6 +1,6 @@
 """What is known of a fusion around a matrix product before it is scheduled."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from xgpu import ir
@@ -35,6 +35,11 @@ class Products:
         """The number of right operands."""
         return len(self.fusion.heroes)
 
+    @cached_property
+    def swapped(self) -> Product:
+        """The product with its operands exchanged."""
+        return replace(self.product, is_swapped=True)
+
     def result_views(self, tile: TileSizes) -> list[TensorView | str]:
         """Return how each result's tiles are copied as boxes, or why they cannot be."""
         map_ = self.product.result_map(tile)
@@ -54,6 +59,11 @@ class Products:
     def staging_problem(self, tile: TileSizes) -> str | None:
         """Return why a result cannot be copied as boxes, None if each can."""
         return next((view for view in self.result_views(tile) if isinstance(view, str)), None)
+
+    @property
+    def element_bytes(self) -> tuple[int, int]:
+        """The bytes of an element of the operands, and of the widest result."""
+        return self.product.element_bytes, max(self.result_bytes)
 
     @property
     def result_bytes(self) -> list[int]:

@@ -7,6 +7,7 @@ left operand: tiles of all right ones are then multiplied by the same tile of it
 
 import math
 from collections.abc import Hashable
+from dataclasses import replace
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
@@ -23,7 +24,8 @@ from xgpu.emit.tile_program import TileProgram, can_be_tiled, is_plain
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.hlo.stablehlo_builder import convert, splat
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION, sum_type
-from xgpu.indexing.affine import dim, symbol
+from xgpu.indexing.affine import AffineExpr, dim, symbol
+from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.product_maps import Product
@@ -43,30 +45,46 @@ class ProductEmitter:
     NAME = "product"
 
     def __init__(self, facts: Products, schedule: ProductSchedule):
-        self.product, self.schedule, self.fusion = facts.product, schedule, facts.fusion
+        self.schedule, self.fusion = schedule, facts.fusion
+        self.product = facts.swapped if schedule.swapped else facts.product
 
     def launch_dimensions(self) -> LaunchDimensions:
         """The threads that the schedule says."""
         return LaunchDimensions.along_x(self.schedule.blocks, self.schedule.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[tile, product of the team, and the thread's elements of it] -> indices."""
+        """Return (thread, block)[tile, product of the team, and the thread's elements of it] -> indices.
+
+        The elements are those that the thread adds up, or those of its block's share where others have parts of them.
+        """
         schedule, (threads, blocks) = self.schedule, self.launch_dimensions().ranges
-        grid, holders = self.product.grid(schedule.tile_m, schedule.tile_n), schedule.holders
-        clusters = math.prod(grid) // schedule.cluster
-        step = schedule.blocks // schedule.cluster
-        number = dim(1) // schedule.cluster + symbol(0) * step
+        grid, together = self.product.grid(schedule.tile_m, schedule.tile_n), schedule.cluster * schedule.split
+        clusters, step = math.prod(grid) // schedule.cluster, schedule.blocks // together
+        number = dim(1) // together + symbol(0) * step
         at = tile_order(grid, schedule.cluster, schedule.band)
-        own = holders.accumulators
-        row, column, _ = (each.substitute(None, [symbol(2 + i) for i in range(3)]) for each in own.results)
-        row, column = row + holders.first_row(symbol(1)), column + holders.first_column
+        row, column, own, bounds = self._elements()
         block = [each.substitute([number, dim(1) % schedule.cluster]) for each in at.results]
         result = self.product.result_map(schedule.sizes)
-        bounds = [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
-        bounds += [(number, Interval(0, clusters - 1)), (dim(0), Interval(0, holders.threads - 1))]
-        symbols = (Interval(0, -(-clusters // step) - 1), Interval(0, holders.share - 1), *own.symbols)
+        bounds += [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
+        bounds += [(number, Interval(0, clusters - 1)), (dim(0), Interval(0, schedule.holders.threads - 1))]
+        symbols = (Interval(0, -(-clusters // step) - 1), Interval(0, schedule.holders.share - 1), *own)
         results = tuple(each.substitute(block, [row, column]) for each in result.results)
         return IndexingMap((threads, blocks), symbols, results, tuple(bounds)).simplify()
+
+    def _elements(self) -> tuple[AffineExpr, AffineExpr, tuple[Interval, ...], list[Constraint]]:
+        """Return row and column, in the tile, of a thread's elements of product ``s1``; ``s2`` and more number them."""
+        holders, panels = self.schedule.holders, self.schedule.panels
+        if panels.split == 1:
+            own = holders.accumulators
+            row, column, _ = (each.substitute(None, [symbol(2 + i) for i in range(3)]) for each in own.results)
+            return row + holders.first_row(symbol(1)), column + holders.first_column, own.symbols, []
+        read = panels.read(panels.most)
+        at = [dim(0), dim(1) % panels.split], [symbol(3)]
+        row, column, _ = (each.substitute(*at) for each in read.results)
+        row, column = row + holders.first_row(symbol(1)), column + symbol(2) * panels.most
+        row, column = panels.moved((row, column), symbol(4))
+        symbols = (Interval(0, len(panels.parts) - 1), *read.symbols, Interval(0, panels.neighbours - 1))
+        return row, column, symbols, [(each.substitute(*at), bound) for each, bound in read.constraints]
 
     def emit(self) -> None:
         """Write the entry function."""
@@ -100,18 +118,29 @@ class ProductEmitter:
             program = TileProgram([*at, step], arrays)
             added = []
             for hero, before in zip(self.fusion.heroes, partial, strict=True):
+                one = replace(product, op=hero)
                 with hero.location:
-                    operands = [program.tile(hero.operands[i], product.operand_map(i, sizes)) for i in range(2)]
-                    added.append(ir.stablehlo.add(before, _product_of(hero, type_, operands)))
+                    operands = [program.tile(each, one.operand_map(i, sizes)) for i, each in enumerate(one.operands)]
+                    described = _description(one) | {DIMENSIONS: ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])}
+                    made = ir.Operation.create(DOT, [type_], operands, described).results[0]
+                    added.append(ir.stablehlo.add(before, made))
             YieldOp.build(added)
         return list(steps.operation.results)
 
 
-def _product_of(hero: ir.Operation, type_: ir.Type, operands: list[ir.Value]) -> ir.Value:
-    """Write the product of two tiles as precisely as the hero is."""
-    described = {name: hero.attributes[name] for name in (PRECISION, ALGORITHM) if name in hero.attributes}
-    described[DIMENSIONS] = ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])
-    return ir.Operation.create(DOT, [type_], operands, described).results[0]
+def _description(product: Product) -> dict[str, ir.Attribute]:
+    """Return the precision and the algorithm of a product of tiles, of its operands in their order."""
+    found = {name: product.op.attributes[name] for name in (PRECISION, ALGORITHM) if name in product.op.attributes}
+    if product.is_swapped and PRECISION in found:
+        found[PRECISION] = ir.ArrayAttr.get(list(ir.ArrayAttr(found[PRECISION]))[::-1])
+    if product.is_swapped and ALGORITHM in found:
+        given = ir.stablehlo.DotAlgorithm(found[ALGORITHM])
+        found[ALGORITHM] = ir.stablehlo.DotAlgorithm.get(
+            *(given.rhs_precision_type, given.lhs_precision_type, given.accumulation_type),
+            *(given.rhs_component_count, given.lhs_component_count, given.num_primitive_operations),
+            given.allow_imprecise_accumulation,
+        )
+    return found
 
 
 def is_marked(op: ir.Operation, instruction: str) -> bool:

@@ -1,11 +1,12 @@
 """How the blocks and threads of a matrix product share it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from itertools import islice
+from typing import Any, Self
 
-from xgpu.costs.products import TILE_COLUMNS, TILE_ROWS, product_seconds
+from xgpu.costs.products import SPLITS, TILE_COLUMNS, TILES, ProductTile, product_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.dialects.block.matrices import multiplied_as, warpgroup_columns
@@ -14,7 +15,7 @@ from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
-from xgpu.indexing.tiles.row_panels import Panels
+from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_COLUMNS, Panels
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _MOST_STAGES = 8
@@ -27,6 +28,8 @@ _MOST_GROUPS = 2
 _LARGE_ROWS = 256
 """Rows of tiles that are measured too."""
 _MEASURED_TILES = 5
+_MEASURED_KINDS = 4
+"""How many of the best tiles of each kind are measured: split, swapped, or neither."""
 _MOST_SUMS = 192
 """Sums that a thread has registers for: with more ptxas spills them, and does products one by one."""
 _INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
@@ -46,66 +49,121 @@ class ProductSchedule(Schedule):
     cluster: int = power_of_two("Blocks one below the other that share tiles of the right operand.", most=8)
     staged: bool = flag("Whether results go through shared memory, to be copied as boxes; else the sums do, before.")
     band: int = whole_number("Rows of tiles that are computed column by column, for what they share.", most=1 << 20)
+    split: int = power_of_two("Blocks of a cluster that compute a tile together, each some of its steps.", most=8)
+    swapped: bool = flag("Whether the rows of tiles are columns of the result, and their columns its rows.")
 
     @classmethod
     def of(cls, facts: Products) -> Self:
         """Tiles that take the least time; as many stages as there is room for."""
-        candidates = [cls._with_tile(facts, m, n) for m in TILE_ROWS for n in TILE_COLUMNS]
-        fitting = [each for each in candidates if each.fits(facts)]
-        return min(fitting or candidates, key=lambda each: each.seconds(facts))
+        found = next(cls._fitting(facts, TILES), None)
+        return found or cls._with_tile(facts, TILES[0])
+
+    @classmethod
+    def beside(cls, given: Mapping[str, int], facts: Products) -> Self:
+        """The numbers of the tiles that take the least time of those with the given numbers; if none fits, of any."""
+        best = cls.of(facts)
+        wanted = dict[str, Any](given)
+        if any(replace(best, **wanted).range_problems()):
+            return best
+        named = {"tile_m": "rows", "tile_n": "columns", "split": "split", "swapped": "is_swapped"}
+        fixed = {name: wanted[number] for number, name in named.items() if number in wanted}
+        tiles = dict.fromkeys(replace(each, **fixed) for each in TILES)
+        others = wanted.get("staged"), wanted.get("cluster", 1)
+        several = (cls._with_tile(facts, each, *others) for each in cls._timed(facts, tiles))
+        return next((each for each in several if replace(each, **wanted).fits(facts)), best)
 
     @classmethod
     def candidates(cls, facts: Products) -> list[Self]:
-        """The tiles that take the least time by estimate; with the best, results the other way, and a cluster."""
-        tiles = [cls._with_tile(facts, m, n) for m in (*TILE_ROWS, _LARGE_ROWS) for n in TILE_COLUMNS]
-        fitting = sorted((each for each in tiles if each.fits(facts)), key=lambda each: each.seconds(facts))
+        """The tiles that take the least time by estimate; with the best, results the other way, and a cluster.
+
+        And the best of the tiles that are split, or swapped, otherwise.
+        """
+        large = tuple(ProductTile(_LARGE_ROWS, columns) for columns in TILE_COLUMNS)
+        fitting = list(islice(cls._fitting(facts, (*TILES, *large)), _MEASURED_TILES))
         best = cls.of(facts)
-        staged = cls._with_tile(facts, best.tile_m, best.tile_n, staged=not best.staged)
-        paired = cls._with_tile(facts, best.tile_m, best.tile_n, cluster=2)
-        others = [*fitting[:_MEASURED_TILES], *(each for each in (staged, paired) if each.fits(facts))]
-        return list(dict.fromkeys((best, *others)))
+        staged = cls._with_tile(facts, best.tile, staged=not best.staged)
+        paired = cls._with_tile(facts, best.tile, cluster=2)
+        kinds = [(split, swapped) for swapped in (False, True) for split in SPLITS]
+        of_kinds = [[each for each in TILES if (each.split, each.is_swapped) == kind] for kind in kinds]
+        others = [each for tiles in of_kinds if (each := next(cls._fitting(facts, tiles), None)) is not None]
+        others.sort(key=lambda each: each.seconds(facts))
+        changed = [each for each in (staged, paired) if each.fits(facts)]
+        return list(dict.fromkeys((best, *fitting, *changed, *others[:_MEASURED_KINDS])))
 
     @classmethod
-    def _with_tile(cls, facts: Products, m: int, n: int, staged: bool | None = None, cluster: int = 1) -> Self:
-        product, device = facts.product, facts.fusion.device
+    def _fitting(cls, facts: Products, tiles: Sequence[ProductTile]) -> Iterator[Self]:
+        """Yield schedules of tiles, those first that take the least time."""
+        several = (cls._with_tile(facts, each) for each in cls._timed(facts, tiles))
+        yield from (each for each in several if each.fits(facts))
+
+    @classmethod
+    def _timed(cls, facts: Products, tiles: Iterable[ProductTile]) -> list[ProductTile]:
+        """Return the tiles in the order of their times."""
+        product = facts.product
+        sizes, bytes_ = (product.batch, product.m, product.n, product.k), facts.element_bytes
+
+        def seconds(tile: ProductTile) -> float:
+            return product_seconds(replace(tile, rights=facts.rights), sizes, bytes_, facts.fusion.device)
+
+        return sorted(tiles, key=seconds)
+
+    @classmethod
+    def _with_tile(cls, facts: Products, tile: ProductTile, staged: bool | None = None, cluster: int = 1) -> Self:
+        product, device = facts.swapped if tile.is_swapped else facts.product, facts.fusion.device
+        sizes = TileSizes(tile.rows, tile.columns, product.step)
         if staged is None:
-            staged = facts.is_short and facts.staging_problem(TileSizes(m, n, product.step)) is None
-        batch, down, along = product.grid(m, n)
+            is_possible = tile.split == 1 and not tile.is_swapped
+            staged = is_possible and facts.is_short and facts.staging_problem(sizes) is None
+        batch, down, along = product.grid(tile.rows, tile.columns)
+        tiles = batch * down * along
         one = cls(
-            tile_m=m,
-            tile_n=n,
+            tile_m=tile.rows,
+            tile_n=tile.columns,
             tile_k=product.step,
             stages=1,
-            groups=min(_MOST_GROUPS, m // WARPGROUP_ROWS),
-            blocks=min(batch * down * along, device.sm_count) // cluster * cluster,
+            groups=min(_MOST_GROUPS, tile.rows // WARPGROUP_ROWS),
+            blocks=tiles * tile.split if tile.split > 1 else min(tiles, device.sm_count) // cluster * cluster,
             cluster=cluster,
             staged=staged,
             band=max(each for each in range(1, _BAND + 1) if down // cluster % each == 0),
+            split=tile.split,
+            swapped=tile.is_swapped,
         )
-        room = device.shared_bytes_optin - one.shared_bytes(facts.result_bytes, facts.rights)
-        return replace(one, stages=min(_MOST_STAGES, 1 + room // one._stage_bytes(facts.rights)))
+        several = (replace(one, stages=stages) for stages in range(_MOST_STAGES, 1, -1))
+        room, results = device.shared_bytes_optin, facts.result_bytes
+        return next((each for each in several if each.shared_bytes(results, facts.rights) <= room), one)
+
+    @property
+    def tile(self) -> ProductTile:
+        """The tile of a block, or of blocks together."""
+        return ProductTile(self.tile_m, self.tile_n, self.split, self.swapped)
 
     def seconds(self, facts: Products) -> float:
         """Return how long the kernel takes, about."""
         product = facts.product
-        tiles = math.prod(product.grid(self.tile_m, self.tile_n))
-        waves, steps = -(-tiles // self.blocks), -(-product.k // self.tile_k)
-        sizes = (self.tile_m, self.tile_n * facts.rights, ROW_BYTES)
-        results = self.tile_m * self.tile_n * max(facts.result_bytes)
-        return product_seconds(sizes, steps, waves, results, facts.fusion.device)
-
-    def _stage_bytes(self, rights: int) -> int:
-        return (self.tile_m + rights * self.tile_n) * ROW_BYTES + _BARRIER_BYTES
+        sizes = product.batch, product.m, product.n, product.k
+        tile = replace(self.tile, rights=facts.rights)
+        return product_seconds(tile, sizes, facts.element_bytes, facts.fusion.device, self.blocks)
 
     def group_bytes(self, result_bytes: Sequence[int], rights: int) -> int:
-        """The shared memory by which a warp group hands on 64 rows: any of the results, or all sums by panels."""
-        return WARPGROUP_ROWS * self.tile_n * max(result_bytes) if self.staged else rights * self.panels.bytes
+        """The shared memory by which a warp group hands on 64 rows: any of the results, or all sums by panels.
+
+        Of a part of sums it is that for all of its rows.
+        """
+        if self.staged:
+            return WARPGROUP_ROWS * self.tile_n * max(result_bytes)
+        panels = self.panels
+        return rights * panels.bytes * (len(panels.parts) * self.holders.share if self.split > 1 else 1)
 
     def shared_bytes(self, result_bytes: Sequence[int], rights: int) -> int:
-        """The shared memory of a block: tiles, results with elements of so many bytes, tensor maps and mbarriers."""
-        maps = 1 + rights + (len(result_bytes) if self.staged else 0)
-        handed = self.groups * self.group_bytes(result_bytes, rights)
-        return self.stages * self._stage_bytes(rights) + handed + maps * TENSOR_MAP_BYTES
+        """The shared memory of a block: tiles, results with elements of so many bytes, tensor maps and mbarriers.
+
+        Parts of sums are where the tiles were.
+        """
+        tiles = self.stages * (self.tile_m + rights * self.tile_n) * ROW_BYTES
+        results = self.groups * self.group_bytes(result_bytes, rights)
+        maps = (1 + rights + (len(result_bytes) if self.staged else 0)) * TENSOR_MAP_BYTES
+        return (max(tiles, results) if self.split > 1 else tiles + results) + maps + self.stages * _BARRIER_BYTES
 
     @property
     def sizes(self) -> TileSizes:
@@ -126,22 +184,27 @@ class ProductSchedule(Schedule):
     @property
     def panels(self) -> Panels:
         """How sums go from thread to thread where results are not staged."""
-        return Panels(self.holders)
+        if self.split == 1 and not self.swapped:
+            return Panels(self.holders)
+        # All have as many columns.
+        columns = max((each for each in range(8, PANEL_COLUMNS + 1, 8) if self.tile_n % each == 0), default=8)
+        return Panels(self.holders, NEIGHBOURS, columns, self.split, self.swapped)
 
     def problems(self, facts: Products) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block; operands are copied as boxes."""
-        product, sizes = facts.product, self.sizes
-        _, down, _ = product.grid(self.tile_m, self.tile_n)
-        yield from self.kernel_problems(product.dtype, down, facts.result_bytes, facts.fusion.device, facts.rights)
+        product, sizes = facts.swapped if self.swapped else facts.product, self.sizes
+        grid = product.grid(self.tile_m, self.tile_n)
+        steps, target = -(-product.k // self.tile_k), facts.fusion.device
+        yield from self.kernel_problems(product.dtype, grid, steps, facts.result_bytes, target, facts.rights)
         if problem := product.problem(sizes):
             yield f"tile_n = {self.tile_n}: {problem}"
         if self.staged and (problem := facts.staging_problem(sizes)):
             yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
 
     def kernel_problems(
-        self, dtype: DType, down: int, result_bytes: Sequence[int], target: Device, rights: int
+        self, dtype: DType, grid: Sequence[int], steps: int, result_bytes: Sequence[int], target: Device, rights: int
     ) -> Iterator[str]:
-        """Yield why no kernel of such operands and results, and ``down`` rows of tiles, has these numbers.
+        """Yield why no kernel of such operands and results, a grid of tiles, and so many steps has these numbers.
 
         ``rights`` is the number of right operands, whose tiles are multiplied as one.
         """
@@ -160,10 +223,28 @@ class ProductSchedule(Schedule):
         used, most = self.shared_bytes(result_bytes, rights), target.shared_bytes_optin
         if used > most:
             yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")
+        if rights > 1 and (self.split > 1 or self.swapped):
+            name = "split" if self.split > 1 else "swapped"
+            yield self.wrong(name, f"{'1' if self.split > 1 else 'false'}, of products with {rights} right operands")
+        yield from self._split_problems(math.prod(grid), steps)
+        down = grid[1]
         if down % self.cluster or self.blocks % self.cluster:
             yield self.wrong("cluster", f"a divisor of {down}, the rows of tiles, and of {self.blocks}, the blocks")
         elif down // self.cluster % self.band:
             yield self.wrong("band", f"a divisor of {down // self.cluster}, the rows of tiles, or of clusters")
+
+    def _split_problems(self, tiles: int, steps: int) -> Iterator[str]:
+        """Yield why blocks of a cluster cannot have parts of so many steps, or results go as boxes."""
+        if self.staged and (self.split > 1 or self.swapped):
+            yield self.wrong("staged", "false where a tile is split or swapped: the sums go through shared memory")
+        if self.split == 1:
+            return
+        if self.split > steps:
+            yield self.wrong("split", f"at most {steps}, the steps of a tile")
+        if self.cluster > 1:
+            yield self.wrong("cluster", "1 where a tile is split, whose blocks are a cluster")
+        if self.blocks != tiles * self.split:
+            yield self.wrong("blocks", f"{tiles * self.split}, one for each of {self.split} parts of {tiles} tiles")
 
 
 def device_problem(target: Device) -> str | None:

@@ -54,7 +54,10 @@ class WarpProductSchedule(Schedule):
     neighbours: int = power_of_two("Results of a row that a thread computes and writes together.", most=8)
     band: int = whole_number("Rows of tiles that are computed column by column, for what they share.", most=1 << 20)
     cluster: ClassVar[int] = 1
+    split: ClassVar[int] = 1
     """Blocks work alone."""
+    swapped: ClassVar[bool] = False
+    """Rows of tiles are rows of the result."""
 
     @classmethod
     def of(cls, facts: WarpProducts) -> Self:
