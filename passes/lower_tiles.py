@@ -26,10 +26,10 @@ class LowerTiles(Pass):
     """Replace blocks that work on tiles by what their threads do; ``xgpu.schedule`` has the numbers.
 
     Tiles of each step are copied into a ring of buffers in shared memory. Where the emitter is ``product``, one warp
-    copies them, and warp groups multiply them, each its share of the rows; the blocks of a cluster may each have a part of
-    a tile's steps, and add up the parts in shared memory before what follows is computed. Where it is ``warp_product``, all warps copy
-    units of rows ahead of time, and each multiplies its part of the tile. What follows is then computed of the elements
-    that the threads hold.
+    copies them, and warp groups multiply them, each its share of the rows; blocks of a cluster may each have a part of
+    a tile's steps, and add up the parts in shared memory before what follows is computed. Where it is
+    ``warp_product``, all warps copy units of rows ahead of time, and each multiplies its part of the tile. What follows
+    is then computed of the elements that the threads hold.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({
