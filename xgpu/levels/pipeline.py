@@ -50,6 +50,10 @@ PREPARE: Pipeline = (
     ("sink-constants", "before all others, so that in every block a constant is seen to be one"),
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
+    (
+        "find-chains{{target={target}}}",
+        "before products are merged or rewritten, which a chain's are not; after barriers, which keep readers apart",
+    ),
     ("merge-products", "before layouts are chosen, for the merged ones; after barriers, which keep readers apart"),
     ("reduce-vector-products", "after merging, which leaves fewer; before layouts are chosen for libraries"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),

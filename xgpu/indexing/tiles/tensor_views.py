@@ -89,7 +89,7 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     simplifier = Simplifier(map_.dims, map_.symbols)
     position = simplifier.simplify(linearize(map_.results, shape))
     strides = dict(position.terms)
-    if position.constant or any(not isinstance(atom, Dim | Symbol) for atom in strides):
+    if position.constant or any(not isinstance(atom, Symbol) and _has_symbols(atom) for atom in strides):
         return _UNEVEN
     if any(strides.get(Symbol(i), 0) <= 0 for i in range(2)):
         return "an element of the array is in it several times"
@@ -98,8 +98,8 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
         return "elements of it are left out that boxes have"
     dimensions = [_dimension(map_, strides, number, bounds.get(number)) for number in range(2)]
     used = {atom for each in dimensions for atom, _ in each.start.terms}
-    rest = [atom for atom in strides if isinstance(atom, Dim) and atom not in used]
-    dimensions += [_Dimension(map_.dims[atom.index].size, strides[atom], dim(atom.index), None) for atom in rest]
+    rest = {atom: linear({atom: 1}, 0) for atom in strides if not isinstance(atom, Symbol) and atom not in used}
+    dimensions += [_Dimension(each.interval(map_.dims).upper + 1, strides[atom], each, None) for atom, each in rest.items()]
     inside = [constant(0) if each.symbol is None else symbol(each.symbol) for each in dimensions]
     parts = [(each.start + own) * each.stride for each, own in zip(dimensions, inside, strict=True)]
     if simplifier.simplify(sum(parts, constant(0))) != position:
@@ -107,6 +107,10 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     dimensions.sort(key=lambda each: -each.stride)
     view = TensorView(tuple(dimensions), tuple(each.size for each in map_.symbols), row_bytes // size)
     return _problem(view, size) or view
+
+
+def _has_symbols(atom: Atom) -> bool:
+    return bool(linear({atom: 1}, 0).variables()[1])
 
 
 def _bounds(map_: IndexingMap) -> dict[int, tuple[AffineExpr, int]] | None:

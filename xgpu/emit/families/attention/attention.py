@@ -1,0 +1,201 @@
+"""The attention emitter: blocks compute tiles of rows, step by step along the keys, and hold what they sum up.
+
+The hero is a chain, whose region is the program as it was written. A block carries, for each of its rows, the largest
+logit so far, the sum of the weights relative to that, and the values that they weight: when a larger one comes, both
+sums are scaled (Milakov and Gimelshein, Online normalizer calculation for softmax). The kernel is one of level
+``tiles``.
+"""
+
+import math
+from collections.abc import Hashable
+
+from xgpu import ir
+from xgpu.analysis.heroes import Form
+from xgpu.dialects.attributes import GRADE, SCHEDULE, int_attribute, schedule_attribute
+from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp
+from xgpu.dialects.chain import CHAIN
+from xgpu.dialects.xgpu import YieldOp
+from xgpu.emit import requirements
+from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.families.attention.facts import AttentionFacts, attention_problem, chained_attention
+from xgpu.emit.families.attention.schedule import AttentionSchedule
+from xgpu.emit.family import Family
+from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
+from xgpu.emit.tile_program import TileProgram, then
+from xgpu.fusion.grouping.families import Heroes
+from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, tensor
+from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
+from xgpu.indexing.affine import dim, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.indexing.tiles.tile_order import tile_order
+from xgpu.reasons import Reason
+from xgpu.structure import body_of, element_of
+
+_FULL = "f32"
+"""The type of what is computed between the products, whatever types the program has there."""
+
+
+class AttentionEmitter:
+    """Emits a fusion of one chain that is attention."""
+
+    NAME = "attention"
+
+    def __init__(self, facts: AttentionFacts, schedule: AttentionSchedule):
+        self.facts, self.schedule, self.fusion = facts, schedule, facts.fusion
+        self.attention = facts.attention
+        self.tiles = facts.tiles(schedule.tile_m, schedule.tile_n)
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """The threads that the schedule says."""
+        return LaunchDimensions.along_x(self.schedule.blocks, self.schedule.threads)
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return (thread, block)[tile, and the thread's elements of it] -> indices."""
+        schedule, (threads, blocks) = self.schedule, self.launch_dimensions().ranges
+        grid, holders = self.tiles.grid, schedule.holders(self.tiles.columns)
+        count = math.prod(grid)
+        number = dim(1) + symbol(0) * schedule.blocks
+        at = tile_order(grid, schedule.cluster, schedule.band)
+        own = holders.accumulators
+        row, column, _ = (each.substitute(None, [symbol(1 + i) for i in range(3)]) for each in own.results)
+        row = row + holders.first_row(0)
+        block = [each.substitute([number, dim(1) % schedule.cluster]) for each in at.results]
+        result = self.tiles.result(_returned(self.facts.chain))
+        bounds = [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
+        bounds += [(number, Interval(0, count - 1)), (dim(0), Interval(0, holders.threads - 1))]
+        symbols = (Interval(0, -(-count // schedule.blocks) - 1), *own.symbols)
+        results = tuple(each.substitute(block, [row, column]) for each in result.results)
+        return IndexingMap((threads, blocks), symbols, results, tuple(bounds)).simplify()
+
+    def emit(self) -> None:
+        """Write the entry function."""
+        with entry_function(self.fusion, self, []) as kernel:
+            kernel.attributes[SCHEDULE] = schedule_attribute(self.schedule.values)
+            blocks = BlocksOp.build(self.tiles.grid, [each.value for each in kernel.outputs])
+            with ir.InsertionPoint(blocks.body), self.facts.chain.location:
+                YieldOp.build([self._write_block(kernel, list(blocks.body.arguments))])
+            assign(kernel.outputs, blocks.operation.results)
+
+    def _write_block(self, kernel: KernelBuilder, arguments: list[ir.Value]) -> ir.Value:
+        """Write what follows the steps of a block: sums are divided by those of the weights."""
+        *at, output = arguments
+        inputs = dict(zip(self.fusion.body.arguments, kernel.inputs, strict=True))
+        given = zip(body_of(self.facts.chain).arguments, self.facts.chain.operands, strict=True)
+        arrays: dict[ir.Value, ir.Value] = {argument: inputs[operand] for argument, operand in given}
+        queries = TileProgram(at, arrays).tile(self.attention.queries, self.tiles.queries)
+        sums, _, total = self._write_steps(arrays, at, queries)
+        shape = [self.tiles.rows, self.tiles.columns]
+        quotient = hlo.divide(sums, broadcast(total, shape, [0]))
+        returned = _returned(self.facts.chain)
+        rounded = convert(quotient, element_of(returned))
+        return InsertTileOp.build(rounded, output, at, self.tiles.result(returned))
+
+    def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value], queries: ir.Value) -> list[ir.Value]:
+        """Write the loop over the keys; return the sums, the largest logits, and the sums of weights."""
+        rows, columns = self.tiles.rows, self.tiles.columns
+        begin = [
+            splat(0, tensor([rows, columns], _FULL)),
+            splat(-math.inf, tensor([rows], _FULL)),
+            splat(0, tensor([rows], _FULL)),
+        ]
+        steps = StepsOp.build(self.tiles.steps, begin)
+        step, sums, largest, total = steps.body.arguments
+        with ir.InsertionPoint(steps.body):
+            program = TileProgram([*at, step], arrays)
+            logits = self._write_logits(program, queries, [*at, step])
+            above = hlo.maximum(largest, _reduced(logits, hlo.maximum, -math.inf))
+            # Rows without any logit above -inf so far have weights of zero, and keep none.
+            is_low = _compare("EQ", above, splat(-math.inf, tensor([rows], _FULL)))
+            base = hlo.select(is_low, splat(0, tensor([rows], _FULL)), above)
+            weights = _power(hlo.subtract(logits, broadcast(base, [rows, self.tiles.keys], [0])))
+            scale = _power(hlo.subtract(largest, base))
+            total = hlo.add(hlo.multiply(total, scale), _reduced(weights, hlo.add, 0.0))
+            values = program.tile(self.attention.values, self.tiles.values)
+            rounded = convert(weights, element_of(self.attention.weights))
+            product = _dot(rounded, values, self.attention.second)
+            sums = hlo.add(hlo.multiply(sums, broadcast(scale, [rows, columns], [0])), product)
+            YieldOp.build([sums, above, total])
+        return list(steps.operation.results)
+
+    def _write_logits(self, program: TileProgram, queries: ir.Value, at: list[ir.Value]) -> ir.Value:
+        """Write the logits of a step, -inf for keys beyond the last."""
+        attention = self.attention
+        keys = program.tile(attention.key_rows, self.tiles.key_rows)
+        scores = convert(_dot(queries, keys, attention.first), element_of(attention.first.results[0]))
+        program.make(attention.first.results[0], lambda map_: scores)
+        logits = program.tile(attention.softmax.logits, then(self.tiles.weights, attention.softmax.map))
+        logits = convert(logits, _FULL)
+        if not attention.keys % self.tiles.keys:
+            return logits
+        numbers = IndexTileOp.build(at, self.tiles.key_numbers, ir.IntegerType.get_signless(32))
+        is_key = _compare("LT", numbers, splat(attention.keys, ir.RankedTensorType(numbers.type)))
+        return hlo.select(is_key, logits, splat(-math.inf, ir.RankedTensorType(logits.type)))
+
+
+def _returned(chain: ir.Operation) -> ir.Value:
+    *_, end = body_of(chain).operations
+    return end.operation.operands[0]
+
+
+def _dot(left: ir.Value, right: ir.Value, product: ir.Operation) -> ir.Value:
+    """Return the product of two tiles, as precise as ``product``, in f32."""
+    rows, columns = (ir.RankedTensorType(each.type).shape[number] for number, each in enumerate((left, right)))
+    described = {name: product.attributes[name] for name in (PRECISION, ALGORITHM) if name in product.attributes}
+    described["dot_dimension_numbers"] = ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])
+    type_ = tensor([rows, columns], _FULL)
+    return ir.Operation.create("stablehlo.dot_general", [type_], [left, right], described).results[0]
+
+
+def _power(exponent: ir.Value) -> ir.Value:
+    """Return e^x, as exact as weights need be that are rounded to 16 bits."""
+    power = hlo.exponential(exponent)
+    power.owner.attributes[GRADE] = int_attribute(16)
+    result: ir.Value = power
+    return result
+
+
+def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
+    result: ir.Value = hlo.compare(left, right, hlo.ComparisonDirectionAttr.get(direction))
+    return result
+
+
+def _reduced(value: ir.Value, combine: Hashable, start: float) -> ir.Value:
+    """Return the combination of each row."""
+    (rows, _), scalar = ir.RankedTensorType(value.type).shape, tensor([], _FULL)
+    described = {"dimensions": ir.DenseI64ArrayAttr.get([1])}
+    operands = [value, splat(start, scalar)]
+    op = ir.Operation.create("stablehlo.reduce", [tensor([rows], _FULL)], operands, described, regions=1)
+    fill_region(op, [scalar, scalar], lambda arguments: [combine(*arguments)])
+    return op.results[0]
+
+
+def _key(op: ir.Operation) -> Hashable | None:
+    """Return the chain itself: a kernel computes one."""
+    attention = chained_attention(op)
+    if attention is None:
+        return None
+    arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(op).arguments}
+    return op if attention_problem(attention, _returned(op), arrays) is None else None
+
+
+def _never(op: ir.Operation, form: Form) -> bool:
+    return False
+
+
+ATTENTION = Family(
+    heroes=Heroes(
+        "one chain that is attention, of bf16 or f16, with operands that can be copied as boxes",
+        _key,
+        operations=(CHAIN,),
+        pays=lambda op: True,
+    ),
+    follows=_never,
+    reads_memory=True,
+    why=Reason("attention: logits and weights stay in a block"),
+    emitter=AttentionEmitter,
+    facts=AttentionFacts,
+    schedule=AttentionSchedule,
+    results=requirements.results_of_one_shape,
+    level="tiles",
+)
