@@ -76,8 +76,10 @@ class Attention:
 
     @property
     def others(self) -> list[int]:
-        """The dimensions of the weights beside rows and keys."""
-        return [number for number in range(len(self.shape)) if number not in (self.row, self.key)]
+        """The dimensions of the weights beside rows and keys, those that have keys of their own first."""
+        own = {number for each in self.operand_map(1 - self.query).results for number in each.variables()[0]}
+        rest = [number for number in range(len(self.shape)) if number not in (self.row, self.key)]
+        return sorted(rest, key=lambda number: (number not in own, number))
 
     @property
     def batch(self) -> int:

@@ -12,6 +12,7 @@ from xgpu.dialects.chain import ChainOp
 from xgpu.emit.families.attention.facts import MOVED, attention_problem
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import backward_slice, copy_operation, defining_op, producer, users_of
 
@@ -151,4 +152,4 @@ def _is_cheap(op: ir.Operation) -> bool:
     if not is_tiled(op):
         return False
     known = OPERATIONS.get(op.name)
-    return known is None or known.instructions <= _CHEAP
+    return known is None or known.instructions <= _CHEAP or not shape_of(op.results[0])

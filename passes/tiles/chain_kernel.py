@@ -1,0 +1,154 @@
+"""The threads of blocks whose steps have two products: a warp that copies tiles, and warp groups that multiply them.
+
+Each warp group has 64 rows, from the first product to the result, and what lies between the products it computes in
+registers: the first product's sums become the left operand of the second. Nobody waits for another warp group.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.device import Device
+from xgpu.dialects.block import copies, waits
+from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
+from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
+from xgpu.dialects.threads import SyncThreadsOp
+from xgpu.emit.families.attention.schedule import ARRAYS
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.passes.support.scf_ops import create_if
+from xgpu.passes.tiles.boxes import Boxes
+from xgpu.passes.tiles.chain_program import ChainProgram
+from xgpu.passes.tiles.chain_rows import ChainRows
+from xgpu.passes.tiles.copying import Source, copy_tile
+from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
+from xgpu.passes.tiles.roles import Order, Place, below, equal, leave_registers, take_registers
+from xgpu.passes.tiles.structured import Values, only_if
+from xgpu.passes.tiles.workspace import add_workspace
+from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
+
+_MAP_BYTES = ARRAYS * TENSOR_MAP_BYTES
+
+
+@dataclass(frozen=True)
+class Fed:
+    """An operand whose tiles are copied into a ring of its own."""
+
+    source: Source
+    ring: Ring
+
+    def copy(self, place: Place, slot: ir.Value, phase: ir.Value, at: Values) -> None:
+        """Copy a tile as soon as the slot is empty."""
+        self.ring.wait_empty(slot, phase)
+        full = self.ring.full(slot)
+        waits.MbarrierExpectOp.create([full, i32(self.source.boxes.bytes)])
+        copy_tile(self.source, place.rank, slot, full, at)
+
+    def release(self, place: Place, slot: ir.Value) -> None:
+        """Say that this warp needs a slot's tile no more."""
+        with only_if(equal(place.lane, 0)):
+            waits.MbarrierArriveOp.create([self.ring.empty(slot)])
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What is multiplied: the queries are those of a block's tile, keys and values those of each step."""
+
+    queries: Fed
+    keys: Fed
+    values: Fed
+
+    @property
+    def all(self) -> tuple[Fed, Fed, Fed]:
+        """All of them."""
+        return self.queries, self.keys, self.values
+
+
+class ChainKernel:
+    """Writes the threads of one kernel in the place of its blocks."""
+
+    def __init__(self, program: ChainProgram, device: Device):
+        self._program, self._device, self._schedule = program, device, program.schedule
+        queries = Boxes.of_operand(program.queries, 0)
+        keys, values = (Boxes.of_operand(each, 1) for each in (program.keys, program.values))
+        self._boxes = (queries, keys, values, Boxes.of_result(program.store, program.output))
+
+    def write(self) -> None:
+        """Replace the blocks by the code of their threads, and give the kernel memory for tensor maps."""
+        blocks = self._program.blocks.operation
+        workspace = add_workspace(self._program.function, self._schedule.blocks * _MAP_BYTES)
+        with ir.InsertionPoint(blocks), blocks.location:
+            self._write_threads(workspace)
+        blocks.results[0].replace_all_uses_with(self._program.output)
+        blocks.erase()
+
+    def _write_threads(self, workspace: ir.Value) -> None:
+        place = Place.compute(self._program.function, 1)
+        rooms = self._rooms
+        memory = SharedMemoryOp.build(sum(rooms))
+        at = [offset(memory, sum(rooms[:number])) for number in range(len(rooms))]
+        maps = self._encode(place, workspace, at[4])
+        stages = (1, self._schedule.stages, self._schedule.stages)
+        fed = []
+        barriers = at[5]
+        for boxes, map_, room, count in zip(self._boxes, maps, at, stages, strict=False):
+            fed.append(Fed(Source(boxes, map_, room, 1), Ring(count, barriers)))
+            barriers = offset(barriers, Ring.bytes(count))
+        operands = Operands(*fed)
+        self._initialize(place, operands)
+        order = Order(self._program, place, 1)
+        rows = ChainRows(self._program, order, operands, (self._boxes[3], maps[3], at[3]))
+        op, multiply, copy = create_if(below(place.thread, self._schedule.groups * WARPGROUP_SIZE), [])
+        with ir.InsertionPoint(multiply):
+            take_registers(self._schedule.groups, self._device)
+            rows.write()
+            ir.scf.yield_([])
+        with ir.InsertionPoint(copy):
+            leave_registers(self._schedule.groups)
+            with only_if(equal(place.thread, self._schedule.groups * WARPGROUP_SIZE)):
+                _write_copies(order, operands)
+            ir.scf.yield_([])
+
+    @cached_property
+    def _rooms(self) -> list[int]:
+        """The bytes of the tiles of each array, of tensor maps being made, and of mbarriers."""
+        stages = self._schedule.stages
+        queries, keys, values, result = (boxes.bytes for boxes in self._boxes)
+        barriers = Ring.bytes(1) + 2 * Ring.bytes(stages)
+        return [queries, stages * keys, stages * values, result, _MAP_BYTES, barriers]
+
+    def _encode(self, place: Place, workspace: ir.Value, room: ir.Value) -> Values:
+        """Write the tensor maps, a warp each."""
+        own = offset(ArrayPointerOp.build(workspace), ir.arith.muli(as_i32(place.block), i32(_MAP_BYTES)))
+        maps = []
+        for number, boxes in enumerate(self._boxes):
+            maps.append(offset(own, number * TENSOR_MAP_BYTES))
+            rows = WARPGROUP_ROWS if number == len(self._boxes) - 1 else boxes.view.rows
+            with only_if(equal(place.warp, number % (place.threads // WARP_SIZE))):
+                boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
+        return maps
+
+    def _initialize(self, place: Place, operands: Operands) -> None:
+        """Make the mbarriers, and wait until all that the block begins with is seen by all that use it."""
+        with only_if(equal(place.thread, 0)):
+            for each in operands.all:
+                each.ring.initialize(self._schedule.groups * (WARPGROUP_SIZE // WARP_SIZE))
+            waits.FenceOp.create(attributes={"kind": "mbarrier_init"})
+        SyncThreadsOp.build([])
+
+
+def _write_copies(order: Order, operands: Operands) -> None:
+    """Write the code of the thread that copies tiles."""
+    for each in operands.all:
+        copies.AcquireTensorMapOp.create([each.source.map])
+    with order.tiles([i32(0), i32(0), i32(0)]) as tiles:
+        turn, slot, phase = tiles.carried
+        at = order.numbers(tiles.counter)
+        operands.queries.copy(order.place, i32(0), turn, at)
+        with order.steps([slot, phase]) as steps:
+            slot, phase = steps.carried
+            for each in (operands.keys, operands.values):
+                each.copy(order.place, slot, phase, [*at, steps.counter])
+            steps.carried = list(operands.keys.ring.next(slot, phase))
+        tiles.carried = [ir.arith.xori(turn, i32(1)), *steps.results]
+
+
