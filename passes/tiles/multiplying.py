@@ -116,7 +116,10 @@ def rows_of_group(boxes: Boxes, left: ir.Value, group: ir.Value, share: int) -> 
 
 def advance(boxes: Boxes, contracted: int, elements: int) -> int:
     """Return how many bytes after its begin an operand goes on after so many contracted elements."""
-    return elements * (boxes.element_bytes if boxes.view.inner == contracted else SWIZZLE)
+    if boxes.view.inner != contracted:
+        return elements * SWIZZLE
+    panel, rest = divmod(elements, boxes.view.row)
+    return panel * boxes.panel_bytes + rest * boxes.element_bytes
 
 
 def _boolean(value: bool) -> ir.Value:

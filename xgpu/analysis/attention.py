@@ -224,7 +224,7 @@ def _products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation
 
 def _softmax(weights: ir.Value, key: int) -> Softmax | None:
     """Return what ``weights`` are the softmax of along ``key``."""
-    value, map_ = _behind((weights, identity_map(shape_of(weights))), _MOVES)
+    value, map_ = _behind((weights, identity_map(shape_of(weights)).with_simple_results()), _MOVES)
     quotient = defining_op(value)
     if quotient is None or quotient.name != "stablehlo.divide":
         return None
