@@ -332,6 +332,13 @@ DISCARDABLE: dict[str, Discardable] = {
             _grade_problem,
             "The result is then rounded to a narrower type: that type's width, 16 for bf16.",
         ),
+        Discardable(
+            attributes.WEIGHT,
+            Place("an exponential of f32"),
+            _unit_problem,
+            "The result is one of several weights of at most 1, of which the largest is 1: errors of 2^-18 of that are no"
+            " errors at all.",
+        ),
         Discardable(attributes.KERNEL, _KERNEL, _unit_problem, "The function is the entry function of a kernel."),
         Discardable(attributes.GRID, _KERNEL, _dimensions(MAX_GRID, None), "Blocks of the launch."),
         Discardable(attributes.BLOCK, _KERNEL, _dimensions(_MAX_BLOCK, MAX_THREADS_PER_BLOCK), "Threads of a block."),

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
-from xgpu.dialects.attributes import GRADE, SCHEDULE, int_attribute, schedule_attribute
+from xgpu.dialects.attributes import GRADE, SCHEDULE, WEIGHT, int_attribute, schedule_attribute
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp
 from xgpu.dialects.chain import CHAIN
 from xgpu.dialects.xgpu import YieldOp
@@ -30,7 +30,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.reasons import Reason
-from xgpu.structure import body_of, element_of
+from xgpu.structure import body_of, element_of, producer
 
 _FULL = "f32"
 """The type of what is computed between the products, whatever types the program has there."""
@@ -86,7 +86,8 @@ class AttentionEmitter:
         queries = TileProgram(at, arrays).tile(self.attention.queries, self.tiles.queries)
         sums, _, total = self._write_steps(arrays, at, queries)
         shape = [self.tiles.rows, self.tiles.columns]
-        quotient = hlo.divide(sums, broadcast(total, shape, [0]))
+        quotient: ir.Value = hlo.divide(sums, broadcast(total, shape, [0]))
+        producer(quotient).attributes[GRADE] = int_attribute(16)
         returned = _returned(self.facts.chain)
         rounded = convert(quotient, element_of(returned))
         return InsertTileOp.build(rounded, output, at, self.tiles.result(returned))
@@ -149,10 +150,9 @@ def _dot(left: ir.Value, right: ir.Value, product: ir.Operation) -> ir.Value:
 
 def _power(exponent: ir.Value) -> ir.Value:
     """Return e^x, as exact as weights need be that are rounded to 16 bits."""
-    power = hlo.exponential(exponent)
-    power.owner.attributes[GRADE] = int_attribute(16)
-    result: ir.Value = power
-    return result
+    power: ir.Value = hlo.exponential(exponent)
+    producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
+    return power
 
 
 def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
