@@ -17,11 +17,12 @@ from xgpu.emit.families.attention.schedule import ARRAYS
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.boxes import Boxes
+from xgpu.passes.tiles.chain_order import ChainOrder, steps_of
 from xgpu.passes.tiles.chain_program import ChainProgram
 from xgpu.passes.tiles.chain_rows import ChainRows
 from xgpu.passes.tiles.copying import Source, copy_tile
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import Order, Place, below, equal, leave_registers, take_registers
+from xgpu.passes.tiles.roles import Place, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.workspace import add_workspace
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
@@ -94,8 +95,8 @@ class ChainKernel:
             fed.append(Fed(Source(boxes, map_, room, 1), Ring(count, barriers)))
             barriers = offset(barriers, Ring.bytes(count))
         operands = Operands(*fed)
-        self._initialize(place, operands)
-        order = Order(self._program, place, 1)
+        order = ChainOrder(self._program, place, at[6])
+        self._initialize(place, operands, order)
         rows = ChainRows(self._program, order, operands, (self._boxes[3], maps[3], at[3]))
         op, multiply, copy = create_if(below(place.thread, self._schedule.groups * WARPGROUP_SIZE), [])
         with ir.InsertionPoint(multiply):
@@ -110,11 +111,12 @@ class ChainKernel:
 
     @cached_property
     def _rooms(self) -> list[int]:
-        """The bytes of the tiles of each array, of tensor maps being made, and of mbarriers."""
+        """The bytes of the tiles of each array, of tensor maps being made, of mbarriers, and for the order."""
         stages = self._schedule.stages
         queries, keys, values, result = (boxes.bytes for boxes in self._boxes)
         barriers = Ring.bytes(1) + 2 * Ring.bytes(stages)
-        return [queries, stages * keys, stages * values, result, _MAP_BYTES, barriers]
+        deciding = ChainOrder.bytes(self._schedule.groups)
+        return [queries, stages * keys, stages * values, result, _MAP_BYTES, barriers, deciding]
 
     def _encode(self, place: Place, workspace: ir.Value, room: ir.Value) -> Values:
         """Write the tensor maps, a warp each."""
@@ -127,28 +129,26 @@ class ChainKernel:
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps
 
-    def _initialize(self, place: Place, operands: Operands) -> None:
+    def _initialize(self, place: Place, operands: Operands, order: ChainOrder) -> None:
         """Make the mbarriers, and wait until all that the block begins with is seen by all that use it."""
         with only_if(equal(place.thread, 0)):
             for each in operands.all:
                 each.ring.initialize(self._schedule.groups * (WARPGROUP_SIZE // WARP_SIZE))
+            order.initialize()
             waits.FenceOp.create(attributes={"kind": "mbarrier_init"})
         SyncThreadsOp.build([])
 
 
-def _write_copies(order: Order, operands: Operands) -> None:
+def _write_copies(order: ChainOrder, operands: Operands) -> None:
     """Write the code of the thread that copies tiles."""
     for each in operands.all:
         copies.AcquireTensorMapOp.create([each.source.map])
-    with order.tiles([i32(0), i32(0), i32(0)]) as tiles:
-        turn, slot, phase = tiles.carried
-        at = order.numbers(tiles.counter)
-        operands.queries.copy(order.place, i32(0), turn, at)
-        with order.steps([slot, phase]) as steps:
+    with order.tiles([i32(0), i32(0), i32(0)], multiplies=False) as tile:
+        turn, slot, phase = tile.carried
+        operands.queries.copy(order.place, i32(0), turn, tile.at)
+        with steps_of(tile, [slot, phase]) as steps:
             slot, phase = steps.carried
             for each in (operands.keys, operands.values):
-                each.copy(order.place, slot, phase, [*at, steps.counter])
+                each.copy(order.place, slot, phase, [*tile.at, steps.counter])
             steps.carried = list(operands.keys.ring.next(slot, phase))
-        tiles.carried = [ir.arith.xori(turn, i32(1)), *steps.results]
-
-
+        tile.carried = [ir.arith.xori(turn, i32(1)), *steps.results]

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.attention import DOT
+from xgpu.dialects.attributes import HIDDEN
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.attention.schedule import AttentionSchedule
 from xgpu.hlo.constants import splat_of
@@ -55,6 +56,19 @@ class ChainProgram:
     def added(self) -> ir.Operation:
         """The operation that adds the second product to what steps carry."""
         return users_of(self.second.results[0])[0]
+
+    @cached_property
+    def largest(self) -> ir.Value:
+        """What steps carry as the largest of each row: what they yield as a maximum with what they take."""
+        (*_, end) = self.steps.body.operations
+        arguments = list(self.steps.body.arguments)[1:]
+        for result, value, argument in zip(
+            self.steps.operation.results, end.operation.operands, arguments, strict=True
+        ):
+            op = defining_op(value)
+            if op is not None and op.name == "stablehlo.maximum" and argument in op.operands:
+                return result
+        refuse(PASS, self.steps.operation, f"expected steps that carry the largest of each row, for {HIDDEN}")
 
     @property
     def carried(self) -> ir.Value:

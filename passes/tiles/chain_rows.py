@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from xgpu import ir
 from xgpu.dialects.block import copies, matrices, waits
-from xgpu.dialects.xgpu import ApplyIndexingOp
+from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -16,10 +16,10 @@ from xgpu.passes.llvm.memory import store
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
+from xgpu.passes.tiles.chain_order import ChainOrder, ChainTile, steps_of
 from xgpu.passes.tiles.chain_program import ChainProgram
 from xgpu.passes.tiles.multiplying import advance, rows_of_group
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.roles import Order
 from xgpu.passes.tiles.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import from_elements
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from xgpu.passes.tiles.chain_kernel import Operands
 
 _CHUNK = 16
+_FAR_ABOVE = 128.0
+"""By how much a logit is above another that has no weight beside it: e^-104 is no number of f32."""
 _FIRST_BARRIER = 1
 """The number of the named barrier of the first warp group; that of all threads has number 0."""
 
@@ -39,7 +41,7 @@ class ChainRows:
     """The code of a warp group. ``result`` are the boxes of what it writes, their tensor map, and room for them."""
 
     program: ChainProgram
-    order: Order
+    order: ChainOrder
     operands: "Operands"
     result: tuple[Boxes, ir.Value, ir.Value]
 
@@ -49,54 +51,69 @@ class ChainRows:
         with only_if(self._is_leader):
             copies.AcquireTensorMapOp.create([self.result[1]])
         position = self._position()
-        with self.order.tiles([i32(0), i32(0), i32(0)]) as tiles:
-            turn, slot, phase = tiles.carried
-            at = self.order.numbers(tiles.counter)
+        with self.order.tiles([i32(0), i32(0), i32(0)], multiplies=True) as tile:
+            turn, slot, phase = tile.carried
             self.operands.queries.ring.wait_full(i32(0), turn)
-            code = SpreadCode(at, position, {})
-            slot, phase = self._write_block(code, at, position, slot, phase)
-            tiles.carried = [ir.arith.xori(turn, i32(1)), slot, phase]
+            slot, phase = self._write_block(tile, position, slot, phase)
+            tile.carried = [ir.arith.xori(turn, i32(1)), slot, phase]
         with only_if(self._is_leader):
             copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
 
     def _write_block(
-        self, code: SpreadCode, at: Values, position: Position, slot: ir.Value, phase: ir.Value
+        self, tile: ChainTile, position: Position, slot: ir.Value, phase: ir.Value
     ) -> tuple[ir.Value, ir.Value]:
         """Write the operations of a block's tile; return the ring's slot and phase after it."""
         program = self.program
+        code = SpreadCode(tile.at, position, {})
         for each in (view.operation for view in list(program.blocks.body.operations)[:-1]):
             if each == program.queries.operation:
                 continue
             if each == program.steps.operation:
-                slot, phase = self._write_steps(code, at, position, slot, phase)
+                slot, phase = self._write_steps(code, tile, position, slot, phase)
                 self.operands.queries.release(self.order.place, i32(0))
+                self._note_hidden(code, tile, position)
             elif each == program.store.operation:
-                self._store(at, code[program.store.tile])
+                self._store(tile.at, code[program.store.tile])
             else:
                 code.write(each)
         return slot, phase
 
     def _write_steps(
-        self, code: SpreadCode, at: Values, position: Position, slot: ir.Value, phase: ir.Value
+        self, code: SpreadCode, tile: ChainTile, position: Position, slot: ir.Value, phase: ir.Value
     ) -> tuple[ir.Value, ir.Value]:
         """Write the loop over the steps, whose results ``code`` then knows."""
         op = self.program.steps.operation
         tiles = list(op.operands)
         shapes = [shape_of(each) for each in tiles]
         flat = [value for each, shape in zip(tiles, shapes, strict=True) for value in _held(code[each], shape)]
-        with self.order.steps([*flat, slot, phase]) as steps:
+        with steps_of(tile, [*flat, slot, phase]) as steps:
             *held, slot, phase = steps.carried
             arguments = list(self.program.steps.body.arguments)[1:]
-            inner = SpreadCode([*at, steps.counter], position, _spreads(arguments, shapes, held))
+            inner = SpreadCode([*tile.at, steps.counter], position, _spreads(arguments, shapes, held))
             self._write_step(inner, slot, phase)
             *_, end = self.program.steps.body.operations
             yielded = zip(end.operation.operands, shapes, strict=True)
             flat = [value for each, shape in yielded for value in _held(inner[each], shape)]
             steps.carried = [*flat, *self.operands.keys.ring.next(slot, phase)]
         *held, slot, phase = steps.results
-        for tile, spread in _spreads(list(op.results), shapes, held).items():
-            code.know(tile, spread)
+        for result, spread in _spreads(list(op.results), shapes, held).items():
+            code.know(result, spread)
         return slot, phase
+
+    def _note_hidden(self, code: SpreadCode, tile: ChainTile, position: Position) -> None:
+        """Note rows of the array whose largest logit is so low that keys which the mask hides have weights, too."""
+        hidden = self.order.hidden
+        if hidden is None:
+            return
+        largest = code[self.program.largest]
+        map_ = self.program.store.map
+        limit = constant(hidden + _FAR_ABOVE, ir.F32Type.get())
+        is_low = _boolean(False)
+        for half in range(2):
+            here = InDomainOp.build(map_, [*tile.at, position.rows[half], create_index(0)])
+            below = ir.arith.cmpf(ir.arith.CmpFPredicate.OLE, largest.at(half, 0), limit)
+            is_low = ir.arith.ori(is_low, ir.arith.andi(below, here))
+        self.order.note(tile, is_low)
 
     def _write_step(self, code: SpreadCode, slot: ir.Value, phase: ir.Value) -> None:
         """Write the operations of a step."""

@@ -11,7 +11,16 @@ from collections.abc import Hashable
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
-from xgpu.dialects.attributes import GRADE, SCHEDULE, WEIGHT, int_attribute, schedule_attribute
+from xgpu.dialects.attributes import (
+    GRADE,
+    HIDDEN,
+    SCHEDULE,
+    VISIBLE,
+    WEIGHT,
+    int_attribute,
+    map_attribute,
+    schedule_attribute,
+)
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp
 from xgpu.dialects.chain import CHAIN
 from xgpu.dialects.xgpu import YieldOp
@@ -101,6 +110,7 @@ class AttentionEmitter:
             splat(0, tensor([rows], _FULL)),
         ]
         steps = StepsOp.build(self.tiles.steps, begin)
+        self._describe(steps.operation)
         step, sums, largest, total = steps.body.arguments
         with ir.InsertionPoint(steps.body):
             program = TileProgram([*at, step], arrays)
@@ -118,6 +128,14 @@ class AttentionEmitter:
             sums = hlo.add(hlo.multiply(sums, broadcast(scale, [rows, columns], [0])), product)
             YieldOp.build([sums, above, total])
         return list(steps.operation.results)
+
+    def _describe(self, steps: ir.Operation) -> None:
+        """Say which steps a mask leaves to each tile of rows."""
+        if (keys := self.facts.visible) is None:
+            return
+        steps.attributes[VISIBLE] = map_attribute(self.tiles.visible(keys))
+        if keys.hidden != -math.inf:
+            steps.attributes[HIDDEN] = ir.FloatAttr.get(ir.F32Type.get(), keys.hidden)
 
     def _write_logits(self, program: TileProgram, queries: ir.Value, at: list[ir.Value]) -> ir.Value:
         """Write the logits of a step, -inf for keys beyond the last."""

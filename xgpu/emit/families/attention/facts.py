@@ -6,12 +6,13 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.attention import DOT, Attention, attention_of
+from xgpu.analysis.visible_keys import VisibleKeys, visible_keys
 from xgpu.dialects.chain import CHAIN
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion
 from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import ranges, shape_of
-from xgpu.indexing.affine import AffineExpr, delinearize, dim, linearize, symbol
+from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -97,6 +98,18 @@ class AttentionTiles:
     def key_numbers(self) -> IndexingMap:
         """The map of a tile of the weights to the numbers of its keys."""
         return self._made([self._key(symbol(1))], (self.rows, self.keys), [])
+
+    def visible(self, keys: VisibleKeys) -> IndexingMap:
+        """The map from a block's numbers to the first step that its rows see, and the one after the last."""
+        first, end = constant(0), constant(self.steps)
+        if keys.before is not None:
+            before = min(keys.before, self.attention.rows + self.attention.keys)
+            skipped = max(-(-before // self.keys), 0)
+            first = (dim(1) * self.rows - before + skipped * self.keys) // self.keys - skipped
+        if keys.after is not None:
+            after = max(keys.after, 1 - self.rows)
+            end = (dim(1) * self.rows + (self.rows - 1 + after)) // self.keys + 1
+        return IndexingMap(ranges(self.grid), (), (first, end)).with_simple_results()
 
     def result(self, value: ir.Value) -> IndexingMap:
         """The map of a tile of what a chain returns: what `MOVED` makes of the second product."""
@@ -187,6 +200,11 @@ class AttentionFacts:
     def dtype(self) -> DType:
         """The type of what is multiplied."""
         return dtype_of(self.attention.weights)
+
+    @cached_property
+    def visible(self) -> VisibleKeys | None:
+        """Which keys rows see, where a mask says so."""
+        return visible_keys(self.attention)
 
     def tiles(self, rows: int, keys: int) -> AttentionTiles:
         """Return the maps of tiles of some rows and keys."""

@@ -17,6 +17,8 @@ ARRAYS = 4
 """Those with a tensor map: queries, keys, values and the result."""
 _BARRIER_BYTES = 16
 """The two mbarriers of a buffer."""
+_DECIDING_BYTES = 64
+"""What tells whether tiles are to be computed again: an mbarrier, and a word for each warp."""
 _MOST_HELD = 200
 """Registers that a thread has for scores, weights and sums, beside addresses."""
 _KEYS = (128, 64)
@@ -65,7 +67,7 @@ class AttentionSchedule(Schedule):
         steps = self.stages * self.tile_n * (width + columns)
         elements = self.tile_m * (width + columns) + steps
         barriers = (1 + 2 * self.stages) * _BARRIER_BYTES
-        return elements * ELEMENT_BYTES + ARRAYS * TENSOR_MAP_BYTES + barriers
+        return elements * ELEMENT_BYTES + ARRAYS * TENSOR_MAP_BYTES + barriers + _DECIDING_BYTES
 
     def problems(self, facts: AttentionFacts) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block."""
