@@ -14,7 +14,7 @@ from xgpu.emit.families.products.schedule import device_problem
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.structure import backward_slice, copy_operation, defining_op, producer, users_of
+from xgpu.structure import backward_slice, copy_operation, defining_op, is_constant, producer, users_of
 
 _SPREADS = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
 """What may lie between an array and a product that copies tiles of it."""
@@ -138,7 +138,8 @@ def _inside(
         value, is_moved = pending.pop()
         op = defining_op(value)
         is_taken = op is not None and (op in inner or (op.name in spreads if is_moved else _is_cheap(op)))
-        if op is None or not is_taken or len(found) > _MOST_OPERATIONS + len(inner):
+        is_full = len(found) > _MOST_OPERATIONS + len(inner) and not is_constant(value)
+        if op is None or not is_taken or is_full:
             inputs[value] = None
             continue
         found[op] = None
