@@ -4,7 +4,6 @@ Each warp group has 64 rows, from the first product to the result, and what lies
 registers: the first product's sums become the left operand of the second. Nobody waits for another warp group.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
@@ -17,10 +16,11 @@ from xgpu.emit.families.attention.schedule import ARRAYS
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.boxes import Boxes
+from xgpu.passes.tiles.chain_operands import Fed, Operands
 from xgpu.passes.tiles.chain_order import ChainOrder, steps_of
 from xgpu.passes.tiles.chain_program import ChainProgram
 from xgpu.passes.tiles.chain_rows import ChainRows
-from xgpu.passes.tiles.copying import Source, copy_tile
+from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
@@ -28,40 +28,6 @@ from xgpu.passes.tiles.workspace import add_workspace
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _MAP_BYTES = ARRAYS * TENSOR_MAP_BYTES
-
-
-@dataclass(frozen=True)
-class Fed:
-    """An operand whose tiles are copied into a ring of its own."""
-
-    source: Source
-    ring: Ring
-
-    def copy(self, place: Place, slot: ir.Value, phase: ir.Value, at: Values) -> None:
-        """Copy a tile as soon as the slot is empty."""
-        self.ring.wait_empty(slot, phase)
-        full = self.ring.full(slot)
-        waits.MbarrierExpectOp.create([full, i32(self.source.boxes.bytes)])
-        copy_tile(self.source, place.rank, slot, full, at)
-
-    def release(self, place: Place, slot: ir.Value) -> None:
-        """Say that this warp needs a slot's tile no more."""
-        with only_if(equal(place.lane, 0)):
-            waits.MbarrierArriveOp.create([self.ring.empty(slot)])
-
-
-@dataclass(frozen=True)
-class Operands:
-    """What is multiplied: the queries are those of a block's tile, keys and values those of each step."""
-
-    queries: Fed
-    keys: Fed
-    values: Fed
-
-    @property
-    def all(self) -> tuple[Fed, Fed, Fed]:
-        """All of them."""
-        return self.queries, self.keys, self.values
 
 
 class ChainKernel:

@@ -167,8 +167,9 @@ class ChainOrder:
         first, end = create_index(0), count
         if self.visible is not None:
             given_first, given_end = ApplyIndexingOp.build(self.visible, at)
-            least = ir.arith.minsi(given_end, count)
-            most = ir.arith.maxsi(given_first, first)
+            # There is a step in any case.
+            most = ir.arith.minsi(ir.arith.maxsi(given_first, first), create_index(self.program.steps.count - 1))
+            least = ir.arith.maxsi(ir.arith.minsi(given_end, count), ir.arith.addi(most, create_index(1)))
             if self.hidden is None:
                 first, end = most, least
             else:

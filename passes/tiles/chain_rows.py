@@ -1,14 +1,11 @@
-"""What a warp group does with its 64 rows: two products a step, what lies between them, and what follows the last."""
+"""What a warp group does with its 64 rows: its steps, and what follows the last."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from xgpu import ir
-from xgpu.dialects.block import copies, matrices, waits
+from xgpu.dialects.block import copies, waits
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
-from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
@@ -16,18 +13,15 @@ from xgpu.passes.llvm.memory import store
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
-from xgpu.passes.tiles.chain_order import ChainOrder, ChainTile, steps_of
+from xgpu.passes.tiles.chain_operands import Operands
+from xgpu.passes.tiles.chain_order import ChainOrder, ChainTile
 from xgpu.passes.tiles.chain_program import ChainProgram
-from xgpu.passes.tiles.multiplying import advance, rows_of_group
+from xgpu.passes.tiles.chain_steps import ChainSteps
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
+from xgpu.passes.tiles.spreads import Position, Spread, SpreadCode
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import from_elements
-from xgpu.structure import element_of
 from xgpu.target_machine import WARPGROUP_SIZE
-
-if TYPE_CHECKING:
-    from xgpu.passes.tiles.chain_kernel import Operands
 
 _CHUNK = 16
 _FAR_ABOVE = 128.0
@@ -42,7 +36,7 @@ class ChainRows:
 
     program: ChainProgram
     order: ChainOrder
-    operands: "Operands"
+    operands: Operands
     result: tuple[Boxes, ir.Value, ir.Value]
 
     def write(self) -> None:
@@ -63,41 +57,19 @@ class ChainRows:
         self, tile: ChainTile, position: Position, slot: ir.Value, phase: ir.Value
     ) -> tuple[ir.Value, ir.Value]:
         """Write the operations of a block's tile; return the ring's slot and phase after it."""
-        program = self.program
+        program, place = self.program, self.order.place
         code = SpreadCode(tile.at, position, {})
         for each in (view.operation for view in list(program.blocks.body.operations)[:-1]):
             if each == program.queries.operation:
                 continue
             if each == program.steps.operation:
-                slot, phase = self._write_steps(code, tile, position, slot, phase)
-                self.operands.queries.release(self.order.place, i32(0))
+                slot, phase = ChainSteps(program, place, self.operands, position).write(code, tile, slot, phase)
+                self.operands.queries.release(place, i32(0))
                 self._note_hidden(code, tile, position)
             elif each == program.store.operation:
                 self._store(tile.at, code[program.store.tile])
             else:
                 code.write(each)
-        return slot, phase
-
-    def _write_steps(
-        self, code: SpreadCode, tile: ChainTile, position: Position, slot: ir.Value, phase: ir.Value
-    ) -> tuple[ir.Value, ir.Value]:
-        """Write the loop over the steps, whose results ``code`` then knows."""
-        op = self.program.steps.operation
-        tiles = list(op.operands)
-        shapes = [shape_of(each) for each in tiles]
-        flat = [value for each, shape in zip(tiles, shapes, strict=True) for value in _held(code[each], shape)]
-        with steps_of(tile, [*flat, slot, phase]) as steps:
-            *held, slot, phase = steps.carried
-            arguments = list(self.program.steps.body.arguments)[1:]
-            inner = SpreadCode([*tile.at, steps.counter], position, _spreads(arguments, shapes, held))
-            self._write_step(inner, slot, phase)
-            *_, end = self.program.steps.body.operations
-            yielded = zip(end.operation.operands, shapes, strict=True)
-            flat = [value for each, shape in yielded for value in _held(inner[each], shape)]
-            steps.carried = [*flat, *self.operands.keys.ring.next(slot, phase)]
-        *held, slot, phase = steps.results
-        for result, spread in _spreads(list(op.results), shapes, held).items():
-            code.know(result, spread)
         return slot, phase
 
     def _note_hidden(self, code: SpreadCode, tile: ChainTile, position: Position) -> None:
@@ -114,67 +86,6 @@ class ChainRows:
             below = ir.arith.cmpf(ir.arith.CmpFPredicate.OLE, largest.at(half, 0), limit)
             is_low = ir.arith.ori(is_low, ir.arith.andi(below, here))
         self.order.note(tile, is_low)
-
-    def _write_step(self, code: SpreadCode, slot: ir.Value, phase: ir.Value) -> None:
-        """Write the operations of a step."""
-        program = self.program
-        fed = {program.keys.operation, program.values.operation, program.second}
-        for each in (view.operation for view in list(program.steps.body.operations)[:-1]):
-            if each == program.first:
-                code.know(each.results[0], self._first_product(slot, phase))
-            elif each == program.added:
-                weights, carried = code[program.second.operands[0]], code[program.carried]
-                code.know(each.results[0], self._second_product(weights, carried, slot, phase))
-            elif each not in fed:
-                code.write(each)
-
-    def _first_product(self, slot: ir.Value, phase: ir.Value) -> Spread:
-        """Multiply the queries by the keys of a slot."""
-        queries, keys = self.operands.queries.source.boxes, self.operands.keys
-        left = rows_of_group(queries, self.operands.queries.source.memory, self.order.place.group, 1)
-        described = self._described(self.program.first, queries, keys.source.boxes)
-        keys.ring.wait_full(slot, phase)
-        right = keys.source.buffer(slot)
-        width, columns = shape_of(self.program.keys.tile)
-        matrices.WarpgroupFenceOp.create()
-        sums = constant(0, ir.VectorType.get([_held_columns(columns)], ir.F32Type.get()))
-        for first in range(0, width, _contracted(described)):
-            a = offset(left, advance(queries, 1, first))
-            b = offset(right, advance(keys.source.boxes, 0, first))
-            operands = [sums, a, b, _boolean(first > 0)]
-            sums = matrices.WarpgroupMmaOp.create(operands, [sums.type], described).operation.results[0]
-        sums = _finished(sums)
-        keys.release(self.order.place, slot)
-        return of_accumulators(sums)
-
-    def _second_product(self, weights: Spread, carried: Spread, slot: ir.Value, phase: ir.Value) -> Spread:
-        """Add the product of weights, which the threads hold, by the values of a slot."""
-        values = self.operands.values
-        described = self._described(self.program.second, values.source.boxes, values.source.boxes)
-        keys, columns = shape_of(self.program.values.tile)
-        step = _contracted(described)
-        parts = [left_operand(weights, number) for number in range(keys // step)]
-        sums = accumulators(carried, columns)
-        values.ring.wait_full(slot, phase)
-        right = values.source.buffer(slot)
-        matrices.WarpgroupFenceOp.create()
-        for number, part in enumerate(parts):
-            b = offset(right, advance(values.source.boxes, 0, number * step))
-            operands = [sums, part, b, _boolean(True)]
-            sums = matrices.WarpgroupMmaOp.create(operands, [sums.type], described).operation.results[0]
-        sums = _finished(sums)
-        values.release(self.order.place, slot)
-        return of_accumulators(sums)
-
-    @staticmethod
-    def _described(product: ir.Operation, left: Boxes, right: Boxes) -> Mapping[str, object]:
-        kinds = [ir.Type.parse(matrices.multiplied_as(str(element_of(each)))) for each in product.operands]
-        return {
-            "a_element": kinds[0],
-            "b_element": kinds[1],
-            "a_layout": left.layout(contracted=1),
-            "b_layout": right.layout(contracted=0),
-        }
 
     def _position(self) -> Position:
         """Compute where a thread's elements are in tiles, and its lane."""
@@ -247,39 +158,6 @@ class ChainRows:
         """Wait for the other threads of the warp group."""
         number = ir.arith.addi(as_i32(self.order.place.group), i32(_FIRST_BARRIER))
         waits.NamedBarrierOp.create([number], attributes={"threads": WARPGROUP_SIZE, "wait": True})
-
-
-def _finished(sums: ir.Value) -> ir.Value:
-    """Wait for the products under way."""
-    matrices.WarpgroupCommitOp.create()
-    return matrices.WarpgroupWaitOp.create([sums], [sums.type], {"pending": 0}).operation.results[0]
-
-
-def _contracted(described: Mapping[str, object]) -> int:
-    return matrices.contracted(str(described["a_element"]))
-
-
-def _held_columns(columns: int) -> int:
-    """The elements of a product of so many columns that a thread holds."""
-    return columns * WARPGROUP_ROWS // WARPGROUP_SIZE
-
-
-def _held(spread: Spread, shape: Sequence[int]) -> Values:
-    """Return what a thread carries of a tile: a vector, or one number for each of its rows."""
-    if len(shape) == 2:
-        return [accumulators(spread, shape[1])]
-    return [spread.at(half, 0) for half in range(2)]
-
-
-def _spreads(tiles: Sequence[ir.Value], shapes: Sequence[Sequence[int]], held: Values) -> dict[ir.Value, Spread]:
-    """Return tiles that are carried so."""
-    found, pending = {}, list(held)
-    for tile, shape in zip(tiles, shapes, strict=True):
-        if len(shape) == 2:
-            found[tile] = of_accumulators(pending.pop(0))
-        else:
-            found[tile] = Spread(True, False, {(half, 0): pending.pop(0) for half in range(2)})
-    return found
 
 
 def _boolean(value: bool) -> ir.Value:

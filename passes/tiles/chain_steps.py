@@ -1,0 +1,176 @@
+"""The loop over the steps of two chained products: the second product of a step runs beside the first of the next.
+
+While both are under way tensor cores are busy, and what lies between the products of the later step is computed as soon
+as its first product is there. What the second is added to comes last: the sums are read once it is complete.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.dialects.block import matrices
+from xgpu.indexing.access import shape_of
+from xgpu.passes.support.refusals import refuse
+from xgpu.passes.support.scf_ops import create_index
+from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.chain_operands import Operands, contracted, finished
+from xgpu.passes.tiles.chain_order import ChainTile
+from xgpu.passes.tiles.chain_program import ChainProgram
+from xgpu.passes.tiles.roles import Place
+from xgpu.passes.tiles.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
+from xgpu.passes.tiles.structured import Values, counted
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What a warp group has after what lies between the products of a step.
+
+    ``left`` is the left operand of the second product, ``sums`` what that is added to, ``rows`` what is carried of each
+    row; ``keys`` and ``values`` are the slot and the phase of the next tile of each.
+    """
+
+    left: Values
+    sums: ir.Value
+    rows: Values
+    keys: Values
+    values: Values
+
+    @property
+    def flat(self) -> Values:
+        """All of it."""
+        return [*self.left, self.sums, *self.rows, *self.keys, *self.values]
+
+    def like(self, flat: Values) -> "_Held":
+        """Return other values of the same kinds."""
+        found, first = [], 0
+        for part in (self.left, [self.sums], self.rows, self.keys, self.values):
+            found.append(flat[first : first + len(part)])
+            first += len(part)
+        left, (sums,), rows, keys, values = found
+        return _Held(left, sums, rows, keys, values)
+
+
+@dataclass(frozen=True, eq=False)
+class ChainSteps:
+    """The steps of a warp group."""
+
+    program: ChainProgram
+    place: Place
+    operands: Operands
+    position: Position
+
+    def write(self, code: SpreadCode, tile: ChainTile, slot: ir.Value, phase: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Write the loop, whose results ``code`` then knows; return the ring's slot and phase after it."""
+        op = self.program.steps.operation
+        begin = [code[each] for each in op.operands]
+        rows = [each for number, spread in enumerate(begin) if number != self._number for each in _of_rows(spread)]
+        keys, values = self.operands.keys, self.operands.values
+        keys.ring.wait_full(slot, phase)
+        matrices.WarpgroupFenceOp.create()
+        scores = finished(self.operands.start_first(self.program, self.place, slot), 0)
+        keys.release(self.place, slot)
+        inner, left, rows = self._between(tile, tile.first, scores, rows)
+        sums = self._late(inner, begin[self._number])
+        held = _Held(left, sums, rows, list(keys.ring.next(slot, phase)), [slot, phase])
+        second = ir.arith.addi(tile.first, create_index(1))
+        with counted(second, tile.end, create_index(1), held.flat) as loop:
+            loop.carried = self._step(tile, loop.counter, held.like(loop.carried)).flat
+        held = held.like(loop.results)
+        values.ring.wait_full(*held.values)
+        matrices.WarpgroupFenceOp.create()
+        sums = finished(self.operands.start_second(self.program, held.left, held.sums, held.values[0]), 0)
+        values.release(self.place, held.values[0])
+        pending = list(held.rows)
+        for number, result in enumerate(op.results):
+            if number == self._number:
+                code.know(result, of_accumulators(sums))
+            else:
+                code.know(result, Spread(True, False, {(0, 0): pending.pop(0), (1, 0): pending.pop(0)}))
+        slot, phase = held.keys
+        return slot, phase
+
+    def _step(self, tile: ChainTile, number: ir.Value, held: _Held) -> _Held:
+        """Write the first product of a step, the second one of the step before, and what lies between."""
+        keys, values = self.operands.keys, self.operands.values
+        keys.ring.wait_full(*held.keys)
+        matrices.WarpgroupFenceOp.create()
+        scores = self.operands.start_first(self.program, self.place, held.keys[0])
+        values.ring.wait_full(*held.values)
+        sums = self.operands.start_second(self.program, held.left, held.sums, held.values[0])
+        scores = finished(scores, 1)
+        keys.release(self.place, held.keys[0])
+        inner, left, rows = self._between(tile, number, scores, held.rows)
+        sums = finished(sums, 0)
+        values.release(self.place, held.values[0])
+        sums = self._late(inner, of_accumulators(sums))
+        return _Held(left, sums, rows, list(keys.ring.next(*held.keys)), held.keys)
+
+    def _between(
+        self, tile: ChainTile, number: ir.Value, scores: ir.Value, rows: Values
+    ) -> tuple[SpreadCode, Values, Values]:
+        """Write what lies between the products of a step; return the left operand of the second, and the rows."""
+        program = self.program
+        known = {program.first.results[0]: of_accumulators(scores)}
+        pending = list(rows)
+        for each, argument in enumerate(self._arguments):
+            if each != self._number:
+                known[argument] = Spread(True, False, {(0, 0): pending.pop(0), (1, 0): pending.pop(0)})
+        code = SpreadCode([*tile.at, number], self.position, known)
+        for op in self._operations:
+            if op not in self._late_operations:
+                code.write(op)
+        weights, (_, keys) = code[program.second.operands[0]], shape_of(program.second.operands[0])
+        left = [left_operand(weights, part) for part in range(keys // contracted(program.second))]
+        (*_, end) = program.steps.body.operations
+        yielded = [value for each, value in enumerate(end.operation.operands) if each != self._number]
+        return code, left, [scalar for value in yielded for scalar in _of_rows(code[value])]
+
+    def _late(self, code: SpreadCode, sums: Spread) -> ir.Value:
+        """Write what is made of the sums before the second product is added to them."""
+        code.know(self._arguments[self._number], sums)
+        for op in self._operations:
+            if op in self._late_operations:
+                code.write(op)
+        return accumulators(code[self.program.carried], self.program.columns)
+
+    @property
+    def _arguments(self) -> list[ir.Value]:
+        return list(self.program.steps.body.arguments)[1:]
+
+    @cached_property
+    def _number(self) -> int:
+        """The number of what is carried that the second product is added to; others are of rows."""
+        op = self.program.steps.operation
+        (*_, end) = self.program.steps.body.operations
+        numbers = [each for each, value in enumerate(end.operation.operands) if value == self.program.added.results[0]]
+        others = [len(shape_of(value)) for each, value in enumerate(op.operands) if each not in numbers]
+        if len(numbers) != 1 or any(rank != 1 for rank in others):
+            refuse(PASS, op, "expected steps that carry the sum of the second product, and else numbers of rows")
+        return numbers[0]
+
+    @cached_property
+    def _operations(self) -> list[ir.Operation]:
+        """The operations on tiles that threads hold."""
+        program = self.program
+        fed = {program.keys.operation, program.values.operation, program.first, program.second, program.added}
+        return [each.operation for each in list(program.steps.body.operations)[:-1] if each.operation not in fed]
+
+    @cached_property
+    def _late_operations(self) -> set[ir.Operation]:
+        """Those that need the sums, which nothing but the sums may need."""
+        needing = {self._arguments[self._number], self.program.added.results[0]}
+        found = set()
+        for op in self._operations:
+            if any(operand in needing for operand in op.operands):
+                needing.update(op.results)
+                found.add(op)
+        (*_, end) = self.program.steps.body.operations
+        others = [value for each, value in enumerate(end.operation.operands) if each != self._number]
+        if any(value in needing for value in (*others, self.program.second.operands[0])):
+            refuse(PASS, self.program.steps.operation, "expected nothing but the sums to be computed of the sums")
+        return found
+
+
+def _of_rows(spread: Spread) -> Sequence[ir.Value]:
+    return [spread.at(half, 0) for half in range(2)]
