@@ -96,6 +96,9 @@ def read_chain(function: ir.Operation, schedule: AttentionSchedule) -> ChainProg
     users = users_of(second.results[0])
     if len(users) != 1 or users[0].name != _ADD or users[0].operands[0] == users[0].operands[1]:
         refuse(PASS, second, f"expected its result to be added, by one {_ADD}")
+    rounded = defining_op(second.operands[0])
+    if rounded is None or rounded.name != "stablehlo.convert" or len(users_of(rounded.results[0])) != 1:
+        refuse(PASS, second, "expected its left operand to be rounded from what is computed, and read by nothing else")
     (*_, end) = blocks.body.operations
     store = stored(end.operation, 0, blocks.body.arguments[3], at, blocks.grid)
     program = ChainProgram(function, blocks, steps, first, second, queries, keys, values, store, schedule)

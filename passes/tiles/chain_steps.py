@@ -14,12 +14,13 @@ from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
-from xgpu.passes.tiles.chain_operands import Operands, contracted, finished
+from xgpu.passes.tiles.chain_operands import Operands, contracted, finished, finished_after
 from xgpu.passes.tiles.chain_order import ChainTile
 from xgpu.passes.tiles.chain_program import ChainProgram
 from xgpu.passes.tiles.roles import Place
 from xgpu.passes.tiles.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
 from xgpu.passes.tiles.structured import Values, counted
+from xgpu.structure import producer
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +71,9 @@ class ChainSteps:
         matrices.WarpgroupFenceOp.create()
         scores = finished(self.operands.start_first(self.program, self.place, slot), 0)
         keys.release(self.place, slot)
-        inner, left, rows = self._between(tile, tile.first, scores, rows)
+        inner, rows = self._between(tile, tile.first, scores, rows)
         sums = self._late(inner, begin[self._number])
+        left = self._left(inner)
         held = _Held(left, sums, rows, list(keys.ring.next(slot, phase)), [slot, phase])
         second = ir.arith.addi(tile.first, create_index(1))
         with counted(second, tile.end, create_index(1), held.flat) as loop:
@@ -100,16 +102,21 @@ class ChainSteps:
         sums = self.operands.start_second(self.program, held.left, held.sums, held.values[0])
         scores = finished(scores, 1)
         keys.release(self.place, held.keys[0])
-        inner, left, rows = self._between(tile, number, scores, held.rows)
-        sums = finished(sums, 0)
+        inner, rows = self._between(tile, number, scores, held.rows)
+        # What lies between the products is not to be left until the sums are there, but that it is rounded is: the
+        # second product under way reads its left operand from the registers that the next one will be in.
+        unrounded, columns = self._unrounded, self.program.schedule.tile_n
+        sums, wide = finished_after(sums, [accumulators(inner[unrounded], columns)], 0)
+        inner.know(unrounded, of_accumulators(wide))
         values.release(self.place, held.values[0])
         sums = self._late(inner, of_accumulators(sums))
+        left = self._left(inner)
         return _Held(left, sums, rows, list(keys.ring.next(*held.keys)), held.keys)
 
     def _between(
         self, tile: ChainTile, number: ir.Value, scores: ir.Value, rows: Values
-    ) -> tuple[SpreadCode, Values, Values]:
-        """Write what lies between the products of a step; return the left operand of the second, and the rows."""
+    ) -> tuple[SpreadCode, Values]:
+        """Write what lies between the products of a step; return its code, and the rows."""
         program = self.program
         known = {program.first.results[0]: of_accumulators(scores)}
         pending = list(rows)
@@ -120,11 +127,21 @@ class ChainSteps:
         for op in self._operations:
             if op not in self._late_operations:
                 code.write(op)
-        weights, (_, keys) = code[program.second.operands[0]], shape_of(program.second.operands[0])
-        left = [left_operand(weights, part) for part in range(keys // contracted(program.second))]
         (*_, end) = program.steps.body.operations
         yielded = [value for each, value in enumerate(end.operation.operands) if each != self._number]
-        return code, left, [scalar for value in yielded for scalar in _of_rows(code[value])]
+        return code, [scalar for value in yielded for scalar in _of_rows(code[value])]
+
+    def _left(self, code: SpreadCode) -> Values:
+        """Write the left operand of the second product."""
+        second = self.program.second
+        code.write(producer(second.operands[0]))
+        keys = shape_of(second.operands[0])[1]
+        return [left_operand(code[second.operands[0]], part) for part in range(keys // contracted(second))]
+
+    @property
+    def _unrounded(self) -> ir.Value:
+        """What the left operand of the second product is rounded from."""
+        return producer(self.program.second.operands[0]).operands[0]
 
     def _late(self, code: SpreadCode, sums: Spread) -> ir.Value:
         """Write what is made of the sums before the second product is added to them."""
@@ -151,9 +168,10 @@ class ChainSteps:
 
     @cached_property
     def _operations(self) -> list[ir.Operation]:
-        """The operations on tiles that threads hold."""
+        """The operations on tiles that threads hold, but for what rounds the second product's left operand."""
         program = self.program
         fed = {program.keys.operation, program.values.operation, program.first, program.second, program.added}
+        fed.add(producer(program.second.operands[0]))
         return [each.operation for each in list(program.steps.body.operations)[:-1] if each.operation not in fed]
 
     @cached_property
