@@ -345,8 +345,7 @@ DISCARDABLE: dict[str, Discardable] = {
             attributes.WEIGHT,
             Place("an exponential of f32"),
             _unit_problem,
-            "The result is one of several weights of at most 1, of which the largest is 1: errors of 2^-18 of that are no"
-            " errors at all.",
+            "The result is one of several weights, of which the largest is 1: errors of 2^-18 of that are none at all.",
         ),
         Discardable(
             attributes.VISIBLE,

@@ -11,10 +11,10 @@ from xgpu.dialects.block.matrices import MATRIX_OPS
 from xgpu.dialects.block.memory import MEMORY_OPS
 from xgpu.dialects.block.tiles import TILE_OPS
 from xgpu.dialects.block.waits import WAIT_OPS
+from xgpu.dialects.chain import ChainOp
 from xgpu.dialects.messages import MESSAGE_OPS
 from xgpu.dialects.namespace import YIELD, XgpuDialect, carried_problems
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
-from xgpu.dialects.chain import ChainOp
 from xgpu.dialects.scan import ScanOp
 from xgpu.dialects.threads import THREAD_OPS
 from xgpu.dialects.traits import Traits

@@ -17,8 +17,8 @@ from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, read_program
-from xgpu.passes.tiles.chain_kernel import ChainKernel
-from xgpu.passes.tiles.chain_program import read_chain
+from xgpu.passes.tiles.chains.kernel import ChainKernel
+from xgpu.passes.tiles.chains.program import read_chain
 from xgpu.passes.tiles.kernel_checks import check_chain, check_groups, check_program, check_warps, schedule_of
 from xgpu.passes.tiles.product_kernel import ProductKernel
 from xgpu.passes.tiles.warp_kernel import WarpProductKernel

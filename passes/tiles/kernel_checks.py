@@ -19,7 +19,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.warp_tiles import type_problem
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers
-from xgpu.passes.tiles.chain_program import ChainProgram
+from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.warp_copies import operand_rows
 from xgpu.structure import defining_op, dtype_of, element_of, walk
 

@@ -14,14 +14,13 @@ from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import BlockProgram
-from xgpu.passes.tiles.boxes import Boxes
+from xgpu.passes.tiles.boxes import Boxes, add_workspace
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
 from xgpu.passes.tiles.results import Results, Room, Staging
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Order, Place, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
-from xgpu.passes.tiles.workspace import add_workspace
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 

@@ -19,7 +19,6 @@ from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.structured import Loop, Values, counted
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
-
 _REGISTERS_OF_COPIES = 40
 _REGISTER_STEP = 8
 

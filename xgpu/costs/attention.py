@@ -1,6 +1,6 @@
 """When attention is computed faster by one kernel than by products of a library and a softmax between them."""
 
-from xgpu.analysis.attention import Attention
+from xgpu.analysis.attention.attention import Attention
 from xgpu.device import Device
 
 _ROWS = 16

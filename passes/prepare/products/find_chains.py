@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.attention import Attention, attention_of, is_tiled
+from xgpu.analysis.attention.attention import Attention, attention_of, is_tiled
 from xgpu.costs.attention import is_fast
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.chain import ChainOp

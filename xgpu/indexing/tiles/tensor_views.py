@@ -99,7 +99,9 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     dimensions = [_dimension(map_, strides, number, bounds.get(number)) for number in range(2)]
     used = {atom for each in dimensions for atom, _ in each.start.terms}
     rest = {atom: linear({atom: 1}, 0) for atom in strides if not isinstance(atom, Symbol) and atom not in used}
-    dimensions += [_Dimension(each.interval(map_.dims).upper + 1, strides[atom], each, None) for atom, each in rest.items()]
+    dimensions += [
+        _Dimension(each.interval(map_.dims).upper + 1, strides[atom], each, None) for atom, each in rest.items()
+    ]
     inside = [constant(0) if each.symbol is None else symbol(each.symbol) for each in dimensions]
     parts = [(each.start + own) * each.stride for each, own in zip(dimensions, inside, strict=True)]
     if simplifier.simplify(sum(parts, constant(0))) != position:

@@ -7,7 +7,7 @@ sums are scaled (Milakov and Gimelshein, Online normalizer calculation for softm
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
@@ -89,7 +89,7 @@ class AttentionEmitter:
     def _write_block(self, kernel: KernelBuilder, arguments: list[ir.Value]) -> ir.Value:
         """Write what follows the steps of a block: sums are divided by those of the weights."""
         *at, output = arguments
-        inputs = dict(zip(self.fusion.body.arguments, kernel.inputs, strict=True))
+        inputs: dict[ir.Value, ir.Value] = dict(zip(self.fusion.body.arguments, kernel.inputs, strict=True))
         given = zip(body_of(self.facts.chain).arguments, self.facts.chain.operands, strict=True)
         arrays: dict[ir.Value, ir.Value] = {argument: inputs[operand] for argument, operand in given}
         queries = TileProgram(at, arrays).tile(self.attention.queries, self.tiles.queries)
@@ -178,10 +178,10 @@ def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
     return result
 
 
-def _reduced(value: ir.Value, combine: Hashable, start: float) -> ir.Value:
+def _reduced(value: ir.Value, combine: Callable[..., ir.Value], start: float) -> ir.Value:
     """Return the combination of each row."""
     (rows, _), scalar = ir.RankedTensorType(value.type).shape, tensor([], _FULL)
-    described = {"dimensions": ir.DenseI64ArrayAttr.get([1])}
+    described: dict[str, ir.Attribute] = {"dimensions": ir.DenseI64ArrayAttr.get([1])}
     operands = [value, splat(start, scalar)]
     op = ir.Operation.create("stablehlo.reduce", [tensor([rows], _FULL)], operands, described, regions=1)
     fill_region(op, [scalar, scalar], lambda arguments: [combine(*arguments)])

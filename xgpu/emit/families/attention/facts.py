@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.attention import DOT, Attention, attention_of
-from xgpu.analysis.visible_keys import VisibleKeys, visible_keys
+from xgpu.analysis.attention.attention import DOT, Attention, attention_of
+from xgpu.analysis.attention.visible_keys import VisibleKeys, visible_keys
 from xgpu.dialects.chain import CHAIN
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion

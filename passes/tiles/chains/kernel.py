@@ -15,16 +15,15 @@ from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.attention.schedule import ARRAYS
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if
-from xgpu.passes.tiles.boxes import Boxes
-from xgpu.passes.tiles.chain_operands import Fed, Operands
-from xgpu.passes.tiles.chain_order import ChainOrder, steps_of
-from xgpu.passes.tiles.chain_program import ChainProgram
-from xgpu.passes.tiles.chain_rows import ChainRows
+from xgpu.passes.tiles.boxes import Boxes, add_workspace
+from xgpu.passes.tiles.chains.operands import Fed, Operands
+from xgpu.passes.tiles.chains.order import ChainOrder, steps_of
+from xgpu.passes.tiles.chains.program import ChainProgram
+from xgpu.passes.tiles.chains.rows import ChainRows
 from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
-from xgpu.passes.tiles.workspace import add_workspace
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 _MAP_BYTES = ARRAYS * TENSOR_MAP_BYTES
@@ -64,7 +63,7 @@ class ChainKernel:
         order = ChainOrder(self._program, place, at[6])
         self._initialize(place, operands, order)
         rows = ChainRows(self._program, order, operands, (self._boxes[3], maps[3], at[3]))
-        op, multiply, copy = create_if(below(place.thread, self._schedule.groups * WARPGROUP_SIZE), [])
+        _, multiply, copy = create_if(below(place.thread, self._schedule.groups * WARPGROUP_SIZE), [])
         with ir.InsertionPoint(multiply):
             take_registers(self._schedule.groups, self._device)
             rows.write()

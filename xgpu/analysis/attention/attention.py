@@ -297,4 +297,3 @@ def _behind(place: _Place, names: frozenset[str]) -> _Place:
 def _then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:
     """Return a map, then that of a read: indices of one array are always indices of the other."""
     return replace(map_.compose(access), constraints=()).with_simple_results()
-

@@ -145,7 +145,11 @@ class SpreadCode:
         self, map_: IndexingMap, shape: Sequence[int], element: Callable[[Sequence[ir.Value]], ir.Value]
     ) -> Spread:
         """Return what ``element`` makes of the numbers of block and step and of the indices in the tile."""
-        used = {number for each in (*map_.results, *(each for each, _ in map_.constraints)) for number in each.variables()[1]}
+        used = {
+            number
+            for each in (*map_.results, *(each for each, _ in map_.constraints))
+            for number in each.variables()[1]
+        }
         by_row, by_column = 0 in used, 1 in used
         found = {}
         for half, number in keys_of(by_row, by_column, shape[-1]):
@@ -214,4 +218,3 @@ def _narrowed(op: ir.Operation, spread: Spread, keys: Sequence[_Key]) -> dict[_K
         rounded = ir.arith.truncf(ir.VectorType.get([_PAIR], element), pair)
         found[first], found[second] = elements(rounded)
     return found
-

@@ -13,12 +13,12 @@ from xgpu.passes.llvm.memory import store
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
-from xgpu.passes.tiles.chain_operands import Operands
-from xgpu.passes.tiles.chain_order import ChainOrder, ChainTile
-from xgpu.passes.tiles.chain_program import ChainProgram
-from xgpu.passes.tiles.chain_steps import ChainSteps
+from xgpu.passes.tiles.chains.operands import Operands
+from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile
+from xgpu.passes.tiles.chains.program import ChainProgram
+from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode
+from xgpu.passes.tiles.chains.steps import ChainSteps
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.spreads import Position, Spread, SpreadCode
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import from_elements
 from xgpu.target_machine import WARPGROUP_SIZE
@@ -41,7 +41,6 @@ class ChainRows:
 
     def write(self) -> None:
         """Write it at the insertion point."""
-        place = self.order.place
         with only_if(self._is_leader):
             copies.AcquireTensorMapOp.create([self.result[1]])
         position = self._position()
@@ -143,9 +142,7 @@ class ChainRows:
         lane, turn = as_i32(place.lane), ir.arith.andi(ir.arith.shrui(as_i32(place.lane), i32(2)), i32(7))
         in_group = ir.arith.andi(thread, i32(WARPGROUP_SIZE - 1))
         first = ir.arith.addi(ir.arith.muli(ir.arith.shrui(in_group, i32(5)), i32(16)), turn)
-        begin = ir.arith.addi(
-            ir.arith.muli(first, i32(SWIZZLE)), ir.arith.muli(ir.arith.andi(lane, i32(3)), i32(pair))
-        )
+        begin = ir.arith.addi(ir.arith.muli(first, i32(SWIZZLE)), ir.arith.muli(ir.arith.andi(lane, i32(3)), i32(pair)))
         for chunk in range(columns // chunk_columns):
             panel, inside = divmod(chunk * chunk_columns, panel_columns)
             turned = ir.arith.muli(ir.arith.xori(i32(inside // chunk_columns), turn), i32(_CHUNK))
@@ -162,5 +159,3 @@ class ChainRows:
 
 def _boolean(value: bool) -> ir.Value:
     return constant(int(value), integer_type(1))
-
-

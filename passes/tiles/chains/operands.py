@@ -9,7 +9,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.tiles.boxes import Boxes
-from xgpu.passes.tiles.chain_program import ChainProgram
+from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.copying import Source, copy_tile
 from xgpu.passes.tiles.multiplying import advance, rows_of_group
 from xgpu.passes.tiles.ring import Ring, i32, offset
@@ -69,9 +69,7 @@ class Operands:
         matrices.WarpgroupCommitOp.create()
         return sums
 
-    def start_second(
-        self, program: ChainProgram, left: Sequence[ir.Value], sums: ir.Value, slot: ir.Value
-    ) -> ir.Value:
+    def start_second(self, program: ChainProgram, left: Sequence[ir.Value], sums: ir.Value, slot: ir.Value) -> ir.Value:
         """Start to add the product of a left operand, which the threads hold, by the values of a slot."""
         values = self.values.source
         described = _described(program.second, values.boxes, values.boxes)

@@ -22,7 +22,7 @@ from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.chain_program import ChainProgram
+from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, equal
 from xgpu.passes.tiles.structured import Loop, Values, counted, only_if

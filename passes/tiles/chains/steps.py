@@ -14,11 +14,11 @@ from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
-from xgpu.passes.tiles.chain_operands import Operands, contracted, finished, finished_after
-from xgpu.passes.tiles.chain_order import ChainTile
-from xgpu.passes.tiles.chain_program import ChainProgram
+from xgpu.passes.tiles.chains.operands import Operands, contracted, finished, finished_after
+from xgpu.passes.tiles.chains.order import ChainTile
+from xgpu.passes.tiles.chains.program import ChainProgram
+from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
 from xgpu.passes.tiles.roles import Place
-from xgpu.passes.tiles.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
 from xgpu.passes.tiles.structured import Values, counted
 from xgpu.structure import producer
 
@@ -113,9 +113,7 @@ class ChainSteps:
         left = self._left(inner)
         return _Held(left, sums, rows, list(keys.ring.next(*held.keys)), held.keys)
 
-    def _between(
-        self, tile: ChainTile, number: ir.Value, scores: ir.Value, rows: Values
-    ) -> tuple[SpreadCode, Values]:
+    def _between(self, tile: ChainTile, number: ir.Value, scores: ir.Value, rows: Values) -> tuple[SpreadCode, Values]:
         """Write what lies between the products of a step; return its code, and the rows."""
         program = self.program
         known = {program.first.results[0]: of_accumulators(scores)}
@@ -153,7 +151,7 @@ class ChainSteps:
 
     @property
     def _arguments(self) -> list[ir.Value]:
-        return list(self.program.steps.body.arguments)[1:]
+        return [*list(self.program.steps.body.arguments)[1:]]
 
     @cached_property
     def _number(self) -> int:

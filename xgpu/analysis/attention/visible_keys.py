@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from xgpu import ir
-from xgpu.analysis.attention import IOTA, Attention
+from xgpu.analysis.attention.attention import IOTA, Attention
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import integer
 from xgpu.indexing.affine import AffineExpr, Dim, constant
@@ -70,9 +70,7 @@ def _where(value: ir.Value, map_: IndexingMap, attention: Attention, everything:
     if op is None:
         return everything
     parts = []
-    if op.name == "stablehlo.and":
-        parts = [0, 1]
-    elif op.name == "stablehlo.select" and _is_false(op.operands[2]):
+    if op.name == "stablehlo.and" or (op.name == "stablehlo.select" and _is_false(op.operands[2])):
         parts = [0, 1]
     elif op.name == "stablehlo.compare":
         return _compared(op, map_, attention, everything)
@@ -146,4 +144,3 @@ def _behind(value: ir.Value, map_: IndexingMap) -> tuple[ir.Value, IndexingMap]:
 
 def _then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:
     return replace(map_.compose(access), constraints=()).with_simple_results()
-

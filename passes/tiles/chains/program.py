@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.attention import DOT
+from xgpu.analysis.attention.attention import DOT
 from xgpu.dialects.attributes import HIDDEN
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.attention.schedule import AttentionSchedule
@@ -13,7 +13,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, check_numbers, only, stored, tile_operand
-from xgpu.structure import body_of, defining_op, users_of
+from xgpu.structure import body_of, defining_op, is_result_of, producer, users_of
 
 _ADD = "stablehlo.add"
 
@@ -62,13 +62,14 @@ class ChainProgram:
         """What steps carry as the largest of each row: what they yield as a maximum with what they take."""
         (*_, end) = self.steps.body.operations
         arguments = list(self.steps.body.arguments)[1:]
-        for result, value, argument in zip(
-            self.steps.operation.results, end.operation.operands, arguments, strict=True
-        ):
-            op = defining_op(value)
-            if op is not None and op.name == "stablehlo.maximum" and argument in op.operands:
-                return result
-        refuse(PASS, self.steps.operation, f"expected steps that carry the largest of each row, for {HIDDEN}")
+        found = [
+            number
+            for number, (value, argument) in enumerate(zip(end.operation.operands, arguments, strict=True))
+            if is_result_of(value, "stablehlo.maximum") and argument in producer(value).operands
+        ]
+        if len(found) != 1:
+            refuse(PASS, self.steps.operation, f"expected steps that carry the largest of each row, for {HIDDEN}")
+        return self.steps.operation.results[found[0]]
 
     @property
     def carried(self) -> ir.Value:
