@@ -16,12 +16,13 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.dialects.attributes import HIDDEN, VISIBLE, map_of
 from xgpu.dialects.block.waits import MbarrierArriveOp, MbarrierInitOp, MbarrierWaitOp
+from xgpu.dialects.threads import ShuffleOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.llvm.memory import load, store
-from xgpu.passes.support.scf_ops import create_index
+from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, equal
@@ -81,8 +82,14 @@ class ChainOrder:
 
     def note(self, tile: ChainTile, is_low: ir.Value) -> None:
         """Have the block compute its tiles again if a lane of this warp says so in the first round."""
-        first = ir.arith.andi(is_low, equal(tile.round, 0))
-        with only_if(first):
+        word = ir.arith.extui(ir.IntegerType.get_signless(32), is_low)
+        distance = WARP_SIZE // 2
+        while distance:
+            (other,) = ShuffleOp.build(ir.arith.xori(self.place.lane, create_index(distance)), [word])
+            word, distance = ir.arith.ori(word, other), distance // 2
+        is_any = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, word, i32(0))
+        is_first = ir.arith.andi(equal(tile.round, 0), equal(self.place.lane, 0))
+        with only_if(ir.arith.andi(is_first, is_any)):
             own = ir.arith.muli(as_i32(self.place.warp), i32(_WORD))
             store(i32(1), offset(offset(self.memory, 2 * _BARRIER), own), _WORD)
 
@@ -95,13 +102,16 @@ class ChainOrder:
                 yield tile
             return
         with counted(create_index(0), create_index(2), create_index(1), inits) as rounds:
-            is_again = equal(rounds.counter, 1)
-            with only_if(is_again):
+            op, again, first = create_if(equal(rounds.counter, 1), [ir.IndexType.get()])
+            with ir.InsertionPoint(again):
                 if multiplies:
                     with only_if(equal(self.place.lane, 0)):
                         MbarrierArriveOp.create([self.memory])
                 MbarrierWaitOp.create([self.memory, i32(0)])
-            count = ir.arith.select(ir.arith.andi(is_again, self._is_all_seen()), create_index(0), create_index(1))
+                ir.scf.yield_([ir.arith.select(self._is_all_seen(), create_index(0), create_index(1))])
+            with ir.InsertionPoint(first):
+                ir.scf.yield_([create_index(1)])
+            (count,) = op.results
             with counted(create_index(0), count, create_index(1), rounds.carried) as once:
                 with self._tiles(rounds.counter, batch * rows, once.carried) as tile:
                     yield tile
