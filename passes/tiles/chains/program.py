@@ -13,7 +13,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, check_numbers, only, stored, tile_operand
-from xgpu.structure import body_of, defining_op, is_result_of, producer, users_of
+from xgpu.structure import block_of, body_of, defining_op, is_result_of, producer, users_of
 
 _ADD = "stablehlo.add"
 
@@ -115,6 +115,8 @@ def _check_operations(program: ChainProgram, block: ir.Block) -> None:
         if each in special or isinstance(each.opview, TileOp | IndexTileOp):
             _check_at(program, each, block)
             continue
+        if any(block_of(value) != block for value in each.operands):
+            refuse(PASS, each, "expected operands that are computed in the same step, or in none")
         for value in (*each.operands, *each.results):
             shape = shape_of(value)
             if shape and (shape[0] != program.rows or len(shape) > 2):

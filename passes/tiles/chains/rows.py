@@ -67,7 +67,7 @@ class ChainRows:
                 self._note_hidden(code, tile, position)
             elif each == program.store.operation:
                 self._store(tile.at, code[program.store.tile])
-            else:
+            elif not code.is_lazy(each):
                 code.write(each)
         return slot, phase
 

@@ -19,9 +19,10 @@ from xgpu.emit.scalar.table import build_scalar
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import integer_type
-from xgpu.passes.support.scf_ops import create_index
+from xgpu.passes.support.scf_ops import create_if, create_index
+from xgpu.passes.tiles.chains.uniform import holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
-from xgpu.structure import body_of, dtype_of, element_of
+from xgpu.structure import body_of, dtype_of, element_of, producer
 
 ROW_LANES = 4
 """Lanes that hold a row together."""
@@ -104,6 +105,8 @@ class SpreadCode:
         self._values = dict(known)
 
     def __getitem__(self, tile: ir.Value) -> Spread:
+        if tile not in self._values:
+            self.write(producer(tile))
         return self._values[tile]
 
     def know(self, tile: ir.Value, spread: Spread) -> None:
@@ -111,9 +114,14 @@ class SpreadCode:
         self._values[tile] = spread
 
     def write(self, op: ir.Operation) -> None:
-        """Write an operation on tiles that are known: one on single elements, a broadcast, or a reduction of rows."""
+        """Write an operation on single elements, a broadcast, or a reduction of rows, and what it needs."""
         with op.location:
             self._values[op.results[0]] = self._written(op)
+
+    @staticmethod
+    def is_lazy(op: ir.Operation) -> bool:
+        """Whether an operation is left to those that need it: numbers and conditions, of which masks are made."""
+        return isinstance(element_of(op.results[0]), ir.IntegerType)
 
     def _written(self, op: ir.Operation) -> Spread:
         view = op.opview
@@ -124,13 +132,15 @@ class SpreadCode:
         if op.name == "stablehlo.constant":
             return Spread(False, False, {(0, 0): emit_constant(op, ())})
         if op.name == "stablehlo.broadcast_in_dim":
-            return self._values[op.operands[0]]
+            return self[op.operands[0]]
+        if op.name == "stablehlo.select" and (chosen := self._masked(op)) is not None:
+            return chosen
         if op.name == "stablehlo.reduce":
             return self._reduced(op)
         return self._elementwise(op)
 
     def _elementwise(self, op: ir.Operation) -> Spread:
-        operands = [self._values[each] for each in op.operands]
+        operands = [self[each] for each in op.operands]
         by_row, by_column = any(each.by_row for each in operands), any(each.by_column for each in operands)
         keys = keys_of(by_row, by_column, shape_of(op.results[0])[-1])
         if _narrows(op) and by_column:
@@ -140,6 +150,24 @@ class SpreadCode:
             by_column,
             {key: build_scalar(ScalarOp(op, tuple(each.at(*key) for each in operands))) for key in keys},
         )
+
+    def _masked(self, op: ir.Operation) -> Spread | None:
+        """Write a choice that most steps need not make, as all elements of the condition are true; None for others."""
+        condition, chosen, _ = op.operands
+        if len(shape_of(op.results[0])) != 2 or (holds := holds_everywhere(condition, self._at)) is None:
+            return None
+        given = self[chosen]
+        keys = keys_of(True, True, shape_of(op.results[0])[1])
+        branch, everywhere, masked = create_if(holds, [given.at(0, 0).type] * len(keys))
+        with ir.InsertionPoint(everywhere):
+            ir.scf.yield_([given.at(*key) for key in keys])
+        known = dict(self._values)
+        with ir.InsertionPoint(masked):
+            scalars = self._elementwise(op)
+            ir.scf.yield_([scalars.at(*key) for key in keys])
+        # What was written for the mask is known in the branch alone.
+        self._values = known
+        return Spread(True, True, dict(zip(keys, branch.results, strict=True)))
 
     def _by_map(
         self, map_: IndexingMap, shape: Sequence[int], element: Callable[[Sequence[ir.Value]], ir.Value]
@@ -159,7 +187,7 @@ class SpreadCode:
 
     def _reduced(self, op: ir.Operation) -> Spread:
         """Combine the elements of each row: those of the thread, in pairs, then those of the lanes that share it."""
-        spread, columns = self._values[op.operands[0]], shape_of(op.operands[0])[-1]
+        spread, columns = self[op.operands[0]], shape_of(op.operands[0])[-1]
         body = body_of(op)
         *operations, _ = (each.operation for each in body.operations)
 
@@ -171,7 +199,7 @@ class SpreadCode:
             parts = [spread.at(half, number) for number in range(columns // ROW_LANES)]
             while len(parts) > 1:
                 parts = [combine(*parts[at : at + 2]) for at in range(0, len(parts) - 1, 2)] + parts[len(parts) & ~1 :]
-            start = self._values[op.operands[1]].at(0, 0)
+            start = self[op.operands[1]].at(0, 0)
             found[half, 0] = combine(start, self._over_lanes(parts[0], combine))
         return Spread(True, False, found)
 

@@ -123,7 +123,7 @@ class ChainSteps:
                 known[argument] = Spread(True, False, {(0, 0): pending.pop(0), (1, 0): pending.pop(0)})
         code = SpreadCode([*tile.at, number], self.position, known)
         for op in self._operations:
-            if op not in self._late_operations:
+            if op not in self._late_operations and not code.is_lazy(op):
                 code.write(op)
         (*_, end) = program.steps.body.operations
         yielded = [value for each, value in enumerate(end.operation.operands) if each != self._number]

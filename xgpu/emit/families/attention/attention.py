@@ -34,10 +34,9 @@ from xgpu.emit.tile_program import TileProgram, then
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, tensor
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
-from xgpu.indexing.affine import dim, symbol
+from xgpu.indexing.affine import constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.reasons import Reason
 from xgpu.structure import body_of, element_of, producer
 
@@ -62,20 +61,51 @@ class AttentionEmitter:
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[tile, and the thread's elements of it] -> indices."""
         schedule, (threads, blocks) = self.schedule, self.launch_dimensions().ranges
-        grid, holders = self.tiles.grid, schedule.holders(self.tiles.columns)
-        count = math.prod(grid)
-        number = dim(1) + symbol(0) * schedule.blocks
-        at = tile_order(grid, schedule.cluster, schedule.band)
+        holders = schedule.holders(self.tiles.columns)
         own = holders.accumulators
-        row, column, _ = (each.substitute(None, [symbol(1 + i) for i in range(3)]) for each in own.results)
+        order = self._paired() if self.facts.visible else self._in_turn()
+        first = len(order.symbols)
+        row, column, _ = (each.substitute(None, [symbol(first + i) for i in range(3)]) for each in own.results)
         row = row + holders.first_row(0)
-        block = [each.substitute([number, dim(1) % schedule.cluster]) for each in at.results]
+        block = [each.substitute([dim(1)]) for each in order.results]
         result = self.tiles.result(_returned(self.facts.chain))
         bounds = [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
-        bounds += [(number, Interval(0, count - 1)), (dim(0), Interval(0, holders.threads - 1))]
-        symbols = (Interval(0, -(-count // schedule.blocks) - 1), *own.symbols)
+        bounds += [(each.substitute([dim(1)]), bound) for each, bound in order.constraints]
+        bounds.append((dim(0), Interval(0, holders.threads - 1)))
         results = tuple(each.substitute(block, [row, column]) for each in result.results)
-        return IndexingMap((threads, blocks), symbols, results, tuple(bounds)).simplify()
+        return IndexingMap((threads, blocks), (*order.symbols, *own.symbols), results, tuple(bounds)).simplify()
+
+    def _in_turn(self) -> IndexingMap:
+        """Return (block)[tile of the block] -> (matrix, row of tiles, 0)."""
+        batch, rows, _ = self.tiles.grid
+        number, count = dim(0) + symbol(0) * self.schedule.blocks, batch * rows
+        symbols = (Interval(0, -(-count // self.schedule.blocks) - 1),)
+        results = (number // rows, number % rows, constant(0))
+        (_, blocks) = self.launch_dimensions().ranges
+        return IndexingMap((blocks,), symbols, results, ((number, Interval(0, count - 1)),))
+
+    def _paired(self) -> IndexingMap:
+        """Return (block)[pair of the block, which of the pair, row of tiles] -> (matrix, row of tiles, 0).
+
+        The first of a pair is as far from the end as the second is from the begin, which constraints say.
+        """
+        batch, rows, _ = self.tiles.grid
+        pairs = -(-rows // 2)
+        number, half, row = dim(0) + symbol(0) * self.schedule.blocks, symbol(1), symbol(2)
+        near, far = row - number % pairs, row + number % pairs - (rows - 1)
+        count = Interval(0, batch * pairs - 1)
+        symbols = (Interval(0, -(-count.size // self.schedule.blocks) - 1), Interval(0, 1), Interval(0, rows - 1))
+        # Whichever half it is, one of the differences is zero; the other one is anything between -rows and rows.
+        bounds = (
+            (number, count),
+            (far - half * rows, Interval(-2 * rows, 0)),
+            (far + half * rows, Interval(0, 2 * rows)),
+            (near + half * rows, Interval(-rows, rows)),
+            (near - half * rows, Interval(-rows, rows)),
+            (number % pairs * 2 + half, Interval(0, rows - 1)),
+        )
+        (_, blocks) = self.launch_dimensions().ranges
+        return IndexingMap((blocks,), symbols, (number // pairs, row, constant(0)), bounds)
 
     def emit(self) -> None:
         """Write the entry function."""
