@@ -45,7 +45,8 @@ def _compared(op: ir.Operation, at: Sequence[ir.Value]) -> ir.Value | None:
     ends = {}
     for atom, factor in least.terms:
         if isinstance(atom, Symbol):
-            ends[atom.index] = constant(known.symbols[atom.index].lower if factor > 0 else known.symbols[atom.index].upper)
+            reached = known.symbols[atom.index]
+            ends[atom.index] = constant(reached.lower if factor > 0 else reached.upper)
     least = least.substitute(None, ends) if ends else least
     if least.variables()[1]:
         return None
@@ -60,8 +61,7 @@ def _index(tile: ir.Value) -> IndexingMap | None:
         return op.opview.map
     if op.name == "stablehlo.constant":
         value = splat_of(op)
-        is_integer = isinstance(value, ir.IntegerAttr)
-        return IndexingMap((), (), (constant(int(value.value)),)) if is_integer else None
+        return IndexingMap((), (), (constant(int(value.value)),)) if isinstance(value, ir.IntegerAttr) else None
     if op.name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
     left, right = (_index(operand) for operand in op.operands)
