@@ -18,6 +18,7 @@ from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode
 from xgpu.passes.tiles.chains.steps import ChainSteps
+from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import from_elements
@@ -27,7 +28,7 @@ _CHUNK = 16
 _FAR_ABOVE = 128.0
 """By how much a logit is above another that has no weight beside it: e^-104 is no number of f32."""
 _FIRST_BARRIER = 1
-"""The number of the named barrier of the first warp group; that of all threads has number 0."""
+"""The number of the named barrier of the first warp group; that of all threads has number 0. Those of turns follow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,7 @@ class ChainRows:
         with only_if(self._is_leader):
             copies.AcquireTensorMapOp.create([self.result[1]])
         position = self._position()
+        self._turns.begin()
         with self.order.tiles([i32(0), i32(0), i32(0)], multiplies=True) as tile:
             turn, slot, phase = tile.carried
             self.operands.queries.ring.wait_full(i32(0), turn)
@@ -58,11 +60,12 @@ class ChainRows:
         """Write the operations of a block's tile; return the ring's slot and phase after it."""
         program, place = self.program, self.order.place
         code = SpreadCode(tile.at, position, {})
+        steps = ChainSteps(program, place, self.operands, position, self._turns)
         for each in (view.operation for view in list(program.blocks.body.operations)[:-1]):
             if each == program.queries.operation:
                 continue
             if each == program.steps.operation:
-                slot, phase = ChainSteps(program, place, self.operands, position).write(code, tile, slot, phase)
+                slot, phase = steps.write(code, tile, slot, phase)
                 self.operands.queries.release(place, i32(0))
                 self._note_hidden(code, tile, position)
             elif each == program.store.operation:
@@ -85,6 +88,11 @@ class ChainRows:
             below = ir.arith.cmpf(ir.arith.CmpFPredicate.OLE, largest.at(half, 0), limit)
             is_low = ir.arith.ori(is_low, ir.arith.andi(below, here))
         self.order.note(tile, is_low)
+
+    @property
+    def _turns(self) -> Turns:
+        groups = self.program.schedule.groups
+        return Turns(groups, _FIRST_BARRIER + groups, self.order.place)
 
     def _position(self) -> Position:
         """Compute where a thread's elements are in tiles, and its lane."""

@@ -18,6 +18,7 @@ from xgpu.passes.tiles.chains.operands import Operands, contracted, finished, fi
 from xgpu.passes.tiles.chains.order import ChainTile
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
+from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.roles import Place
 from xgpu.passes.tiles.structured import Values, counted
 from xgpu.structure import producer
@@ -60,6 +61,7 @@ class ChainSteps:
     place: Place
     operands: Operands
     position: Position
+    turns: Turns
 
     def write(self, code: SpreadCode, tile: ChainTile, slot: ir.Value, phase: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Write the loop, whose results ``code`` then knows; return the ring's slot and phase after it."""
@@ -96,10 +98,12 @@ class ChainSteps:
         """Write the first product of a step, the second one of the step before, and what lies between."""
         keys, values = self.operands.keys, self.operands.values
         keys.ring.wait_full(*held.keys)
+        self.turns.take()
         matrices.WarpgroupFenceOp.create()
         scores = self.operands.start_first(self.program, self.place, held.keys[0])
         values.ring.wait_full(*held.values)
         sums = self.operands.start_second(self.program, held.left, held.sums, held.values[0])
+        self.turns.hand_on()
         scores = finished(scores, 1)
         keys.release(self.place, held.keys[0])
         inner, rows = self._between(tile, number, scores, held.rows)
