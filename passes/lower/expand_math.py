@@ -33,7 +33,7 @@ class Expansion:
 
 _EXPONENTIAL = {
     "exp": Expansion(exponential.exp, weight=exponential.weight),
-    "exp2": Expansion(exponential.exp2),
+    "exp2": Expansion(exponential.exp2, weight=exponential.weight_of_two),
     "expm1": Expansion(exponential.expm1),
     "tanh": Expansion(exponential.tanh),
     "sinh": Expansion(exponential.sinh, is_large=True),

@@ -152,6 +152,11 @@ def weight(b: MathBuilder, x: ir.Value) -> ir.Value:
     return b.instruction("exp2", b.mul(x, LOG2E[b.bits][0])) if b.has_fast_instructions else exp(b, x)
 
 
+def weight_of_two(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """2^x, as `weight` is of e^x."""
+    return b.instruction("exp2", x) if b.has_fast_instructions else exp2(b, x)
+
+
 def _half_exp(b: MathBuilder, size: ir.Value) -> ir.Value:
     """e^x / 2, which is finite for a little longer than e^x."""
     if b.has_fast_instructions:

@@ -5,10 +5,12 @@ between rows alone, or columns alone, are computed once for these.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.block.tiles import IndexTileOp, TileOp
 from xgpu.dialects.threads import PredicatedExtractOp, ShuffleOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
@@ -16,16 +18,19 @@ from xgpu.emit.builders import extract
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
+from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.chains.uniform import holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
-from xgpu.structure import body_of, dtype_of, element_of, producer
+from xgpu.structure import body_of, dtype_of, element_of, is_constant, is_result_of, producer, users_of
 
 ROW_LANES = 4
 """Lanes that hold a row together."""
+_POWER = "stablehlo.exponential"
+_EXPONENTS = ("stablehlo.subtract", "stablehlo.multiply")
 _EIGHTH = 8
 _HALVES = 2
 _PAIR = 2
@@ -86,6 +91,28 @@ def left_operand(spread: Spread, part: int) -> ir.Value:
 
 
 @dataclass(frozen=True)
+class _Difference:
+    """The exponent of a weight: ``factor`` times what is left of ``left`` without ``right``, a value of each row."""
+
+    left: ir.Value
+    right: ir.Value
+    factor: float
+
+    @classmethod
+    def of(cls, power: ir.Operation) -> "_Difference | None":
+        """Return the exponent of an exponential of f32; None if it has another form."""
+        product = producer(power.operands[0])
+        if product.name != "stablehlo.multiply" or not is_result_of(product.operands[0], "stablehlo.subtract"):
+            return None
+        number = splat_of(producer(product.operands[1])) if is_constant(product.operands[1]) else None
+        if not isinstance(number, ir.FloatAttr) or not isinstance(element_of(power.results[0]), ir.F32Type):
+            return None
+        left, right = producer(product.operands[0]).operands
+        is_of_rows = len(shape_of(right)) == 1 or is_result_of(right, "stablehlo.broadcast_in_dim")
+        return cls(left, right, float(number.value)) if is_of_rows else None
+
+
+@dataclass(frozen=True)
 class Position:
     """Where a thread's elements are: the row of each of its halves, and its first column; the lane, for shuffles."""
 
@@ -120,8 +147,15 @@ class SpreadCode:
 
     @staticmethod
     def is_lazy(op: ir.Operation) -> bool:
-        """Whether an operation is left to those that need it: numbers and conditions, of which masks are made."""
-        return isinstance(element_of(op.results[0]), ir.IntegerType)
+        """Whether an operation is left to those that need it: those of which masks, and exponents of weights, are made.
+
+        These are integers and conditions, and what a weight needs that computes it otherwise.
+        """
+        users = users_of(op.results[0])
+        while len(users) == 1 and users[0].name == "stablehlo.multiply":
+            users = users_of(users[0].results[0])
+        is_exponent = op.name in _EXPONENTS and len(users) == 1 and WEIGHT in users[0].attributes
+        return is_exponent or isinstance(element_of(op.results[0]), ir.IntegerType)
 
     def _written(self, op: ir.Operation) -> Spread:
         view = op.opview
@@ -133,6 +167,8 @@ class SpreadCode:
             return Spread(False, False, {(0, 0): emit_constant(op, ())})
         if op.name == "stablehlo.broadcast_in_dim":
             return self[op.operands[0]]
+        if op.name == _POWER and WEIGHT in op.attributes and (difference := _Difference.of(op)) is not None:
+            return self._weights(op, difference)
         if op.name == "stablehlo.select" and (chosen := self._masked(op)) is not None:
             return chosen
         if op.name == "stablehlo.reduce":
@@ -150,6 +186,19 @@ class SpreadCode:
             by_column,
             {key: build_scalar(ScalarOp(op, tuple(each.at(*key) for each in operands))) for key in keys},
         )
+
+    def _weights(self, op: ir.Operation, difference: "_Difference") -> Spread:
+        """Write e^((x - y) f) of values of rows y as 2^(x g - y g): one instruction before that for powers of two."""
+        left, right = self[difference.left], self[difference.right]
+        factor = constant(element_of(op.results[0]), difference.factor * math.log2(math.e))
+        below = {key: ir.arith.negf(ir.arith.mulf(scalar, factor)) for key, scalar in right.scalars.items()}
+        subtracted = Spread(right.by_row, right.by_column, below)
+        found = {}
+        for key in keys_of(left.by_row or right.by_row, left.by_column, shape_of(op.results[0])[-1]):
+            power = ir.math.exp2(ir.math.fma(left.at(*key), factor, subtracted.at(*key)))
+            producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
+            found[key] = power
+        return Spread(left.by_row or right.by_row, left.by_column, found)
 
     def _masked(self, op: ir.Operation) -> Spread | None:
         """Write a choice that most steps need not make, as all elements of the condition are true; None for others."""

@@ -24,7 +24,7 @@ REDUCE = "stablehlo.reduce"
 IOTA = "stablehlo.iota"
 _MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
 _SPREADS = _MOVES | {"stablehlo.broadcast_in_dim"}
-_Place = tuple[ir.Value, IndexingMap]
+Place = tuple[ir.Value, IndexingMap]
 """A value, and the map from the weights' indices to its own."""
 
 
@@ -103,7 +103,7 @@ class Attention:
 
     def operand_map(self, number: int) -> IndexingMap:
         """Return (weights)[contracted] -> the indices of an operand of the first product."""
-        return _then(self.to_scores, accesses(self.first)[number].map)
+        return then(self.to_scores, accesses(self.first)[number].map)
 
     @cached_property
     def width(self) -> int:
@@ -159,7 +159,7 @@ def _with_first(
     second: ir.Operation, weight: int, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int
 ) -> Attention | None:
     """Return the attention with this first product, of which operands have either the keys, or the rows."""
-    operands = [_then(map_, accesses(first)[number].map) for number in range(2)]
+    operands = [then(map_, accesses(first)[number].map) for number in range(2)]
     if any(len(each.symbols) != 1 for each in operands):
         return None
     used = [{number for each in operand.results for number in each.variables()[0]} for operand in operands]
@@ -215,7 +215,7 @@ def _products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation
             found[op] = map_ if found.get(op, map_) == map_ else None
         elif is_tiled(op):
             for each in accesses(op):
-                place = op.operands[each.operand], _then(map_, each.map)
+                place = op.operands[each.operand], then(map_, each.map)
                 if place not in seen:
                     seen.add(place)
                     pending.append(place)
@@ -224,40 +224,40 @@ def _products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation
 
 def _softmax(weights: ir.Value, key: int) -> Softmax | None:
     """Return what ``weights`` are the softmax of along ``key``."""
-    value, map_ = _behind((weights, identity_map(shape_of(weights)).with_simple_results()), _MOVES)
+    value, map_ = behind((weights, identity_map(shape_of(weights)).with_simple_results()), _MOVES)
     quotient = defining_op(value)
     if quotient is None or quotient.name != "stablehlo.divide":
         return None
-    value, powers = _behind((quotient.operands[0], map_), _MOVES)
+    value, powers = behind((quotient.operands[0], map_), _MOVES)
     power = defining_op(value)
     if power is None or power.name != "stablehlo.exponential":
         return None
     if _reduced((quotient.operands[1], map_), "add", 0.0, key) != (value, powers):
         return None
-    below, below_map = _behind((power.operands[0], powers), _MOVES)
+    below, below_map = behind((power.operands[0], powers), _MOVES)
     difference = defining_op(below)
     if difference is None or difference.name != "stablehlo.subtract":
         return None
-    logits = _behind((difference.operands[0], below_map), _MOVES)
+    logits = behind((difference.operands[0], below_map), _MOVES)
     if _reduced((difference.operands[1], below_map), "maximum", -math.inf, key) != logits:
         return None
     return Softmax(*logits)
 
 
-def _reduced(place: _Place, function: str, start: float, key: int) -> _Place | None:
+def _reduced(place: Place, function: str, start: float, key: int) -> Place | None:
     """Return the elements, one for each weight, of which a value is the reduction along ``key`` that begins so."""
-    value, map_ = _behind(place, _SPREADS)
+    value, map_ = behind(place, _SPREADS)
     while (inner := _without_start(value, start)) is not None:
-        value, map_ = _behind((inner, map_), _SPREADS)
+        value, map_ = behind((inner, map_), _SPREADS)
     op = defining_op(value)
-    if op is None or op.name != REDUCE or len(op.results) != 1 or _number(op.operands[1]) != start:
+    if op is None or op.name != REDUCE or len(op.results) != 1 or number_of(op.operands[1]) != start:
         return None
     body = body_of(op)
     *operations, _ = (each.operation for each in body.operations)
     if len(operations) != 1 or function_of(operations[0], list(body.arguments)) != function:
         return None
-    inside = _then(map_, accesses(op)[0].map)
-    value, inside = _behind((op.operands[0], inside), _MOVES)
+    inside = then(map_, accesses(op)[0].map)
+    value, inside = behind((op.operands[0], inside), _MOVES)
     if len(inside.symbols) != 1 or inside.symbols[0] != inside.dims[key]:
         return None
     if any(key in each.variables()[0] for each in inside.results):
@@ -272,12 +272,12 @@ def _without_start(value: ir.Value, start: float) -> ir.Value | None:
     if op is None or op.name != "stablehlo.maximum" or start != -math.inf:
         return None
     for number in range(2):
-        if _number(op.operands[number]) == start:
+        if number_of(op.operands[number]) == start:
             return op.operands[1 - number]
     return None
 
 
-def _number(value: ir.Value) -> float | None:
+def number_of(value: ir.Value) -> float | None:
     """Return the float that all elements of a value are, if they are a constant or its broadcast."""
     op = defining_op(value)
     while op is not None and op.name in _SPREADS:
@@ -286,14 +286,14 @@ def _number(value: ir.Value) -> float | None:
     return float(number.value) if isinstance(number, ir.FloatAttr) else None
 
 
-def _behind(place: _Place, names: frozenset[str]) -> _Place:
+def behind(place: Place, names: frozenset[str]) -> Place:
     """Return the value that one is made of by operations of these names, and the map to it."""
     value, map_ = place
     while (op := defining_op(value)) is not None and op.name in names and len(op.operands) == 1:
-        value, map_ = op.operands[0], _then(map_, accesses(op)[0].map)
+        value, map_ = op.operands[0], then(map_, accesses(op)[0].map)
     return value, map_
 
 
-def _then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:
+def then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:
     """Return a map, then that of a read: indices of one array are always indices of the other."""
     return replace(map_.compose(access), constraints=()).with_simple_results()

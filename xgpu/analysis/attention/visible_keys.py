@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import IOTA, Attention
+from xgpu.analysis.attention.attention import IOTA, Attention, behind, number_of, then
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import integer
 from xgpu.indexing.affine import AffineExpr, Dim, constant
@@ -49,15 +49,15 @@ class VisibleKeys:
 
 def visible_keys(attention: Attention) -> VisibleKeys | None:
     """Return which keys rows see; None if a mask does not say so, or hidden ones may have weights."""
-    value, map_ = _behind(attention.softmax.logits, attention.softmax.map)
+    value, map_ = behind((attention.softmax.logits, attention.softmax.map), _MOVES)
     op = defining_op(value)
     if op is None or op.name != "stablehlo.select":
         return None
     condition, _, other = op.operands
-    hidden = _float(other)
+    hidden = number_of(other)
     if hidden is None or not (hidden == -math.inf or hidden <= _FEW_BITS_BELOW):
         return None
-    condition_map = _then(map_, accesses(op)[0].map)
+    condition_map = then(map_, accesses(op)[0].map)
     everything = VisibleKeys(None, None, hidden)
     found = _where(condition, condition_map, attention, everything)
     return None if found == everything else found
@@ -65,7 +65,7 @@ def visible_keys(attention: Attention) -> VisibleKeys | None:
 
 def _where(value: ir.Value, map_: IndexingMap, attention: Attention, everything: VisibleKeys) -> VisibleKeys:
     """Return the keys for which a condition can hold."""
-    value, map_ = _behind(value, map_)
+    value, map_ = behind((value, map_), _MOVES)
     op = defining_op(value)
     if op is None:
         return everything
@@ -76,7 +76,7 @@ def _where(value: ir.Value, map_: IndexingMap, attention: Attention, everything:
         return _compared(op, map_, attention, everything)
     found = everything
     for number in parts:
-        place = op.operands[number], _then(map_, accesses(op)[number].map)
+        place = op.operands[number], then(map_, accesses(op)[number].map)
         found = found.together(_where(*place, attention, everything))
     return found
 
@@ -98,7 +98,7 @@ def _compared(op: ir.Operation, map_: IndexingMap, attention: Attention, everyth
 
 def _number(value: ir.Value, map_: IndexingMap) -> AffineExpr | None:
     """Return an integer, as an expression of the weights' indices; None if it is not known to be one."""
-    value, map_ = _behind(value, map_)
+    value, map_ = behind((value, map_), _MOVES)
     op = defining_op(value)
     if op is None:
         return None
@@ -124,23 +124,8 @@ def _is_false(value: ir.Value) -> bool:
     return isinstance(number, ir.IntegerAttr | ir.BoolAttr) and not number.value
 
 
-def _float(value: ir.Value) -> float | None:
-    number = _constant(value)
-    return float(number.value) if isinstance(number, ir.FloatAttr) else None
-
-
 def _constant(value: ir.Value) -> ir.Attribute | None:
     op = defining_op(value)
     while op is not None and op.name in _MOVES:
         op = defining_op(op.operands[0])
     return splat_of(op) if op is not None and op.name == "stablehlo.constant" else None
-
-
-def _behind(value: ir.Value, map_: IndexingMap) -> tuple[ir.Value, IndexingMap]:
-    while (op := defining_op(value)) is not None and op.name in _MOVES:
-        value, map_ = op.operands[0], _then(map_, accesses(op)[0].map)
-    return value, map_
-
-
-def _then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:
-    return replace(map_.compose(access), constraints=()).with_simple_results()

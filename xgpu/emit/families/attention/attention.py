@@ -32,7 +32,7 @@ from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
 from xgpu.emit.tile_program import TileProgram, then
 from xgpu.fusion.grouping.families import Heroes
-from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, tensor
+from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, splat_like, tensor
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
 from xgpu.indexing.affine import constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -149,8 +149,8 @@ class AttentionEmitter:
             # Rows without any logit above -inf so far have weights of zero, and keep none.
             is_low = _compare("EQ", above, splat(-math.inf, tensor([rows], _FULL)))
             base = hlo.select(is_low, splat(0, tensor([rows], _FULL)), above)
-            weights = _power(hlo.subtract(logits, broadcast(base, [rows, self.tiles.keys], [0])))
-            scale = _power(hlo.subtract(largest, base))
+            weights = self._power(hlo.subtract(logits, broadcast(base, [rows, self.tiles.keys], [0])))
+            scale = self._power(hlo.subtract(largest, base))
             total = hlo.add(hlo.multiply(total, scale), _reduced(weights, hlo.add, 0.0))
             values = program.tile(self.attention.values, self.tiles.values)
             rounded = convert(weights, element_of(self.attention.weights))
@@ -164,8 +164,9 @@ class AttentionEmitter:
         if (keys := self.facts.visible) is None:
             return
         steps.attributes[VISIBLE] = map_attribute(self.tiles.visible(keys))
-        if keys.hidden != -math.inf:
-            steps.attributes[HIDDEN] = ir.FloatAttr.get(ir.F32Type.get(), keys.hidden)
+        hidden = keys.hidden if self.facts.factored is None else self.facts.factored.hidden
+        if hidden != -math.inf:
+            steps.attributes[HIDDEN] = ir.FloatAttr.get(ir.F32Type.get(), hidden)
 
     def _write_logits(self, program: TileProgram, queries: ir.Value, at: list[ir.Value]) -> ir.Value:
         """Write the logits of a step, -inf for keys beyond the last."""
@@ -173,13 +174,33 @@ class AttentionEmitter:
         keys = program.tile(attention.key_rows, self.tiles.key_rows)
         scores = convert(_dot(queries, keys, attention.first), element_of(attention.first.results[0]))
         program.make(attention.first.results[0], lambda map_: scores)
-        logits = program.tile(attention.softmax.logits, then(self.tiles.weights, attention.softmax.map))
-        logits = convert(logits, _FULL)
+        logits = self._write_values(program)
         if not attention.keys % self.tiles.keys:
             return logits
         numbers = IndexTileOp.build(at, self.tiles.key_numbers, ir.IntegerType.get_signless(32))
         is_key = _compare("LT", numbers, splat(attention.keys, ir.RankedTensorType(numbers.type)))
         return hlo.select(is_key, logits, splat(-math.inf, ir.RankedTensorType(logits.type)))
+
+    def _write_values(self, program: TileProgram) -> ir.Value:
+        """Write the logits of a step, without the factor that is left to the exponential."""
+        if (found := self.facts.factored) is None:
+            softmax = self.attention.softmax
+            return convert(program.tile(softmax.logits, then(self.tiles.weights, softmax.map)), _FULL)
+        value = program.tile(found.value, then(self.tiles.weights, found.map))
+        if found.condition is None:
+            return value
+        condition, map_ = found.condition
+        low = splat(found.hidden, ir.RankedTensorType(value.type))
+        chosen: ir.Value = hlo.select(program.tile(condition, then(self.tiles.weights, map_)), value, low)
+        return chosen
+
+    def _power(self, exponent: ir.Value) -> ir.Value:
+        """Return the exponential of differences of logits, as exact as weights need be that are rounded to 16 bits."""
+        if self.facts.factored is not None:
+            exponent = hlo.multiply(exponent, splat_like(self.facts.factored.factor, exponent))
+        power: ir.Value = hlo.exponential(exponent)
+        producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
+        return power
 
 
 def _returned(chain: ir.Operation) -> ir.Value:
@@ -194,13 +215,6 @@ def _dot(left: ir.Value, right: ir.Value, product: ir.Operation) -> ir.Value:
     described["dot_dimension_numbers"] = ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])
     type_ = tensor([rows, columns], _FULL)
     return ir.Operation.create("stablehlo.dot_general", [type_], [left, right], described).results[0]
-
-
-def _power(exponent: ir.Value) -> ir.Value:
-    """Return e^x, as exact as weights need be that are rounded to 16 bits."""
-    power: ir.Value = hlo.exponential(exponent)
-    producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
-    return power
 
 
 def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import DOT, Attention, attention_of
+from xgpu.analysis.attention.factors import Factored, factored
 from xgpu.analysis.attention.visible_keys import VisibleKeys, visible_keys
 from xgpu.dialects.chain import CHAIN
 from xgpu.dtypes import DType
@@ -205,6 +206,11 @@ class AttentionFacts:
     def visible(self) -> VisibleKeys | None:
         """Which keys rows see, where a mask says so."""
         return visible_keys(self.attention)
+
+    @cached_property
+    def factored(self) -> Factored | None:
+        """The factor of the logits that is left to the exponential."""
+        return factored(self.attention.softmax)
 
     def tiles(self, rows: int, keys: int) -> AttentionTiles:
         """Return the maps of tiles of some rows and keys."""
