@@ -84,13 +84,12 @@ class Operands:
 
 def finished(sums: ir.Value, pending: int) -> ir.Value:
     """Wait for all products under way but the last ``pending`` groups; return the accumulators of one."""
-    return finished_after(sums, [], pending)[0]
+    return finished_after([sums], pending)[0]
 
 
-def finished_after(sums: ir.Value, computed: Sequence[ir.Value], pending: int) -> Values:
-    """Wait so once some vectors have been computed; return the accumulators, and these vectors."""
-    operands = [sums, *computed]
-    made = matrices.WarpgroupWaitOp.create(operands, [each.type for each in operands], {"pending": pending})
+def finished_after(computed: Sequence[ir.Value], pending: int) -> Values:
+    """Wait so once some vectors have been computed, accumulators among them or not; return them."""
+    made = matrices.WarpgroupWaitOp.create(computed, [each.type for each in computed], {"pending": pending})
     return list(made.operation.results)
 
 

@@ -20,7 +20,7 @@ from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.roles import Place
-from xgpu.passes.tiles.structured import Values, counted
+from xgpu.passes.tiles.structured import Values, counted, only_if
 from xgpu.structure import producer
 
 
@@ -76,7 +76,9 @@ class ChainSteps:
         inner, rows = self._between(tile, tile.first, scores, rows)
         sums = self._late(inner, begin[self._number])
         left = self._left(inner)
-        held = _Held(left, sums, rows, list(keys.ring.next(slot, phase)), [slot, phase])
+        following = list(keys.ring.next(slot, phase))
+        self._await_keys(tile, tile.first, following)
+        held = _Held(left, sums, rows, following, [slot, phase])
         second = ir.arith.addi(tile.first, create_index(1))
         with counted(second, tile.end, create_index(1), held.flat) as loop:
             loop.carried = self._step(tile, loop.counter, held.like(loop.carried)).flat
@@ -97,7 +99,6 @@ class ChainSteps:
     def _step(self, tile: ChainTile, number: ir.Value, held: _Held) -> _Held:
         """Write the first product of a step, the second one of the step before, and what lies between."""
         keys, values = self.operands.keys, self.operands.values
-        keys.ring.wait_full(*held.keys)
         self.turns.take()
         matrices.WarpgroupFenceOp.create()
         scores = self.operands.start_first(self.program, self.place, held.keys[0])
@@ -107,15 +108,25 @@ class ChainSteps:
         scores = finished(scores, 1)
         keys.release(self.place, held.keys[0])
         inner, rows = self._between(tile, number, scores, held.rows)
-        # What lies between the products is not to be left until the sums are there, but that it is rounded is: the
-        # second product under way reads its left operand from the registers that the next one will be in.
+        # What lies between the products is not to be left until the sums are there, for which ptxas waits as early as
+        # it may: in the same basic block. But that it is rounded is left: the second product under way reads its left
+        # operand from the registers that the next one will be in.
         unrounded, columns = self._unrounded, self.program.schedule.tile_n
-        sums, wide = finished_after(sums, [accumulators(inner[unrounded], columns)], 0)
+        (wide,) = finished_after([accumulators(inner[unrounded], columns)], 1)
+        following = list(keys.ring.next(*held.keys))
+        self._await_keys(tile, number, following)
+        sums, wide = finished_after([sums, wide], 0)
         inner.know(unrounded, of_accumulators(wide))
         values.release(self.place, held.values[0])
         sums = self._late(inner, of_accumulators(sums))
         left = self._left(inner)
-        return _Held(left, sums, rows, list(keys.ring.next(*held.keys)), held.keys)
+        return _Held(left, sums, rows, following, held.keys)
+
+    def _await_keys(self, tile: ChainTile, number: ir.Value, following: Values) -> None:
+        """Wait for the keys of the step after one, if there is one."""
+        after = ir.arith.addi(number, create_index(1))
+        with only_if(ir.arith.cmpi(ir.arith.CmpIPredicate.slt, after, tile.end)):
+            self.operands.keys.ring.wait_full(*following)
 
     def _between(self, tile: ChainTile, number: ir.Value, scores: ir.Value, rows: Values) -> tuple[SpreadCode, Values]:
         """Write what lies between the products of a step; return its code, and the rows."""
