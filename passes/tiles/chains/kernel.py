@@ -14,7 +14,7 @@ from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.attention.schedule import ARRAYS
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
-from xgpu.passes.support.scf_ops import create_if
+from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.boxes import Boxes, add_workspace
 from xgpu.passes.tiles.chains.operands import Fed, Operands
 from xgpu.passes.tiles.chains.order import ChainOrder, steps_of
@@ -105,15 +105,19 @@ class ChainKernel:
 
 
 def _write_copies(order: ChainOrder, operands: Operands) -> None:
-    """Write the code of the thread that copies tiles."""
+    """Write the code of the thread that copies tiles, in the order in which they are read: keys a step ahead."""
     for each in operands.all:
         copies.AcquireTensorMapOp.create([each.source.map])
+    place, one = order.place, create_index(1)
     with order.tiles([i32(0), i32(0), i32(0)], multiplies=False) as tile:
         turn, slot, phase = tile.carried
-        operands.queries.copy(order.place, i32(0), turn, tile.at)
+        operands.queries.copy(place, i32(0), turn, tile.at)
+        operands.keys.copy(place, slot, phase, [*tile.at, tile.first])
         with steps_of(tile, [slot, phase]) as steps:
             slot, phase = steps.carried
-            for each in (operands.keys, operands.values):
-                each.copy(order.place, slot, phase, [*tile.at, steps.counter])
-            steps.carried = list(operands.keys.ring.next(slot, phase))
+            after, following = ir.arith.addi(steps.counter, one), list(operands.keys.ring.next(slot, phase))
+            with only_if(ir.arith.cmpi(ir.arith.CmpIPredicate.slt, after, tile.end)):
+                operands.keys.copy(place, *following, [*tile.at, after])
+            operands.values.copy(place, slot, phase, [*tile.at, steps.counter])
+            steps.carried = following
         tile.carried = [ir.arith.xori(turn, i32(1)), *steps.results]
