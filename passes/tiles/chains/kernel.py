@@ -17,7 +17,7 @@ from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.boxes import Boxes, add_workspace
 from xgpu.passes.tiles.chains.operands import Fed, Operands
-from xgpu.passes.tiles.chains.order import ChainOrder, steps_of
+from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.rows import ChainRows
 from xgpu.passes.tiles.copying import Source
@@ -105,19 +105,35 @@ class ChainKernel:
 
 
 def _write_copies(order: ChainOrder, operands: Operands) -> None:
-    """Write the code of the thread that copies tiles, in the order in which they are read: keys a step ahead."""
+    """Write the code of the thread that copies tiles, in the order in which they are read."""
     for each in operands.all:
         copies.AcquireTensorMapOp.create([each.source.map])
-    place, one = order.place, create_index(1)
+    write = _copy_ahead if order.program.schedule.overlap else _copy_in_turn
     with order.tiles([i32(0), i32(0), i32(0)], multiplies=False) as tile:
         turn, slot, phase = tile.carried
-        operands.queries.copy(place, i32(0), turn, tile.at)
-        operands.keys.copy(place, slot, phase, [*tile.at, tile.first])
-        with steps_of(tile, [slot, phase]) as steps:
-            slot, phase = steps.carried
-            after, following = ir.arith.addi(steps.counter, one), list(operands.keys.ring.next(slot, phase))
-            with only_if(ir.arith.cmpi(ir.arith.CmpIPredicate.slt, after, tile.end)):
-                operands.keys.copy(place, *following, [*tile.at, after])
-            operands.values.copy(place, slot, phase, [*tile.at, steps.counter])
-            steps.carried = following
-        tile.carried = [ir.arith.xori(turn, i32(1)), *steps.results]
+        operands.queries.copy(order.place, i32(0), turn, tile.at)
+        tile.carried = [ir.arith.xori(turn, i32(1)), *write(order.place, operands, tile, [slot, phase])]
+
+
+def _copy_in_turn(place: Place, operands: Operands, tile: ChainTile, slot: Values) -> Values:
+    """Copy the keys and the values of each step; return the ring's slot and phase after it."""
+    with steps_of(tile, slot) as steps:
+        number, phase = steps.carried
+        for each in (operands.keys, operands.values):
+            each.copy(place, number, phase, [*tile.at, steps.counter])
+        steps.carried = list(operands.keys.ring.next(number, phase))
+    return steps.results
+
+
+def _copy_ahead(place: Place, operands: Operands, tile: ChainTile, slot: Values) -> Values:
+    """Copy the same, but the keys of a step before the values of the one before."""
+    operands.keys.copy(place, *slot, [*tile.at, tile.first])
+    with steps_of(tile, slot) as steps:
+        number, phase = steps.carried
+        after = ir.arith.addi(steps.counter, create_index(1))
+        following = list(operands.keys.ring.next(number, phase))
+        with only_if(ir.arith.cmpi(ir.arith.CmpIPredicate.slt, after, tile.end)):
+            operands.keys.copy(place, *following, [*tile.at, after])
+        operands.values.copy(place, number, phase, [*tile.at, steps.counter])
+        steps.carried = following
+    return steps.results

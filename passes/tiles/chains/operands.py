@@ -58,6 +58,7 @@ class Operands:
         left = rows_of_group(queries.boxes, queries.memory, place.group, 1)
         described = _described(program.first, queries.boxes, keys.boxes)
         right = keys.buffer(slot)
+        matrices.WarpgroupFenceOp.create()
         width, columns = shape_of(program.keys.tile)
         held = columns * WARPGROUP_ROWS // WARPGROUP_SIZE
         sums = constant(0, ir.VectorType.get([held], ir.F32Type.get()))
@@ -74,6 +75,7 @@ class Operands:
         values = self.values.source
         described = _described(program.second, values.boxes, values.boxes)
         right, step = values.buffer(slot), contracted(program.second)
+        matrices.WarpgroupFenceOp.create()
         for number, part in enumerate(left):
             b = offset(right, advance(values.boxes, 0, number * step))
             operands = [sums, part, b, _boolean(True)]

@@ -59,7 +59,7 @@ class ChainRows:
     ) -> tuple[ir.Value, ir.Value]:
         """Write the operations of a block's tile; return the ring's slot and phase after it."""
         program, place = self.program, self.order.place
-        code = SpreadCode(tile.at, position, {})
+        code = SpreadCode(tile.at, position, {}, program.schedule.branched)
         steps = ChainSteps(program, place, self.operands, position, self._turns)
         for each in (view.operation for view in list(program.blocks.body.operations)[:-1]):
             if each == program.queries.operation:
@@ -91,8 +91,9 @@ class ChainRows:
 
     @property
     def _turns(self) -> Turns:
-        groups = self.program.schedule.groups
-        return Turns(groups, _FIRST_BARRIER + groups, self.order.place)
+        schedule = self.program.schedule
+        groups = schedule.groups
+        return Turns(groups if schedule.turns else 1, _FIRST_BARRIER + groups, self.order.place)
 
     def _position(self) -> Position:
         """Compute where a thread's elements are in tiles, and its lane."""

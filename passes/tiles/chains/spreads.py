@@ -124,11 +124,11 @@ class Position:
 class SpreadCode:
     """The scalars of tiles, written at the insertion point, operation by operation; ``known`` are those of some tiles.
 
-    ``at`` are the numbers of block and step.
+    ``at`` are the numbers of block and step. If it is ``branched``, masks are asked only where they hide something.
     """
 
-    def __init__(self, at: Sequence[ir.Value], position: Position, known: Mapping[ir.Value, Spread]):
-        self._at, self._position = list(at), position
+    def __init__(self, at: Sequence[ir.Value], position: Position, known: Mapping[ir.Value, Spread], branched: bool):
+        self._at, self._position, self._branched = list(at), position, branched
         self._values = dict(known)
 
     def __getitem__(self, tile: ir.Value) -> Spread:
@@ -203,7 +203,9 @@ class SpreadCode:
     def _masked(self, op: ir.Operation) -> Spread | None:
         """Write a choice that most steps need not make, as all elements of the condition are true; None for others."""
         condition, chosen, _ = op.operands
-        if len(shape_of(op.results[0])) != 2 or (holds := holds_everywhere(condition, self._at)) is None:
+        if not self._branched or len(shape_of(op.results[0])) != 2:
+            return None
+        if (holds := holds_everywhere(condition, self._at)) is None:
             return None
         given = self[chosen]
         keys = keys_of(True, True, shape_of(op.results[0])[1])

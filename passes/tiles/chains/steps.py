@@ -1,4 +1,4 @@
-"""The loop over the steps of two chained products: the second product of a step runs beside the first of the next.
+"""The loop over the steps of two chained products: one by one, or the second of a step beside the first of the next.
 
 While both are under way tensor cores are busy, and what lies between the products of the later step is computed as soon
 as its first product is there. What the second is added to comes last: the sums are read once it is complete.
@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.dialects.block import matrices
 from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.chains.operands import Operands, contracted, finished, finished_after
-from xgpu.passes.tiles.chains.order import ChainTile
+from xgpu.passes.tiles.chains.order import ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
 from xgpu.passes.tiles.chains.turns import Turns
@@ -68,39 +67,63 @@ class ChainSteps:
         op = self.program.steps.operation
         begin = [code[each] for each in op.operands]
         rows = [each for number, spread in enumerate(begin) if number != self._number for each in _of_rows(spread)]
-        keys, values = self.operands.keys, self.operands.values
-        keys.ring.wait_full(slot, phase)
-        matrices.WarpgroupFenceOp.create()
-        scores = finished(self.operands.start_first(self.program, self.place, slot), 0)
-        keys.release(self.place, slot)
-        inner, rows = self._between(tile, tile.first, scores, rows)
-        sums = self._late(inner, begin[self._number])
-        left = self._left(inner)
-        following = list(keys.ring.next(slot, phase))
-        self._await_keys(tile, tile.first, following)
-        held = _Held(left, sums, rows, following, [slot, phase])
-        second = ir.arith.addi(tile.first, create_index(1))
-        with counted(second, tile.end, create_index(1), held.flat) as loop:
-            loop.carried = self._step(tile, loop.counter, held.like(loop.carried)).flat
-        held = held.like(loop.results)
-        values.ring.wait_full(*held.values)
-        matrices.WarpgroupFenceOp.create()
-        sums = finished(self.operands.start_second(self.program, held.left, held.sums, held.values[0]), 0)
-        values.release(self.place, held.values[0])
-        pending = list(held.rows)
+        write = self._overlapping if self.program.schedule.overlap else self._one_by_one
+        sums, rows, (slot, phase) = write(tile, begin[self._number], rows, [slot, phase])
+        pending = list(rows)
         for number, result in enumerate(op.results):
             if number == self._number:
                 code.know(result, of_accumulators(sums))
             else:
                 code.know(result, Spread(True, False, {(0, 0): pending.pop(0), (1, 0): pending.pop(0)}))
-        slot, phase = held.keys
         return slot, phase
+
+    def _one_by_one(
+        self, tile: ChainTile, begin: Spread, rows: Values, slot: Values
+    ) -> tuple[ir.Value, Values, Values]:
+        """Write steps that wait for each product; return the sums, the rows, and the ring's slot and phase."""
+        keys, values = self.operands.keys, self.operands.values
+        sums = accumulators(begin, self.program.columns)
+        with steps_of(tile, [sums, *rows, *slot]) as steps:
+            sums, *rows, number, phase = steps.carried
+            keys.ring.wait_full(number, phase)
+            scores = finished(self.operands.start_first(self.program, self.place, number), 0)
+            keys.release(self.place, number)
+            inner, rows = self._between(tile, steps.counter, scores, rows)
+            left, sums = self._left(inner), self._late(inner, of_accumulators(sums))
+            values.ring.wait_full(number, phase)
+            sums = finished(self.operands.start_second(self.program, left, sums, number), 0)
+            values.release(self.place, number)
+            steps.carried = [sums, *rows, *keys.ring.next(number, phase)]
+        sums, *rows, number, phase = steps.results
+        return sums, rows, [number, phase]
+
+    def _overlapping(
+        self, tile: ChainTile, begin: Spread, rows: Values, slot: Values
+    ) -> tuple[ir.Value, Values, Values]:
+        """Write steps of which the second product runs beside the first of the next; return the same."""
+        keys, values = self.operands.keys, self.operands.values
+        keys.ring.wait_full(*slot)
+        scores = finished(self.operands.start_first(self.program, self.place, slot[0]), 0)
+        keys.release(self.place, slot[0])
+        inner, rows = self._between(tile, tile.first, scores, rows)
+        sums = self._late(inner, begin)
+        left = self._left(inner)
+        following = list(keys.ring.next(*slot))
+        self._await_keys(tile, tile.first, following)
+        held = _Held(left, sums, rows, following, slot)
+        second = ir.arith.addi(tile.first, create_index(1))
+        with counted(second, tile.end, create_index(1), held.flat) as loop:
+            loop.carried = self._step(tile, loop.counter, held.like(loop.carried)).flat
+        held = held.like(loop.results)
+        values.ring.wait_full(*held.values)
+        sums = finished(self.operands.start_second(self.program, held.left, held.sums, held.values[0]), 0)
+        values.release(self.place, held.values[0])
+        return sums, held.rows, held.keys
 
     def _step(self, tile: ChainTile, number: ir.Value, held: _Held) -> _Held:
         """Write the first product of a step, the second one of the step before, and what lies between."""
         keys, values = self.operands.keys, self.operands.values
         self.turns.take()
-        matrices.WarpgroupFenceOp.create()
         scores = self.operands.start_first(self.program, self.place, held.keys[0])
         values.ring.wait_full(*held.values)
         sums = self.operands.start_second(self.program, held.left, held.sums, held.values[0])
@@ -136,7 +159,7 @@ class ChainSteps:
         for each, argument in enumerate(self._arguments):
             if each != self._number:
                 known[argument] = Spread(True, False, {(0, 0): pending.pop(0), (1, 0): pending.pop(0)})
-        code = SpreadCode([*tile.at, number], self.position, known)
+        code = SpreadCode([*tile.at, number], self.position, known, program.schedule.branched)
         for op in self._operations:
             if op not in self._late_operations and not code.is_lazy(op):
                 code.write(op)

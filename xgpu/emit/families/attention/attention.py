@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Hashable
 
 from xgpu import ir
+from xgpu.analysis.attention.factors import Factored
 from xgpu.analysis.heroes import Form
 from xgpu.dialects.attributes import (
     GRADE,
@@ -164,7 +165,7 @@ class AttentionEmitter:
         if (keys := self.facts.visible) is None:
             return
         steps.attributes[VISIBLE] = map_attribute(self.tiles.visible(keys))
-        hidden = keys.hidden if self.facts.factored is None else self.facts.factored.hidden
+        hidden = keys.hidden if self._factored is None else self._factored.hidden
         if hidden != -math.inf:
             steps.attributes[HIDDEN] = ir.FloatAttr.get(ir.F32Type.get(), hidden)
 
@@ -181,9 +182,14 @@ class AttentionEmitter:
         is_key = _compare("LT", numbers, splat(attention.keys, ir.RankedTensorType(numbers.type)))
         return hlo.select(is_key, logits, splat(-math.inf, ir.RankedTensorType(logits.type)))
 
+    @property
+    def _factored(self) -> Factored | None:
+        """The factor of logits that is left to the exponential."""
+        return self.facts.factored if self.schedule.folded else None
+
     def _write_values(self, program: TileProgram) -> ir.Value:
         """Write the logits of a step, without the factor that is left to the exponential."""
-        if (found := self.facts.factored) is None:
+        if (found := self._factored) is None:
             softmax = self.attention.softmax
             return convert(program.tile(softmax.logits, then(self.tiles.weights, softmax.map)), _FULL)
         value = program.tile(found.value, then(self.tiles.weights, found.map))
@@ -196,8 +202,8 @@ class AttentionEmitter:
 
     def _power(self, exponent: ir.Value) -> ir.Value:
         """Return the exponential of differences of logits, as exact as weights need be that are rounded to 16 bits."""
-        if self.facts.factored is not None:
-            exponent = hlo.multiply(exponent, splat_like(self.facts.factored.factor, exponent))
+        if self._factored is not None:
+            exponent = hlo.multiply(exponent, splat_like(self._factored.factor, exponent))
         power: ir.Value = hlo.exponential(exponent)
         producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
         return power

@@ -9,7 +9,7 @@ from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.emit.families.attention.facts import ELEMENT_BYTES, AttentionFacts
 from xgpu.emit.families.products.schedule import device_problem
-from xgpu.emit.schedule import Schedule, whole_number
+from xgpu.emit.schedule import Schedule, flag, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -22,6 +22,8 @@ _DECIDING_BYTES = 64
 _MOST_HELD = 200
 """Registers that a thread has for scores, weights and sums, beside addresses."""
 _KEYS = (128, 64)
+_MEASURED = dict.fromkeys(("folded", "branched", "overlap", "turns"), False)
+"""How threads work if nobody says otherwise: as they did when they were last seen on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class AttentionSchedule(Schedule):
     stages: int = whole_number("Steps whose keys and values shared memory has room for.", least=1, most=8)
     groups: int = whole_number("Warp groups that multiply; each has 64 of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
+    folded: bool = flag("Whether a factor of all logits is left to the exponential.")
+    branched: bool = flag("Whether masks by numbers are asked only in steps where they hide something.")
+    overlap: bool = flag("Whether the second product of a step runs beside the first one of the next.")
+    turns: bool = flag("Whether warp groups start their products in turn; for products that overlap.")
     band: ClassVar[int] = 1
     cluster: ClassVar[int] = 1
     """Blocks work alone."""
@@ -47,7 +53,7 @@ class AttentionSchedule(Schedule):
             for stages in (2, 1):
                 rows = groups * WARPGROUP_ROWS
                 tiles = math.prod(facts.tiles(rows, keys).grid)
-                candidates.append(cls(rows, keys, stages, groups, min(tiles, most)))
+                candidates.append(cls(rows, keys, stages, groups, min(tiles, most), **_MEASURED))
         if attention.keys <= _KEYS[-1]:
             candidates = [each for each in candidates if each.tile_n == _KEYS[-1]]
         fitting = [each for each in candidates if each.fits(facts)]
@@ -85,6 +91,8 @@ class AttentionSchedule(Schedule):
         held = (self.tile_n + self.tile_n // 2 + columns) // 2
         if held > _MOST_HELD:
             yield self.wrong("tile_n", f"so few keys that a thread holds at most {_MOST_HELD} numbers, not {held}")
+        if self.turns and not (self.overlap and self.groups > 1):
+            yield self.wrong("turns", "several warp groups, whose products overlap")
         used, most = self.shared_bytes(width, columns), target.shared_bytes_optin
         if used > most:
             yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")
