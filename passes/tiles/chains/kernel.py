@@ -127,13 +127,14 @@ def _copy_in_turn(place: Place, operands: Operands, tile: ChainTile, slot: Value
 
 def _copy_ahead(place: Place, operands: Operands, tile: ChainTile, slot: Values) -> Values:
     """Copy the same, but the keys of a step before the values of the one before."""
-    operands.keys.copy(place, *slot, [*tile.at, tile.first])
+    begin, turn = slot
+    operands.keys.copy(place, begin, turn, [*tile.at, tile.first])
     with steps_of(tile, slot) as steps:
         number, phase = steps.carried
         after = ir.arith.addi(steps.counter, create_index(1))
-        following = list(operands.keys.ring.next(number, phase))
+        after_number, after_phase = operands.keys.ring.next(number, phase)
         with only_if(ir.arith.cmpi(ir.arith.CmpIPredicate.slt, after, tile.end)):
-            operands.keys.copy(place, *following, [*tile.at, after])
+            operands.keys.copy(place, after_number, after_phase, [*tile.at, after])
         operands.values.copy(place, number, phase, [*tile.at, steps.counter])
-        steps.carried = following
+        steps.carried = [after_number, after_phase]
     return steps.results

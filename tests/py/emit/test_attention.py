@@ -38,11 +38,43 @@ def test_sizes(dtype: str, rows: int, keys: int, heads: int, shared: int, width:
     is_right(program, program.random_inputs(1))
 
 
-@pytest.mark.parametrize("schedule", [{"stages": 1}, {"tile_m": 192, "groups": 3, "tile_n": 64, "blocks": 1}], ids=str)
+_FORMS = ("folded", "branched", "overlap", "turns")
+"""Ways in which threads work that are not chosen unless somebody asks for them."""
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"stages": 1},
+        {"stages": 1, "overlap": True, "branched": True},
+        dict.fromkeys(_FORMS, True),
+        {"tile_m": 192, "groups": 3, "tile_n": 64, "blocks": 1, **dict.fromkeys(_FORMS, True)},
+    ],
+    ids=str,
+)
 def test_schedules(schedule: dict[str, int]) -> None:
     program = compiled(causal, *[_spec(1, 260, 1, 64)] * 3, **schedule)
     mask = np.tril(np.ones((260, 260), bool))
     is_right(program, program.random_inputs(2), mask)
+
+
+def test_what_has_not_run_on_a_gpu_is_not_chosen() -> None:
+    text = compiled(causal, *[_spec(1, 260, 1, 64)] * 3).ir("fusions")
+    assert all(f"{name} = false" in text for name in _FORMS)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "reason"),
+    [
+        ({"tile_m": 192}, "tile_m = 192: expected 64 rows for each of 2 warp groups"),
+        ({"tile_n": 72}, "tile_n = 72: expected a multiple of 64"),
+        ({"stages": 8}, "stages = 8: expected so few that"),
+        ({"turns": True}, "turns = true: expected several warp groups, whose products overlap"),
+    ],
+)
+def test_refused_schedules(schedule: dict[str, int], reason: str) -> None:
+    with pytest.raises(xgpu.InvalidInput, match=reason):
+        compiled(causal, *[_spec(1, 260, 1, 64)] * 3, **schedule)
 
 
 def test_rows_see_no_keys_after_them() -> None:
@@ -64,8 +96,13 @@ def test_rows_without_keys_average_all() -> None:
         return jax.nn.dot_product_attention(q, k, v, mask=mask, is_causal=True)
 
     specs = [*[_spec(1, 150, 1, 64)] * 3, "pred[1,1,150,150]"]
-    program = compiled(function, *specs, tile_m=64, groups=1, tile_n=64)
-    assert "xgpu.hidden" in program.ir("tiles")
+    for form in ({}, {"folded": True, "branched": True, "overlap": True}):
+        program = compiled(function, *specs, tile_m=64, groups=1, tile_n=64, **form)
+        assert "xgpu.hidden" in program.ir("tiles")
+        _average(program)
+
+
+def _average(program: xgpu.Compiled) -> None:
     q, k, v, mask = program.random_inputs(4)
     for first in (0, 140):
         mask[...] = np.arange(150) >= first
@@ -129,9 +166,11 @@ def test_levels_go_on_from_text() -> None:
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+@pytest.mark.parametrize("forms", [(), _FORMS], ids=str)
 @pytest.mark.parametrize("width", [64, 128])
-def test_sums_stay_in_registers(width: int) -> None:
+def test_sums_stay_in_registers(width: int, forms: tuple[str, ...]) -> None:
     """Nor does ptxas say that products of a warp group wait for each other."""
-    assembled = compiled(causal, *[_spec(1, 512, 1, width)] * 3).kernels[0].assembled
+    program = compiled(causal, *[_spec(1, 512, 1, width)] * 3, **dict.fromkeys(forms, True))
+    assembled = program.kernels[0].assembled
     assert assembled.spill_bytes == 0
     assert not [remark for remark in assembled.remarks if "serialized" in remark]
