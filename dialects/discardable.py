@@ -216,6 +216,14 @@ def _grade_problem(attribute: ir.Attribute) -> str | None:
     return None if is_width else "expected the width of a type"
 
 
+def _float_problem(attribute: ir.Attribute) -> str | None:
+    return None if isinstance(attribute, ir.FloatAttr) else "expected a float"
+
+
+def _map_problem(attribute: ir.Attribute) -> str | None:
+    return None if attributes.MAP.accepts(attribute) else f"expected {attributes.MAP.description}"
+
+
 def _schedule_problem(attribute: ir.Attribute) -> str | None:
     try:
         attributes.schedule_values(attribute)
@@ -238,6 +246,7 @@ _FUNCTION = Place("a function", _KERNEL.names)
 _FUSION = Place("the function of a fusion, or the entry function of its kernel", _KERNEL.names)
 _PRODUCT = Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",)))
 _SCHEDULED = frozenset(("func.func", "llvm.func", "stablehlo.dot_general"))
+_STEPS = Place("an `xgpu.steps`", frozenset(("xgpu.steps",)))
 _REDUCTION = Place("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",)))
 
 DISCARDABLE: dict[str, Discardable] = {
@@ -337,6 +346,26 @@ DISCARDABLE: dict[str, Discardable] = {
             Place("a function of f32"),
             _grade_problem,
             "The result is then rounded to a narrower type: that type's width, 16 for bf16.",
+        ),
+        Discardable(
+            attributes.WEIGHT,
+            Place("an exponential of f32"),
+            _unit_problem,
+            "The result is one of several weights, of which the largest is 1: errors of 2^-18 of that are none at all.",
+        ),
+        Discardable(
+            attributes.VISIBLE,
+            _STEPS,
+            _map_problem,
+            "From the block's numbers to the first step that changes what is carried, and the one after the last. They"
+            " may lie outside of the steps that there are. Of what is `xgpu.hidden`, others may change it, too.",
+        ),
+        Discardable(
+            attributes.HIDDEN,
+            _STEPS,
+            _float_problem,
+            "The logits of keys that a row does not see. Other steps than the visible ones change what is carried for"
+            " rows whose largest logit is not far above it.",
         ),
         Discardable(attributes.KERNEL, _KERNEL, _unit_problem, "The function is the entry function of a kernel."),
         Discardable(attributes.GRID, _KERNEL, _dimensions(MAX_GRID, None), "Blocks of the launch."),

@@ -11,6 +11,7 @@ from xgpu.dialects.block.matrices import MATRIX_OPS
 from xgpu.dialects.block.memory import MEMORY_OPS
 from xgpu.dialects.block.tiles import TILE_OPS
 from xgpu.dialects.block.waits import WAIT_OPS
+from xgpu.dialects.chain import ChainOp
 from xgpu.dialects.messages import MESSAGE_OPS
 from xgpu.dialects.namespace import YIELD, XgpuDialect, carried_problems
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
@@ -225,7 +226,7 @@ class PureCallOp(DeclaredOp):
 
 _OPS: tuple[type[DeclaredOp], ...] = (
     *(ApplyIndexingOp, InDomainOp, LoopOp, YieldOp, PureCallOp),
-    ScanOp,
+    *(ScanOp, ChainOp),
     *FUNCTION_OPS,
     *THREAD_OPS,
     *MESSAGE_OPS,

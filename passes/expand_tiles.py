@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.hlo.stablehlo_builder import broadcast, splat, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
@@ -88,6 +88,9 @@ class _Expansion:
                     self._loop(op, view.body, (view.count,))
                 elif isinstance(view, TileOp):
                     replace_op(op, [self._read(view)])
+                elif isinstance(view, IndexTileOp):
+                    (numbers,), _ = self._parts(view)
+                    replace_op(op, [ir.stablehlo.convert(view.tile.type, numbers)])
                 elif isinstance(view, InsertTileOp):
                     replace_op(op, [self._write(view)])
                 elif op.name == "stablehlo.dot_general" and dtype_of(op.operands[0]).hlo == "f32":
@@ -167,6 +170,13 @@ class _Expansion:
 
         An array without dimensions has no indices.
         """
+        parts, holds = self._parts(op)
+        shape = [each.size for each in op.map.symbols]
+        wide = [broadcast(each, [*shape, 1], list(range(len(shape)))) for each in parts]
+        return ir.stablehlo.concatenate(wide, len(shape)) if wide else None, holds
+
+    def _parts(self, op: TileOp | IndexTileOp | InsertTileOp) -> tuple[list[ir.Value], ir.Value | None]:
+        """Return where the map of each element of a tile leads to, one array for each index, and where it holds."""
         map_: IndexingMap = op.map
         if unknown := [value for value in op.at if value not in self._numbers]:
             refuse(ExpandTiles.NAME, op.operation, f"expected numbers of block and step, got {unknown[0]}")
@@ -175,14 +185,13 @@ class _Expansion:
         dims = [broadcast(self._numbers[value], shape, []) for value in op.at]
         symbols = [ir.stablehlo.iota(type_, number) for number in range(len(shape))]
         parts = [_evaluate(each, dims, symbols, shape) for each in map_.results]
-        wide = [broadcast(each, [*shape, 1], list(range(len(shape)))) for each in parts]
         holds = None
         for expression, bound in map_.constraints:
             value = _evaluate(expression, dims, symbols, shape)
             for direction, limit in (("GE", bound.lower), ("LE", bound.upper)):
                 each = _compare(direction, value, _constant(limit, shape))
                 holds = each if holds is None else ir.stablehlo.and_(holds, each)
-        return ir.stablehlo.concatenate(wide, len(shape)) if wide else None, holds
+        return parts, holds
 
 
 def _evaluate(

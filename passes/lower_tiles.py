@@ -8,6 +8,8 @@ from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import EMITTER
 from xgpu.dialects.block.tiles import BlocksOp
+from xgpu.emit.families.attention.attention import AttentionEmitter
+from xgpu.emit.families.attention.schedule import AttentionSchedule
 from xgpu.emit.families.products.product import ProductEmitter
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.families.products.warp_product import WarpProductEmitter
@@ -15,7 +17,9 @@ from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, read_program
-from xgpu.passes.tiles.kernel_checks import check_groups, check_program, check_warps, schedule_of
+from xgpu.passes.tiles.chains.kernel import ChainKernel
+from xgpu.passes.tiles.chains.program import read_chain
+from xgpu.passes.tiles.kernel_checks import check_chain, check_groups, check_program, check_warps, schedule_of
 from xgpu.passes.tiles.product_kernel import ProductKernel
 from xgpu.passes.tiles.warp_kernel import WarpProductKernel
 from xgpu.structure import walk
@@ -73,8 +77,15 @@ def _by_warps(function: ir.Operation, target: Device) -> None:
     WarpProductKernel(program).write()
 
 
+def _chained(function: ir.Operation, target: Device) -> None:
+    program = read_chain(function, schedule_of(function, AttentionSchedule))
+    check_chain(program, target)
+    ChainKernel(program, target).write()
+
+
 _KERNELS: Mapping[str, Callable[[ir.Operation, Device], None]] = {
     ProductEmitter.NAME: _by_groups,
     WarpProductEmitter.NAME: _by_warps,
+    AttentionEmitter.NAME: _chained,
 }
 """What lowers the kernels of each emitter."""

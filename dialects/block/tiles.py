@@ -138,6 +138,46 @@ class TileOp(DeclaredOp):
 
 @ir.register_operation(XgpuDialect)
 @declare
+class IndexTileOp(DeclaredOp):
+    """A tile of numbers: the element at the tile's indices, the range variables of the map, is where that leads to.
+
+    ```mlir
+    %column = "xgpu.index_tile"(%i, %step) {map = #xgpu.map<(d0, d1)[s0, s1] -> (d1 * 64 + s1),
+        d0 in [0, 3], d1 in [0, 7], s0 in [0, 127], s1 in [0, 63]>} : (index, index) -> tensor<128x64xi32>
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.index_tile"
+    OPERANDS = (_AT,)
+    RESULTS = (Values("tile", TENSOR, "Its shape is that of the map's range variables."),)
+    ATTRIBUTES = (Attribute("map", MAP, "From block and step, and the indices in the tile, to the number."),)
+    map: IndexingMap
+    at: list[ir.Value]
+    tile: ir.Value
+
+    @classmethod
+    def build(
+        cls, at: Sequence[ir.Value], map_: IndexingMap, element: ir.Type, loc: ir.Location | None = None
+    ) -> ir.Value:
+        """Create the operation and return the tile, whose elements' type is given."""
+        type_ = ir.RankedTensorType.get(_shape(map_), element)
+        return cls.create(at, [type_], {"map": map_}, loc).operation.results[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """The map leads to one number, and fits the tile and the numbers."""
+        tile = ir.RankedTensorType(self.tile.type)
+        if len(self.map.dims) != len(self.at):
+            yield f"expected {len(self.map.dims)} numbers of block and step, one for each dimension of the map"
+        elif len(self.map.results) != 1 or self.map.constraints:
+            yield f"expected a map to one number, without constraints, got {self.map}"
+        elif list(tile.shape) != _shape(self.map) or any(each.lower for each in self.map.symbols):
+            yield f"expected a tile of shape {_shape(self.map)}, that of the range variables from 0, got {tile}"
+        elif not isinstance(tile.element_type, ir.IntegerType | ir.FloatType):
+            yield f"expected a tile of integers or floats, got {tile}"
+
+
+@ir.register_operation(XgpuDialect)
+@declare
 class InsertTileOp(DeclaredOp):
     """Writes a tile into an array, but for the elements where a constraint of the map does not hold.
 
@@ -178,7 +218,7 @@ class InsertTileOp(DeclaredOp):
             yield f"expected a result of the array's type {self.array.type}, got {result.type}"
 
 
-TILE_OPS: tuple[type[DeclaredOp], ...] = (BlocksOp, StepsOp, TileOp, InsertTileOp)
+TILE_OPS: tuple[type[DeclaredOp], ...] = (BlocksOp, StepsOp, TileOp, IndexTileOp, InsertTileOp)
 """The operations of this file."""
 
 

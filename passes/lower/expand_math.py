@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.attributes import COLD, GRADE
+from xgpu.dialects.attributes import COLD, GRADE, WEIGHT
 from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, ErfInvOp, LgammaOp, LogisticOp
 from xgpu.passes.framework.base import Pass, function_name, functions
 from xgpu.passes.math import bessel, exponential, gamma, logarithm, power, short, special, trigonometry
@@ -21,17 +21,19 @@ _Build = Callable[..., ir.Value | Sequence[ir.Value]]
 class Expansion:
     """How to write one function. A large one becomes a function of the module, once per type, that is called.
 
-    ``short`` is how to write it if the result is then rounded to bf16; the same way if left out.
+    ``short`` is how to write it if the result is then rounded to bf16, ``weight`` if it is one of several weights; the
+    same way if left out.
     """
 
     build: Callable[..., ir.Value]
     is_large: bool = False
     short: Callable[..., ir.Value] | None = None
+    weight: Callable[..., ir.Value] | None = None
 
 
 _EXPONENTIAL = {
-    "exp": Expansion(exponential.exp, short=short.exp),
-    "exp2": Expansion(exponential.exp2),
+    "exp": Expansion(exponential.exp, short=short.exp, weight=exponential.weight),
+    "exp2": Expansion(exponential.exp2, weight=exponential.weight_of_two),
     "expm1": Expansion(exponential.expm1),
     "tanh": Expansion(exponential.tanh, short=short.tanh),
     "sinh": Expansion(exponential.sinh, is_large=True),
@@ -92,9 +94,9 @@ class ExpandMath(Pass):
     of the exact ones (tan, sinh, erf_inv, erfc and some inverse functions: 3 to 5, lgamma, digamma and the Bessel
     functions: 6 to 16), for all arguments: zeros, subnormal numbers, infinities and NaN included; docs/accuracy.md has
     the errors. On the GPU, f32 uses its approximate instructions where they are as good as that. A function with the
-    attribute ``xgpu.grade = 16``, whose result is then rounded to bf16, is computed to 2^-18 only. What the targets
-    compute themselves stays: sqrt, fma, absf, copysign and roundings. Large functions, and what is rare in some, are
-    functions of the module, which are called.
+    attribute ``xgpu.grade = 16``, whose result is then rounded to bf16, is computed to 2^-18 only, and an
+    exponential with ``xgpu.weight`` to 2^-18 of 1. What the targets compute themselves stays: sqrt, fma, absf, copysign
+    and roundings. Large functions, and what is rare in some, are functions of the module, which are called.
 
     ```mlir
     %y = math.rsqrt %x : f32
@@ -127,6 +129,8 @@ def _expand(machine: TargetMachine, op: ir.Operation, constants: Constants, help
     operands = list(op.operands)
     grade = ir.IntegerAttr(op.attributes[GRADE]).value if GRADE in op.attributes else None
     build = expansion.short if expansion.short and grade == 16 else expansion.build
+    if expansion.weight and WEIGHT in op.attributes:
+        build = expansion.weight
     if expansion.is_large:
         return helpers.call(op.name.partition(".")[2], build, operands, grade)[0]
     builder = MathBuilder(machine, operands[0].type, constants, helpers.call_helper, grade)

@@ -147,6 +147,16 @@ def exp_of_moderate(b: MathBuilder, x: ir.Value) -> ir.Value:
     return b.mul(b.add(_expm1_of_reduced(b, r), 1.0), b.power_of_two(k))
 
 
+def weight(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """e^x where errors of 2^-18 do not count, of x up to 0: they are of the order of |x| e^x 2^-24."""
+    return b.instruction("exp2", b.mul(x, LOG2E[b.bits][0])) if b.has_fast_instructions else exp(b, x)
+
+
+def weight_of_two(b: MathBuilder, x: ir.Value) -> ir.Value:
+    """2^x, as `weight` is of e^x."""
+    return b.instruction("exp2", x) if b.has_fast_instructions else exp2(b, x)
+
+
 def _half_exp(b: MathBuilder, size: ir.Value) -> ir.Value:
     """e^x / 2, which is finite for a little longer than e^x."""
     if b.has_fast_instructions:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from xgpu import ir
 from xgpu.dialects.base import DeclaredOp
-from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import ranges
 from xgpu.indexing.tiles.product_maps import TileSizes
@@ -77,27 +77,28 @@ def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: Sch
     """Return a function's blocks. Raises `CompilerError` for a form that there is no code for."""
     if len(function.regions[0].blocks) != 1:
         refuse(PASS, function, f"expected a body of one block, got {len(function.regions[0].blocks)}")
-    blocks = _only(function, function.regions[0].blocks[0], BlocksOp)
+    blocks = only(function, function.regions[0].blocks[0], BlocksOp)
     if len(blocks.grid) != 3:
         refuse(PASS, blocks.operation, f"expected a grid of matrices, rows and columns of tiles, got {blocks.grid}")
     if not blocks.operation.operands:
         refuse(PASS, blocks.operation, "expected blocks that write an array, got none")
-    steps = _only(blocks.operation, blocks.body, StepsOp)
+    steps = only(blocks.operation, blocks.body, StepsOp)
     products = _products(steps)
     at = list(blocks.body.arguments)[:3]
     in_step, numbers = [*at, steps.body.arguments[0]], (*blocks.grid, steps.count)
-    left, *others = (_tile(product, 0, in_step, numbers) for product in products)
+    left, *others = (tile_operand(product, 0, in_step, numbers) for product in products)
     for product, other in zip(products[1:], others, strict=True):
         if other != left:
             refuse(PASS, product, "expected products of one left tile")
-    rights = tuple(_tile(product, 1, in_step, numbers) for product in products)
+    rights = tuple(tile_operand(product, 1, in_step, numbers) for product in products)
     (*_, end) = blocks.body.operations
     written = list(blocks.body.arguments)[3:]
-    stores = tuple(_store(end.operation, number, array, at, blocks.grid) for number, array in enumerate(written))
+    stores = tuple(stored(end.operation, number, array, at, blocks.grid) for number, array in enumerate(written))
     return BlockProgram(function, blocks, steps, products, left, rights, stores, schedule)
 
 
-def _only[OpT: DeclaredOp](parent: ir.Operation, block: ir.Block, kind: type[OpT]) -> OpT:
+def only[OpT: DeclaredOp](parent: ir.Operation, block: ir.Block, kind: type[OpT]) -> OpT:
+    """Return the one operation of a kind in a block, refuse others."""
     found = [op.operation.opview for op in block.operations if isinstance(op.operation.opview, kind)]
     if len(found) != 1:
         refuse(PASS, parent, f"expected one {kind.OPERATION_NAME} in it, got {len(found)}")
@@ -131,7 +132,8 @@ def _is_zero(value: ir.Value) -> bool:
     return number is not None and str(float(number.value)) == "0.0"
 
 
-def _tile(product: ir.Operation, number: int, at: Sequence[ir.Value], sizes: Sequence[int]) -> TileOp:
+def tile_operand(product: ir.Operation, number: int, at: Sequence[ir.Value], sizes: Sequence[int]) -> TileOp:
+    """Return the tile that is an operand of a product, taken at these numbers."""
     op = defining_op(product.operands[number])
     view = None if op is None else op.opview
     if not isinstance(view, TileOp):
@@ -140,9 +142,10 @@ def _tile(product: ir.Operation, number: int, at: Sequence[ir.Value], sizes: Seq
     return view
 
 
-def _store(
+def stored(
     end: ir.Operation, number: int, array: ir.Value, at: Sequence[ir.Value], sizes: Sequence[int]
 ) -> InsertTileOp:
+    """Return what writes the array of a number, which blocks end with."""
     op = defining_op(end.operands[number])
     view = None if op is None else op.opview
     if not isinstance(view, InsertTileOp) or view.array != array:
@@ -151,7 +154,7 @@ def _store(
     return view
 
 
-def check_numbers(op: TileOp | InsertTileOp, at: Sequence[ir.Value], sizes: Sequence[int]) -> None:
+def check_numbers(op: TileOp | IndexTileOp | InsertTileOp, at: Sequence[ir.Value], sizes: Sequence[int]) -> None:
     """Refuse a tile that is not taken at the numbers of block and step, of which there are ``sizes``."""
     if op.at != list(at):
         refuse(PASS, op.operation, f"expected the {len(at)} numbers of block and step, in their order")

@@ -69,25 +69,26 @@ class Copies:
                 full = self.ring.full(slot)
                 waits.MbarrierExpectOp.create([full, i32(total)])
                 for source in self.sources:
-                    self._copy(source, slot, full, [*at, steps.counter])
+                    copy_tile(source, self.order.place.rank, slot, full, [*at, steps.counter])
                 steps.carried = list(self.ring.next(slot, phase))
             tiles.carried = steps.results
 
-    def _copy(self, source: Source, slot: ir.Value, full: ir.Value, at: Values) -> None:
-        """Copy a tile, or this block's share of it."""
-        view, rank = source.boxes.view, self.order.place.rank
-        parts = source.cluster if source.splits_panels else 1
-        for number in range(view.panels // parts):
-            panel, row = create_index(number), create_index(0)
-            if source.cluster > 1 and source.splits_panels:
-                panel = ir.arith.addi(panel, ir.arith.muli(rank, create_index(view.panels // parts)))
-            elif source.cluster > 1:
-                row = ir.arith.muli(rank, create_index(source.rows))
-            first = ir.arith.muli(as_i32(panel), i32(source.boxes.panel_bytes))
-            to = offset(source.buffer(slot), ir.arith.addi(first, ir.arith.muli(as_i32(row), i32(SWIZZLE))))
-            where = source.boxes.coordinates(at, panel, row)
-            if source.cluster == 1:
-                copies.TensorLoadOp.create([to, source.map, full, *where])
-            else:
-                blocks = i32((1 << source.cluster) - 1)
-                copies.TensorLoadMulticastOp.create([to, source.map, full, blocks, *where])
+
+def copy_tile(source: Source, rank: ir.Value, slot: ir.Value, full: ir.Value, at: Values) -> None:
+    """Copy a tile into a slot, or this block's share of it; ``full`` is the mbarrier that counts the bytes."""
+    view = source.boxes.view
+    parts = source.cluster if source.splits_panels else 1
+    for number in range(view.panels // parts):
+        panel, row = create_index(number), create_index(0)
+        if source.cluster > 1 and source.splits_panels:
+            panel = ir.arith.addi(panel, ir.arith.muli(rank, create_index(view.panels // parts)))
+        elif source.cluster > 1:
+            row = ir.arith.muli(rank, create_index(source.rows))
+        first = ir.arith.muli(as_i32(panel), i32(source.boxes.panel_bytes))
+        to = offset(source.buffer(slot), ir.arith.addi(first, ir.arith.muli(as_i32(row), i32(SWIZZLE))))
+        where = source.boxes.coordinates(at, panel, row)
+        if source.cluster == 1:
+            copies.TensorLoadOp.create([to, source.map, full, *where])
+        else:
+            blocks = i32((1 << source.cluster) - 1)
+            copies.TensorLoadMulticastOp.create([to, source.map, full, blocks, *where])

@@ -5,7 +5,7 @@ from typing import Any
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.dialects.block.tiles import TileOp
+from xgpu.dialects.block.tiles import BlocksOp, TileOp
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.emit.schedule import Schedule
@@ -19,8 +19,9 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.warp_tiles import type_problem
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers
+from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.warp_copies import operand_rows
-from xgpu.structure import defining_op, dtype_of, element_of
+from xgpu.structure import defining_op, dtype_of, element_of, walk
 
 _CONSTANT = "stablehlo.constant"
 
@@ -79,19 +80,40 @@ def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> N
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
 
+def check_chain(program: ChainProgram, device: Device) -> None:
+    """Raise `CompilerError` for a kernel of two products, or a schedule, that no warp groups compute."""
+    schedule = program.schedule
+    _check_launch(program.function, program.blocks, schedule.blocks, schedule.threads)
+    for product in (program.first, program.second):
+        _check_operands(product)
+    inputs = list(program.function.regions[0].blocks[0].arguments)[:-1]
+    for op in (each for kind in (TileOp,) for each in walk(program.blocks.operation, kind.OPERATION_NAME)):
+        if op.operands[0] not in inputs:
+            refuse(PASS, op, "expected a tile of an input of the kernel")
+    (rows, width), (_, keys) = shape_of(program.queries.tile), shape_of(program.keys.tile)
+    if (schedule.tile_m, schedule.tile_n) != (rows, keys):
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: expected tile_m, tile_n = {rows, keys}, its tiles")
+    for problem in schedule.kernel_problems(width, program.columns, device):
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
+
+
 def _check_function(program: BlockProgram[BlockSchedule]) -> None:
+    _check_launch(program.function, program.blocks, program.schedule.blocks, program.schedule.threads)
+
+
+def _check_launch(function: ir.Operation, of: BlocksOp, count: int, threads: int) -> None:
     """Check that blocks are all that a kernel does, and that its outputs are what they write."""
-    function, blocks = program.function, program.blocks.operation
+    blocks = of.operation
     entry = function.regions[0].blocks[0]
     first, *others = (op.operation for op in entry.operations)
     if first != blocks or len(others) != 1:
         refuse(PASS, function, "expected nothing but its blocks, and to return what they write")
     inputs = function.attributes.get(attributes.INPUTS)
-    count = len(entry.arguments) - len(program.outputs)
-    is_whole = list(blocks.operands) == list(entry.arguments)[count:] and list(others[0].operands) == list(
+    given = len(entry.arguments) - len(blocks.operands)
+    is_whole = list(blocks.operands) == list(entry.arguments)[given:] and list(others[0].operands) == list(
         blocks.results
     )
-    if inputs is None or attributes.int_of(inputs) != count or not is_whole:
+    if inputs is None or attributes.int_of(inputs) != given or not is_whole:
         refuse(
             PASS, function, f"expected {attributes.INPUTS} inputs, then the outputs, which its blocks write in order"
         )
@@ -102,8 +124,8 @@ def _check_function(program: BlockProgram[BlockSchedule]) -> None:
         if isinstance(element, ir.IntegerType) and not element.is_signless:
             refuse(PASS, function, f"expected arrays of signless integers, got {argument.type}")
     launch = {
-        attributes.GRID: (program.schedule.blocks, 1, 1),
-        attributes.BLOCK: (program.schedule.threads, 1, 1),
+        attributes.GRID: (count, 1, 1),
+        attributes.BLOCK: (threads, 1, 1),
     }
     for name, expected in launch.items():
         got = function.attributes.get(name)
@@ -115,7 +137,7 @@ def _check_function(program: BlockProgram[BlockSchedule]) -> None:
 
 def _check_products(program: BlockProgram[BlockSchedule]) -> None:
     for product in program.products:
-        _check_product(product)
+        _check_operands(product)
     for tile in (program.left, *program.rights):
         _check_array(program, tile)
     first = program.rights[0]
@@ -124,7 +146,7 @@ def _check_products(program: BlockProgram[BlockSchedule]) -> None:
             refuse(PASS, tile.operation, f"expected a tile of {first.tile.type}, as the first product's")
 
 
-def _check_product(product: ir.Operation) -> None:
+def _check_operands(product: ir.Operation) -> None:
     numbers = ir.stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
     if len(numbers.lhs_batching_dimensions) or contracted != ([1], [0]):

@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.dialects.block import matrices, waits
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.arith_builder import constant, integer_type
-from xgpu.passes.tiles.boxes import SWIZZLE
+from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.results import Results
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
@@ -88,23 +88,15 @@ class Products:
         for part in range(self.left.boxes.view.tile[1] // contracted):
             is_later = ir.arith.cmpi(ir.arith.CmpIPredicate.ne, step, self.order.first_step)
             accumulate = _boolean(True) if part else is_later
-            b = offset(right, _advance(self.rights[0], 0, part * contracted))
+            b = offset(right, advance(self.rights[0].boxes, 0, part * contracted))
             for number in range(self.share):
-                a = offset(self._own_rows(left, number), _advance(self.left, 1, part * contracted))
+                own = rows_of_group(self.left.boxes, left, self.order.place.group, self.share)
+                own = offset(own, number * rows_step(self.left.boxes))
+                a = offset(own, advance(self.left.boxes, 1, part * contracted))
                 made = matrices.WarpgroupMmaOp.create([sums[number], a, b, accumulate], [sums[number].type], described)
                 sums[number] = made.operation.results[0]
         matrices.WarpgroupCommitOp.create()
         return sums
-
-    def _own_rows(self, left: ir.Value, number: int) -> ir.Value:
-        """Return where a warp group's rows of the left operand begin, those of its product ``number``."""
-        boxes = self.left.boxes
-        if boxes.view.inner == 0:
-            step = boxes.panel_bytes * (WARPGROUP_ROWS * boxes.element_bytes // SWIZZLE)
-        else:
-            step = WARPGROUP_ROWS * SWIZZLE
-        first = ir.arith.muli(as_i32(self.order.place.group), i32(self.share * step))
-        return offset(offset(left, first), number * step)
 
     def _zeros(self) -> ir.Value:
         columns = self.order.program.shape[1] * len(self.rights)
@@ -113,9 +105,24 @@ class Products:
         return constant(0, type_)
 
 
-def _advance(source: Source, contracted: int, elements: int) -> int:
+def rows_step(boxes: Boxes) -> int:
+    """Return the bytes from the 64 rows of one product of a left operand to those of the next."""
+    if boxes.view.inner == 0:
+        return boxes.panel_bytes * (WARPGROUP_ROWS * boxes.element_bytes // SWIZZLE)
+    return WARPGROUP_ROWS * SWIZZLE
+
+
+def rows_of_group(boxes: Boxes, left: ir.Value, group: ir.Value, share: int) -> ir.Value:
+    """Return where the rows of a warp group begin in a left operand, each of which has those of ``share`` products."""
+    return offset(left, ir.arith.muli(as_i32(group), i32(share * rows_step(boxes))))
+
+
+def advance(boxes: Boxes, contracted: int, elements: int) -> int:
     """Return how many bytes after its begin an operand goes on after so many contracted elements."""
-    return elements * (source.boxes.element_bytes if source.boxes.view.inner == contracted else SWIZZLE)
+    if boxes.view.inner != contracted:
+        return elements * SWIZZLE
+    panel, rest = divmod(elements, boxes.view.row)
+    return panel * boxes.panel_bytes + rest * boxes.element_bytes
 
 
 def _boolean(value: bool) -> ir.Value:

@@ -15,17 +15,14 @@ from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import PASS, BlockProgram
-from xgpu.passes.tiles.boxes import Boxes
+from xgpu.passes.tiles.boxes import Boxes, add_workspace
 from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
 from xgpu.passes.tiles.results import Results, Room, Staging, meet_cluster
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import Order, Place, below, equal
+from xgpu.passes.tiles.roles import Order, Place, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
-
-_REGISTERS_OF_COPIES = 40
-_REGISTER_STEP = 8
 
 
 class ProductKernel:
@@ -73,22 +70,9 @@ class ProductKernel:
     def _add_workspace(self) -> ir.Value:
         """Give the kernel one more output, memory of its own, with room for each block's tensor maps."""
         function = self._program.function
-        size = self._program.schedule.blocks * self._map_bytes
-        type_ = ir.RankedTensorType.get([size], ir.IntegerType.get_signless(8))
-        old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-        entry = function.regions[0].blocks[0]
-        workspace = entry.add_argument(type_, function.location)
-        new = ir.FunctionType.get([*old.inputs, type_], [*old.results, type_])
-        function.attributes["function_type"] = ir.TypeAttr.get(new)
-        function.attributes[attributes.WORKSPACE] = attributes.int_attribute(size)
-        function.attributes[attributes.RESIDENT] = attributes.int_attribute(1)
         if self._together > 1:
             function.attributes[attributes.CLUSTER] = attributes.int_array((self._together, 1, 1))
-        (*_, end) = entry.operations
-        with ir.InsertionPoint(end):
-            ir.func.return_([*end.operation.operands, workspace])
-        end.operation.erase()
-        return workspace
+        return add_workspace(function, self._program.schedule.blocks * self._map_bytes)
 
     def _write_threads(self, workspace: ir.Value, outputs: Values) -> Values:
         place = Place.compute(self._program.function, self._together)
@@ -167,10 +151,10 @@ class ProductKernel:
         multiplies = below(place.thread, self._groups * WARPGROUP_SIZE)
         op, multiply, copy = create_if(multiplies, [each.type for each in outputs])
         with ir.InsertionPoint(multiply):
-            self._set_registers(self._registers, more=True)
+            take_registers(self._groups, self._device)
             ir.scf.yield_(products.write(outputs))
         with ir.InsertionPoint(copy):
-            self._set_registers(_REGISTERS_OF_COPIES, more=False)
+            leave_registers(self._groups)
             with only_if(equal(place.thread, self._groups * WARPGROUP_SIZE)):
                 copying.write()
             if self._program.schedule.split > 1:
@@ -179,13 +163,3 @@ class ProductKernel:
                 waits.ClusterArriveOp.create()
             ir.scf.yield_(outputs)
         return list(op.results)
-
-    @property
-    def _registers(self) -> int:
-        """Registers of a thread that multiplies: what those that copy leave."""
-        left = self._device.registers_per_sm // WARPGROUP_SIZE - _REGISTERS_OF_COPIES
-        return left // self._groups // _REGISTER_STEP * _REGISTER_STEP
-
-    def _set_registers(self, count: int, more: bool) -> None:
-        if self._groups > 1:
-            waits.SetRegistersOp.create(attributes={"count": count, "more": more})

@@ -5,7 +5,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.device import Device
 from xgpu.dialects.attributes import BLOCK, GRID, int_array_of
+from xgpu.dialects.block.waits import SetRegistersOp
 from xgpu.dialects.xgpu import ApplyIndexingOp
 from xgpu.emit.builders import launch_index
 from xgpu.indexing.access import ranges
@@ -16,6 +18,9 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.structured import Loop, Values, counted, once
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
+
+_REGISTERS_OF_COPIES = 40
+_REGISTER_STEP = 8
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,22 @@ def equal(value: ir.Value, number: int) -> ir.Value:
 def below(value: ir.Value, number: int) -> ir.Value:
     """Return whether an index is below a number."""
     return ir.arith.cmpi(ir.arith.CmpIPredicate.ult, value, create_index(number))
+
+
+def take_registers(groups: int, device: Device) -> None:
+    """Have the threads of ``groups`` warp groups that multiply take the registers that those that copy leave."""
+    left = device.registers_per_sm // WARPGROUP_SIZE - _REGISTERS_OF_COPIES
+    _set_registers(groups, left // groups // _REGISTER_STEP * _REGISTER_STEP, more=True)
+
+
+def leave_registers(groups: int) -> None:
+    """Have the threads that copy leave registers to ``groups`` warp groups that multiply."""
+    _set_registers(groups, _REGISTERS_OF_COPIES, more=False)
+
+
+def _set_registers(groups: int, count: int, more: bool) -> None:
+    if groups > 1:
+        SetRegistersOp.create(attributes={"count": count, "more": more})
 
 
 def _apply(expression: AffineExpr, size: int, value: ir.Value) -> ir.Value:

@@ -21,6 +21,19 @@ def insert(scalar: ir.Value, vector: ir.Value, position: ir.Value) -> ir.Value:
     ).results[0]
 
 
+def from_elements(scalars: Sequence[ir.Value]) -> ir.Value:
+    """Return the vector of some scalars of one type."""
+    type_ = ir.VectorType.get([len(scalars)], scalars[0].type)
+    return ir.Operation.create("vector.from_elements", results=[type_], operands=list(scalars)).results[0]
+
+
+def elements(vector: ir.Value) -> list[ir.Value]:
+    """Return all elements of a vector."""
+    type_ = ir.VectorType(vector.type)
+    op = ir.Operation.create("vector.to_elements", results=[type_.element_type] * type_.shape[0], operands=[vector])
+    return list(op.results)
+
+
 def part(vector: ir.Value, first: int, count: int) -> ir.Value:
     """Return ``count`` elements from ``first`` on."""
     type_ = ir.VectorType.get([count], ir.VectorType(vector.type).element_type)

@@ -12,6 +12,7 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.emit.base import Emitter, Fusion
+from xgpu.emit.families.attention.attention import ATTENTION
 from xgpu.emit.families.concatenate import CONCATENATIONS
 from xgpu.emit.families.concatenate_tiled import TILED_CONCATENATIONS
 from xgpu.emit.families.input_slices import INPUT_SLICES
@@ -44,6 +45,7 @@ FAMILIES: Mapping[str, Family] = {
         SCATTERS,
         ORDERED_SCATTERS,
         SLICE_UPDATES,
+        ATTENTION,
         PRODUCTS,
         WARP_PRODUCTS,
         RECURRENCES,

@@ -1,17 +1,19 @@
 """Tiles of the values of a fusion: operations on whole arrays become the same ones on the tiles that a block needs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xgpu import ir
-from xgpu.dialects.block.tiles import TileOp
+from xgpu.dialects.block.tiles import IndexTileOp, TileOp
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import unsupported
+from xgpu.indexing.access import integer
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import element_of, made, producer
 
 _CONSTANT = "stablehlo.constant"
+_IOTA = "stablehlo.iota"
 _Tile = tuple[ir.Value, IndexingMap]
 """The tile of a value that a map leads to."""
 
@@ -41,10 +43,15 @@ class TileProgram:
         self._at = list(at)
         self._arrays = arrays
         self._tiles: dict[_Tile, ir.Value] = {}
+        self._known: dict[ir.Value, Callable[[IndexingMap], ir.Value]] = {}
 
     def know(self, value: ir.Value, map_: IndexingMap, tile: ir.Value) -> None:
         """Take ``tile`` for the tile of ``value`` that ``map_`` leads to."""
         self._tiles[value, map_] = tile
+
+    def make(self, value: ir.Value, tile: Callable[[IndexingMap], ir.Value]) -> None:
+        """Have ``tile`` write the tile of ``value`` that a map leads to, once for each map."""
+        self._known[value] = tile
 
     def tile(self, value: ir.Value, map_: IndexingMap) -> ir.Value:
         """Return the tile of ``value`` whose element at the range variables of ``map_`` is where it leads to.
@@ -56,7 +63,7 @@ class TileProgram:
     def _operands(self, tile: _Tile) -> list[_Tile]:
         """Return the tiles that a tile is computed of."""
         value, map_ = tile
-        if value in self._arrays:
+        if value in self._arrays or value in self._known or producer(value).name == _IOTA:
             return []
         op = producer(value)
         if not can_be_tiled(op):
@@ -67,7 +74,13 @@ class TileProgram:
         value, map_ = tile
         if value in self._arrays:
             return TileOp.build(self._arrays[value], self._at, map_, element_of(value))
+        if value in self._known:
+            return self._known[value](map_)
         op = producer(value)
+        if op.name == _IOTA:
+            position = map_.results[integer(op, "iota_dimension")]
+            numbers = IndexingMap(map_.dims, map_.symbols, (position,))
+            return IndexTileOp.build(self._at, numbers, element_of(value), op.location)
         if op.name == _CONSTANT:
             number = splat_of(op)
             assert number is not None

@@ -11,18 +11,19 @@ from jax import jit as jax_jit
 from jax import lax
 
 from xgpu import ir
+from xgpu.dialects.chain import CHAIN
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.scan_expansion import expand_scan
 from xgpu.hlo.chlo import BESSEL_I0E
 from xgpu.hlo.scan_op import SCAN
-from xgpu.hlo.stablehlo_builder import hlo, shape_of, tensor
-from xgpu.structure import copy_operation, dtype_of, replace_op, walk
+from xgpu.hlo.stablehlo_builder import hlo, inline_block, shape_of, tensor
+from xgpu.structure import body_of, copy_operation, dtype_of, replace_op, walk
 
 _CONCATENATE = "stablehlo.concatenate"
 
 
 def xla_form(module: ir.Module) -> ir.Module:
-    """Return the program with bessel_i0e and scans written out, and packed numbers concatenated as wider ones.
+    """Return the program with bessel_i0e, scans and chains written out, and packed numbers concatenated as wider ones.
 
     The module itself is returned if it has no such operation, else a copy. Works at the ``fusions`` level too.
     """
@@ -35,9 +36,10 @@ def xla_form(module: ir.Module) -> ir.Module:
         if op.name == _CONCATENATE:
             replace_op(op, [_concatenated(op)])
             continue
-        if op.name == SCAN:
+        if op.name in (SCAN, CHAIN):
             with ir.InsertionPoint(op), op.location:
-                replace_op(op, expand_scan(op))
+                inline = inline_block(body_of(op), list(op.operands)) if op.name == CHAIN else expand_scan(op)
+                replace_op(op, inline)
             continue
         if type_ not in lowered:
             lowered[type_] = _lowered(type_)
@@ -46,7 +48,7 @@ def xla_form(module: ir.Module) -> ir.Module:
 
 
 def _operations(module: ir.Module) -> list[ir.Operation]:
-    found = walk(module.operation, BESSEL_I0E, SCAN, _CONCATENATE)
+    found = walk(module.operation, BESSEL_I0E, SCAN, CHAIN, _CONCATENATE)
     return [op for op in found if op.name != _CONCATENATE or dtype_of(op.results[0]).is_packed]
 
 

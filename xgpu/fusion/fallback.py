@@ -7,6 +7,7 @@ from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.analysis.in_place import can_update_in_place
 from xgpu.dialects.attributes import FALLBACK, RECURRENCE
 from xgpu.dialects.attributes import PRODUCT as PRODUCT_MARK
+from xgpu.dialects.chain import CHAIN
 from xgpu.errors import Unsupported
 from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
@@ -52,7 +53,7 @@ def fallback_reason(op: ir.Operation) -> str | None:
     """Return why ``op`` falls back to XLA; None if kernels compute it."""
     if isinstance(planned := op.attributes.get(FALLBACK), ir.StringAttr):
         return planned.value
-    if RECURRENCE in op.attributes or PRODUCT_MARK in op.attributes:
+    if RECURRENCE in op.attributes or PRODUCT_MARK in op.attributes or op.name == CHAIN:
         return None
     if op.name in CONTROL_FLOW:
         return "control flow; the blocks it runs are compiled"

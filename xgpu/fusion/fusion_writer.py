@@ -93,7 +93,10 @@ class FusionWriter:
     def _write(self, group: Group, choice: Choice) -> Call:
         emitter, roots = choice.family.name, choice.roots
         aliased: Sequence[ir.Value | None] = choice.aliased
-        operations, inputs = self._needed(group, roots, {value for value in aliased if value is not None})
+        kept = {value for value in aliased if value is not None}
+        if choice.family.reads_memory:
+            kept |= {operand for hero in choice.heroes for operand in hero.operands}
+        operations, inputs = self._needed(group, roots, kept)
         if not choice.family.is_cooperative:
             aliased = self._written_in_place(group, roots)
         type_ = ir.FunctionType.get([value.type for value in inputs], [value.type for value in roots])
@@ -129,13 +132,13 @@ class FusionWriter:
         return aliased
 
     def _needed(
-        self, group: Group, roots: Sequence[ir.Value], aliased: set[ir.Value]
+        self, group: Group, roots: Sequence[ir.Value], kept: set[ir.Value]
     ) -> tuple[list[ir.Operation], list[ir.Value]]:
         """Return the backward slice of ``roots`` in topological order, and the values it starts from, arguments first.
 
         An operation comes right before the first that needs it, wherever it is in the program: equal layers, of which
         the first makes the constants of all, have equal functions. Every kernel makes constants for itself, but for
-        those that are stored to be updated: ``aliased``.
+        those that are stored to be updated, or to be read as they are in memory: ``kept``.
         """
         operations: dict[ir.Operation, None] = {}
         inputs: dict[ir.Value, None] = {}
@@ -145,7 +148,7 @@ class FusionWriter:
             each = pending.pop()
             if isinstance(each, ir.Operation):
                 operations[each] = None
-            elif self._grouping.stored_before(each, group.level) and (each in aliased or not is_constant(each)):
+            elif self._grouping.stored_before(each, group.level) and (each in kept or not is_constant(each)):
                 inputs[each] = None
             elif producer(each) not in met:
                 op = producer(each)

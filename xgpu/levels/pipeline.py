@@ -51,6 +51,10 @@ PREPARE: Pipeline = (
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     (
+        "find-chains{{target={target}}}",
+        "before products are merged or rewritten, which a chain's are not; after barriers, which keep readers apart",
+    ),
+    (
         "merge-products{{target={target} products={products} choices={choices}}}",
         "before layouts are chosen, for the merged ones; after barriers, which keep readers apart",
     ),

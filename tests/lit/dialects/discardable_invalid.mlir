@@ -280,3 +280,33 @@ func.func @size_of_workspace(%x: tensor<4xf32>, %own: tensor<128xi8>) -> tensor<
 func.func @no_workspace(%x: tensor<256xi8>) attributes {xgpu.kernel, xgpu.inputs = 1 : i64, xgpu.workspace = 256 : i64} {
   return
 }
+
+// -----
+
+func.func @visible(%n: index) {
+  // expected-error @+1 {{attribute 'xgpu.visible': expected an indexing map}}
+  "xgpu.steps"() ({
+  ^bb0(%i: index):
+    "xgpu.yield"() : () -> ()
+  }) {count = 1 : i64, xgpu.visible = 3 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @hidden(%n: index) {
+  // expected-error @+1 {{attribute 'xgpu.hidden': expected a float}}
+  "xgpu.steps"() ({
+  ^bb0(%i: index):
+    "xgpu.yield"() : () -> ()
+  }) {count = 1 : i64, xgpu.hidden = 3 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @weight(%x: f32) -> f32 {
+  // expected-error @+1 {{attribute 'xgpu.weight': expected a unit attribute}}
+  %0 = math.exp %x {xgpu.weight = 3 : i64} : f32
+  return %0 : f32
+}

@@ -7,12 +7,14 @@ that move data (slice, pad, gather, ...) need no builder: their indexing maps sa
 from collections.abc import Callable
 
 from xgpu import ir
+from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.scalar_functions import BesselI0eOp, BesselI1eOp, DigammaOp, ErfInvOp, LgammaOp, LogisticOp
 from xgpu.emit.scalar import arithmetic, convert
 from xgpu.emit.scalar.complex_numbers import COMPLEX, is_complex_operation
 from xgpu.emit.scalar.op import Builder, ScalarOp
 from xgpu.hlo.operations import elementwise, implemented, without_code
 from xgpu.hlo.source_location import unsupported
+from xgpu.structure import producer
 
 
 def _math(operation: Callable[..., ir.Value]) -> Builder:
@@ -21,7 +23,10 @@ def _math(operation: Callable[..., ir.Value]) -> Builder:
     def build(op: ScalarOp) -> ir.Value:
         if not op.dtype.is_float:
             raise unsupported(op.op, f"{op.dtype} is not supported by this operation")
-        return operation(*op.operands)
+        value = operation(*op.operands)
+        if WEIGHT in op.op.attributes:
+            producer(value).attributes[WEIGHT] = op.op.attributes[WEIGHT]
+        return value
 
     return build
 

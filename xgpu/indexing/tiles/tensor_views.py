@@ -89,7 +89,7 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     simplifier = Simplifier(map_.dims, map_.symbols)
     position = simplifier.simplify(linearize(map_.results, shape))
     strides = dict(position.terms)
-    if position.constant or any(not isinstance(atom, Dim | Symbol) for atom in strides):
+    if position.constant or any(not isinstance(atom, Symbol) and _has_symbols(atom) for atom in strides):
         return _UNEVEN
     bounds = _bounds(map_)
     single = {number for number, (_, length) in (bounds or {}).items() if length == 1 and Symbol(number) not in strides}
@@ -101,8 +101,10 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     strides |= {Symbol(number): STRIDE_BYTES // size for number in single}
     dimensions = [_dimension(map_, strides, number, bounds.get(number)) for number in range(2)]
     used = {atom for each in dimensions for atom, _ in each.start.terms}
-    rest = [atom for atom in strides if isinstance(atom, Dim) and atom not in used]
-    dimensions += [_Dimension(map_.dims[atom.index].size, strides[atom], dim(atom.index), None) for atom in rest]
+    rest = {atom: linear({atom: 1}, 0) for atom in strides if not isinstance(atom, Symbol) and atom not in used}
+    dimensions += [
+        _Dimension(each.interval(map_.dims).upper + 1, strides[atom], each, None) for atom, each in rest.items()
+    ]
     parts = [
         (each.start + (constant(0) if each.symbol is None else symbol(each.symbol))) * each.stride
         for each in dimensions
@@ -113,6 +115,10 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     dimensions.sort(key=lambda each: -each.stride)
     view = TensorView(tuple(dimensions), tuple(each.size for each in map_.symbols), row_bytes // size)
     return _problem(view, size) or view
+
+
+def _has_symbols(atom: Atom) -> bool:
+    return bool(linear({atom: 1}, 0).variables()[1])
 
 
 def _bounds(map_: IndexingMap) -> dict[int, tuple[AffineExpr, int]] | None:

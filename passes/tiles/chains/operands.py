@@ -1,0 +1,114 @@
+"""The operands of a step's two products: each with a ring of its own, and how they are multiplied."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects.block import matrices, waits
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.passes.support.arith_builder import constant, integer_type
+from xgpu.passes.tiles.boxes import Boxes
+from xgpu.passes.tiles.chains.program import ChainProgram
+from xgpu.passes.tiles.copying import Source, copy_tile
+from xgpu.passes.tiles.multiplying import advance, rows_of_group
+from xgpu.passes.tiles.ring import Ring, i32, offset
+from xgpu.passes.tiles.roles import Place, equal
+from xgpu.passes.tiles.structured import Values, only_if
+from xgpu.structure import element_of
+from xgpu.target_machine import WARPGROUP_SIZE
+
+
+@dataclass(frozen=True)
+class Fed:
+    """An operand whose tiles are copied into a ring of its own."""
+
+    source: Source
+    ring: Ring
+
+    def copy(self, place: Place, slot: ir.Value, phase: ir.Value, at: Values) -> None:
+        """Copy a tile as soon as the slot is empty."""
+        self.ring.wait_empty(slot, phase)
+        full = self.ring.full(slot)
+        waits.MbarrierExpectOp.create([full, i32(self.source.boxes.bytes)])
+        copy_tile(self.source, place.rank, slot, full, at)
+
+    def release(self, place: Place, slot: ir.Value) -> None:
+        """Say that this warp needs a slot's tile no more."""
+        with only_if(equal(place.lane, 0)):
+            waits.MbarrierArriveOp.create([self.ring.empty(slot)])
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What is multiplied: the queries are those of a block's tile, keys and values those of each step."""
+
+    queries: Fed
+    keys: Fed
+    values: Fed
+
+    @property
+    def all(self) -> tuple[Fed, Fed, Fed]:
+        """All of them."""
+        return self.queries, self.keys, self.values
+
+    def start_first(self, program: ChainProgram, place: Place, slot: ir.Value) -> ir.Value:
+        """Start to multiply the queries of a warp group by the keys of a slot; return the accumulators."""
+        queries, keys = self.queries.source, self.keys.source
+        left = rows_of_group(queries.boxes, queries.memory, place.group, 1)
+        described = _described(program.first, queries.boxes, keys.boxes)
+        right = keys.buffer(slot)
+        matrices.WarpgroupFenceOp.create()
+        width, columns = shape_of(program.keys.tile)
+        held = columns * WARPGROUP_ROWS // WARPGROUP_SIZE
+        sums = constant(0, ir.VectorType.get([held], ir.F32Type.get()))
+        for first in range(0, width, contracted(program.first)):
+            a = offset(left, advance(queries.boxes, 1, first))
+            b = offset(right, advance(keys.boxes, 0, first))
+            operands = [sums, a, b, _boolean(first > 0)]
+            sums = matrices.WarpgroupMmaOp.create(operands, [sums.type], described).operation.results[0]
+        matrices.WarpgroupCommitOp.create()
+        return sums
+
+    def start_second(self, program: ChainProgram, left: Sequence[ir.Value], sums: ir.Value, slot: ir.Value) -> ir.Value:
+        """Start to add the product of a left operand, which the threads hold, by the values of a slot."""
+        values = self.values.source
+        described = _described(program.second, values.boxes, values.boxes)
+        right, step = values.buffer(slot), contracted(program.second)
+        matrices.WarpgroupFenceOp.create()
+        for number, part in enumerate(left):
+            b = offset(right, advance(values.boxes, 0, number * step))
+            operands = [sums, part, b, _boolean(True)]
+            sums = matrices.WarpgroupMmaOp.create(operands, [sums.type], described).operation.results[0]
+        matrices.WarpgroupCommitOp.create()
+        return sums
+
+
+def finished(sums: ir.Value, pending: int) -> ir.Value:
+    """Wait for all products under way but the last ``pending`` groups; return the accumulators of one."""
+    return finished_after([sums], pending)[0]
+
+
+def finished_after(computed: Sequence[ir.Value], pending: int) -> Values:
+    """Wait so once some vectors have been computed, accumulators among them or not; return them."""
+    made = matrices.WarpgroupWaitOp.create(computed, [each.type for each in computed], {"pending": pending})
+    return list(made.operation.results)
+
+
+def contracted(product: ir.Operation) -> int:
+    """Return how many contracted elements one instruction takes."""
+    return matrices.contracted(matrices.multiplied_as(str(element_of(product.operands[0]))))
+
+
+def _described(product: ir.Operation, left: Boxes, right: Boxes) -> Mapping[str, object]:
+    kinds = [ir.Type.parse(matrices.multiplied_as(str(element_of(each)))) for each in product.operands]
+    return {
+        "a_element": kinds[0],
+        "b_element": kinds[1],
+        "a_layout": left.layout(contracted=1),
+        "b_layout": right.layout(contracted=0),
+    }
+
+
+def _boolean(value: bool) -> ir.Value:
+    return constant(int(value), integer_type(1))

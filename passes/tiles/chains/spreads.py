@@ -1,0 +1,299 @@
+"""Tiles that the threads of a warp group hold, as scalars: what is computed of products on the way to other products.
+
+A thread holds two rows of a product of a warp group, and of each of these a quarter of the columns. Tiles that differ
+between rows alone, or columns alone, are computed once for these.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects.attributes import WEIGHT
+from xgpu.dialects.block.tiles import IndexTileOp, TileOp
+from xgpu.dialects.threads import PredicatedExtractOp, ShuffleOp
+from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
+from xgpu.emit.builders import extract
+from xgpu.emit.scalar.constants import emit_constant
+from xgpu.emit.scalar.op import ScalarOp, constant
+from xgpu.emit.scalar.table import build_scalar
+from xgpu.hlo.constants import splat_of
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.support.arith_builder import integer_type
+from xgpu.passes.support.scf_ops import create_if, create_index
+from xgpu.passes.tiles.chains.uniform import holds_everywhere
+from xgpu.passes.tiles.vectors import elements, from_elements
+from xgpu.structure import body_of, dtype_of, element_of, is_constant, is_result_of, producer, users_of
+
+ROW_LANES = 4
+"""Lanes that hold a row together."""
+_POWER = "stablehlo.exponential"
+_EXPONENTS = ("stablehlo.subtract", "stablehlo.multiply")
+_EIGHTH = 8
+_HALVES = 2
+_PAIR = 2
+_Key = tuple[int, int]
+"""Which of a thread's rows, and which of its elements of a row; 0 where elements do not differ by it."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A thread's part of a tile: its element of each key. It differs ``by_row``, ``by_column``, by both or none."""
+
+    by_row: bool
+    by_column: bool
+    scalars: Mapping[_Key, ir.Value]
+
+    def at(self, row: int, column: int) -> ir.Value:
+        """Return the element of one of the thread's rows and of its columns."""
+        return self.scalars[row if self.by_row else 0, column if self.by_column else 0]
+
+
+def keys_of(by_row: bool, by_column: bool, columns: int) -> list[_Key]:
+    """Return the keys of a tile with so many columns: neighbours of a row come one after the other."""
+    own = columns // ROW_LANES if by_column else 1
+    return list(itertools.product(range(_HALVES if by_row else 1), range(own)))
+
+
+def column_of(number: int) -> int:
+    """Return the column of a thread's element of a row, of lane 0."""
+    return number // _PAIR * _EIGHTH + number % _PAIR
+
+
+def accumulators(spread: Spread, columns: int) -> ir.Value:
+    """Return a tile as the vector that a product of the warp group adds to."""
+    places = itertools.product(range(columns // _EIGHTH), range(_HALVES), range(_PAIR))
+    return from_elements([spread.at(half, eighth * _PAIR + neighbour) for eighth, half, neighbour in places])
+
+
+def of_accumulators(vector: ir.Value) -> Spread:
+    """Return the tile that a product of the warp group has left."""
+    scalars = elements(vector)
+    count = len(scalars) // (_HALVES * _PAIR)
+    places = itertools.product(range(count), range(_HALVES), range(_PAIR))
+    found = {
+        (half, eighth * _PAIR + neighbour): scalar
+        for (eighth, half, neighbour), scalar in zip(places, scalars, strict=True)
+    }
+    return Spread(True, True, found)
+
+
+def left_operand(spread: Spread, part: int) -> ir.Value:
+    """Return the columns ``16 part`` to ``16 part + 15`` of a tile of 16 bits as a product's left operand."""
+    places = itertools.product(range(_PAIR), range(_HALVES), range(_PAIR))
+    first = 2 * part
+    whole = from_elements([spread.at(half, (first + eighth) * _PAIR + each) for eighth, half, each in places])
+    return ir.Operation.create(
+        "vector.bitcast", results=[ir.VectorType.get([4], integer_type(32))], operands=[whole]
+    ).results[0]
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """The exponent of a weight: ``factor`` times what is left of ``left`` without ``right``, a value of each row."""
+
+    left: ir.Value
+    right: ir.Value
+    factor: float
+
+    @classmethod
+    def of(cls, power: ir.Operation) -> "_Difference | None":
+        """Return the exponent of an exponential of f32; None if it has another form."""
+        product = producer(power.operands[0])
+        if product.name != "stablehlo.multiply" or not is_result_of(product.operands[0], "stablehlo.subtract"):
+            return None
+        number = splat_of(producer(product.operands[1])) if is_constant(product.operands[1]) else None
+        if not isinstance(number, ir.FloatAttr) or not isinstance(element_of(power.results[0]), ir.F32Type):
+            return None
+        left, right = producer(product.operands[0]).operands
+        is_of_rows = len(shape_of(right)) == 1 or is_result_of(right, "stablehlo.broadcast_in_dim")
+        return cls(left, right, float(number.value)) if is_of_rows else None
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a thread's elements are: the row of each of its halves, and its first column; the lane, for shuffles."""
+
+    rows: tuple[ir.Value, ir.Value]
+    column: ir.Value
+    lane: ir.Value
+
+
+class SpreadCode:
+    """The scalars of tiles, written at the insertion point, operation by operation; ``known`` are those of some tiles.
+
+    ``at`` are the numbers of block and step. If it is ``branched``, masks are asked only where they hide something.
+    """
+
+    def __init__(self, at: Sequence[ir.Value], position: Position, known: Mapping[ir.Value, Spread], branched: bool):
+        self._at, self._position, self._branched = list(at), position, branched
+        self._values = dict(known)
+
+    def __getitem__(self, tile: ir.Value) -> Spread:
+        if tile not in self._values:
+            self.write(producer(tile))
+        return self._values[tile]
+
+    def know(self, tile: ir.Value, spread: Spread) -> None:
+        """Take ``spread`` for a tile."""
+        self._values[tile] = spread
+
+    def write(self, op: ir.Operation) -> None:
+        """Write an operation on single elements, a broadcast, or a reduction of rows, and what it needs."""
+        with op.location:
+            self._values[op.results[0]] = self._written(op)
+
+    @staticmethod
+    def is_lazy(op: ir.Operation) -> bool:
+        """Whether an operation is left to those that need it: those of which masks, and exponents of weights, are made.
+
+        These are integers and conditions, and what a weight needs that computes it otherwise.
+        """
+        users = users_of(op.results[0])
+        while len(users) == 1 and users[0].name == "stablehlo.multiply":
+            users = users_of(users[0].results[0])
+        is_exponent = op.name in _EXPONENTS and len(users) == 1 and WEIGHT in users[0].attributes
+        return is_exponent or isinstance(element_of(op.results[0]), ir.IntegerType)
+
+    def _written(self, op: ir.Operation) -> Spread:
+        view = op.opview
+        if isinstance(view, TileOp):
+            return self._by_map(view.map, shape_of(view.tile), lambda where: _read(view, where))
+        if isinstance(view, IndexTileOp):
+            return self._by_map(view.map, shape_of(view.tile), lambda where: _number(view, where))
+        if op.name == "stablehlo.constant":
+            return Spread(False, False, {(0, 0): emit_constant(op, ())})
+        if op.name == "stablehlo.broadcast_in_dim":
+            return self[op.operands[0]]
+        if op.name == _POWER and WEIGHT in op.attributes and (difference := _Difference.of(op)) is not None:
+            return self._weights(op, difference)
+        if op.name == "stablehlo.select" and (chosen := self._masked(op)) is not None:
+            return chosen
+        if op.name == "stablehlo.reduce":
+            return self._reduced(op)
+        return self._elementwise(op)
+
+    def _elementwise(self, op: ir.Operation) -> Spread:
+        operands = [self[each] for each in op.operands]
+        by_row, by_column = any(each.by_row for each in operands), any(each.by_column for each in operands)
+        keys = keys_of(by_row, by_column, shape_of(op.results[0])[-1])
+        if _narrows(op) and by_column:
+            return Spread(by_row, by_column, _narrowed(op, operands[0], keys))
+        return Spread(
+            by_row,
+            by_column,
+            {key: build_scalar(ScalarOp(op, tuple(each.at(*key) for each in operands))) for key in keys},
+        )
+
+    def _weights(self, op: ir.Operation, difference: "_Difference") -> Spread:
+        """Write e^((x - y) f) of values of rows y as 2^(x g - y g): one instruction before that for powers of two."""
+        left, right = self[difference.left], self[difference.right]
+        factor = constant(element_of(op.results[0]), difference.factor * math.log2(math.e))
+        below = {key: ir.arith.negf(ir.arith.mulf(scalar, factor)) for key, scalar in right.scalars.items()}
+        subtracted = Spread(right.by_row, right.by_column, below)
+        found = {}
+        for key in keys_of(left.by_row or right.by_row, left.by_column, shape_of(op.results[0])[-1]):
+            power = ir.math.exp2(ir.math.fma(left.at(*key), factor, subtracted.at(*key)))
+            producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
+            found[key] = power
+        return Spread(left.by_row or right.by_row, left.by_column, found)
+
+    def _masked(self, op: ir.Operation) -> Spread | None:
+        """Write a choice that most steps need not make, as all elements of the condition are true; None for others."""
+        condition, chosen, _ = op.operands
+        if not self._branched or len(shape_of(op.results[0])) != 2:
+            return None
+        if (holds := holds_everywhere(condition, self._at)) is None:
+            return None
+        given = self[chosen]
+        keys = keys_of(True, True, shape_of(op.results[0])[1])
+        branch, everywhere, masked = create_if(holds, [given.at(0, 0).type] * len(keys))
+        with ir.InsertionPoint(everywhere):
+            ir.scf.yield_([given.at(*key) for key in keys])
+        known = dict(self._values)
+        with ir.InsertionPoint(masked):
+            scalars = self._elementwise(op)
+            ir.scf.yield_([scalars.at(*key) for key in keys])
+        # What was written for the mask is known in the branch alone.
+        self._values = known
+        return Spread(True, True, dict(zip(keys, branch.results, strict=True)))
+
+    def _by_map(
+        self, map_: IndexingMap, shape: Sequence[int], element: Callable[[Sequence[ir.Value]], ir.Value]
+    ) -> Spread:
+        """Return what ``element`` makes of the numbers of block and step and of the indices in the tile."""
+        used = {
+            number
+            for each in (*map_.results, *(each for each, _ in map_.constraints))
+            for number in each.variables()[1]
+        }
+        by_row, by_column = 0 in used, 1 in used
+        found = {}
+        for half, number in keys_of(by_row, by_column, shape[-1]):
+            column = ir.arith.addi(self._position.column, create_index(column_of(number)))
+            found[half, number] = element([*self._at, self._position.rows[half], column])
+        return Spread(by_row, by_column, found)
+
+    def _reduced(self, op: ir.Operation) -> Spread:
+        """Combine the elements of each row: those of the thread, in pairs, then those of the lanes that share it."""
+        spread, columns = self[op.operands[0]], shape_of(op.operands[0])[-1]
+        body = body_of(op)
+        *operations, _ = (each.operation for each in body.operations)
+
+        def combine(left: ir.Value, right: ir.Value) -> ir.Value:
+            return build_scalar(ScalarOp(operations[0], (left, right)))
+
+        found = {}
+        for half in range(_HALVES):
+            parts = [spread.at(half, number) for number in range(columns // ROW_LANES)]
+            while len(parts) > 1:
+                parts = [combine(*parts[at : at + 2]) for at in range(0, len(parts) - 1, 2)] + parts[len(parts) & ~1 :]
+            start = self[op.operands[1]].at(0, 0)
+            found[half, 0] = combine(start, self._over_lanes(parts[0], combine))
+        return Spread(True, False, found)
+
+    def _over_lanes(self, value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+        distance = ROW_LANES // 2
+        while distance:
+            lane = ir.arith.xori(self._position.lane, create_index(distance))
+            (other,) = ShuffleOp.build(lane, [value])
+            value = combine(value, other)
+            distance //= 2
+        return value
+
+
+def _read(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
+    """Read an element of an array, which is zero where constraints do not hold."""
+    indices = ApplyIndexingOp.build(tile.map, where) if tile.map.results else []
+    if not tile.map.constraints:
+        return extract(tile.array, indices)
+    condition = InDomainOp.build(tile.map, where)
+    return PredicatedExtractOp.build(condition, constant(element_of(tile.array), 0), tile.array, indices)
+
+
+def _number(tile: IndexTileOp, where: Sequence[ir.Value]) -> ir.Value:
+    (number,) = ApplyIndexingOp.build(tile.map, where)
+    element = element_of(tile.tile)
+    if isinstance(element, ir.FloatType):
+        whole = ir.arith.index_cast(integer_type(32), number)
+        return ir.arith.sitofp(element, whole)
+    return ir.arith.index_cast(integer_type(ir.IntegerType(element).width), number)
+
+
+def _narrows(op: ir.Operation) -> bool:
+    """Whether an operation rounds f32 to 16 bits, which an instruction does for two."""
+    if op.name != "stablehlo.convert":
+        return False
+    return dtype_of(op.operands[0]).hlo == "f32" and dtype_of(op.results[0]).hlo in ("bf16", "f16")
+
+
+def _narrowed(op: ir.Operation, spread: Spread, keys: Sequence[_Key]) -> dict[_Key, ir.Value]:
+    element = element_of(op.results[0])
+    found = {}
+    for first, second in zip(keys[::_PAIR], keys[1::_PAIR], strict=True):
+        pair = from_elements([spread.at(*first), spread.at(*second)])
+        rounded = ir.arith.truncf(ir.VectorType.get([_PAIR], element), pair)
+        found[first], found[second] = elements(rounded)
+    return found

@@ -1,0 +1,176 @@
+"""Attention as one kernel, on the host executor against float64."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xgpu
+from xgpu.target.nvptx.cubin import find_ptxas
+
+from .attentions import LOW, causal, compiled, einsum_attention, is_right
+
+
+def _spec(*shape: int, dtype: str = "bf16") -> str:
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "keys", "heads", "shared", "width"),
+    [
+        ("bf16", 70, 40, 2, 1, 40),
+        ("f16", 150, 33, 1, 1, 128),
+        ("bf16", 16, 130, 1, 1, 256),
+    ],
+)
+def test_sizes(dtype: str, rows: int, keys: int, heads: int, shared: int, width: int) -> None:
+    """Odd lengths, heads that share keys, rows that are no multiple of a panel."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        k, v = (jnp.repeat(each, heads // shared, 2) for each in (k, v))
+        return einsum_attention(q, k, v)
+
+    specs = [_spec(1, rows, heads, width, dtype=dtype), *[_spec(1, keys, shared, width, dtype=dtype)] * 2]
+    program = compiled(function, *specs)
+    is_right(program, program.random_inputs(1))
+
+
+_FORMS = ("folded", "branched", "overlap", "turns")
+"""Ways in which threads work that are not chosen unless somebody asks for them."""
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"stages": 1},
+        {"stages": 1, "overlap": True, "branched": True},
+        dict.fromkeys(_FORMS, True),
+        {"tile_m": 192, "groups": 3, "tile_n": 64, "blocks": 1, **dict.fromkeys(_FORMS, True)},
+    ],
+    ids=str,
+)
+def test_schedules(schedule: dict[str, int]) -> None:
+    program = compiled(causal, *[_spec(1, 260, 1, 64)] * 3, **schedule)
+    mask = np.tril(np.ones((260, 260), bool))
+    is_right(program, program.random_inputs(2), mask)
+
+
+def test_what_has_not_run_on_a_gpu_is_not_chosen() -> None:
+    text = compiled(causal, *[_spec(1, 260, 1, 64)] * 3).ir("fusions")
+    assert all(f"{name} = false" in text for name in _FORMS)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "reason"),
+    [
+        ({"tile_m": 192}, "tile_m = 192: expected 64 rows for each of 2 warp groups"),
+        ({"tile_n": 72}, "tile_n = 72: expected a multiple of 64"),
+        ({"stages": 8}, "stages = 8: expected so few that"),
+        ({"turns": True}, "turns = true: expected several warp groups, whose products overlap"),
+    ],
+)
+def test_refused_schedules(schedule: dict[str, int], reason: str) -> None:
+    with pytest.raises(xgpu.InvalidInput, match=reason):
+        compiled(causal, *[_spec(1, 260, 1, 64)] * 3, **schedule)
+
+
+def test_rows_see_no_keys_after_them() -> None:
+    """Steps beyond are left out: rows differ from those of all steps only if there is what is no number in these."""
+    program = compiled(causal, *[_spec(1, 150, 1, 64)] * 3, tile_m=64, groups=1, tile_n=64)
+    assert "xgpu.visible" in program.ir("tiles")
+    assert "xgpu.hidden" not in program.ir("tiles")
+    q, k, v = program.random_inputs(3)
+    is_right(program, [q, k, v], np.tril(np.ones((150, 150), bool)))
+    v[0, 128:] = ml_dtypes.bfloat16("nan")
+    (found,) = program.run(q, k, v)
+    assert not np.isnan(found[0, :64].astype(np.float32)).any()
+
+
+def test_rows_without_keys_average_all() -> None:
+    """Hidden logits are numbers: a row that sees no keys weights all of them, those of steps left out at first, too."""
+
+    def function(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        return jax.nn.dot_product_attention(q, k, v, mask=mask, is_causal=True)
+
+    specs = [*[_spec(1, 150, 1, 64)] * 3, "pred[1,1,150,150]"]
+    for form in ({}, {"folded": True, "branched": True, "overlap": True}):
+        program = compiled(function, *specs, tile_m=64, groups=1, tile_n=64, **form)
+        assert "xgpu.hidden" in program.ir("tiles")
+        _average(program)
+
+
+def _average(program: xgpu.Compiled) -> None:
+    q, k, v, mask = program.random_inputs(4)
+    for first in (0, 140):
+        mask[...] = np.arange(150) >= first
+        found = is_right(program, [q, k, v, mask], mask & np.tril(np.ones((150, 150), bool)), LOW)
+        if first:
+            np.testing.assert_allclose(found[0, 0, 0], np.asarray(v, np.float64)[0, :, 0].mean(0), atol=0.02)
+
+
+def test_masks_and_biases_are_read() -> None:
+    def function(q: Any, k: Any, v: Any, mask: Any, bias: Any) -> Any:
+        return jax.nn.dot_product_attention(q, k, v, bias=bias, mask=mask)
+
+    specs = [_spec(2, 70, 4, 64), *[_spec(2, 90, 2, 64)] * 2, "pred[2,1,70,90]", "f32[1,4,70,90]"]
+    program = compiled(function, *specs)
+    q, k, v, mask, bias = program.random_inputs(5)
+    mask[0, 0, 3] = False
+    is_right(program, [q, k, v, mask, bias], mask, LOW, np.asarray(bias, np.float64))
+
+
+def test_rows_of_nothing_but_minus_infinity_are_not_numbers() -> None:
+    program = compiled(lambda q, k, v, mask: einsum_attention(q, k, v, mask), *[_spec(1, 70, 1, 64)] * 3, "pred[70,70]")
+    q, k, v, mask = program.random_inputs(6)
+    mask[5] = False
+    q[0, 9, 0, 3] = ml_dtypes.bfloat16("nan")
+    found = is_right(program, [q, k, v, mask], mask)
+    assert np.isnan(found[0, 5]).all()
+    assert np.isnan(found[0, 9]).all()
+    assert np.isnan(found).any(-1).sum() == 2
+
+
+def test_functions_of_logits() -> None:
+    """Soft caps, and arithmetic of 16 bits as the program has it."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("qd,kd->qk", q, k)
+        return jax.nn.softmax(10 * jnp.tanh(s / 10)) @ v
+
+    program = compiled(function, *[_spec(70, 64)] * 3)
+    arrays = program.random_inputs(7)
+    (found,), (expected,) = program.run(*arrays), program.reference(*arrays)
+    np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.03)
+
+
+def test_gradients_have_the_weights_in_memory() -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return jax.grad(lambda q: einsum_attention(q, k, v).astype(jnp.float32).sum())(q)
+
+    program = xgpu.compile(function, *[_spec(1, 64, 1, 64)] * 3)
+    assert "attention" not in [kernel.emitter for kernel in program.kernels]
+
+
+def test_levels_go_on_from_text() -> None:
+    program = compiled(causal, *[_spec(1, 140, 1, 64)] * 3)
+    arrays = program.random_inputs(8)
+    (expected,) = program.run(*arrays)
+    for level in ("fusions", "tiles"):
+        again = xgpu.compile(program.ir(level))
+        assert again.ir("ptx") == program.ir("ptx")
+        (found,) = again.reference(*arrays)
+        np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.02)
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+@pytest.mark.parametrize("forms", [(), _FORMS], ids=str)
+@pytest.mark.parametrize("width", [64, 128])
+def test_sums_stay_in_registers(width: int, forms: tuple[str, ...]) -> None:
+    """Nor does ptxas say that products of a warp group wait for each other."""
+    program = compiled(causal, *[_spec(1, 512, 1, width)] * 3, **dict.fromkeys(forms, True))
+    assembled = program.kernels[0].assembled
+    assert assembled.spill_bytes == 0
+    assert not [remark for remark in assembled.remarks if "serialized" in remark]

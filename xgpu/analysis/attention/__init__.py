@@ -1,0 +1,1 @@
+"""Attention in programs: what is attention, and what its masks say."""

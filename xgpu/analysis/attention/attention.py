@@ -1,0 +1,299 @@
+"""Attention: rows of one product, a softmax of them, and the sums of other rows that it weights, a second product.
+
+Found by what is computed, whatever moves elements on the way: every value between the products is followed by its
+indexing map, and both reductions of the softmax must be of the very elements that they are then used for.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.hlo.constants import splat_of
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.hlo.scan_op import function_of
+from xgpu.indexing.access import Shape, identity_map, shape_of
+from xgpu.indexing.affine import AffineExpr, dim
+from xgpu.indexing.hlo_maps import access_kind, accesses
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import body_of, defining_op
+
+DOT = "stablehlo.dot_general"
+REDUCE = "stablehlo.reduce"
+IOTA = "stablehlo.iota"
+_MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
+_SPREADS = _MOVES | {"stablehlo.broadcast_in_dim"}
+Place = tuple[ir.Value, IndexingMap]
+"""A value, and the map from the weights' indices to its own."""
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """What a value is the softmax of, along one of its dimensions: ``logits``, found at ``map``; none is normalised."""
+
+    logits: ir.Value
+    map: IndexingMap
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A product ``second`` of weights that are a softmax of what is computed of a product ``first``.
+
+    The weights are its operand ``weight``. All maps lead from their indices, among which ``row`` and ``key`` are the
+    dimensions that tiles have; ``to_scores`` to the result of ``first``. Its operand ``query`` has the rows, the other
+    one the keys.
+    """
+
+    second: ir.Operation
+    weight: int
+    first: ir.Operation
+    softmax: Softmax
+    to_scores: IndexingMap
+    query: int
+    row: int
+    key: int
+
+    @property
+    def weights(self) -> ir.Value:
+        """The operand of the second product that is a softmax."""
+        return self.second.operands[self.weight]
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The shape of the weights."""
+        return shape_of(self.weights)
+
+    @property
+    def rows(self) -> int:
+        """The rows of weights that share keys."""
+        return self.shape[self.row]
+
+    @property
+    def keys(self) -> int:
+        """The elements that a row's softmax is over."""
+        return self.shape[self.key]
+
+    @property
+    def others(self) -> list[int]:
+        """The dimensions of the weights beside rows and keys, those that have keys of their own first."""
+        own = {number for each in self.operand_map(1 - self.query).results for number in each.variables()[0]}
+        rest = [number for number in range(len(self.shape)) if number not in (self.row, self.key)]
+        return sorted(rest, key=lambda number: (number not in own, number))
+
+    @property
+    def batch(self) -> int:
+        """How many matrices of weights there are."""
+        return math.prod(self.shape[number] for number in self.others)
+
+    @property
+    def queries(self) -> ir.Value:
+        """The operand of the first product that has the rows."""
+        return self.first.operands[self.query]
+
+    @property
+    def key_rows(self) -> ir.Value:
+        """The operand of the first product that has the keys."""
+        return self.first.operands[1 - self.query]
+
+    @property
+    def values(self) -> ir.Value:
+        """The other operand of the second product."""
+        return self.second.operands[1 - self.weight]
+
+    def operand_map(self, number: int) -> IndexingMap:
+        """Return (weights)[contracted] -> the indices of an operand of the first product."""
+        return then(self.to_scores, accesses(self.first)[number].map)
+
+    @cached_property
+    def width(self) -> int:
+        """The elements that the first product contracts."""
+        return self.operand_map(0).symbols[0].size
+
+    @property
+    def columns(self) -> int:
+        """The columns of the second product."""
+        return shape_of(self.second.results[0])[_column(self.second, self.weight)]
+
+    def result_indices(self, weights: Sequence[AffineExpr], column: AffineExpr) -> list[AffineExpr]:
+        """Return the indices of the second product's result, given those of the weights and the column."""
+        found = {_column(self.second, self.weight): column}
+        for number, each in enumerate(accesses(self.second)[self.weight].map.results):
+            if number != self.key:
+                (position,) = each.variables()[0]
+                found[position] = weights[number]
+        return [found[number] for number in range(len(found))]
+
+    def value_indices(self, weights: Sequence[AffineExpr], column: AffineExpr) -> list[AffineExpr]:
+        """Return the indices of the values that a weight and a column of the result are made with."""
+        indices = self.result_indices(weights, column)
+        map_ = accesses(self.second)[1 - self.weight].map
+        return [each.substitute(indices, [weights[self.key]]) for each in map_.results]
+
+
+def attention_of(second: ir.Operation) -> Attention | None:
+    """Return the attention whose second product an operation is; None if it is none."""
+    if second.name != DOT:
+        return None
+    return next((found for weight in range(2) if (found := _with_weights(second, weight)) is not None), None)
+
+
+def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
+    """Return the attention whose weights are this operand of its second product."""
+    maps = [each.map for each in accesses(second)]
+    keys = [number for number, each in enumerate(maps[weight].results) if each.variables()[1]]
+    if len(keys) != 1 or _column(second, weight) < 0:
+        return None
+    (key,) = keys
+    softmax = _softmax(second.operands[weight], key)
+    if softmax is None:
+        return None
+    for first, map_ in _products_behind(softmax.logits, softmax.map).items():
+        found = None if map_ is None else _with_first(second, weight, first, softmax, map_, key)
+        if found is not None:
+            return found
+    return None
+
+
+def _with_first(
+    second: ir.Operation, weight: int, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int
+) -> Attention | None:
+    """Return the attention with this first product, of which operands have either the keys, or the rows."""
+    operands = [then(map_, accesses(first)[number].map) for number in range(2)]
+    if any(len(each.symbols) != 1 for each in operands):
+        return None
+    used = [{number for each in operand.results for number in each.variables()[0]} for operand in operands]
+    shared = {number for each in accesses(second)[1 - weight].map.results for number in each.variables()[0]}
+    free = [
+        number
+        for number, each in enumerate(accesses(second)[weight].map.results)
+        if number != key and not each.variables()[0] <= shared
+    ]
+    for query in range(2):
+        rows = [number for number in free if number not in used[1 - query]]
+        if key in used[query] or key not in used[1 - query] or not rows:
+            continue
+        shape = shape_of(second.operands[weight])
+        # Of several such dimensions, the longest; of equal ones the last.
+        row = max(rows, key=lambda number: (shape[number], number))
+        return Attention(second, weight, first, softmax, map_, query, row, key)
+    return None
+
+
+def _column(second: ir.Operation, weight: int) -> int:
+    """Return the only dimension of a product's result that its operand ``weight`` has not, -1 if there are others."""
+    used = {number for each in accesses(second)[weight].map.results for number in each.variables()[0]}
+    rest = [number for number in range(len(shape_of(second.results[0]))) if number not in used]
+    return rest[0] if len(rest) == 1 else -1
+
+
+def is_tiled(op: ir.Operation) -> bool:
+    """Whether tiles of the result of ``op`` are computed of tiles of its operands, or of nothing but indices."""
+    if op.name == "stablehlo.constant":
+        return splat_of(op) is not None
+    if op.name == IOTA:
+        return True
+    if op.name not in OPERATIONS or len(op.regions):
+        return False
+    kind = access_kind(op)
+    return kind == "elementwise" or (kind == "indexing" and not any(each.runtime for each in accesses(op)))
+
+
+def _products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
+    """Return the products that a value is computed of element by element, each with the map that leads to its result.
+
+    None if elements are computed of several elements of it.
+    """
+    found: dict[ir.Operation, IndexingMap | None] = {}
+    pending, seen = [(value, map_)], {(value, map_)}
+    while pending:
+        value, map_ = pending.pop()
+        op = defining_op(value)
+        if op is None:
+            continue
+        if op.name == DOT:
+            found[op] = map_ if found.get(op, map_) == map_ else None
+        elif is_tiled(op):
+            for each in accesses(op):
+                place = op.operands[each.operand], then(map_, each.map)
+                if place not in seen:
+                    seen.add(place)
+                    pending.append(place)
+    return found
+
+
+def _softmax(weights: ir.Value, key: int) -> Softmax | None:
+    """Return what ``weights`` are the softmax of along ``key``."""
+    value, map_ = behind((weights, identity_map(shape_of(weights)).with_simple_results()), _MOVES)
+    quotient = defining_op(value)
+    if quotient is None or quotient.name != "stablehlo.divide":
+        return None
+    value, powers = behind((quotient.operands[0], map_), _MOVES)
+    power = defining_op(value)
+    if power is None or power.name != "stablehlo.exponential":
+        return None
+    if _reduced((quotient.operands[1], map_), "add", 0.0, key) != (value, powers):
+        return None
+    below, below_map = behind((power.operands[0], powers), _MOVES)
+    difference = defining_op(below)
+    if difference is None or difference.name != "stablehlo.subtract":
+        return None
+    logits = behind((difference.operands[0], below_map), _MOVES)
+    if _reduced((difference.operands[1], below_map), "maximum", -math.inf, key) != logits:
+        return None
+    return Softmax(*logits)
+
+
+def _reduced(place: Place, function: str, start: float, key: int) -> Place | None:
+    """Return the elements, one for each weight, of which a value is the reduction along ``key`` that begins so."""
+    value, map_ = behind(place, _SPREADS)
+    while (inner := _without_start(value, start)) is not None:
+        value, map_ = behind((inner, map_), _SPREADS)
+    op = defining_op(value)
+    if op is None or op.name != REDUCE or len(op.results) != 1 or number_of(op.operands[1]) != start:
+        return None
+    body = body_of(op)
+    *operations, _ = (each.operation for each in body.operations)
+    if len(operations) != 1 or function_of(operations[0], list(body.arguments)) != function:
+        return None
+    inside = then(map_, accesses(op)[0].map)
+    value, inside = behind((op.operands[0], inside), _MOVES)
+    if len(inside.symbols) != 1 or inside.symbols[0] != inside.dims[key]:
+        return None
+    if any(key in each.variables()[0] for each in inside.results):
+        return None
+    results = tuple(each.substitute(None, [dim(key)]) for each in inside.results)
+    return value, IndexingMap(inside.dims, (), results).with_simple_results()
+
+
+def _without_start(value: ir.Value, start: float) -> ir.Value | None:
+    """Return the other operand of a maximum with -inf, which changes nothing."""
+    op = defining_op(value)
+    if op is None or op.name != "stablehlo.maximum" or start != -math.inf:
+        return None
+    for number in range(2):
+        if number_of(op.operands[number]) == start:
+            return op.operands[1 - number]
+    return None
+
+
+def number_of(value: ir.Value) -> float | None:
+    """Return the float that all elements of a value are, if they are a constant or its broadcast."""
+    op = defining_op(value)
+    while op is not None and op.name in _SPREADS:
+        op = defining_op(op.operands[0])
+    number = None if op is None or op.name != "stablehlo.constant" else splat_of(op)
+    return float(number.value) if isinstance(number, ir.FloatAttr) else None
+
+
+def behind(place: Place, names: frozenset[str]) -> Place:
+    """Return the value that one is made of by operations of these names, and the map to it."""
+    value, map_ = place
+    while (op := defining_op(value)) is not None and op.name in names and len(op.operands) == 1:
+        value, map_ = op.operands[0], then(map_, accesses(op)[0].map)
+    return value, map_
+
+
+def then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:
+    """Return a map, then that of a read: indices of one array are always indices of the other."""
+    return replace(map_.compose(access), constraints=()).with_simple_results()

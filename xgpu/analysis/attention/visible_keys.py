@@ -1,0 +1,131 @@
+"""Which keys a row of attention sees, where a mask says so by their numbers: causal masks, and windows."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import IOTA, Attention, behind, number_of, then
+from xgpu.hlo.constants import splat_of
+from xgpu.indexing.access import integer
+from xgpu.indexing.affine import AffineExpr, Dim, constant
+from xgpu.indexing.hlo_maps import accesses
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.structure import defining_op, dtype_of
+
+_MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
+_FEW_BITS_BELOW = -4096.0
+"""Finite logits of hidden keys from which on no weights are left of them, unless all keys of a row are hidden."""
+_Differences = dict[str, Callable[[AffineExpr, AffineExpr], AffineExpr]]
+_NOT_NEGATIVE: _Differences = {
+    "GE": lambda left, right: left - right,
+    "GT": lambda left, right: left - right - 1,
+    "LE": lambda left, right: right - left,
+    "LT": lambda left, right: right - left - 1,
+}
+"""What is not negative where a comparison holds."""
+
+
+@dataclass(frozen=True)
+class VisibleKeys:
+    """A row ``r`` sees no keys but those from ``r - before`` to ``r + after``; of the others logits are ``hidden``.
+
+    None where there is no such end.
+    """
+
+    before: int | None
+    after: int | None
+    hidden: float
+
+    def together(self, other: "VisibleKeys") -> "VisibleKeys":
+        """Return the keys that both leave."""
+        ends = [
+            min((each for each in pair if each is not None), default=None)
+            for pair in ((self.before, other.before), (self.after, other.after))
+        ]
+        return VisibleKeys(ends[0], ends[1], self.hidden)
+
+
+def visible_keys(attention: Attention) -> VisibleKeys | None:
+    """Return which keys rows see; None if a mask does not say so, or hidden ones may have weights."""
+    value, map_ = behind((attention.softmax.logits, attention.softmax.map), _MOVES)
+    op = defining_op(value)
+    if op is None or op.name != "stablehlo.select":
+        return None
+    condition, _, other = op.operands
+    hidden = number_of(other)
+    if hidden is None or not (hidden == -math.inf or hidden <= _FEW_BITS_BELOW):
+        return None
+    condition_map = then(map_, accesses(op)[0].map)
+    everything = VisibleKeys(None, None, hidden)
+    found = _where(condition, condition_map, attention, everything)
+    return None if found == everything else found
+
+
+def _where(value: ir.Value, map_: IndexingMap, attention: Attention, everything: VisibleKeys) -> VisibleKeys:
+    """Return the keys for which a condition can hold."""
+    value, map_ = behind((value, map_), _MOVES)
+    op = defining_op(value)
+    if op is None:
+        return everything
+    parts = []
+    if op.name == "stablehlo.and" or (op.name == "stablehlo.select" and _is_false(op.operands[2])):
+        parts = [0, 1]
+    elif op.name == "stablehlo.compare":
+        return _compared(op, map_, attention, everything)
+    found = everything
+    for number in parts:
+        place = op.operands[number], then(map_, accesses(op)[number].map)
+        found = found.together(_where(*place, attention, everything))
+    return found
+
+
+def _compared(op: ir.Operation, map_: IndexingMap, attention: Attention, everything: VisibleKeys) -> VisibleKeys:
+    direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
+    left, right = (_number(operand, map_) for operand in op.operands)
+    if left is None or right is None or direction not in _NOT_NEGATIVE:
+        return everything
+    difference = _NOT_NEGATIVE[direction](left, right)
+    terms = dict(difference.terms)
+    row, key = terms.pop(Dim(attention.row), 0), terms.pop(Dim(attention.key), 0)
+    if terms or (row, key) not in ((1, -1), (-1, 1)):
+        return everything
+    if key < 0:
+        return replace(everything, after=difference.constant)
+    return replace(everything, before=difference.constant)
+
+
+def _number(value: ir.Value, map_: IndexingMap) -> AffineExpr | None:
+    """Return an integer, as an expression of the weights' indices; None if it is not known to be one."""
+    value, map_ = behind((value, map_), _MOVES)
+    op = defining_op(value)
+    if op is None:
+        return None
+    if op.name == IOTA:
+        return map_.results[integer(op, "iota_dimension")]
+    if op.name == "stablehlo.constant":
+        number = splat_of(op)
+        return constant(int(number.value)) if isinstance(number, ir.IntegerAttr) else None
+    if op.name not in ("stablehlo.add", "stablehlo.subtract"):
+        return None
+    left, right = (_number(operand, map_) for operand in op.operands)
+    if left is None or right is None:
+        return None
+    made = left + right if op.name == "stablehlo.add" else left - right
+    bits = dtype_of(value).bits - (1 if dtype_of(value).is_signed else 0)
+    least = -(1 << bits) if dtype_of(value).is_signed else 0
+    # A sum that wraps is another number.
+    return made if Interval(least, (1 << bits) - 1).contains_interval(made.interval(map_.dims)) else None
+
+
+def _is_false(value: ir.Value) -> bool:
+    number = _constant(value)
+    return isinstance(number, ir.IntegerAttr | ir.BoolAttr) and not number.value
+
+
+def _constant(value: ir.Value) -> ir.Attribute | None:
+    op = defining_op(value)
+    while op is not None and op.name in _MOVES:
+        op = defining_op(op.operands[0])
+    return splat_of(op) if op is not None and op.name == "stablehlo.constant" else None
