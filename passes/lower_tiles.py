@@ -33,7 +33,8 @@ class LowerTiles(Pass):
     copies them, and warp groups multiply them, each its share of the rows; the blocks of a cluster may each have a part
     of a tile's steps, and add up the parts in shared memory before what follows is computed. Where it is
     ``warp_product``, all warps copy units of rows ahead of time, and each multiplies its part of the tile. What follows
-    is then computed of the elements that the threads hold.
+    is then computed of the elements that the threads hold. Where it is ``attention``, each step has two products, and
+    what lies between them is computed of such elements, too, which become the left operand of the second.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({
@@ -59,7 +60,10 @@ class LowerTiles(Pass):
                 emitter = function.operation.attributes.get(EMITTER)
                 name = emitter.value if isinstance(emitter, ir.StringAttr) else "none"
                 if name not in _KERNELS:
-                    refuse(PASS, function.operation, f"expected {EMITTER} to be {' or '.join(_KERNELS)}, got {name}")
+                    *first, last = _KERNELS
+                    refuse(
+                        PASS, function.operation, f"expected {EMITTER} to be {', '.join(first)} or {last}, got {name}"
+                    )
                 _KERNELS[name](function.operation, device(self.target))
 
 

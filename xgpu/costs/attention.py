@@ -1,12 +1,56 @@
 """When attention is computed faster by one kernel than by products of a library and a softmax between them."""
 
-from xgpu.analysis.attention.attention import Attention
+from typing import NamedTuple
+
 from xgpu.device import Device
 
-_ROWS = 16
+_LEAST_ROWS = 16
 """Rows that share keys from which on products of 64 rows are worth their work."""
+_TILE_ROWS = 128
+_TILE_KEYS = 128
+_STEP_SECONDS = 0.79e-6
+_COLUMN_SECONDS = 1.03e-8
+"""What a step takes besides, and for each element of a row: 1.45 us of 64 and 2.11 us of 128, measured on an H200."""
+_LIBRARY_SHARE = 0.6
+"""The part of the tensor cores' rate that a library's products reach, written out as they are."""
+_LIBRARY_BYTES = 12
+"""Bytes that are moved for each weight: logits of f32 and weights of 16 bits are written, and read again."""
+_LIBRARY_LAUNCHES = 6
+"""What two small products of a library, and a kernel between them, take besides their work, in launches."""
 
 
-def is_fast(attention: Attention, target: Device) -> bool:
-    """Whether a kernel of attention takes less time than its parts."""
-    return attention.rows >= _ROWS
+class AttentionSizes(NamedTuple):
+    """Matrices of weights, their rows and keys, and the elements of a row of both products' operands."""
+
+    batch: int
+    rows: int
+    keys: int
+    width: int
+    columns: int
+
+
+def is_fast(attention: AttentionSizes, target: Device) -> bool:
+    """Whether a kernel of attention takes less time than its parts.
+
+    It does not where few tiles of rows have many keys: nothing splits the keys, and most multiprocessors would wait.
+    """
+    if attention.rows < _LEAST_ROWS:
+        return False
+    return kernel_seconds(attention, target) < library_seconds(attention, target)
+
+
+def kernel_seconds(attention: AttentionSizes, target: Device) -> float:
+    """Return how long a kernel takes whose blocks have tiles of rows, about."""
+    tiles = attention.batch * -(-attention.rows // _TILE_ROWS)
+    steps = -(-attention.keys // _TILE_KEYS)
+    step = _STEP_SECONDS + _COLUMN_SECONDS * (attention.width + attention.columns) / 2
+    return target.launch_seconds + -(-tiles // target.sm_count) * (steps + 1) * step
+
+
+def library_seconds(attention: AttentionSizes, target: Device) -> float:
+    """Return how long a library's products take with what must be in memory between them, about."""
+    weights = attention.batch * attention.rows * attention.keys
+    pairs = weights * (attention.width + attention.columns)
+    rate = target.products_per_cycle * target.clock * target.sm_count * _LIBRARY_SHARE
+    moved = weights * _LIBRARY_BYTES / target.memory_bandwidth
+    return _LIBRARY_LAUNCHES * target.launch_seconds + pairs / rate + moved

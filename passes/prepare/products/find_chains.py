@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention, attention_of, is_tiled
-from xgpu.costs.attention import is_fast
+from xgpu.costs.attention import AttentionSizes, is_fast
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.chain import ChainOp
 from xgpu.emit.families.attention.facts import MOVED, attention_problem
@@ -55,7 +55,10 @@ class FindChains(OperationRewrite):
         if device_problem(target) is not None:
             return
         attention = attention_of(op)
-        if attention is None or not is_fast(attention, target):
+        if attention is None:
+            return
+        sizes = (attention.batch, attention.rows, attention.keys, attention.width, attention.columns)
+        if not is_fast(AttentionSizes(*sizes), target):
             return
         chain = _Chain.of(attention)
         if chain is not None:

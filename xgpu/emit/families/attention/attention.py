@@ -39,7 +39,7 @@ from xgpu.indexing.affine import constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
-from xgpu.structure import body_of, element_of, producer
+from xgpu.structure import body_of, element_of, producer, users_of
 
 _FULL = "f32"
 """The type of what is computed between the products, whatever types the program has there."""
@@ -173,8 +173,10 @@ class AttentionEmitter:
         """Write the logits of a step, -inf for keys beyond the last."""
         attention = self.attention
         keys = program.tile(attention.key_rows, self.tiles.key_rows)
-        scores = convert(_dot(queries, keys, attention.first), element_of(attention.first.results[0]))
-        program.make(attention.first.results[0], lambda map_: scores)
+        rounded, scores = attention.first.results[0], _dot(queries, keys, attention.first)
+        if not all(_widens(user) for user in users_of(rounded)):
+            scores = convert(scores, element_of(rounded))
+        program.make(rounded, lambda map_: scores)
         logits = self._write_values(program)
         if not attention.keys % self.tiles.keys:
             return logits
@@ -207,6 +209,11 @@ class AttentionEmitter:
         power: ir.Value = hlo.exponential(exponent)
         producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
         return power
+
+
+def _widens(op: ir.Operation) -> bool:
+    """Whether ``op`` makes f32 of what was rounded only for that: XLA takes such numbers as they were before."""
+    return op.name == "stablehlo.convert" and isinstance(element_of(op.results[0]), ir.F32Type)
 
 
 def _returned(chain: ir.Operation) -> ir.Value:

@@ -1,0 +1,28 @@
+"""Which attention is one kernel: by the times of it and of its parts, as both were measured."""
+
+import pytest
+
+from xgpu.costs.attention import AttentionSizes, is_fast, kernel_seconds, library_seconds
+from xgpu.device import device
+
+H200 = device("sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kernel", "library"),
+    [
+        (AttentionSizes(256, 2048, 2048, 128, 128), 1080e-6, 3767e-6),
+        (AttentionSizes(64, 4096, 4096, 128, 128), 1047e-6, 3516e-6),
+        (AttentionSizes(256, 2048, 2048, 64, 64), 744e-6, 3534e-6),
+    ],
+)
+def test_times_are_about_those_measured(sizes: AttentionSizes, kernel: float, library: float) -> None:
+    assert kernel_seconds(sizes, H200) == pytest.approx(kernel, rel=0.15)
+    assert library_seconds(sizes, H200) == pytest.approx(library, rel=0.25)
+
+
+def test_few_rows_with_many_keys_are_left() -> None:
+    """Blocks share the rows alone: 8 of them would read all keys."""
+    assert is_fast(AttentionSizes(8, 64, 512, 128, 128), H200)
+    assert not is_fast(AttentionSizes(8, 64, 65536, 128, 128), H200)
+    assert not is_fast(AttentionSizes(8, 8, 512, 128, 128), H200)

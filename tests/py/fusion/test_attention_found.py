@@ -1,0 +1,76 @@
+"""Which programs have attention that one kernel computes, in the forms that JAX programs have it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+import xgpu
+from xgpu.device import device
+from xgpu.interface.api import compile_to
+
+_Program = Callable[..., Any]
+_Q = "bf16[2,48,4,64]"
+
+
+def _emitters(function: _Program, *specs: str) -> set[str]:
+    program = compile_to(None, function, specs, device("sm_90a"), xgpu.Options())
+    return {kernel.emitter for kernel in program.kernels}
+
+
+def _logits(q: Any, k: Any) -> Any:
+    return jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32)
+
+
+def _sums(s: Any, v: Any) -> Any:
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s, axis=-1).astype(v.dtype), v)
+
+
+def _layers(x: Any) -> Any:
+    return lax.scan(lambda x, _: (x + _sums(_logits(x, x), x), None), x, length=2)[0]
+
+
+def _dropout(q: Any, key: Any) -> Any:
+    p = jax.nn.softmax(_logits(q, q), axis=-1)
+    kept = jnp.where(jax.random.bernoulli(jax.random.wrap_key_data(key), 0.9, p.shape), p, 0)
+    return jnp.einsum("bhqk,bkhd->bqhd", kept.astype(q.dtype), q)
+
+
+@pytest.mark.parametrize(
+    ("function", "specs"),
+    [
+        (lambda q: _sums(_logits(q * 0.125, q), q), (_Q,)),
+        (lambda q: _sums(10 * jnp.tanh(_logits(q, q) / 10), q), (_Q,)),
+        (lambda q, b: _sums(_logits(q, q) + b, q), (_Q, "f32[4,48,48]")),
+        (lambda q, k: jax.nn.dot_product_attention(q, k, k, is_causal=True), (_Q, "bf16[2,48,2,64]")),
+        (lambda q: jax.nn.dot_product_attention(q, q, q, is_causal=True, local_window_size=(7, 0)), (_Q,)),
+        (lambda q, k: _sums(_logits(q, jnp.repeat(k, 2, 2)), jnp.repeat(k, 2, 2)), (_Q, "bf16[2,48,2,64]")),
+        (lambda x: jax.nn.softmax(x @ x.T) @ x, ("f16[48,64]",)),
+        (jax.vmap(lambda q: _sums(_logits(q, q), q)), ("bf16[3,2,48,4,64]",)),
+        (_layers, (_Q,)),
+    ],
+)
+def test_found(function: _Program, specs: tuple[str, ...]) -> None:
+    assert "attention" in _emitters(function, *specs)
+
+
+@pytest.mark.parametrize(
+    ("function", "specs"),
+    [
+        (lambda q: _sums(_logits(q, q), q), ("f32[2,48,4,64]",)),
+        (lambda q: (_sums(s := _logits(q, q), q), s), (_Q,)),
+        (jax.grad(lambda q: _sums(_logits(q, q), q).astype(jnp.float32).sum()), (_Q,)),
+        (jax.grad(jax.checkpoint(lambda q: _sums(_logits(q, q), q).astype(jnp.float32).sum())), (_Q,)),
+        (lambda q: jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(_logits(q, q), axis=2).astype(q.dtype), q), (_Q,)),
+        (_dropout, (_Q, "u32[2]")),
+        (lambda q, k: _sums(_logits(q, k), k), ("bf16[2,0,4,64]", _Q)),
+        (lambda q, k: _sums(_logits(q, k), k), ("bf16[2,1,4,64]", _Q)),
+        (lambda q, k: _sums(_logits(q, k), k), (_Q, "bf16[2,0,4,64]")),
+        (lambda q: _sums(_logits(q, q), q), ("bf16[2,48,4,36]",)),
+    ],
+)
+def test_left(function: _Program, specs: tuple[str, ...]) -> None:
+    assert "attention" not in _emitters(function, *specs)
