@@ -1,5 +1,6 @@
 """The pass `unstack-reductions`."""
 
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -13,7 +14,9 @@ from xgpu.structure import attributes_of, element_of, is_argument, producer, rep
 
 _CONCATENATE = "stablehlo.concatenate"
 _MOST_BETWEEN = 32
-"""Operations between arrays that are stacked and the reduction, each of which is made once for each array."""
+"""Values that are looked at between a reduction and arrays that are stacked."""
+_MOST_MADE = 1024
+"""Operations that are made for all arrays: those between are made for each, and so is the reduction's function."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +25,8 @@ class UnstackReductions(OperationRewrite):
 
     So programs write the largest of several shifted arrays, or the mean of several models. A kernel of the reduction
     would ask of each element which array it is in, and be no part of others; XLA takes such reductions apart too. What
-    is done to the stacked array on the way, element by element, is done to each array. Needs: nothing.
+    is done to the stacked array on the way, element by element, is done to each array; reductions stay that would
+    become too many operations. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %x, %y, dim = 1 : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
@@ -45,11 +49,27 @@ class UnstackReductions(OperationRewrite):
         """Replace a reduction if one of the dimensions is one along which arrays were stacked."""
         count, dimensions = len(op.results), integers(op, "dimensions")
         inputs = list(op.operands)[:count]
-        if 0 in shape_of(inputs[0]) or not is_elementwise(op.regions[0].blocks[0]):
+        function = op.regions[0].blocks[0]
+        if 0 in shape_of(inputs[0]) or not is_elementwise(function):
             return
-        axis = next((each for each in dimensions if any(_is_stacked(value, each) for value in inputs)), None)
-        if axis is not None:
-            replace_op(op, _unstacked(op, axis))
+        for axis in dimensions:
+            between = _between(inputs, axis)
+            each = len(between) + len(function.operations)
+            if between and shape_of(inputs[0])[axis] * each <= _MOST_MADE:
+                replace_op(op, _unstacked(op, _Parts(axis, between)))
+                return
+
+
+def _between(values: Iterable[ir.Value], axis: int) -> set[ir.Value]:
+    """Return the stacked arrays that ``values`` are computed from element by element, and all values on the way."""
+    pending, found = list(values), set[ir.Value]()
+    while pending:
+        each = pending.pop()
+        if each not in found and _is_stacked(each, axis):
+            found.add(each)
+            if not _stacks(op := producer(each), axis):
+                pending += op.operands
+    return found
 
 
 def _is_stacked(value: ir.Value, axis: int) -> bool:
@@ -69,11 +89,9 @@ def _is_stacked(value: ir.Value, axis: int) -> bool:
 
 
 def _stacks(op: ir.Operation, axis: int) -> bool:
-    return (
-        op.name == _CONCATENATE
-        and integer(op, "dimension") == axis
-        and len(op.operands) == shape_of(op.results[0])[axis]
-    )
+    if op.name != _CONCATENATE or integer(op, "dimension") != axis:
+        return False
+    return all(shape_of(operand)[axis] == 1 for operand in op.operands)
 
 
 def _works_on_elements(op: ir.Operation) -> bool:
@@ -81,13 +99,12 @@ def _works_on_elements(op: ir.Operation) -> bool:
     return op.name in ELEMENTWISE and all(shape == shapes[0] for shape in shapes)
 
 
-def _unstacked(op: ir.Operation, axis: int) -> list[ir.Value]:
-    count, block = len(op.results), op.regions[0].blocks[0]
+def _unstacked(op: ir.Operation, parts: "_Parts") -> list[ir.Value]:
+    axis, count, block = parts.axis, len(op.results), op.regions[0].blocks[0]
     inputs, starts = list(op.operands)[:count], list(op.operands)[count:]
     shape = shape_of(inputs[0])
     left = [size for dimension, size in enumerate(shape) if dimension != axis]
     dimensions = [each - (each > axis) for each in integers(op, "dimensions") if each != axis]
-    parts = _Parts(axis)
     total = [] if dimensions else [broadcast(start, left) for start in starts]
     for number in range(shape[axis]):
         elements = [reshape(parts.of(value, number), left) for value in inputs]
@@ -103,9 +120,11 @@ def _unstacked(op: ir.Operation, axis: int) -> list[ir.Value]:
 
 @dataclass
 class _Parts:
-    """What stacked arrays have at each index of the dimension ``axis``, whose size is left as 1."""
+    """What arrays have at each index of the dimension ``axis``, whose size is left as 1; some are ``stacked`` there."""
 
     axis: int
+    stacked: Set[ir.Value]
+    """Those, and what is computed from them element by element."""
     _made: dict[tuple[ir.Value, int], ir.Value] = field(default_factory=dict)
 
     def of(self, value: ir.Value, number: int) -> ir.Value:
@@ -118,7 +137,7 @@ class _Parts:
         low, high = [0] * len(shape_of(value)), shape_of(value)
         low[self.axis], high[self.axis] = number, number + 1
         shape = [end - begin for begin, end in zip(low, high, strict=True)]
-        if not is_argument(value) and _is_stacked(value, self.axis):
+        if value in self.stacked:
             op = producer(value)
             if _stacks(op, self.axis):
                 return op.operands[number]

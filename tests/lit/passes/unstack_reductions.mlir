@@ -57,3 +57,16 @@ func.func @main(%x: tensor<8x2xf32>, %y: tensor<8x1xf32>) -> (tensor<8xf32>, ten
   %1 = stablehlo.reduce(%s1 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8x3xf32>, tensor<f32>) -> tensor<3xf32>
   return %0, %1 : tensor<8xf32>, tensor<3xf32>
 }
+
+// -----
+
+// Arrays without elements are no part of a stack, however many arrays there are.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x0xf32>, %arg1: tensor<8x2xf32>) -> tensor<8xf32>
+// CHECK:         stablehlo.reduce(%{{.*}} init: %{{.*}}) applies stablehlo.add across dimensions = [1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8xf32>
+func.func @main(%x: tensor<8x0xf32>, %y: tensor<8x2xf32>) -> tensor<8xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.concatenate %x, %y, dim = 1 : (tensor<8x0xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  %0 = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<8x2xf32>, tensor<f32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
