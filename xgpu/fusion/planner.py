@@ -8,6 +8,7 @@ control flow are planned like ``@main`` itself. Results without elements need no
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
@@ -20,6 +21,7 @@ from xgpu.fusion.grouping.families import Families, KernelFamily
 from xgpu.fusion.grouping.groups import Group
 from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
+from xgpu.fusion.grouping.small_loops import merge_small_loops
 from xgpu.hlo.stablehlo_builder import empty_constant
 from xgpu.structure import attributes_of, captured, copy_operation
 
@@ -109,7 +111,8 @@ class _Planner:
             operations, stored, families, self._target, scalars_fall_back=not is_main
         )
         self.decisions += decisions
-        for merge in (merge_side_outputs, *families.merges(self._target)):
+        small_loops = partial(merge_small_loops, families, self._target)
+        for merge in (merge_side_outputs, *families.merges(self._target), small_loops):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
         writer = FusionWriter(source, grouping, families, self._names, {} if is_main else _state(source))
