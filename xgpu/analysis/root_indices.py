@@ -1,17 +1,34 @@
-"""The operations that a kernel computes at the same indices as the values that it stores."""
+"""The values that a kernel stores, and the operations that it computes at the same indices."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from xgpu import ir
 from xgpu.analysis.in_place import SCATTER
-from xgpu.analysis.loop_parts import loop_parts
 from xgpu.indexing.access import identity_map, integer, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.structure import captured, defining_op
 
 Stored = Callable[[ir.Value], bool]
 """Predicate of values that a kernel reads from memory: stored before it runs, or from around its block."""
+
+
+MOST_ROOTS = 16
+"""Values that one kernel, or a part of a loop's, stores at most; more would run out of registers."""
+
+
+def loop_parts(results: Sequence[ir.Value]) -> list[list[ir.Value]]:
+    """Return the ``results`` of a loop in their order, split where the shape is another, and after `MOST_ROOTS`.
+
+    Each block of the kernel computes elements of one such part.
+    """
+    parts: list[list[ir.Value]] = []
+    for value in results:
+        if parts and len(parts[-1]) < MOST_ROOTS and shape_of(parts[-1][0]) == shape_of(value):
+            parts[-1].append(value)
+        else:
+            parts.append([value])
+    return parts
 
 
 def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.in_place import updated_operands
-from xgpu.analysis.loop_parts import loop_parts
-from xgpu.analysis.root_indices import Stored
+from xgpu.analysis.root_indices import Stored, loop_parts
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Match
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.reasons import Reason
-
 
 _PUT_TOGETHER = Reason("independent loops, of which each would take less time than its launch")
 

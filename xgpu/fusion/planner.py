@@ -8,7 +8,6 @@ control flow are planned like ``@main`` itself. Results without elements need no
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW
@@ -111,10 +110,11 @@ class _Planner:
             operations, stored, families, self._target, scalars_fall_back=not is_main
         )
         self.decisions += decisions
-        small_loops = partial(merge_small_loops, families, self._target)
-        for merge in (merge_side_outputs, *families.merges(self._target), small_loops):
+        for merge in (merge_side_outputs, *families.merges(self._target)):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
+        grouping, decisions = merge_small_loops(grouping, families, self._target)
+        self.decisions += decisions
         writer = FusionWriter(source, grouping, families, self._names, {} if is_main else _state(source))
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.fallbacks]
         steps += [(group.level, 1, group) for group in grouping.groups]

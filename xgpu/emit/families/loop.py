@@ -16,8 +16,8 @@ from itertools import accumulate
 from typing import Any, Self
 
 from xgpu import ir
-from xgpu.analysis.loop_parts import loop_parts
 from xgpu.analysis.reduction_shape import REDUCE
+from xgpu.analysis.root_indices import loop_parts
 from xgpu.analysis.subgraphs import partition
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
@@ -33,7 +33,7 @@ from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
-from xgpu.structure import backward_slice
+from xgpu.structure import backward_slice, dtype_of
 
 ROWS = 2
 """Rows of which a thread takes the same columns, where it takes more than one."""
@@ -50,8 +50,8 @@ def elements_per_thread(fusion: Fusion, elements: int, largest: int | None = Non
 
     As many as one vector store of the widest result holds, so that neighbouring threads' stores leave no gaps, but no
     more than two vector loads of the widest parameter of that size, or of the ``largest`` result's, if that is given; 1
-    if there are fewer elements than the device's threads, which then all have work. An option may bound it further. In any case as many as fill the bytes of results
-    whose elements share them: a byte is written by one thread.
+    if there are fewer elements than the device's threads, which then all have work. An option may bound it further. In
+    any case as many as fill the bytes of results whose elements share them: a byte is written by one thread.
     """
     threads = fusion.device.resident_threads
     least = elements_per_byte(fusion)
@@ -140,10 +140,14 @@ def run_field(doc: str) -> Any:
 
 @dataclass(frozen=True)
 class Part:
-    """Results that are functions of the same indices, those of an array of ``shape``, by their numbers."""
+    """Results that are functions of the same indices, those of an array of ``shape``, by their numbers.
+
+    Elements of the widest result have ``bits``.
+    """
 
     shape: Shape
     numbers: range
+    bits: int
 
     @property
     def elements(self) -> int:
@@ -161,10 +165,15 @@ class Loop:
     def parts(self) -> tuple[Part, ...]:
         """The parts that blocks compute; mostly one, of all results."""
         parts = loop_parts(self.fusion.results)
-        ends = accumulate(map(len, parts))
         return tuple(
-            Part(shape_of(part[0]), range(end - len(part), end)) for part, end in zip(parts, ends, strict=True)
+            Part(shape_of(part[0]), range(end - len(part), end), max(dtype_of(value).storage_bits for value in part))
+            for part, end in zip(parts, accumulate(map(len, parts)), strict=True)
         )
+
+    def run(self, part: Part, vector: int) -> int:
+        """Return how many elements a thread takes of a part, if it takes ``vector`` of the widest: of as many bytes."""
+        widest = max(each.bits for each in self.parts)
+        return max(vector, min(MOST_ELEMENTS, vector * widest // part.bits))
 
     @property
     def elements(self) -> int:
@@ -174,7 +183,10 @@ class Loop:
 
 @dataclass(frozen=True)
 class LoopSchedule(Schedule):
-    """How the threads of a loop share its elements: each takes ``vector`` columns of ``rows`` rows."""
+    """How the threads of a loop share its elements: each takes ``vector`` columns of ``rows`` rows.
+
+    Of parts whose elements are narrower than others' a thread takes as many bytes.
+    """
 
     threads: int = block_field()
     vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")
@@ -218,6 +230,7 @@ class LoopEmitter:
         self.schedule = schedule
         self.parts = facts.parts
         self.elements = facts.elements
+        self._runs = [facts.run(part, schedule.vector) for part in facts.parts]
 
     def launch_dimensions(self) -> LaunchDimensions:
         """Blocks along x that cover each part once, one part after the other."""
@@ -226,20 +239,20 @@ class LoopEmitter:
     @cached_property
     def _blocks(self) -> list[Interval]:
         """The blocks of each part."""
-        each = self.schedule.vector * self.schedule.rows
-        counts = [LaunchDimensions.covering(part.elements, self.schedule.threads, each).grid[0] for part in self.parts]
-        ends = accumulate(counts)
-        return [Interval(end - count, end - 1) for count, end in zip(counts, ends, strict=True)]
+        counts = [
+            LaunchDimensions.covering(part.elements, self.schedule.threads, run * self.schedule.rows).grid[0]
+            for part, run in zip(self.parts, self._runs, strict=True)
+        ]
+        return [Interval(end - count, end - 1) for count, end in zip(counts, accumulate(counts), strict=True)]
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[element of the run] -> indices, or [row, element of the run]; blocks are a part's."""
-        vector, rows, launch = self.schedule.vector, self.schedule.rows, self.launch_dimensions()
-        part, blocks = next(
-            (part, blocks) for part, blocks in zip(self.parts, self._blocks, strict=True) if output in part.numbers
-        )
+        rows, launch = self.schedule.rows, self.launch_dimensions()
+        number = next(number for number, part in enumerate(self.parts) if output in part.numbers)
+        shape, run = self.parts[number].shape, self._runs[number]
         if rows > 1:
-            return rows_over(part.shape, launch, vector, rows).simplify()
-        return runs_over(part.shape, launch, vector, blocks).simplify()
+            return rows_over(shape, launch, run, rows).simplify()
+        return runs_over(shape, launch, run, self._blocks[number]).simplify()
 
     def emit(self) -> None:
         """Write the entry function, then the subgraph functions."""

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
-from xgpu.analysis.loop_parts import MOST_ROOTS
+from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.reasons import Reason
 

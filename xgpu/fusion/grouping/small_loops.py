@@ -44,29 +44,25 @@ class _Work:
     arrays: int
 
 
-def merge_small_loops(
-    families: Families, target: Device, grouping: Grouping
-) -> tuple[Grouping, Sequence[Decision]]:
+def merge_small_loops(grouping: Grouping, families: Families, target: Device) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with loops of one level put together whose launches take most of their time.
 
     A new group takes the place of the first of its loops.
     """
     by_level: dict[int, list[Group]] = {}
     for group in grouping.groups:
-        if _is_loop(group, families, grouping):
+        if not group.heroes and group.kind == families.loop_over(group.roots[0]):
             by_level.setdefault(group.level, []).append(group)
     replaced: dict[Group, Group | None] = {}
     decisions: list[Decision] = []
-    for loops in by_level.values():
-        if len(loops) == 1:
-            continue
-        first = loops[0].roots[0]
+    for groups in by_level.values():
+        loops = [group for group in groups if len(groups) > 1 and _stays_loop(group, families, grouping)]
         short = []
-        for loop in loops:
+        for loop in loops if len(loops) > 1 else ():
             work = _work(loop, grouping)
             if work.moved > launch_bytes(target):
-                other = loops[1].roots[0] if loop is loops[0] else first
-                decisions.append(apart(loop.roots[0], other, Reason(_LONG, (work.moved,))))
+                other = next(each for each in loops if each is not loop)
+                decisions.append(apart(loop.roots[0], other.roots[0], Reason(_LONG, (work.moved,))))
             else:
                 short.append((loop, work))
         for number, some in enumerate(_few(short)):
@@ -80,10 +76,8 @@ def merge_small_loops(
     return replace(grouping, begun=tuple(group for group in new if group is not None)), decisions
 
 
-def _is_loop(group: Group, families: Families, grouping: Grouping) -> bool:
-    """Whether the kernel of a group computes its roots element by element, and is of no other family than loops."""
-    if group.heroes or group.kind != families.loop_over(group.roots[0]):
-        return False
+def _stays_loop(group: Group, families: Families, grouping: Grouping) -> bool:
+    """Whether no other family is recognised for what a loop computes."""
     family, _ = families.matched(Candidate(group.roots, partial(grouping.stored_before, level=group.level)))
     return family is group.kind.family
 
