@@ -83,7 +83,7 @@ def test_a_state_that_is_overwritten_too_early_is_found(monkeypatch: pytest.Monk
     looped = Variant(looped=True)
     assert failure_of(graph, looped, "host") is None
     for module in (fusion_writer, requirements):
-        monkeypatch.setattr(module, "read_at_root_indices", lambda roots, values, stored: set(values))
+        monkeypatch.setattr(module, "overwritten_where_read", lambda roots, values, stored: {*values} - {None})
     failure = failure_of(graph, looped, "host")
     assert failure is not None
     assert failure.kind == "mismatch"

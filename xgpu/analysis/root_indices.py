@@ -1,5 +1,6 @@
-"""The operations that a kernel computes at the same indices as the values that it stores."""
+"""The values that a kernel stores, and the operations that it computes at the same indices."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from xgpu import ir
@@ -10,6 +11,24 @@ from xgpu.structure import captured, defining_op
 
 Stored = Callable[[ir.Value], bool]
 """Predicate of values that a kernel reads from memory: stored before it runs, or from around its block."""
+
+
+MOST_ROOTS = 16
+"""Values that one kernel, or a part of a loop's, stores at most; more would run out of registers."""
+
+
+def loop_parts(results: Sequence[ir.Value]) -> list[list[ir.Value]]:
+    """Return the ``results`` of a loop in their order, split where the shape is another, and after `MOST_ROOTS`.
+
+    Each block of the kernel computes elements of one such part.
+    """
+    parts: list[list[ir.Value]] = []
+    for value in results:
+        if parts and len(parts[-1]) < MOST_ROOTS and shape_of(parts[-1][0]) == shape_of(value):
+            parts[-1].append(value)
+        else:
+            parts.append([value])
+    return parts
 
 
 def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
@@ -26,14 +45,31 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
         seen |= operands
 
 
-def read_at_root_indices(roots: Sequence[ir.Value], values: Sequence[ir.Value], stored: Stored) -> set[ir.Value]:
-    """Return which of ``values``, stored ones, a kernel of these ``roots`` reads at the roots' own indices alone.
+def overwritten_where_read(
+    roots: Sequence[ir.Value], overwritten: Sequence[ir.Value | None], stored: Stored
+) -> set[ir.Value]:
+    """Return the stored values that a loop may overwrite by ``roots``: only the threads that do so read each element.
+
+    ``overwritten`` has an entry for each root: the value in whose place it would be, or None.
+    """
+    if not any(value is not None for value in overwritten):
+        return set()
+    reads = [_own_and_moved(part, stored) for part in loop_parts(roots)]
+    parts = Counter(value for own, moved in reads for value in own | moved)
+    part_of = [number for number, part in enumerate(loop_parts(roots)) for _ in part]
+    return {
+        value
+        for value, number in zip(overwritten, part_of, strict=True)
+        if value is not None and parts[value] == 1 and value in reads[number][0] - reads[number][1]
+    }
+
+
+def _own_and_moved(roots: Sequence[ir.Value], stored: Stored) -> tuple[set[ir.Value], set[ir.Value]]:
+    """Return what ``roots`` are computed from at their own indices, and what at others; some may be in both.
 
     What is computed at the roots' indices may be computed at others too, where something moves it: then all that it
     reads is read there.
     """
-    if not values:
-        return set()
     own, moved = set(roots), set[ir.Value]()
     pending = [(value, True) for value in roots]
     while pending:
@@ -47,7 +83,7 @@ def read_at_root_indices(roots: Sequence[ir.Value], values: Sequence[ir.Value], 
             if operand not in found:
                 found.add(operand)
                 pending.append((operand, operand in kept))
-    return {value for value in values if value in own and value not in moved}
+    return own, moved
 
 
 def _at_own_indices(op: ir.Operation) -> set[ir.Value]:

@@ -17,7 +17,7 @@ from xgpu.dialects.messages import AwaitOp, PublishOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.emit.base import Emitter, Fusion, LaunchDimensions
-from xgpu.emit.builders import Values, extract, insert, launch_index
+from xgpu.emit.builders import Values, extract, if_else, insert, launch_index
 from xgpu.errors import Unsupported
 from xgpu.indexing.indexing_map import IndexingMap
 
@@ -202,6 +202,21 @@ def when(condition: ir.Value | None, changed: Sequence[Variable]) -> Iterator[No
     with ir.InsertionPoint(otherwise):
         ir.scf.yield_(before)
     assign(changed, op.results)
+
+
+def choose(
+    condition: ir.Value, changed: Sequence[Variable], then: Callable[[], None], otherwise: Callable[[], None]
+) -> None:
+    """Write what ``then`` does where a condition holds, and what ``otherwise`` does elsewhere; both assign."""
+    before = values_of(changed)
+
+    def branch(write: Callable[[], None]) -> Values:
+        assign(changed, before)
+        write()
+        return values_of(changed)
+
+    types = [value.type for value in before]
+    assign(changed, if_else(condition, types, lambda: branch(then), lambda: branch(otherwise)))
 
 
 def shared_tiles(size: int, types: Iterable[ir.Type]) -> list[Tensor]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from xgpu import ir
 from xgpu.analysis.heroes import forms_of, is_packed
-from xgpu.analysis.root_indices import read_at_root_indices
+from xgpu.analysis.root_indices import overwritten_where_read
 from xgpu.dialects.attributes import ALIASES
 from xgpu.emit.base import Fusion
 from xgpu.hlo.accumulator_types import check_accumulators
@@ -109,8 +109,11 @@ def any_alias(fusion: Fusion) -> bool:
 
 def own_elements(fusion: Fusion) -> str | None:
     """Require of what is updated in place that each thread reads its own elements alone."""
-    updated = [fusion.body.arguments[number] for number in fusion.aliases if number >= 0]
-    kept = read_at_root_indices(fusion.results, updated, lambda value: False)
+    if not any_alias(fusion):
+        return None
+    overwritten = [fusion.body.arguments[number] if number >= 0 else None for number in fusion.aliases]
+    kept = overwritten_where_read(fusion.results, overwritten, lambda value: False)
+    updated = [value for value in overwritten if value is not None]
     # What is returned as it is, is written where others would have to read it first.
     is_own = all(value in kept for value in updated) and not any(value in fusion.results for value in updated)
     return None if is_own else f"expected {ALIASES} to be of inputs that are read element by element alone"

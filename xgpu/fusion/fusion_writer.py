@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from xgpu import ir
-from xgpu.analysis.root_indices import read_at_root_indices
+from xgpu.analysis.root_indices import overwritten_where_read
 from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
 from xgpu.fusion.grouping.families import Families
@@ -120,11 +120,11 @@ class FusionWriter:
         """Return, for each root of a loop, the loop state that it may overwrite: the one whose next value it is.
 
         XLA would otherwise copy the root there. A thread may overwrite it if it reads no element of the state but those
-        that it writes.
+        that it writes, and no other part of the kernel reads the state.
         """
         found = [self._state.get(root) for root in roots]
         stored = partial(self._grouping.stored_before, level=group.level)
-        kept = read_at_root_indices(roots, [value for value in found if value is not None], stored)
+        kept = overwritten_where_read(roots, found, stored)
         aliased: list[ir.Value | None] = []
         for value in found:
             aliased.append(value if value is not None and value in kept else None)

@@ -30,12 +30,12 @@
 // CHECK-NOT: .global
 // CHECK: ret;
 func.func @main(
-    %x: tensor<1023x1023xf32>, %y: tensor<1023x1023xf32>, %a: tensor<1021x1023xbf16>, %b: tensor<1021x1023xbf16>,
-    %z: tensor<1019x1023xf32>, %row: tensor<1023xf32>
-) -> (tensor<1023x1023xf32>, tensor<1021x1023xbf16>, tensor<1019x1023xf32>) {
+    %x: tensor<1023x1023xf32>, %y: tensor<1023x1023xf32>, %a: tensor<2045x1023xbf16>, %b: tensor<2045x1023xbf16>,
+    %z: tensor<2043x1023xf32>, %row: tensor<1023xf32>
+) -> (tensor<1023x1023xf32>, tensor<2045x1023xbf16>, tensor<2043x1023xf32>) {
   %0 = stablehlo.add %x, %y : tensor<1023x1023xf32>
-  %1 = stablehlo.multiply %a, %b : tensor<1021x1023xbf16>
-  %2 = stablehlo.broadcast_in_dim %row, dims = [1] : (tensor<1023xf32>) -> tensor<1019x1023xf32>
-  %3 = stablehlo.add %z, %2 : tensor<1019x1023xf32>
-  return %0, %1, %3 : tensor<1023x1023xf32>, tensor<1021x1023xbf16>, tensor<1019x1023xf32>
+  %1 = stablehlo.multiply %a, %b : tensor<2045x1023xbf16>
+  %2 = stablehlo.broadcast_in_dim %row, dims = [1] : (tensor<1023xf32>) -> tensor<2043x1023xf32>
+  %3 = stablehlo.add %z, %2 : tensor<2043x1023xf32>
+  return %0, %1, %3 : tensor<1023x1023xf32>, tensor<2045x1023xbf16>, tensor<2043x1023xf32>
 }

@@ -25,10 +25,10 @@
 
 // NONE-NOT: {{bra|div|rem|mul\.hi}}
 func.func @main(
-    %x: tensor<1024x1024xf32>, %y: tensor<64x128x256xf32>, %z: tensor<4x262144xf32>
-) -> (tensor<1024x1024xf32>, tensor<128x64x256xf32>, tensor<262144x4xf32>) {
-  %0 = stablehlo.reverse %x, dims = [1] : tensor<1024x1024xf32>
+    %x: tensor<2048x1024xf32>, %y: tensor<64x128x256xf32>, %z: tensor<4x524288xf32>
+) -> (tensor<2048x1024xf32>, tensor<128x64x256xf32>, tensor<524288x4xf32>) {
+  %0 = stablehlo.reverse %x, dims = [1] : tensor<2048x1024xf32>
   %1 = stablehlo.transpose %y, dims = [1, 0, 2] : (tensor<64x128x256xf32>) -> tensor<128x64x256xf32>
-  %2 = stablehlo.transpose %z, dims = [1, 0] : (tensor<4x262144xf32>) -> tensor<262144x4xf32>
-  return %0, %1, %2 : tensor<1024x1024xf32>, tensor<128x64x256xf32>, tensor<262144x4xf32>
+  %2 = stablehlo.transpose %z, dims = [1, 0] : (tensor<4x524288xf32>) -> tensor<524288x4xf32>
+  return %0, %1, %2 : tensor<2048x1024xf32>, tensor<128x64x256xf32>, tensor<524288x4xf32>
 }

@@ -46,6 +46,10 @@ def _loop(x: jax.Array, ws: jax.Array) -> jax.Array:
     return jax.lax.scan(lambda h, w: (jnp.tanh(h * w), None), x, ws)[0]
 
 
+def _several(*arrays: jax.Array) -> list[jax.Array]:
+    return [jnp.sin(x) for x in arrays]
+
+
 def _spread(x: jax.Array, y: jax.Array) -> jax.Array:
     for number in range(40):
         x = jnp.sin(x + y[number])
@@ -89,6 +93,22 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     (lambda x: jnp.sin(x.T), ("f32[64,4]",), r"sine .*: emitter: loop: results are computed at their own indices"),
     (_beside, ("f32[64,32]",) * 2, r"emitter: reduce_row: neighbours in memory are combined"),
     (_update, ("f32[64,64]", "s32[]"), r"emitter: update_slice: it updates arrays in their own memory"),
+    (
+        _several,
+        ("f32[64]", "f32[65]"),
+        r"sine .* and .*: one kernel: neither reads the other's results, and each takes",
+    ),
+    (_several, ("f32[64]", "f32[65]"), r"sine .*: emitter: loop: independent loops, of which each would take less"),
+    (
+        _several,
+        ("f32[64]", "f32[2048,1024]"),
+        r"sine .* and .*: two kernels: it moves 16,777,216 bytes, for which memory takes longer than a launch",
+    ),
+    (
+        _several,
+        tuple(f"f32[{size}]" for size in range(64, 97)),
+        r"sine .* and .*: two kernels: one kernel computes at most 32 loops, of 1024 instructions and 512 arrays",
+    ),
     (_spread, ("f32[]", "f32[40]"), r"stored by \w+: every thread of an array reads this one number"),
     (
         _two_softmaxes,

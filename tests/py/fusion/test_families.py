@@ -52,7 +52,7 @@ PROGRAMS: dict[str, tuple[Callable[..., object], tuple[str, ...], list[str]]] = 
     "reduce_row": (lambda x: x.sum(1), ("f32[64,512]",), ["loop"]),
     "reduce_column": (lambda x: x.sum(0), ("f32[64,512]",), ["loop"]),
     "rows": (lambda x: jax.nn.softmax(x), ("f32[64,512]",), ["reduce_row", "reduce_row", "loop"]),
-    "input_slices": (_slices, ("f32[4096]",), ["loop", "loop"]),
+    "input_slices": (_slices, ("f32[4096]",), ["loop"]),
     "transpose": (lambda x: x.T, ("f32[256,256]",), ["loop"]),
     "concatenate": (_joined, ("f32[512,16]", "f32[512,16]"), ["loop"]),
     "concatenate_tiled": (_joined, ("f32[512,3]", "f32[512,5]"), ["loop"]),

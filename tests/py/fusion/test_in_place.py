@@ -233,6 +233,23 @@ def test_a_state_whose_next_value_is_moved_has_memory_of_its_own():
     assert _in_a_loop(step, "f32[100,8]", "f32[100,8]") == [(0, -1)]
 
 
+def test_states_of_several_shapes_are_written_where_they_are_read():
+    assert _in_a_loop(lambda x, v: (x * 2 + 1, v - 1), "f32[100]", "f32[60]") == [(0, 1)]
+
+
+def test_a_state_that_another_part_reads_has_memory_of_its_own():
+    """Its blocks may overwrite it before those of the other part read it."""
+    assert _in_a_loop(lambda x, v: (x * 2 + 1, v - x[:60]), "f32[100]", "f32[60]") == [(-1, 1)]
+
+
+def test_a_state_that_another_part_of_its_shape_reads_has_memory_of_its_own():
+    def step(*states):
+        return (states[0] + states[-1], *(0.5 * x + 1 for x in states[1:]))
+
+    (aliases,) = _in_a_loop(step, *["f32[50]"] * 18)
+    assert aliases == (*range(17), -1)
+
+
 def test_a_state_that_becomes_another_one_is_copied_before():
     aliases = _in_a_loop(lambda x, y: (y, 0.5 * (x + y)), "f32[100]", "f32[100]")
     assert aliases == [(1,)]

@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 
 import xgpu
-from xgpu.fusion.grouping.groups import MOST_ROOTS
+from xgpu.analysis.root_indices import MOST_ROOTS
 
 X, Z = "f32[64,40]", "f32[256,256]"
 Case = tuple[Callable[..., Any], tuple[str, ...], list[tuple[str, int]]]

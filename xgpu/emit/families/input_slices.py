@@ -17,7 +17,7 @@ from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_packed
-from xgpu.analysis.root_indices import Stored, at_root_indices
+from xgpu.analysis.root_indices import MOST_ROOTS, Stored, at_root_indices
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
@@ -31,7 +31,7 @@ from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.errors import InvalidInput
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
 from xgpu.fusion.grouping.families import KernelFamily, Kind
-from xgpu.fusion.grouping.groups import MOST_ROOTS, TOO_MANY_ROOTS, Group, Grouping
+from xgpu.fusion.grouping.groups import TOO_MANY_ROOTS, Group, Grouping
 from xgpu.indexing.access import Shape, integers, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap

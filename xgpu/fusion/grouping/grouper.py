@@ -13,6 +13,7 @@ from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, bitcasts_behind, is_bitcast
 from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place, updated_operands
+from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.analysis.transposes import moves_rows, transpose_of
 from xgpu.fusion.fallback import (
     CONTRACTIONS,
@@ -25,7 +26,7 @@ from xgpu.fusion.fallback import (
     is_cast_for,
 )
 from xgpu.fusion.grouping.families import Families, Kind
-from xgpu.fusion.grouping.groups import MOST_OPERATIONS, MOST_ROOTS, Group, Grouping, Levels
+from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, Levels
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
 from xgpu.indexing.access import shape_of

@@ -12,11 +12,9 @@ from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.heroes import Form
+from xgpu.analysis.root_indices import MOST_ROOTS
 from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.reasons import Reason
-
-MOST_ROOTS = 16
-"""Values that one kernel stores at most; more would run out of registers and of parameters."""
 
 MOST_OPERATIONS = 64
 """Operations that kernels may duplicate to recompute a value; without a bound, programs could grow quadratically."""

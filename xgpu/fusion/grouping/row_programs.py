@@ -18,13 +18,13 @@ from xgpu.analysis.heroes import Form, follow, is_packed
 from xgpu.analysis.in_place import updated_operands
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.analysis.root_indices import moves_elements
+from xgpu.analysis.root_indices import MOST_ROOTS, moves_elements
 from xgpu.costs.registers import longest_row
 from xgpu.device import Device
 from xgpu.dtypes import dtype_of_element
 from xgpu.fusion.grouping.decisions import Decision, Verdict, apart, merged
 from xgpu.fusion.grouping.families import KernelFamily, Kind
-from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping, Levels
+from xgpu.fusion.grouping.groups import PACKED, TOO_MANY_ROOTS, Group, Grouping, Levels
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap

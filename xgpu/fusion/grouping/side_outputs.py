@@ -9,10 +9,10 @@ from functools import partial
 
 from xgpu import ir
 from xgpu.analysis.heroes import is_packed
-from xgpu.analysis.root_indices import Stored, at_root_indices, moves_elements
+from xgpu.analysis.root_indices import MOST_ROOTS, Stored, at_root_indices, moves_elements
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
-from xgpu.fusion.grouping.groups import MOST_ROOTS, PACKED, TOO_MANY_ROOTS, Group, Grouping
+from xgpu.fusion.grouping.groups import PACKED, TOO_MANY_ROOTS, Group, Grouping
 from xgpu.indexing.access import identity_map, shape_of
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.reasons import Reason
