@@ -29,6 +29,7 @@ def test_what_no_kernel_can_have(option: str, value: Any, expected: str) -> None
         ("deterministic", "yes", "True or False"),
         ("keep_barriers", 1, "True or False"),
         ("pad_products", 0, "True or False"),
+        ("fuse_attention", None, "True or False"),
         ("autotune", "once", "True or False"),
         ("products", "cublas", "'library' or 'kernels'"),
         ("schedules", 3, "numbers by name for each fusion"),

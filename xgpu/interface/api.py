@@ -311,9 +311,10 @@ def compile_to(
 def options_on(platform: str, options: Options) -> Options:
     """Return the options with which a program is compiled that runs on a platform of JAX.
 
-    Kernels for a CPU are planned as for the default target, but no padding makes a product faster there.
+    Kernels for a CPU are planned as for the default target, but no padding makes a product faster there, and it has no
+    tensor cores for attention.
     """
-    return replace(options, pad_products=False) if platform == "cpu" else options
+    return replace(options, pad_products=False, fuse_attention=False) if platform == "cpu" else options
 
 
 @functools.cache

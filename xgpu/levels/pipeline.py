@@ -51,7 +51,7 @@ PREPARE: Pipeline = (
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     (
-        "find-chains{{target={target}}}",
+        "find-chains{{target={target} find={fuse_attention}}}",
         "before products are merged or rewritten, which a chain's are not; after barriers, which keep readers apart",
     ),
     (
@@ -198,6 +198,7 @@ def steps(
         "deterministic": str(options.deterministic).lower(),
         "products": options.products,
         "pad_products": str(options.pad_products).lower(),
+        "fuse_attention": str(options.fuse_attention).lower(),
         "choices": choices,
         "keep_barriers": str(options.keep_barriers).lower(),
     }

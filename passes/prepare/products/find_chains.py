@@ -48,11 +48,13 @@ class FindChains(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.dot_general",))
     target: str = DEFAULT_DEVICE
     """The GPU that kernels are for."""
+    find: bool = True
+    """Whether any are made: a CPU has no tensor cores for them."""
 
     def rewrite(self, op: ir.Operation) -> None:
         """Make a chain of the operations up to a product, if they are one."""
         target = device(self.target)
-        if device_problem(target) is not None:
+        if not self.find or device_problem(target) is not None:
             return
         attention = attention_of(op)
         if attention is None:

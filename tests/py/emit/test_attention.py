@@ -174,3 +174,12 @@ def test_sums_stay_in_registers(width: int, forms: tuple[str, ...]) -> None:
     assembled = program.kernels[0].assembled
     assert assembled.spill_bytes == 0
     assert not [remark for remark in assembled.remarks if "serialized" in remark]
+
+
+def test_a_cpu_has_no_tensor_cores_for_it() -> None:
+    specs = [jax.ShapeDtypeStruct((2, 256, 4, 64), jnp.bfloat16)] * 3
+    assert [kernel.emitter for kernel in xgpu.compile(causal, *specs).kernels] == ["attention"]
+    off = xgpu.compile(causal, *specs, options=xgpu.Options(fuse_attention=False))
+    assert "attention" not in [kernel.emitter for kernel in off.kernels]
+    assert jax.default_backend() == "cpu"
+    assert "attention" not in [kernel.emitter for kernel in xgpu.jit(causal).explain(*specs).kernels]
