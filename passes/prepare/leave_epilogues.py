@@ -13,6 +13,7 @@ from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo
 from xgpu.indexing.access import integer, integers, shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.framework.base import BlockRewrite
 from xgpu.structure import behind, dtype_of, is_argument, is_constant, is_result_of, producer, users_of
@@ -188,11 +189,9 @@ class _Epilogue:
             return False
         shape = shape_of(value)
         if self.product.name == PRODUCT:
-            numbers = hlo.DotDimensionNumbers(self.product.attributes["dot_dimension_numbers"])
-            dimension = len(shape) - 1
-            contracted = list(numbers.rhs_contracting_dimensions)
-            columns = (n for i, n in enumerate(shape_of(self.product.operands[1])) if i not in contracted)
-            if list(numbers.lhs_batching_dimensions) or shape[-1:] != (math.prod(columns),):
+            _, right = operand_dimensions(self.product)
+            dimension, sizes = len(shape) - 1, shape_of(self.product.operands[1])
+            if right.batching or shape[-1:] != (math.prod(sizes[i] for i in right.own),):
                 return False
         else:
             convolution = hlo.ConvDimensionNumbers(self.product.attributes["dimension_numbers"])

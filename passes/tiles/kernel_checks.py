@@ -16,6 +16,7 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.source_location import source_of
 from xgpu.hlo.tensor_cores import product_problem, sum_type
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.tiles.warp_tiles import type_problem
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, BlockProgram, BlockSchedule, check_numbers
@@ -147,9 +148,8 @@ def _check_products(program: BlockProgram[BlockSchedule]) -> None:
 
 
 def _check_operands(product: ir.Operation) -> None:
-    numbers = ir.stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
-    contracted = (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
-    if len(numbers.lhs_batching_dimensions) or contracted != ([1], [0]):
+    left, right = operand_dimensions(product)
+    if left.batching or (left.contracting, right.contracting) != ((1,), (0,)):
         refuse(PASS, product, "expected a product of two matrices, contracting_dims = [1] x [0]")
     if problem := product_problem(product):
         refuse(PASS, product, problem)

@@ -9,6 +9,7 @@ from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_address_for, is_read_by_kernels
 from xgpu.fusion.product_orders import Operand, Product
 from xgpu.indexing.access import integers, shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.structure import dtype_of, is_argument, is_result_of, producer
 
 TRANSPOSE = "stablehlo.transpose"
@@ -21,33 +22,20 @@ def labelled_product(
 
     The result is read in the order ``wanted``, by ``transposes`` if there are any, else as it is.
     """
-    numbers = ir.stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    sides = [
-        (list(numbers.lhs_batching_dimensions), list(numbers.lhs_contracting_dimensions)),
-        (list(numbers.rhs_batching_dimensions), list(numbers.rhs_contracting_dimensions)),
-    ]
-    result = op.results[0]
+    left, right = operand_dimensions(op)
+    result, batch = op.results[0], len(left.batching)
     sizes = list(shape_of(result))
     wanted = range(len(sizes)) if wanted is None else wanted
-    contracted, free = len(sizes), len(sides[0][0])
-    sizes += [shape_of(op.operands[0])[dim] for dim in sides[0][1]]
+    labels = left.labels(batch, len(sizes)), right.labels(batch + len(left.own), len(sizes))
+    sizes += [shape_of(op.operands[0])[dim] for dim in left.contracting]
     operands = []
-    for operand, (batching, contracting) in zip(op.operands, sides, strict=True):
-        labels = []
-        for dim in range(len(shape_of(operand))):
-            if dim in batching:
-                labels.append(batching.index(dim))
-            elif dim in contracting:
-                labels.append(contracted + contracting.index(dim))
-            else:
-                labels.append(free)
-                free += 1
-        now, value = tuple(labels), behind_transposes(operand)
+    for operand, now in zip(op.operands, labels, strict=True):
+        value = behind_transposes(operand)
         memory = tuple(now[i] for i in _inverse(_permutation_from(value, operand)))
         operands.append(Operand(memory, now, _bytes(value), _is_made(value, block)))
     read = all(is_read_by_kernels(use) for use in transposes or [op])
     bits = dtype_of(result).storage_bits
-    return Product(tuple(sizes), len(sides[0][0]), (operands[0], operands[1]), tuple(wanted), bits, read)
+    return Product(tuple(sizes), batch, (operands[0], operands[1]), tuple(wanted), bits, read)
 
 
 def transposes_behind(value: ir.Value) -> list[ir.Operation]:

@@ -1,12 +1,12 @@
 """Indexing maps of operations that combine many elements: reductions, windows, scans, dot products, convolutions."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from xgpu import ir
 from xgpu.indexing.access import Access, integer, integers, ranges, scalar_map, shape_of, spread_index
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.constraints import Constraint
+from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
@@ -79,33 +79,14 @@ def dot_general(op: ir.Operation) -> tuple[Access, ...]:
 
     The result's dimensions are the batch ones, then what is left of the left operand, then of the right one.
     """
-    numbers = ir.stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    left_shape, right_shape = (shape_of(value) for value in op.operands)
-    left_batching, right_batching = numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions
-    left_contracting, right_contracting = numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions
-    batches = len(left_batching)
-    left_free = len(left_shape) - batches - len(left_contracting)
-    domain = ranges(shape_of(op.results[0])), ranges(tuple(left_shape[i] for i in left_contracting))
-    left = _dot_operand(len(left_shape), left_batching, left_contracting, batches)
-    right = _dot_operand(len(right_shape), right_batching, right_contracting, batches + left_free)
-    return Access(0, IndexingMap(*domain, left)), Access(1, IndexingMap(*domain, right))
-
-
-def _dot_operand(
-    rank: int, batching: Sequence[int], contracting: Sequence[int], first_free: int
-) -> tuple[AffineExpr, ...]:
-    """Return the indices of an operand whose free dimensions are the result's from ``first_free`` on."""
-    results = []
-    free = first_free
-    for i in range(rank):
-        if i in batching:
-            results.append(dim(batching.index(i)))
-        elif i in contracting:
-            results.append(symbol(contracting.index(i)))
-        else:
-            results.append(dim(free))
-            free += 1
-    return tuple(results)
+    left, right = operand_dimensions(op)
+    sizes, rank = shape_of(op.operands[0]), len(shape_of(op.results[0]))
+    domain = ranges(shape_of(op.results[0])), ranges(tuple(sizes[i] for i in left.contracting))
+    batches = len(left.batching)
+    labels = left.labels(batches, rank), right.labels(batches + len(left.own), rank)
+    indices = ([dim(label) if label < rank else symbol(label - rank) for label in each] for each in labels)
+    first, second = (IndexingMap(*domain, tuple(each)) for each in indices)
+    return Access(0, first), Access(1, second)
 
 
 def convolution(op: ir.Operation) -> tuple[Access, ...]:

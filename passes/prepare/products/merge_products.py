@@ -16,6 +16,7 @@ from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_ker
 from xgpu.fusion.product_choices import NOTHING, ProductChoices
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.structure import (
@@ -145,11 +146,8 @@ def _is_constant(value: ir.Value) -> bool:
 
 def _free_dimension(op: ir.Operation, number: int) -> int | None:
     """Return the dimension of an operand that the result has and the other operand has not; None if not just one is."""
-    numbers = hlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    batching = (numbers.lhs_batching_dimensions, numbers.rhs_batching_dimensions)[number]
-    contracting = (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)[number]
-    free = set(range(len(shape_of(op.operands[number])))) - {*batching, *contracting}
-    return free.pop() if len(free) == 1 else None
+    own = operand_dimensions(op)[number].own
+    return own[0] if len(own) == 1 else None
 
 
 def _merge(group: Sequence[ir.Operation], shared: int) -> None:
@@ -160,10 +158,8 @@ def _merge(group: Sequence[ir.Operation], shared: int) -> None:
     with ir.InsertionPoint(last), last.location:
         operands = list(last.operands)
         operands[1 - shared] = _concatenated([op.operands[1 - shared] for op in group], free, last.block)
-        # The result has the batch dimensions, then the first operand's, then the second's.
-        numbers = hlo.DotDimensionNumbers(last.attributes["dot_dimension_numbers"])
         shape = list(shape_of(last.results[0]))
-        along = len(shape) - 1 if shared == 0 else len(list(numbers.lhs_batching_dimensions))
+        along = len(shape) - 1 if shared == 0 else len(operand_dimensions(last)[0].batching)
         sizes = [shape_of(op.results[0])[along] for op in group]
         shape[along] = sum(sizes)
         merged = ir.Operation.create(

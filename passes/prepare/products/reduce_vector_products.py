@@ -11,6 +11,7 @@ from xgpu.fusion.fallback import PRODUCT, fallback_reason
 from xgpu.fusion.loops.sums_of_products import array_of, length_of_sums, sum_of_products, uses_elements_once
 from xgpu.hlo.tensor_cores import ALGORITHM
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.passes.framework.base import OperationRewrite
 from xgpu.structure import replace_op
 
@@ -55,8 +56,7 @@ def _is_reduced(op: ir.Operation) -> bool:
     """Whether XLA has no library for a product with a vector either: it is small, or one of two vectors."""
     arrays = (*op.operands, op.results[0])
     per_result = [elements(operand) // length_of_sums(op) for operand in op.operands]
-    numbers = ir.stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
-    batch = math.prod(shape_of(op.operands[0])[each] for each in numbers.lhs_batching_dimensions)
+    batch = math.prod(shape_of(op.operands[0])[each] for each in operand_dimensions(op)[0].batching)
     is_of_vectors = per_result[0] == per_result[1] == elements(op.results[0])
     return is_of_vectors or sum(map(elements, arrays)) < _MOST_ELEMENTS * batch
 

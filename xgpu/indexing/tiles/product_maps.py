@@ -10,6 +10,7 @@ from xgpu.dtypes import DType
 from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import Shape, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
+from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -61,11 +62,10 @@ class Product:
     @cached_property
     def _shapes(self) -> tuple[Shape, Shape, Shape, Shape]:
         """The sizes of the batch dimensions, of each operand's own ones, of the contracted ones."""
-        numbers = ir.stablehlo.DotDimensionNumbers(self.op.attributes["dot_dimension_numbers"])
-        result, left = shape_of(self.op.results[0]), shape_of(self.op.operands[0])
-        batches = len(numbers.lhs_batching_dimensions)
-        split = len(left) - len(numbers.lhs_contracting_dimensions)
-        contracted = tuple(left[i] for i in numbers.lhs_contracting_dimensions)
+        left, _ = operand_dimensions(self.op)
+        result, sizes = shape_of(self.op.results[0]), shape_of(self.op.operands[0])
+        batches, split = len(left.batching), len(left.batching) + len(left.own)
+        contracted = tuple(sizes[i] for i in left.contracting)
         return result[:batches], result[batches:split], result[split:], contracted
 
     @property

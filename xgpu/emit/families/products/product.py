@@ -26,6 +26,7 @@ from xgpu.hlo.stablehlo_builder import convert, splat
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION, sum_type
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.constraints import Constraint
+from xgpu.indexing.dot_dimensions import DIMENSIONS
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.product_maps import Product
@@ -34,7 +35,6 @@ from xgpu.reasons import Reason
 from xgpu.structure import element_of
 
 DOT = "stablehlo.dot_general"
-DIMENSIONS = "dot_dimension_numbers"
 BY_TILES = Reason("a product that kernels compute, by tiles")
 _JOINED = Reason("products of one left operand that meet in it, whose tiles are multiplied by those of all right ones")
 
