@@ -16,7 +16,8 @@ class Options:
 
     ``threads_per_block`` is the block size of kernels whose blocks share nothing: loops, concatenations by a walk,
     slices, scatters, updates. Others choose theirs by the shape. ``max_elements_per_thread`` bounds how many
-    consecutive elements a thread computes; None leaves the choice to the kernel's family. ``opt_level`` is LLVM's.
+    consecutive elements of the widest result a thread computes; None leaves the choice to the kernel's family.
+    ``opt_level`` is LLVM's.
     ``deterministic`` asks for the same bits from every run where several updates of a scatter have the same place; it
     costs such scatters more kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes
     ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import pytest
 
 import xgpu
+from xgpu.fusion.grouping import small_loops
 from xgpu.runtime.compare import compare
 
 
@@ -63,22 +64,22 @@ def test_a_kernel_computes_no_more_loops_than_compile_beside_others():
     assert [kernel.grid for kernel in compiled.kernels] == [(32, 1, 1), (8, 1, 1)]
 
 
-def test_a_kernel_has_no_more_arrays_than_every_driver_takes():
+def test_a_kernel_has_no_more_arrays_than_every_driver_takes(monkeypatch):
+    monkeypatch.setattr(small_loops, "_MOST_ARRAYS", 10)
+    compiled = run(_doubled, *(f"s32[{size}]" for size in range(5, 16)))
+    assert [kernel.grid for kernel in compiled.kernels] == [(5, 1, 1), (5, 1, 1), (1, 1, 1)]
+
+
+def test_a_kernel_has_a_bounded_text(monkeypatch):
     def function(*arrays):
-        return [sum(arrays[40 * each + i][: 10 + each] for i in range(40)) for each in range(14)]
-
-    compiled = run(function, *["s32[64]"] * (40 * 14))
-    assert emitters(compiled) == ["loop", "loop"]
-
-
-def test_a_kernel_has_a_bounded_text():
-    def function(*arrays):
-        for _ in range(150):
+        for _ in range(30):
             arrays = [x ^ (x * 3) for x in arrays]
         return arrays
 
-    compiled = run(function, *(f"s32[{size}]" for size in range(5, 11)))
-    assert emitters(compiled) == ["loop", "loop"]
+    specs = [f"s32[{size}]" for size in range(5, 9)]
+    assert emitters(run(function, *specs)) == ["loop"]
+    monkeypatch.setattr(small_loops, "_MOST_INSTRUCTIONS", 128)
+    assert emitters(run(function, *specs)) == ["loop", "loop"]
 
 
 @pytest.mark.parametrize(

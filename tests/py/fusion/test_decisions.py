@@ -107,7 +107,7 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     (
         _several,
         tuple(f"f32[{size}]" for size in range(64, 97)),
-        r"sine .* and .*: two kernels: one kernel computes at most 32 loops, of 1024 instructions and 512 arrays",
+        r"sine .* and .*: two kernels: one kernel computes at most 32 loops, of 4096 instructions and 512 arrays",
     ),
     (_spread, ("f32[]", "f32[40]"), r"stored by \w+: every thread of an array reads this one number"),
     (

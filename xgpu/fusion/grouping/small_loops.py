@@ -24,7 +24,7 @@ _MOST_LOOPS = 32
 """Loops that one kernel computes at most. Kernels are compiled one beside the other, and a kernel of all is not."""
 _MOST_ARRAYS = 512
 """Arrays that such a kernel reads and writes at most: 4 KB of pointers, which every driver takes."""
-_MOST_INSTRUCTIONS = 1024
+_MOST_INSTRUCTIONS = 4096
 """Instructions of such a kernel, for one element of each result, at most: what its text grows with."""
 
 _SHORT = Reason("neither reads the other's results, and each takes less time than its launch")
