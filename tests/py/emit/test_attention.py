@@ -58,7 +58,7 @@ def test_schedules(schedule: dict[str, int]) -> None:
     is_right(program, program.random_inputs(2), mask)
 
 
-def test_what_has_not_run_on_a_gpu_is_not_chosen() -> None:
+def test_forms_that_are_not_measured_are_not_chosen() -> None:
     text = compiled(causal, *[_spec(1, 260, 1, 64)] * 3).ir("fusions")
     assert all(f"{name} = false" in text for name in _FORMS)
 

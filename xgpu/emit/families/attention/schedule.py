@@ -22,8 +22,8 @@ _DECIDING_BYTES = 64
 _MOST_HELD = 200
 """Registers that a thread has for scores, weights and sums, beside addresses."""
 _KEYS = (128, 64)
-_MEASURED = dict.fromkeys(("folded", "branched", "overlap", "turns"), False)
-"""How threads work if nobody says otherwise: as they did when they were last seen on a GPU."""
+_PLAIN = dict.fromkeys(("folded", "branched", "overlap", "turns"), False)
+"""How threads work if nobody says otherwise: one thing after the other, as none of these was measured as it is now."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class AttentionSchedule(Schedule):
             for stages in (2, 1):
                 rows = groups * WARPGROUP_ROWS
                 tiles = math.prod(facts.tiles(rows, keys).grid)
-                candidates.append(cls(rows, keys, stages, groups, min(tiles, most), **_MEASURED))
+                candidates.append(cls(rows, keys, stages, groups, min(tiles, most), **_PLAIN))
         if attention.keys <= _KEYS[-1]:
             candidates = [each for each in candidates if each.tile_n == _KEYS[-1]]
         fitting = [each for each in candidates if each.fits(facts)]
