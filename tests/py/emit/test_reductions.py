@@ -326,3 +326,10 @@ def test_vectors_are_no_longer_than_what_is_stored_is_aligned() -> None:
     for count, vector in ((129, 1), (130, 2), (136, 8)):
         compiled = xgpu.compile(lambda x, count=count: softmax(x, count), "bf16[64,136]")
         assert f"#xgpu.schedule<vector = {vector}," in compiled.ir("fusions")
+
+
+@pytest.mark.parametrize(("count", "emitter"), [(8, "loop"), (300, "reduce_column")])
+def test_stacked_arrays_are_no_text_for_each_of_many(count: int, emitter: str) -> None:
+    """What is done to a stack is written once for each of a few arrays: the text is not the product of both."""
+    program = xgpu.compile(lambda *xs: jnp.sum(jnp.tanh(jnp.stack(xs)) * 2, 0), *["f32[4]"] * count)
+    assert [kernel.emitter for kernel in program.kernels] == [emitter]
