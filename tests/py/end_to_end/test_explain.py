@@ -141,3 +141,10 @@ def test_a_kernel_of_an_operations_second_result_is_named_after_it() -> None:
     explanation = xgpu.jit(lambda x: jnp.argmax(x * 2, -1)).explain(jnp.ones((9, 64)))
     (kernel,) = explanation.kernels
     assert kernel.operation == "reduce"
+
+
+def test_a_kernel_of_several_loops_explains_itself() -> None:
+    report = xgpu.jit(lambda x, y: (x[:, ::2] * 2, y + 1)).explain(jnp.ones((37, 16)), jnp.ones(37))
+    (kernel,) = report.kernels
+    assert (kernel.emitter, kernel.bytes) == ("loop", 4 * (2 * 37 * 8 + 2 * 37))
+    assert kernel.sectors == 3 / 2
