@@ -9,6 +9,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from xgpu import ir
@@ -19,7 +20,7 @@ from xgpu.costs.values import instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import captured, defining_op, producer
+from xgpu.structure import captured, producer
 
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
@@ -28,6 +29,8 @@ type Members = int
 """A set of kernels of one kind: a bit for each."""
 ONLY: Members = 1
 """The kernel of a kind that has no other."""
+_ALL: Members = -1
+"""All kernels of a kind, however many it has."""
 
 
 class Kernel(Protocol):
@@ -39,16 +42,12 @@ class Kernel(Protocol):
 
 
 class Need[K: Kernel](NamedTuple):
-    """Kernels, ``members`` of one kind, of which each computes ``times`` elements of a value."""
+    """So many ``kernels``, ``members`` of one kind, of which each computes ``times`` elements of a value."""
 
     kernel: K
     members: Members
+    kernels: int
     times: float
-
-    @property
-    def kernels(self) -> int:
-        """The number of kernels."""
-        return self.members.bit_count()
 
 
 class Evaluations[K: Kernel]:
@@ -63,6 +62,7 @@ class Evaluations[K: Kernel]:
         self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
         self._results = {op: tuple(op.results) for op in operations}
+        self._makers = {value: number for number, op in enumerate(operations) for value in self._results[op]}
         self._captured = {op: inside for op in operations if (inside := captured(op))}
         self._known: dict[ir.Operation, _Known] = {}
         self._wanted: dict[ir.Value, dict[K, dict[Scope, Members]]] = {}
@@ -85,20 +85,21 @@ class Evaluations[K: Kernel]:
             root = self._roots[kernel, shape] = self._placements.setdefault(kernel, Placement()).root(shape)
             self._counts[root] = {}
         _include(self._counts[root], math.prod(shape), members)
-        self._want(value, kernel, root, members)
+        _include(self._wanted.setdefault(value, {}).setdefault(kernel, {}), root, members)
 
     def of(self, value: ir.Value) -> list[Need[K]]:
         """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
         wanted = self._wanted.get(value)
         if wanted is None:
             return []
-        op = producer(value)
+        op = self._operations[self._makers[value]]
+        is_only_result = len(self._results[op]) == 1
         needs: list[Need[K]] = []
         for kernel, scopes in wanted.items():
-            reading = _union(scopes)
-            for _, times, placed in self._place(op, kernel):
+            reading = _ALL if is_only_result else _union(scopes)
+            for _, times, placed in self._place(op, kernel, _ALL):
                 if members := placed & reading:
-                    needs.append(Need(kernel, members, times))
+                    needs.append(Need(kernel, members, members.bit_count(), times))
         return needs
 
     def compute(self, op: ir.Operation, kernels: Mapping[K, Members]) -> None:
@@ -107,57 +108,61 @@ class Evaluations[K: Kernel]:
         for kernel, members in kernels.items():
             if not has_maps or kernel.shares(op):
                 for operand in (*op.operands, *inside):
-                    if defining_op(operand) in self._numbers:
+                    if operand in self._makers:
                         self.want(operand, kernel, members)
                 continue
-            for scope, times, placed in self._place(op, kernel):
+            known = self._known_of(op)
+            for scope, times, placed in self._place(op, kernel, members):
                 if both := placed & members:
-                    self._read(self._known_of(op), kernel, scope, times, both)
+                    self._read(known, kernel, scope, times, both)
                     for value in inside:
-                        self._want(value, kernel, scope, both)
+                        _include(self._wanted.setdefault(value, {}).setdefault(kernel, {}), scope, both)
 
     def _read(self, known: "_Known", kernel: K, scope: Scope, times: float, members: Members) -> None:
         """Let ``members`` of ``kernel`` read what an operation reads that they compute at ``scope`` so many times."""
-        placement = self._placements[kernel]
+        own, wanted = known.reads.own, self._wanted
         for position, operand in enumerate(known.operands):
-            child = placement.child(known.reads, position, scope)
-            if child is not scope:
+            child = scope
+            if not own[position]:
+                child = self._placements[kernel].child(known.reads, position, scope)
                 counts = self._counts.setdefault(child, {})
                 # The first reads at a scope tell how often it is computed.
                 if first := members & ~_union(counts):
                     _include(counts, known.repeats[position].times(times), first)
-            if known.made[position]:
-                self._want(operand, kernel, child, members)
+            if known.makers[position] is not None:
+                scopes = wanted.setdefault(operand, {}).setdefault(kernel, {})
+                scopes[child] = scopes.get(child, 0) | members
 
-    def _place(self, op: ir.Operation, kernel: K) -> "list[_Placed]":
-        """Place ``op`` in kernels, after all its consumers; return at which scopes, and how often it is computed there.
+    def _place(self, op: ir.Operation, kernel: K, members: Members) -> "list[_Placed]":
+        """Place ``op`` in ``members``, after all its consumers; return at which scopes, and how often it is computed.
 
         A kernel's place stays as it is if it wants more of the results afterwards.
         """
-        placed = self._placed.setdefault(op, {}).setdefault(kernel, [])
-        wanted = self._wanted_of(op, kernel)
-        pending = _union(wanted)
+        kernels = self._placed.setdefault(op, {})
+        placed = kernels.get(kernel)
+        if placed is None:
+            placed = kernels[kernel] = []
         for each in placed:
-            pending &= ~each.members
-        if pending:
-            for scopes, members in _readers(wanted, pending):
+            members &= ~each.members
+        if members:
+            wanted = self._wanted_of(op, kernel)
+            for scopes, reading in _readers(wanted, members & _union(wanted)):
                 scope = self._placements[kernel].place(op, frozenset(scopes))
                 counts = self._counts.setdefault(scope, {})
-                if first := members & ~_union(counts):
+                if first := reading & ~_union(counts):
                     for times, alike in self._summed(scopes, first).items():
                         _include(counts, times, alike)
-                placed += [_Placed(scope, times, each & members) for times, each in counts.items() if each & members]
+                placed += [_Placed(scope, times, both) for times, each in counts.items() if (both := each & reading)]
         return placed
 
     def _wanted_of(self, op: ir.Operation, kernel: K) -> dict[Scope, Members]:
         """Return the scopes at which members of ``kernel`` read results of ``op``."""
-        wanting = (self._wanted.get(value, {}) for value in self._results[op])
-        found = [kernels[kernel] for kernels in wanting if kernel in kernels]
-        if len(found) == 1:
-            return found[0]
+        results = self._results[op]
+        if len(results) == 1:
+            return self._wanted[results[0]][kernel]
         wanted: dict[Scope, Members] = {}
-        for each in found:
-            for scope, members in each.items():
+        for value in results:
+            for scope, members in self._wanted.get(value, {}).get(kernel, {}).items():
                 _include(wanted, scope, members)
         return wanted
 
@@ -182,7 +187,7 @@ class Evaluations[K: Kernel]:
         placement, size = Placement(), math.prod(shape_of(value))
         root = placement.root(shape_of(value))
         counts: dict[Scope, float] = {root: size}
-        first = self._numbers[producer(value)]
+        first = self._makers[value]
         wanted = {first: {root}}
         pending = [-first]
         read = set[tuple[ir.Value, Scope]]()
@@ -194,17 +199,20 @@ class Evaluations[K: Kernel]:
             op = self._operations[number]
             scopes, known = wanted[number], self._known_of(op)
             scope = placement.place(op, scopes)
-            times = counts.setdefault(scope, sum(counts[each] for each in scopes))
+            if scope not in counts:
+                counts[scope] = sum([counts[each] for each in scopes])
+            times = counts[scope]
             total += times * known.instructions
             for position, operand in enumerate(known.operands):
-                child = placement.child(known.reads, position, scope)
-                if child not in counts:
-                    counts[child] = known.repeats[position].times(times)
+                child = scope
+                if not known.reads.own[position]:
+                    child = placement.child(known.reads, position, scope)
+                    if child not in counts:
+                        counts[child] = known.repeats[position].times(times)
                 if known.immediate[position]:
                     continue
                 before = known.recomputed[position]
                 if before is None or is_stored(operand):
-                    # What has no indexing maps is a hero, stored by a kernel whichever other values are.
                     total += LOAD * counts[child] * ((operand, child) not in read)
                     read.add((operand, child))
                     continue
@@ -213,13 +221,13 @@ class Evaluations[K: Kernel]:
                 wanted.setdefault(before, set()).add(child)
         return math.inf
 
-    def _want(self, value: ir.Value, kernel: K, scope: Scope, members: Members) -> None:
-        _include(self._wanted.setdefault(value, {}).setdefault(kernel, {}), scope, members)
-
     def _known_of(self, op: ir.Operation) -> "_Known":
         known = self._known.get(op)
         if known is None:
-            known = self._known[op] = _Known.of(op, self._numbers)
+            reads = Reads.of(self._numbers[op], op)
+            repeats = tuple([_Repeat.of(reads, position) for position in range(len(reads.accesses))])
+            operands = tuple([op.operands[access.operand] for access in reads.accesses])
+            known = self._known[op] = _Known(reads, repeats, operands, tuple(map(self._makers.get, operands)))
         return known
 
 
@@ -244,13 +252,24 @@ def _union[T](table: Mapping[T, Members]) -> Members:
 
 def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tuple[Scope, ...], Members]]:
     """Return the sets of members, of those ``among``, that read at the same scopes, with these."""
-    if all(among & ~members == 0 for members in wanted.values()):
+    if not any([among & ~members for members in wanted.values()]):
         return [(tuple(wanted), among)]
-    parts: list[tuple[tuple[Scope, ...], Members]] = [((), among)]
-    for scope, reading in wanted.items():
-        split = [((*scopes, scope), members & reading) for scopes, members in parts if members & reading]
-        parts = [(scopes, members & ~reading) for scopes, members in parts if members & ~reading] + split
-    return parts
+    seen = several = 0
+    for members in wanted.values():
+        several |= seen & members
+        seen |= members
+    once, several = among & ~several, among & several
+    parts = [((scope,), members & once) for scope, members in wanted.items() if members & once]
+    scopes: dict[Members, list[Scope]] = {}
+    for scope, members in wanted.items():
+        rest = members & several
+        while rest:
+            scopes.setdefault(rest & -rest, []).append(scope)
+            rest &= rest - 1
+    alike: dict[tuple[Scope, ...], Members] = {}
+    for member, read in scopes.items():
+        _include(alike, tuple(read), member)
+    return [*parts, *alike.items()]
 
 
 @dataclass(frozen=True)
@@ -296,36 +315,31 @@ def _neighbours_alike(map_: IndexingMap) -> int:
 
 @dataclass(frozen=True)
 class _Known:
-    """What is known of an operation however it is placed.
+    """The reads of an operation, however it is placed: for each access how often it happens, and the operand.
 
-    For each access there is how often it happens, the operand, whether the block makes that, whether it is immediate,
-    and the number of the operation that recomputes it, None for what is loaded in any case.
+    ``makers`` has the number of the operation that makes each operand, None where the block does not.
     """
 
     reads: Reads
     repeats: "tuple[_Repeat, ...]"
     operands: tuple[ir.Value, ...]
-    made: tuple[bool, ...]
-    immediate: tuple[bool, ...]
-    recomputed: tuple[int | None, ...]
-    instructions: int
+    makers: tuple[int | None, ...]
 
-    @classmethod
-    def of(cls, op: ir.Operation, numbers: Mapping[ir.Operation, int]) -> "_Known":
-        """Look at ``op``; ``numbers`` has the operations of its block."""
-        reads = Reads.of(numbers[op], op)
-        operands = tuple(op.operands[access.operand] for access in reads.accesses)
-        makers = [defining_op(operand) for operand in operands]
-        made = [None if maker is None else numbers.get(maker) for maker in makers]
-        return cls(
-            reads,
-            tuple(_Repeat.of(reads, position) for position in range(len(operands))),
-            operands,
-            tuple(number is not None for number in made),
-            tuple(map(is_immediate, operands)),
-            tuple(
-                number if maker is not None and maker.name in OPERATIONS else None
-                for maker, number in zip(makers, made, strict=True)
-            ),
-            instructions(op),
-        )
+    @cached_property
+    def instructions(self) -> int:
+        """About how many instructions an element costs."""
+        return instructions(self.reads.op)
+
+    @cached_property
+    def immediate(self) -> tuple[bool, ...]:
+        """Whether each access reads what costs nothing."""
+        return tuple(map(is_immediate, self.operands))
+
+    @cached_property
+    def recomputed(self) -> tuple[int | None, ...]:
+        """For each access, the operation that can be computed again for it.
+
+        What has no indexing maps is a hero, stored by a kernel whichever other values are.
+        """
+        pairs = zip(self.operands, self.makers, strict=True)
+        return tuple(None if maker is None or producer(each).name not in OPERATIONS else maker for each, maker in pairs)

@@ -143,7 +143,7 @@ class _Round:
         # Loops that differ only in what they compute: the first, which stands for all, and how many there are.
         self._alike: dict[tuple[Kind, int, int], Group] = {}
         self._loops: dict[Group, int] = {}
-        self._widths: dict[Group, int] = {}
+        self._bytes_of_instructions: dict[Group, float] = {}
         self._most: dict[ir.Value, float] = {}
         self.decisions: dict[ir.Value, Decision] = {}
         self.has_moves = False
@@ -164,7 +164,7 @@ class _Round:
                 if needed and is_candidate and elements(value):
                     needed = self._consider(value, needed)
                 stored = self._choice.get(value)
-                for group, members, _ in needed:
+                for group, members, *_ in needed:
                     if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
                         computing[group] = computing.get(group, 0) | members
             evaluations.compute(op, computing)
@@ -185,17 +185,20 @@ class _Round:
                 return needed
             needed = [each for each in needed if each.kernel.level <= level]
         # The kernels of a hero's group do not wait for each other.
-        can_wait = any(each.kernel is not own for each in needed)
-        is_repeated = _evaluations(needed) > elements(value)
+        can_wait = any([each.kernel is not own for each in needed])
+        size = elements(value)
+        times, kernels = _evaluations(needed), _kernels(needed)
+        is_repeated = times > size
         if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
-            followed = 1 + max(self._followed.get(each.kernel, 0) for each in needed)
+            followed = 1 + max([self._followed.get(each.kernel, 0) for each in needed])
             if own is None:
                 return self._wanted_by_loop(value, level, followed)
             self._followed[own] = max(followed, 1 + self._followed.get(own, 0))
             self._evaluations.want(value, own, ONLY)
-            return [Need(own, ONLY, elements(value))]
-        return needed if own or self._grouping.is_stored(value) else self._consider_later(value, needed)
+            return [Need(own, ONLY, 1, size)]
+        is_once = kernels == 1 and not is_repeated
+        return needed if own or is_once or self._grouping.is_stored(value) else self._consider_later(value, needed)
 
     def _made_at(self, value: ir.Value) -> int:
         """Return the lowest level of a kernel that can compute ``value``."""
@@ -212,11 +215,11 @@ class _Round:
         computed = round(_evaluations(needed) / size, 1)
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
         is_one_level = len({(group.level, self._followed.get(group, 0)) for group, *_ in needed}) == 1
-        once = size if is_one_level else sum(each.kernels * min(each.times, size) for each in needed)
+        once = size if is_one_level else sum([each.kernels * min(each.times, size) for each in needed])
         saved = -once * bytes_per_instruction(self._target, size)
         spent: float = self._launch
         for each in needed:
-            saved += each.kernels * each.times * bytes_per_instruction(self._target, self._width(each.kernel))
+            saved += each.kernels * each.times * self._instruction_bytes(each.kernel)
             spent += each.kernels * byte_size(value, round(min(each.times, size)))
         if not self._grouping.is_stored(value):
             spent += byte_size(value)
@@ -247,8 +250,8 @@ class _Round:
 
     def _consider_later(self, value: ir.Value, needed: _Needed) -> _Needed:
         """Let the first kernel that computes ``value`` store it for those of higher levels, if that is cheaper."""
-        first = level = min(group.level for group, *_ in needed)
-        is_extra = not any(self._can_store(group, value) for group, *_ in needed if group.level == first)
+        first = level = min([group.level for group, *_ in needed])
+        is_extra = not any([self._can_store(group, value) for group, *_ in needed if group.level == first])
         if is_extra:
             level = self._grouping.level(value)
         later = [each for each in needed if each.kernel.level > level]
@@ -263,7 +266,7 @@ class _Round:
         most = MOST_OPERATIONS if readers > is_extra else MOST_VISITED
         cost = self._costs.of(value, self._stored_at, level + 1, most)
         size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value), self._target)
-        again = sum(each.kernels * (cost.bytes + cost.instruction_bytes(each.times, self._target)) for each in later)
+        again = readers * cost.bytes + cost.instruction_bytes(_evaluations(later), self._target)
         extra = self._launch + once if is_extra else 0
         is_long = cost.operations >= MOST_OPERATIONS and readers > is_extra
         is_worth = is_long or again - readers * size > size + extra
@@ -280,7 +283,7 @@ class _Round:
         """Let a loop of its own compute ``value``, which so many other kernels wait for, one after the other."""
         kernel, member = self._loop(Group(self._families.loop_over(value), level, roots=(value,)), followed)
         self._evaluations.want(value, kernel, member)
-        return [Need(kernel, member, elements(value))]
+        return [Need(kernel, member, 1, elements(value))]
 
     def _loop(self, group: Group, followed: int = 0) -> tuple[Group, Members]:
         """Return the loop that stands for all that are like ``group``, and which member of these that is."""
@@ -295,17 +298,19 @@ class _Round:
             return shape_of(group.heroes[0].operands[0]) == shape_of(value)
         return group.kind == self._families.loop_over(value)
 
-    def _width(self, group: Group) -> int:
-        """Return about how many threads the kernel of ``group`` has."""
-        if group not in self._widths:
+    def _instruction_bytes(self, group: Group) -> float:
+        """Return the bytes that take as long as an instruction of the kernel of ``group``, by its number of threads."""
+        found = self._bytes_of_instructions.get(group)
+        if found is None:
             read = (elements(operand) // _READ_BY_THREAD for hero in group.heroes for operand in hero.operands)
-            self._widths[group] = max(*map(elements, group.roots), *read, 1)
-        return self._widths[group]
+            found = bytes_per_instruction(self._target, max(*map(elements, group.roots), *read, 1))
+            self._bytes_of_instructions[group] = found
+        return found
 
 
 def _kernels(needed: _Needed) -> int:
-    return sum(each.kernels for each in needed)
+    return sum([each.kernels for each in needed])
 
 
 def _evaluations(needed: _Needed) -> float:
-    return sum(each.kernels * each.times for each in needed)
+    return sum([each.kernels * each.times for each in needed])
