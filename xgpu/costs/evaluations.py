@@ -62,7 +62,9 @@ class Evaluations[K: Kernel]:
         self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
         self._results = {op: tuple(op.results) for op in operations}
-        self._makers = {value: number for number, op in enumerate(operations) for value in self._results[op]}
+        self._makers: dict[ir.Value, int] = {
+            value: number for number, op in enumerate(operations) for value in self._results[op]
+        }
         self._captured = {op: inside for op in operations if (inside := captured(op))}
         self._known: dict[ir.Operation, _Known] = {}
         self._wanted: dict[ir.Value, dict[K, dict[Scope, Members]]] = {}
@@ -252,7 +254,7 @@ def _union[T](table: Mapping[T, Members]) -> Members:
 
 def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tuple[Scope, ...], Members]]:
     """Return the sets of members, of those ``among``, that read at the same scopes, with these."""
-    if not any([among & ~members for members in wanted.values()]):
+    if not any(among & ~members for members in wanted.values()):
         return [(tuple(wanted), among)]
     seen = several = 0
     for members in wanted.values():

@@ -185,10 +185,9 @@ class _Round:
                 return needed
             needed = [each for each in needed if each.kernel.level <= level]
         # The kernels of a hero's group do not wait for each other.
-        can_wait = any([each.kernel is not own for each in needed])
+        can_wait = any(each.kernel is not own for each in needed)
         size = elements(value)
-        times, kernels = _evaluations(needed), _kernels(needed)
-        is_repeated = times > size
+        is_repeated = _evaluations(needed) > size
         if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
             followed = 1 + max([self._followed.get(each.kernel, 0) for each in needed])
@@ -197,7 +196,7 @@ class _Round:
             self._followed[own] = max(followed, 1 + self._followed.get(own, 0))
             self._evaluations.want(value, own, ONLY)
             return [Need(own, ONLY, 1, size)]
-        is_once = kernels == 1 and not is_repeated
+        is_once = _kernels(needed) == 1 and not is_repeated
         return needed if own or is_once or self._grouping.is_stored(value) else self._consider_later(value, needed)
 
     def _made_at(self, value: ir.Value) -> int:
@@ -251,7 +250,7 @@ class _Round:
     def _consider_later(self, value: ir.Value, needed: _Needed) -> _Needed:
         """Let the first kernel that computes ``value`` store it for those of higher levels, if that is cheaper."""
         first = level = min([group.level for group, *_ in needed])
-        is_extra = not any([self._can_store(group, value) for group, *_ in needed if group.level == first])
+        is_extra = not any(self._can_store(group, value) for group, *_ in needed if group.level == first)
         if is_extra:
             level = self._grouping.level(value)
         later = [each for each in needed if each.kernel.level > level]
