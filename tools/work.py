@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.control_flow import CONTROL_FLOW, planned_blocks
-from xgpu.costs.evaluations import Evaluations
+from xgpu.costs.evaluations import ONLY, Evaluations
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device
@@ -87,11 +87,11 @@ def _fusion_work(fusion: ir.Operation, weight: Weight) -> float:
     evaluations, work = Evaluations[Group](operations), 0.0
     evaluations.start()
     for value in terminator.operands:
-        evaluations.want(value, group)
+        evaluations.want(value, group, ONLY)
     for op in reversed(operations):
-        times = max(evaluations.of(value).get(group, 0.0) for value in op.results)
+        times = max((need.times for value in op.results for need in evaluations.of(value)), default=0.0)
         if times:
-            evaluations.compute(op, [group])
+            evaluations.compute(op, {group: ONLY})
         if op in heroes:
             times = max(map(elements, op.results))
         work += _weight(op, weight) * times

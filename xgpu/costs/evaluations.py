@@ -7,9 +7,10 @@ to what it reads.
 
 import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from typing import NamedTuple, Protocol
 
 from xgpu import ir
 from xgpu.analysis.placement import Placement, Reads, Scope
@@ -24,74 +25,160 @@ from xgpu.structure import captured, producer
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
 
+type Members = int
+"""A set of kernels of one kind: a bit for each."""
+ONLY: Members = 1
+"""The kernel of a kind that has no other."""
+_ALL: Members = -1
+"""All kernels of a kind, however many it has."""
+
 
 class Kernel(Protocol):
-    """A kernel as the planner knows it: a key that tells it from others."""
+    """A kind of kernels as the planner knows it, whose members differ in nothing but what they compute."""
 
     def shares(self, op: ir.Operation) -> bool:
-        """Whether its threads share what ``op`` reads, so that the kernel computes each element of that once."""
+        """Whether their threads share what ``op`` reads, so that each kernel computes each element of that once."""
         ...
 
 
+class Need[K: Kernel](NamedTuple):
+    """So many ``kernels``, ``members`` of one kind, of which each computes ``times`` elements of a value."""
+
+    kernel: K
+    members: Members
+    kernels: int
+    times: float
+
+
 class Evaluations[K: Kernel]:
-    """Counts evaluations of a block's operations in reverse order, in which `want` and `compute` are called."""
+    """Counts evaluations of a block's operations in reverse order, in which `want` and `compute` are called.
+
+    Kernels of one kind that read a value at the same scopes are counted as one: a program in which many kernels compute
+    a value takes no more steps than one in which few do. So members share a `Placement`, and tables have a set of
+    members where they would have one kernel.
+    """
 
     def __init__(self, operations: Sequence[ir.Operation]):
         self._operations = operations
         self._numbers = {op: number for number, op in enumerate(operations)}
+        self._results = {op: tuple(op.results) for op in operations}
+        self._makers: dict[ir.Value, int] = {
+            value: number for number, op in enumerate(operations) for value in self._results[op]
+        }
+        self._captured = {op: inside for op in operations if (inside := captured(op))}
         self._known: dict[ir.Operation, _Known] = {}
-        self._wanted: dict[ir.Value, dict[K, set[Scope]]] = {}
+        self._wanted: dict[ir.Value, dict[K, dict[Scope, Members]]] = {}
         self._placements: dict[K, Placement] = {}
         self._roots: dict[tuple[K, Shape], Scope] = {}
-        self._counts: dict[Scope, float] = {}
-        self._scopes: dict[tuple[ir.Operation, K], Scope] = {}
+        # The members for which each scope is computed so many times.
+        self._counts: dict[Scope, dict[float, Members]] = {}
+        self._placed: dict[ir.Operation, dict[K, list[_Placed]]] = {}
 
     def start(self) -> None:
         """Forget all kernels; what is known of operations is kept."""
-        for table in (self._wanted, self._placements, self._roots, self._counts, self._scopes):
+        for table in (self._wanted, self._placements, self._roots, self._counts, self._placed):
             table.clear()
 
-    def want(self, value: ir.Value, kernel: K) -> None:
-        """Record that ``kernel`` computes all elements of ``value``."""
-        self._want(value, kernel, self._root(kernel, shape_of(value)))
+    def want(self, value: ir.Value, kernel: K, members: Members) -> None:
+        """Record that ``members`` of ``kernel`` compute all elements of ``value``."""
+        shape = shape_of(value)
+        root = self._roots.get((kernel, shape))
+        if root is None:
+            root = self._roots[kernel, shape] = self._placements.setdefault(kernel, Placement()).root(shape)
+            self._counts[root] = {}
+        _include(self._counts[root], math.prod(shape), members)
+        _include(self._wanted.setdefault(value, {}).setdefault(kernel, {}), root, members)
 
-    def of(self, value: ir.Value) -> dict[K, float]:
+    def of(self, value: ir.Value) -> list[Need[K]]:
         """Return how many elements of ``value`` each kernel computes that reads it and does not find it in memory."""
         wanted = self._wanted.get(value)
         if wanted is None:
-            return {}
-        op = producer(value)
-        return {kernel: self._place(op, kernel) for kernel in wanted}
+            return []
+        op = self._operations[self._makers[value]]
+        is_only_result = len(self._results[op]) == 1
+        needs: list[Need[K]] = []
+        for kernel, scopes in wanted.items():
+            reading = _ALL if is_only_result else _union(scopes)
+            for _, times, placed in self._place(op, kernel, _ALL):
+                if members := placed & reading:
+                    needs.append(Need(kernel, members, members.bit_count(), times))
+        return needs
 
-    def compute(self, op: ir.Operation, kernels: Iterable[K]) -> None:
+    def compute(self, op: ir.Operation, kernels: Mapping[K, Members]) -> None:
         """Pass the counts of ``op`` on to its operands, for ``kernels``, whose results it computes."""
-        inside = captured(op)
-        for kernel in kernels:
-            if op.name not in OPERATIONS or kernel.shares(op):
+        has_maps, inside = op.name in OPERATIONS, self._captured.get(op, ())
+        for kernel, members in kernels.items():
+            if not has_maps or kernel.shares(op):
                 for operand in (*op.operands, *inside):
-                    self.want(operand, kernel)
+                    if operand in self._makers:
+                        self.want(operand, kernel, members)
                 continue
-            times = self._place(op, kernel)
-            scope, known, placement = self._scopes[op, kernel], self._known_of(op), self._placements[kernel]
-            for position, operand in enumerate(known.operands):
-                child = placement.child(known.reads, position, scope)
-                if child not in self._counts:
-                    self._counts[child] = known.repeats[position].times(times)
-                self._want(operand, kernel, child)
-            for value in inside:
-                self._want(value, kernel, scope)
+            known = self._known_of(op)
+            for scope, times, placed in self._place(op, kernel, members):
+                if both := placed & members:
+                    self._read(known, kernel, scope, times, both)
+                    for value in inside:
+                        _include(self._wanted.setdefault(value, {}).setdefault(kernel, {}), scope, both)
 
-    def _place(self, op: ir.Operation, kernel: K) -> float:
-        """Place ``op`` in ``kernel``, after all its consumers; return how often it is computed there."""
-        scope = self._scopes.get((op, kernel))
-        if scope is None:
-            wanted = set[Scope]()
-            for number in range(len(op.results)):
-                wanted |= self._wanted.get(op.results[number], {}).get(kernel, set())
-            scope = self._scopes[op, kernel] = self._placements[kernel].place(op, wanted)
-            if scope not in self._counts:
-                self._counts[scope] = sum(self._counts[each] for each in wanted)
-        return self._counts[scope]
+    def _read(self, known: "_Known", kernel: K, scope: Scope, times: float, members: Members) -> None:
+        """Let ``members`` of ``kernel`` read what an operation reads that they compute at ``scope`` so many times."""
+        own, wanted = known.reads.own, self._wanted
+        for position, operand in enumerate(known.operands):
+            child = scope
+            if not own[position]:
+                child = self._placements[kernel].child(known.reads, position, scope)
+                counts = self._counts.setdefault(child, {})
+                # The first reads at a scope tell how often it is computed.
+                if first := members & ~_union(counts):
+                    _include(counts, known.repeats[position].times(times), first)
+            if known.makers[position] is not None:
+                scopes = wanted.setdefault(operand, {}).setdefault(kernel, {})
+                scopes[child] = scopes.get(child, 0) | members
+
+    def _place(self, op: ir.Operation, kernel: K, members: Members) -> "list[_Placed]":
+        """Place ``op`` in ``members``, after all its consumers; return at which scopes, and how often it is computed.
+
+        A kernel's place stays as it is if it wants more of the results afterwards.
+        """
+        kernels = self._placed.setdefault(op, {})
+        placed = kernels.get(kernel)
+        if placed is None:
+            placed = kernels[kernel] = []
+        for each in placed:
+            members &= ~each.members
+        if members:
+            wanted = self._wanted_of(op, kernel)
+            for scopes, reading in _readers(wanted, members & _union(wanted)):
+                scope = self._placements[kernel].place(op, frozenset(scopes))
+                counts = self._counts.setdefault(scope, {})
+                if first := reading & ~_union(counts):
+                    for times, alike in self._summed(scopes, first).items():
+                        _include(counts, times, alike)
+                placed += [_Placed(scope, times, both) for times, each in counts.items() if (both := each & reading)]
+        return placed
+
+    def _wanted_of(self, op: ir.Operation, kernel: K) -> dict[Scope, Members]:
+        """Return the scopes at which members of ``kernel`` read results of ``op``."""
+        results = self._results[op]
+        if len(results) == 1:
+            return self._wanted[results[0]][kernel]
+        wanted: dict[Scope, Members] = {}
+        for value in results:
+            for scope, members in self._wanted.get(value, {}).get(kernel, {}).items():
+                _include(wanted, scope, members)
+        return wanted
+
+    def _summed(self, scopes: Iterable[Scope], members: Members) -> dict[float, Members]:
+        """Return for which of ``members`` the counts of ``scopes`` have which sum."""
+        sums: dict[float, Members] = {0: members}
+        for scope in scopes:
+            longer: dict[float, Members] = {}
+            for total, summed in sums.items():
+                for times, counted in self._counts[scope].items():
+                    if both := summed & counted:
+                        _include(longer, total + times, both)
+            sums = longer
+        return sums
 
     def instructions_again(self, value: ir.Value, is_stored: Callable[[ir.Value], bool], most: float) -> float:
         """Return how many more instructions it takes to compute an element of ``value`` than to load it.
@@ -102,52 +189,89 @@ class Evaluations[K: Kernel]:
         placement, size = Placement(), math.prod(shape_of(value))
         root = placement.root(shape_of(value))
         counts: dict[Scope, float] = {root: size}
-        wanted = {producer(value): {root}}
-        pending = [-self._numbers[producer(value)]]
+        first = self._makers[value]
+        wanted = {first: {root}}
+        pending = [-first]
         read = set[tuple[ir.Value, Scope]]()
         total = -float(LOAD * size)
         for _ in range(MOST_VISITED):
             if not pending or total > most * size:
                 return total / size
-            op = self._operations[-heapq.heappop(pending)]
-            scopes, known = wanted[op], self._known_of(op)
+            number = -heapq.heappop(pending)
+            op = self._operations[number]
+            scopes, known = wanted[number], self._known_of(op)
             scope = placement.place(op, scopes)
-            times = counts.setdefault(scope, sum(counts[each] for each in scopes))
-            total += times * instructions(op)
+            if scope not in counts:
+                counts[scope] = sum([counts[each] for each in scopes])
+            times = counts[scope]
+            total += times * known.instructions
             for position, operand in enumerate(known.operands):
-                child = placement.child(known.reads, position, scope)
-                if child not in counts:
-                    counts[child] = known.repeats[position].times(times)
-                if is_immediate(operand):
+                child = scope
+                if not known.reads.own[position]:
+                    child = placement.child(known.reads, position, scope)
+                    if child not in counts:
+                        counts[child] = known.repeats[position].times(times)
+                if known.immediate[position]:
                     continue
-                if is_stored(operand) or producer(operand).name not in OPERATIONS:
-                    # What has no indexing maps is a hero, stored by a kernel whichever other values are.
+                before = known.recomputed[position]
+                if before is None or is_stored(operand):
                     total += LOAD * counts[child] * ((operand, child) not in read)
                     read.add((operand, child))
                     continue
-                if producer(operand) not in wanted:
-                    heapq.heappush(pending, -self._numbers[producer(operand)])
-                wanted.setdefault(producer(operand), set()).add(child)
+                if before not in wanted:
+                    heapq.heappush(pending, -before)
+                wanted.setdefault(before, set()).add(child)
         return math.inf
-
-    def _want(self, value: ir.Value, kernel: K, scope: Scope) -> None:
-        self._wanted.setdefault(value, {}).setdefault(kernel, set()).add(scope)
-
-    def _root(self, kernel: K, shape: Shape) -> Scope:
-        placement = self._placements.setdefault(kernel, Placement())
-        if (kernel, shape) not in self._roots:
-            scope = self._roots[kernel, shape] = placement.root(shape)
-            self._counts[scope] = math.prod(shape)
-        return self._roots[kernel, shape]
 
     def _known_of(self, op: ir.Operation) -> "_Known":
         known = self._known.get(op)
         if known is None:
             reads = Reads.of(self._numbers[op], op)
-            repeats = tuple(_Repeat.of(reads, position) for position in range(len(reads.accesses)))
-            operands = tuple(op.operands[access.operand] for access in reads.accesses)
-            known = self._known[op] = _Known(reads, repeats, operands)
+            repeats = tuple([_Repeat.of(reads, position) for position in range(len(reads.accesses))])
+            operands = tuple([op.operands[access.operand] for access in reads.accesses])
+            known = self._known[op] = _Known(reads, repeats, operands, tuple(map(self._makers.get, operands)))
         return known
+
+
+class _Placed(NamedTuple):
+    """The scope at which ``members`` compute an operation, and how many times."""
+
+    scope: Scope
+    times: float
+    members: Members
+
+
+def _include[T](table: dict[T, Members], key: T, members: Members) -> None:
+    table[key] = table.get(key, 0) | members
+
+
+def _union[T](table: Mapping[T, Members]) -> Members:
+    union = 0
+    for members in table.values():
+        union |= members
+    return union
+
+
+def _readers(wanted: Mapping[Scope, Members], among: Members) -> list[tuple[tuple[Scope, ...], Members]]:
+    """Return the sets of members, of those ``among``, that read at the same scopes, with these."""
+    if not any(among & ~members for members in wanted.values()):
+        return [(tuple(wanted), among)]
+    seen = several = 0
+    for members in wanted.values():
+        several |= seen & members
+        seen |= members
+    once, several = among & ~several, among & several
+    parts = [((scope,), members & once) for scope, members in wanted.items() if members & once]
+    scopes: dict[Members, list[Scope]] = {}
+    for scope, members in wanted.items():
+        rest = members & several
+        while rest:
+            scopes.setdefault(rest & -rest, []).append(scope)
+            rest &= rest - 1
+    alike: dict[tuple[Scope, ...], Members] = {}
+    for member, read in scopes.items():
+        _include(alike, tuple(read), member)
+    return [*parts, *alike.items()]
 
 
 @dataclass(frozen=True)
@@ -193,8 +317,31 @@ def _neighbours_alike(map_: IndexingMap) -> int:
 
 @dataclass(frozen=True)
 class _Known:
-    """The reads of an operation, however it is placed: for each access how often it happens, and the operand."""
+    """The reads of an operation, however it is placed: for each access how often it happens, and the operand.
+
+    ``makers`` has the number of the operation that makes each operand, None where the block does not.
+    """
 
     reads: Reads
     repeats: "tuple[_Repeat, ...]"
     operands: tuple[ir.Value, ...]
+    makers: tuple[int | None, ...]
+
+    @cached_property
+    def instructions(self) -> int:
+        """About how many instructions an element costs."""
+        return instructions(self.reads.op)
+
+    @cached_property
+    def immediate(self) -> tuple[bool, ...]:
+        """Whether each access reads what costs nothing."""
+        return tuple(map(is_immediate, self.operands))
+
+    @cached_property
+    def recomputed(self) -> tuple[int | None, ...]:
+        """For each access, the operation that can be computed again for it.
+
+        What has no indexing maps is a hero, stored by a kernel whichever other values are.
+        """
+        pairs = zip(self.operands, self.makers, strict=True)
+        return tuple(None if maker is None or producer(each).name not in OPERATIONS else maker for each, maker in pairs)

@@ -67,7 +67,8 @@ class Costs:
         pending, read, seen = [value], dict[ir.Value, int](), {value}
         total = 0
         while pending and len(seen) < most:
-            step = self._step(pending.pop())
+            each = pending.pop()
+            step = self._steps.get(each) or self._step(each)
             total += step.instructions
             for operand, count in step.reads:
                 if stored_at.get(operand, level) < level:
@@ -78,12 +79,11 @@ class Costs:
         return Cost(sum(byte_size(each, count) for each, count in read.items()), total, len(seen))
 
     def _step(self, value: ir.Value) -> "_Step":
-        if value not in self._steps:
-            op = producer(value)
-            counts = zip(op.operands, elements_read(op, max(map(elements, op.results))), strict=True)
-            step = _Step(instructions(op), tuple((each, count) for each, count in counts if not is_immediate(each)))
-            self._steps.update(dict.fromkeys(op.results, step))
-        return self._steps[value]
+        op = producer(value)
+        counts = zip(op.operands, elements_read(op, max(map(elements, op.results))), strict=True)
+        step = _Step(instructions(op), tuple((each, count) for each, count in counts if not is_immediate(each)))
+        self._steps.update(dict.fromkeys(op.results, step))
+        return step
 
 
 def _moved_from(value: ir.Value) -> Set[ir.Value]:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from tests.py.fusion.planning_effort import calls_to_plan
+from xgpu.costs.evaluations import Evaluations
 from xgpu.costs.recomputation import Costs
 from xgpu.driver.compiler import plan_program
 from xgpu.frontend.load import load_source
@@ -102,13 +103,45 @@ def _chain(operations: int):
     return function, ("f32[4096]",)
 
 
+def _mixes(lanes: int, rounds: int):
+    """Rounds of a hash: each lane becomes a function of its neighbours, so that all are shared and none is stored."""
+
+    def function(x):
+        lane = [x[:, i] for i in range(lanes)]
+        for _ in range(rounds):
+            sums = [lane[i] ^ lane[(i + 1) % lanes] ^ lane[(i + 2) % lanes] for i in range(lanes)]
+            lane = [lane[i] ^ ((sums[i - 1] << 1) | (sums[(i + 1) % lanes] >> 31)) for i in range(lanes)]
+        return jnp.stack(lane, 1)
+
+    return function, (f"u32[65536,{lanes}]",)
+
+
 PROGRAMS = {
     "layers": (lambda layers: (_residuals(layers), ("f32[512,256]", "bf16[256,256]")), 8),
     "norms": (_norms, 100),
     "row programs": (_row_programs, 32),
     "updates": (_updates, 100),
     "chain": (_chain, 100),
+    "mixes": (lambda rounds: _mixes(8, rounds), 16),
 }
+
+
+@pytest.mark.parametrize("lanes", [8, 32])
+def test_kernels_that_compute_a_value_are_counted_together(monkeypatch, lanes):
+    """As many values are stored as there are lanes, each by another kernel, and these compute all that is before."""
+    counted = Counter[str]()
+    of = Evaluations.of
+
+    def counting(*arguments):
+        needs = of(*arguments)
+        counted["values"] += bool(needs)
+        counted["needs"] += len(needs)
+        return needs
+
+    monkeypatch.setattr(Evaluations, "of", counting)
+    source = load_source(*_mixes(lanes, 8))
+    plan_program(source.module)
+    assert 0 < counted["needs"] <= 2 * counted["values"]
 
 
 def _calls(function, arguments) -> int:

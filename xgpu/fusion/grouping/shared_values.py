@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 
 from xgpu import ir
-from xgpu.costs.evaluations import Evaluations
+from xgpu.costs.evaluations import ONLY, Evaluations, Members, Need
 from xgpu.costs.recomputation import LOAD, MOST_MOVES, MOST_VISITED, Costs
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements
@@ -24,7 +24,7 @@ from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping import decisions
 from xgpu.fusion.grouping.decisions import Decision, Verdict
-from xgpu.fusion.grouping.families import Families
+from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.fusion.grouping.grouper import group_block
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping
 from xgpu.indexing.access import shape_of
@@ -33,6 +33,8 @@ from xgpu.structure import captured
 
 type _Choice = dict[ir.Value, int]
 """Values to store, each with the level of the kernel that does."""
+type _Needed = Sequence[Need[Group]]
+"""How often which kernels compute a value."""
 
 _ROUNDS = 3
 """Iteration limit. Costs and the stored values depend on each other; two iterations mostly reach the fixed point."""
@@ -138,6 +140,10 @@ class _Round:
         self._awaited = set[ir.Value]()
         # How many kernels wait for one, each for the next, by this round's decisions: levels do not have these yet.
         self._followed: dict[Group, int] = {}
+        # Loops that differ only in what they compute: the first, which stands for all, and how many there are.
+        self._alike: dict[tuple[Kind, int, int], Group] = {}
+        self._loops: dict[Group, int] = {}
+        self._bytes_of_instructions: dict[Group, float] = {}
         self._most: dict[ir.Value, float] = {}
         self.decisions: dict[ir.Value, Decision] = {}
         self.has_moves = False
@@ -147,19 +153,20 @@ class _Round:
         grouping, evaluations = self._grouping, self._evaluations
         evaluations.start()
         for group in grouping.groups:
+            kernel, member = (group, ONLY) if group.heroes else self._loop(group)
             for root in group.roots:
-                evaluations.want(root, group)
+                evaluations.want(root, kernel, member)
         for op in reversed(list(reads)):
             is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.falls_back(op)
-            computing: dict[Group, None] = {}
+            computing: dict[Group, Members] = {}
             for value in op.results:
-                needed: Mapping[Group, float] = evaluations.of(value)
+                needed: _Needed = evaluations.of(value)
                 if needed and is_candidate and elements(value):
                     needed = self._consider(value, needed)
                 stored = self._choice.get(value)
-                for group in needed:
+                for group, members, *_ in needed:
                     if not grouping.stored_before(value, group.level) and (stored is None or group.level <= stored):
-                        computing[group] = None
+                        computing[group] = computing.get(group, 0) | members
             evaluations.compute(op, computing)
             most = min((self._most[value] for value in op.results if value in self._most), default=math.inf)
             if most < math.inf:
@@ -167,7 +174,7 @@ class _Round:
                     self._most[operand] = min(most, self._most.get(operand, math.inf))
         return self._choice, self._awaited
 
-    def _consider(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
+    def _consider(self, value: ir.Value, needed: _Needed) -> _Needed:
         """Decide on ``value``, which each kernel of ``needed`` computes so many times, and store it if that is cheaper.
 
         Returns the kernels that compute it after the decision.
@@ -176,17 +183,21 @@ class _Round:
         if self._grouping.is_stored(value):
             if own or self._grouping.stored_at[value] < level:
                 return needed
-            needed = {group: times for group, times in needed.items() if group.level <= level}
+            needed = [each for each in needed if each.kernel.level <= level]
         # The kernels of a hero's group do not wait for each other.
-        can_wait = any(group is not own for group in needed)
-        is_repeated = sum(needed.values()) > elements(value)
+        can_wait = any(each.kernel is not own for each in needed)
+        size = elements(value)
+        is_repeated = _evaluations(needed) > size
         if is_repeated and can_wait and self._decide(self._waiting_for(value, needed)):
             self._awaited.add(value)
-            own = own or self._loop(value, level)
-            self._followed[own] = 1 + max(self._followed.get(group, 0) for group in (own, *needed))
-            self._evaluations.want(value, own)
-            return {own: elements(value)}
-        return needed if own or self._grouping.is_stored(value) else self._consider_later(value, needed)
+            followed = 1 + max([self._followed.get(each.kernel, 0) for each in needed])
+            if own is None:
+                return self._wanted_by_loop(value, level, followed)
+            self._followed[own] = max(followed, 1 + self._followed.get(own, 0))
+            self._evaluations.want(value, own, ONLY)
+            return [Need(own, ONLY, 1, size)]
+        is_once = _kernels(needed) == 1 and not is_repeated
+        return needed if own or is_once or self._grouping.is_stored(value) else self._consider_later(value, needed)
 
     def _made_at(self, value: ir.Value) -> int:
         """Return the lowest level of a kernel that can compute ``value``."""
@@ -197,21 +208,22 @@ class _Round:
         self.decisions[decision.value] = decision
         return decision.verdict == Verdict.STORED
 
-    def _waiting_for(self, value: ir.Value, needed: Mapping[Group, float]) -> Decision:
+    def _waiting_for(self, value: ir.Value, needed: _Needed) -> Decision:
         """Decide whether kernels that recompute ``value`` for each element wait for another kernel that stores it."""
-        computed = round(sum(needed.values()) / elements(value), 1)
-        size, level = elements(value), self._grouping.level(value) + 1
+        size, level, kernels = elements(value), self._grouping.level(value) + 1, _kernels(needed)
+        computed = round(_evaluations(needed) / size, 1)
         # Of kernels of several levels the first may store the value for the others, which is decided on afterwards.
-        is_one_level = len({(group.level, self._followed.get(group, 0)) for group in needed}) == 1
-        once = size if is_one_level else sum(min(times, size) for times in needed.values())
+        is_one_level = len({(group.level, self._followed.get(group, 0)) for group, *_ in needed}) == 1
+        once = size if is_one_level else sum([each.kernels * min(each.times, size) for each in needed])
         saved = -once * bytes_per_instruction(self._target, size)
-        for group, times in needed.items():
-            saved += times * bytes_per_instruction(self._target, _width(group))
-        spent: float = self._launch + sum(byte_size(value, round(min(times, size))) for times in needed.values())
+        spent: float = self._launch
+        for each in needed:
+            saved += each.kernels * each.times * self._instruction_bytes(each.kernel)
+            spent += each.kernels * byte_size(value, round(min(each.times, size)))
         if not self._grouping.is_stored(value):
             spent += byte_size(value)
-        if is_one_level and len(needed) > 1:
-            spent -= (len(needed) - 1) * self._costs.of(value, self._stored_at, level).bytes
+        if is_one_level and kernels > 1:
+            spent -= (kernels - 1) * self._costs.of(value, self._stored_at, level).bytes
         if saved * _MOST_INSTRUCTIONS <= spent:
             return Decision(Verdict.RECOMPUTED, value, Reason(_CHEAP, (computed,)))
         most, origins = spent / saved, self._costs.moved_from(value)
@@ -235,41 +247,49 @@ class _Round:
             self._most[value] = most
         return Decision(Verdict.RECOMPUTED, value, few)
 
-    def _consider_later(self, value: ir.Value, needed: Mapping[Group, float]) -> Mapping[Group, float]:
+    def _consider_later(self, value: ir.Value, needed: _Needed) -> _Needed:
         """Let the first kernel that computes ``value`` store it for those of higher levels, if that is cheaper."""
-        first = level = min(group.level for group in needed)
-        is_extra = not any(self._can_store(group, value) for group in needed if group.level == first)
+        first = level = min([group.level for group, *_ in needed])
+        is_extra = not any(self._can_store(group, value) for group, *_ in needed if group.level == first)
         if is_extra:
             level = self._grouping.level(value)
-        later = [times for group, times in needed.items() if group.level > level]
-        if not later or (is_extra and len(later) == 1 and later[0] <= elements(value)):
+        later = [each for each in needed if each.kernel.level > level]
+        readers = _kernels(later)
+        if not later or (is_extra and readers == 1 and later[0].times <= elements(value)):
             # A kernel of its own would read and compute as much as the one that needs the value.
-            if len(needed) > 1:
-                reason = Reason("{} kernels compute it, of which none comes before another", (len(needed),))
+            if _kernels(needed) > 1:
+                reason = Reason("{} kernels compute it, of which none comes before another", (_kernels(needed),))
                 self._decide(Decision(Verdict.RECOMPUTED, value, reason))
             return needed
         # However large the computation is, it is enough to know that it is too large to be written again.
-        most = MOST_OPERATIONS if len(later) > is_extra else MOST_VISITED
+        most = MOST_OPERATIONS if readers > is_extra else MOST_VISITED
         cost = self._costs.of(value, self._stored_at, level + 1, most)
         size, once = byte_size(value), cost.bytes + cost.instruction_bytes(elements(value), self._target)
-        again = sum(cost.bytes + cost.instruction_bytes(times, self._target) for times in later)
+        again = readers * cost.bytes + cost.instruction_bytes(_evaluations(later), self._target)
         extra = self._launch + once if is_extra else 0
-        is_long = cost.operations >= MOST_OPERATIONS and len(later) > is_extra
-        is_worth = is_long or again - len(later) * size > size + extra
-        reason = Reason(_COSTS, (len(later), again, (len(later) + 1) * size + extra))
+        is_long = cost.operations >= MOST_OPERATIONS and readers > is_extra
+        is_worth = is_long or again - readers * size > size + extra
+        reason = Reason(_COSTS, (readers, again, (readers + 1) * size + extra))
         if is_long:
-            reason = Reason("{} kernels would have to compute it again, in {} operations or more", (len(later), most))
+            reason = Reason("{} kernels would have to compute it again, in {} operations or more", (readers, most))
         if self._decide(Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, value, reason)):
             self._choice[value] = level
             if is_extra:
-                own = self._loop(value, level)
-                self._evaluations.want(value, own)
-                return {**needed, own: elements(value)}
+                return [*needed, *self._wanted_by_loop(value, level, 0)]
         return needed
 
-    def _loop(self, value: ir.Value, level: int) -> Group:
-        """Return a loop of its own for ``value``."""
-        return Group(self._families.loop_over(value), level, roots=(value,))
+    def _wanted_by_loop(self, value: ir.Value, level: int, followed: int) -> _Needed:
+        """Let a loop of its own compute ``value``, which so many other kernels wait for, one after the other."""
+        kernel, member = self._loop(Group(self._families.loop_over(value), level, roots=(value,)), followed)
+        self._evaluations.want(value, kernel, member)
+        return [Need(kernel, member, 1, elements(value))]
+
+    def _loop(self, group: Group, followed: int = 0) -> tuple[Group, Members]:
+        """Return the loop that stands for all that are like ``group``, and which member of these that is."""
+        kernel = self._alike.setdefault((group.kind, group.level, followed), group)
+        self._followed[kernel] = followed
+        self._loops[kernel] = number = self._loops.get(kernel, -1) + 1
+        return kernel, 1 << number
 
     def _can_store(self, group: Group, value: ir.Value) -> bool:
         """Whether the kernel of ``group`` computes ``value`` at its own indices, so that it can store it."""
@@ -277,8 +297,19 @@ class _Round:
             return shape_of(group.heroes[0].operands[0]) == shape_of(value)
         return group.kind == self._families.loop_over(value)
 
+    def _instruction_bytes(self, group: Group) -> float:
+        """Return the bytes that take as long as an instruction of the kernel of ``group``, by its number of threads."""
+        found = self._bytes_of_instructions.get(group)
+        if found is None:
+            read = (elements(operand) // _READ_BY_THREAD for hero in group.heroes for operand in hero.operands)
+            found = bytes_per_instruction(self._target, max(*map(elements, group.roots), *read, 1))
+            self._bytes_of_instructions[group] = found
+        return found
 
-def _width(group: Group) -> int:
-    """Return about how many threads the kernel of ``group`` has."""
-    read = (operand for hero in group.heroes for operand in hero.operands)
-    return max(*map(elements, group.roots), *(elements(operand) // _READ_BY_THREAD for operand in read), 1)
+
+def _kernels(needed: _Needed) -> int:
+    return sum([each.kernels for each in needed])
+
+
+def _evaluations(needed: _Needed) -> float:
+    return sum([each.kernels * each.times for each in needed])

@@ -1,0 +1,82 @@
+"""How often kernels compute values: the same whether kernels are counted together or each by itself."""
+
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from tests.py.effort import by_level
+from xgpu import ir
+from xgpu.costs.evaluations import ONLY, Evaluations
+from xgpu.driver.compiler import plan_program
+from xgpu.frontend.load import load_source
+from xgpu.passes.framework.base import function_name, functions
+from xgpu.tools.fuzzing.generate import generate
+
+
+class _Loop:
+    """A kind of kernels whose threads share nothing."""
+
+    def shares(self, op: ir.Operation) -> bool:
+        return False
+
+
+def _counts(operations, kernels) -> list[dict[int, float]]:
+    """Return how often each kernel computes each result; every kernel stores another one of the results.
+
+    ``kernels`` has the kind of each, and which member of that it is.
+    """
+    values = [value for op in operations for value in op.results]
+    evaluations, counts = Evaluations[_Loop](operations), []
+    evaluations.start()
+    for number, (kind, member) in enumerate(kernels):
+        evaluations.want(values[-1 - number % len(values)], kind, member)
+    for op in reversed(operations):
+        computing: dict[_Loop, int] = {}
+        for value in op.results:
+            needs = evaluations.of(value)
+            for need in needs:
+                assert need.kernels == need.members.bit_count()
+                computing[need.kernel] = computing.get(need.kernel, 0) | need.members
+            found = [
+                (number, need.times)
+                for number, (kind, member) in enumerate(kernels)
+                for need in needs
+                if need.kernel is kind and need.members & member
+            ]
+            counts.append(dict(found))
+            assert len(counts[-1]) == len(found)
+        evaluations.compute(op, computing)
+    return counts
+
+
+def _agree(source, count) -> None:
+    prepared = plan_program(source.module)["prepared"]
+    (main,) = (each for each in functions(prepared) if function_name(each) == "main")
+    *operations, _ = (op.operation for op in main.entry_block.operations)
+    kind = _Loop()
+    together = _counts(operations, [(kind, 1 << number) for number in range(count)])
+    alone = _counts(operations, [(_Loop(), ONLY) for _ in range(count)])
+    assert together == [pytest.approx(each) for each in alone]
+    assert any(together) or not operations
+
+
+@pytest.mark.parametrize("seed", range(by_level(5, 20, 100)))
+def test_kernels_of_random_graphs(seed):
+    _agree(load_source(generate(seed).text()), 8)
+
+
+def _rolled(x, y):
+    first = jnp.roll(x, 1) * y
+    second = jnp.concatenate([first[3:], y[:3]]) + first
+    return first.sum() * second + jnp.roll(second, 2), second[::-1]
+
+
+def _chosen(x, y):
+    """One number is read for each element, and for each vector of a broadcast."""
+    number = x[0] * y[1]
+    return lax.select_n(number > 0, x, y) * lax.broadcast(jnp.sin(number), (48,))
+
+
+@pytest.mark.parametrize("function", [_rolled, _chosen])
+def test_kernels_that_read_at_different_indices(function):
+    _agree(load_source(function, ("f32[48]", "f32[48]")), 16)
