@@ -56,7 +56,7 @@ PROGRAMS = {
         ("bf16[32,64]", "bf16[64,64]", "bf16[64,48]"),
         2,
     ),
-    "large": (lambda x, a, b: (x @ a, x @ b), ("f32[4096,1024]", "f32[1024,2048]", "f32[1024,2048]"), 2),
+    "large": (lambda x, a, b: (x @ a, x @ b), ("f32[8192,1024]", "f32[1024,2048]", "f32[1024,2048]"), 2),
 }
 """Programs with the number of their products after the merge."""
 
