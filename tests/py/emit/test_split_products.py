@@ -40,7 +40,7 @@ def _drawn(count: int) -> list[Drawn]:
         is_swapped = generator.random() < 0.6
         split = generator.choice([each for each in (1, 2, 4, 8) if each <= -(-k // step)])
         # Boxes of operands whose columns are neighbours in memory have 64 of them.
-        is_along = (left if is_swapped else right[::-1])[1] == "k"
+        is_along = (left if is_swapped else right)[1] == "k"
         rows, groups = generator.choice(((64, 1), (64, 1), (128, 1), (128, 2), (256, 2)))
         columns = generator.choice((8, 16, 32, 64, 96, 128) if is_along else (64, 128))
         down, along = -(-(n if is_swapped else m) // rows), -(-(m if is_swapped else n) // columns)

@@ -160,7 +160,7 @@ def test_a_mesh_may_be_part_of_the_attribute():
 
 def test_what_each_device_computes_is_compiled():
     compiled = xgpu.compile(ON_PARTS)
-    shapes = [compiled.values[launch.outputs[0]].shape for launch in compiled.launches]
+    shapes = [compiled.values[each].shape for launch in compiled.launches for each in launch.outputs]
     assert sorted(shapes) == [(4, 3), (4, 3), (8, 9), (9,)]
     text = compiled.ir("stablehlo")
     assert 'stablehlo.custom_call @SPMDFullToShardShape(%0) {backend_config = "#sdy.sharding<@mesh' in text
