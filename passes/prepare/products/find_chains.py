@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import Attention, attention_of, is_tiled
+from xgpu.analysis.attention.attention import Attention, attention_of, is_tiled, keeps_numbers
 from xgpu.costs.attention import AttentionSizes, is_fast
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.chain import ChainOp
@@ -79,7 +79,7 @@ class _Chain:
     def of(cls, attention: Attention) -> "_Chain | None":
         """Return the chain of attention; None if there is no kernel for it, or something else reads what is inside."""
         result = attention.second.results[0]
-        while (user := _only_user(result)) is not None and user.name in MOVED:
+        while (user := _only_user(result)) is not None and user.name in MOVED and keeps_numbers(user):
             result = user.results[0]
         for spreads in (_SPREADS, frozenset[str]()):
             operations, inputs = _inside(attention, result, spreads)

@@ -183,3 +183,36 @@ def test_a_cpu_has_no_tensor_cores_for_it() -> None:
     assert "attention" not in [kernel.emitter for kernel in off.kernels]
     assert jax.default_backend() == "cpu"
     assert "attention" not in [kernel.emitter for kernel in xgpu.jit(causal).explain(*specs).kernels]
+
+
+def _through(dtype: Any) -> Any:
+    return lambda x: x.astype(dtype).astype(jnp.float32)
+
+
+@pytest.mark.parametrize(
+    ("logits", "weights", "numbers"),
+    [
+        (_through(jnp.int32), None, jnp.int32),
+        (_through(jnp.float8_e4m3fn), None, jnp.int32),
+        (None, _through(jnp.float8_e4m3fn), jnp.int32),
+        (None, _through(jnp.int32), jnp.int32),
+        (None, None, jnp.uint8),
+        (None, None, jnp.bfloat16),
+    ],
+)
+def test_conversions_that_change_numbers_are_made(logits: Any, weights: Any, numbers: Any) -> None:
+    """Of logits, of weights, and of the numbers that a mask compares, which wrap or are rounded from 256 on."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) * 0.3
+        rows, keys = (jnp.arange(size, dtype=jnp.int32).astype(numbers) for size in s.shape[-2:])
+        s = jnp.where(rows[:, None] >= keys, s, -jnp.inf)
+        p = jax.nn.softmax(logits(s) if logits else s, -1)
+        return jnp.einsum("bhqk,bkhd->bqhd", (weights(p) if weights else p).astype(q.dtype), v)
+
+    program = xgpu.compile(function, *[_spec(1, 300, 1, 64)] * 3)
+    generator = np.random.default_rng(0)
+    inputs = [generator.standard_normal((1, 300, 1, 64)).astype(ml_dtypes.bfloat16) for _ in range(3)]
+    (found,), (expected,) = program.run(*inputs), program.reference(*inputs)
+    # Weights are rounded to 2^-9 of their size before they are added up, in another order; numbers are up to 4.
+    np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=2**-5)

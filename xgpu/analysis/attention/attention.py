@@ -17,7 +17,7 @@ from xgpu.indexing.access import Shape, identity_map, shape_of
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import body_of, defining_op
+from xgpu.structure import body_of, defining_op, dtype_of
 
 DOT = "stablehlo.dot_general"
 REDUCE = "stablehlo.reduce"
@@ -287,11 +287,27 @@ def number_of(value: ir.Value) -> float | None:
 
 
 def behind(place: Place, names: frozenset[str]) -> Place:
-    """Return the value that one is made of by operations of these names, and the map to it."""
+    """Return the value that one is made of by operations of these names that keep numbers, and the map to it."""
     value, map_ = place
-    while (op := defining_op(value)) is not None and op.name in names and len(op.operands) == 1:
+    while (op := defining_op(value)) is not None and op.name in names and keeps_numbers(op):
         value, map_ = op.operands[0], then(map_, accesses(op)[0].map)
     return value, map_
+
+
+def keeps_numbers(op: ir.Operation) -> bool:
+    """Whether the elements of a result are those of the only operand, but for rounding to no less than 16 bits.
+
+    Narrower types are asked for because of what they leave, and integers leave other numbers.
+    """
+    if op.name != "stablehlo.convert":
+        return len(op.operands) == 1
+    return all(is_wide(value) for value in (*op.operands, *op.results))
+
+
+def is_wide(value: ir.Value) -> bool:
+    """Whether elements are floats of at least 16 bits."""
+    dtype = dtype_of(value)
+    return dtype.is_float and dtype.bits >= 16
 
 
 def then(map_: IndexingMap, access: IndexingMap) -> IndexingMap:

@@ -98,12 +98,13 @@ def _compared(op: ir.Operation, map_: IndexingMap, attention: Attention, everyth
 
 def _number(value: ir.Value, map_: IndexingMap) -> AffineExpr | None:
     """Return an integer, as an expression of the weights' indices; None if it is not known to be one."""
-    value, map_ = behind((value, map_), _MOVES)
+    # What converts numbers may round them, or wrap.
+    value, map_ = behind((value, map_), _MOVES - {"stablehlo.convert"})
     op = defining_op(value)
-    if op is None:
+    if op is None or not dtype_of(value).is_integer:
         return None
     if op.name == IOTA:
-        return map_.results[integer(op, "iota_dimension")]
+        return _if_held(map_.results[integer(op, "iota_dimension")], map_, value)
     if op.name == "stablehlo.constant":
         number = splat_of(op)
         return constant(int(number.value)) if isinstance(number, ir.IntegerAttr) else None
@@ -112,11 +113,15 @@ def _number(value: ir.Value, map_: IndexingMap) -> AffineExpr | None:
     left, right = (_number(operand, map_) for operand in op.operands)
     if left is None or right is None:
         return None
-    made = left + right if op.name == "stablehlo.add" else left - right
-    bits = dtype_of(value).bits - (1 if dtype_of(value).is_signed else 0)
-    least = -(1 << bits) if dtype_of(value).is_signed else 0
-    # A sum that wraps is another number.
-    return made if Interval(least, (1 << bits) - 1).contains_interval(made.interval(map_.dims)) else None
+    return _if_held(left + right if op.name == "stablehlo.add" else left - right, map_, value)
+
+
+def _if_held(number: AffineExpr, map_: IndexingMap, value: ir.Value) -> AffineExpr | None:
+    """Return a number if the type of ``value`` holds it wherever it is asked for: one that wraps is another number."""
+    dtype = dtype_of(value)
+    bits = dtype.bits - (1 if dtype.is_signed else 0)
+    least = -(1 << bits) if dtype.is_signed else 0
+    return number if Interval(least, (1 << bits) - 1).contains_interval(number.interval(map_.dims)) else None
 
 
 def _is_false(value: ir.Value) -> bool:

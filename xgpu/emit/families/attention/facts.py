@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import DOT, Attention, attention_of
+from xgpu.analysis.attention.attention import DOT, Attention, attention_of, is_wide, keeps_numbers
 from xgpu.analysis.attention.factors import Factored, factored
 from xgpu.analysis.attention.visible_keys import VisibleKeys, visible_keys
 from xgpu.dialects.chain import CHAIN
@@ -223,7 +223,7 @@ def chained_attention(chain: ir.Operation) -> Attention | None:
         return None
     *_, end = body_of(chain).operations
     op = defining_op(end.operation.operands[0])
-    while op is not None and op.name in MOVED:
+    while op is not None and op.name in MOVED and keeps_numbers(op):
         op = defining_op(op.operands[0])
     return None if op is None or op.name != DOT else attention_of(op)
 
@@ -239,6 +239,8 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
     for product in (attention.first, attention.second):
         if problem := product_problem(product):
             return problem
+        if not is_wide(product.results[0]):
+            return f"expected products of 16 bits or more, got {dtype_of(product.results[0])}"
     if dtype_of(result).hlo not in types:
         return f"expected a result of {types.pop()}, got {dtype_of(result)}"
     if not all((attention.batch, attention.rows, attention.keys, attention.width, attention.columns)):
