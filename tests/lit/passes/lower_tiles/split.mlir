@@ -29,13 +29,13 @@
 
 // Its own part a block reads where it is, and the other's in that block.
 // CHECK:           scf.if
-// CHECK:             %[[OWN:.*]] = llvm.load %[[PLACE:.*]] <alignment = 16> : !llvm.ptr<3> -> vector<4xf32>
+// CHECK:             %[[OWN:.*]] = llvm.load %[[PLACE:.*]] {{[<{]alignment = 16( : i64)?[>}]}} : !llvm.ptr<3> -> vector<4xf32>
 // CHECK-NEXT:        %[[NEXT:.*]] = "xgpu.apply_indexing"(%[[RANK]]) {map = #xgpu.map<(d0) -> ((d0 + 1) mod 2), d0 in [0, 1]>}
 // CHECK-NEXT:        %[[OTHER:.*]] = arith.index_cast %[[NEXT]]
 // CHECK-NEXT:        %[[THERE:.*]] = "xgpu.cluster_pointer"(%[[PLACE]], %[[OTHER]])
-// CHECK-NEXT:        %[[PART:.*]] = llvm.load %[[THERE]] <alignment = 16> : !llvm.ptr<7> -> vector<4xf32>
+// CHECK-NEXT:        %[[PART:.*]] = llvm.load %[[THERE]] {{[<{]alignment = 16( : i64)?[>}]}} : !llvm.ptr<7> -> vector<4xf32>
 // CHECK-NEXT:        %[[SUM:.*]] = arith.addf %[[OWN]], %[[PART]]
-// CHECK-NEXT:        llvm.store %[[SUM]], %[[PLACE]] <alignment = 16>
+// CHECK-NEXT:        llvm.store %[[SUM]], %[[PLACE]] {{[<{]alignment = 16( : i64)?[>}]}}
 // CHECK:           "xgpu.cluster_arrive"()
 // CHECK:           "xgpu.named_barrier"({{.*}}) {threads = 128 : i64, wait = true}
 
