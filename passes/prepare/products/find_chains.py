@@ -132,8 +132,9 @@ def _inside(
 ) -> tuple[list[ir.Operation], list[ir.Value]]:
     """Return the operations of a chain, in order, and the values that they read, in the order in which they do."""
     first, second = attention.first, attention.second
-    slice_ = list(backward_slice([result], lambda value: value == first.results[0]))
     order = {op.operation: number for number, op in enumerate(second.block.operations)}
+    # The body of a loop may use values from around it.
+    slice_ = backward_slice([result], lambda value: value == first.results[0] or defining_op(value) not in order)
     inner = set(_depends(sorted((*slice_, first), key=order.__getitem__), first.results[0]))
     moved = {attention.queries, attention.key_rows, attention.values}
     found: dict[ir.Operation, None] = {}
@@ -142,7 +143,7 @@ def _inside(
     while pending:
         value, is_moved = pending.pop()
         op = defining_op(value)
-        is_taken = op is not None and (op in inner or (op.name in spreads if is_moved else _is_cheap(op)))
+        is_taken = op in inner or (op in order and (op.name in spreads if is_moved else _is_cheap(op)))
         is_full = len(found) > _MOST_OPERATIONS + len(inner) and not is_constant(value)
         if op is None or not is_taken or is_full:
             inputs[value] = None

@@ -33,6 +33,21 @@ def _layers(x: Any) -> Any:
     return lax.scan(lambda x, _: (x + _sums(_logits(x, x), x), None), x, length=2)[0]
 
 
+def _layers_computed_again(w: Any, x: Any) -> Any:
+    """The loop of the gradient uses the mask from outside, where it is computed once."""
+
+    def layer(x: Any, w: Any) -> Any:
+        s = jnp.where(jnp.tril(jnp.ones((48, 48), bool)), _logits(x, x), -1e9)
+        return x + _sums(s, x) @ w, None
+
+    return jnp.sum(lax.scan(jax.checkpoint(layer), x, w)[0].astype(jnp.float32))
+
+
+def _layers_of_one_softmax(x: Any, k: Any) -> Any:
+    s = _logits(k, k)
+    return lax.scan(lambda x, _: (x + _sums(s, x), None), x, length=2)[0]
+
+
 def _dropout(q: Any, key: Any) -> Any:
     p = jax.nn.softmax(_logits(q, q), axis=-1)
     kept = jnp.where(jax.random.bernoulli(jax.random.wrap_key_data(key), 0.9, p.shape), p, 0)
@@ -51,6 +66,7 @@ def _dropout(q: Any, key: Any) -> Any:
         (lambda x: jax.nn.softmax(x @ x.T) @ x, ("f16[48,64]",)),
         (jax.vmap(lambda q: _sums(_logits(q, q), q)), ("bf16[3,2,48,4,64]",)),
         (_layers, (_Q,)),
+        (jax.grad(_layers_computed_again), ("bf16[2,64,64]", _Q)),
     ],
 )
 def test_found(function: _Program, specs: tuple[str, ...]) -> None:
@@ -66,6 +82,7 @@ def test_found(function: _Program, specs: tuple[str, ...]) -> None:
         (jax.grad(jax.checkpoint(lambda q: _sums(_logits(q, q), q).astype(jnp.float32).sum())), (_Q,)),
         (lambda q: jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(_logits(q, q), axis=2).astype(q.dtype), q), (_Q,)),
         (_dropout, (_Q, "u32[2]")),
+        (_layers_of_one_softmax, (_Q, _Q)),
         (lambda q, k: _sums(_logits(q, k), k), ("bf16[2,0,4,64]", _Q)),
         (lambda q, k: _sums(_logits(q, k), k), ("bf16[2,1,4,64]", _Q)),
         (lambda q, k: _sums(_logits(q, k), k), (_Q, "bf16[2,0,4,64]")),
