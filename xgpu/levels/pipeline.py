@@ -60,6 +60,7 @@ PREPARE: Pipeline = (
     ),
     ("reduce-vector-products", "after merging, which leaves fewer; before layouts are chosen for libraries"),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
+    ("move-transposes", "after layouts, which products read at no cost; before all that asks what is contiguous"),
     (
         "pad-products{{target={target} pad={pad_products}}}",
         "after layouts, which say what is contiguous; before marks, which ask for aligned rows",

@@ -1,0 +1,209 @@
+"""The pass `move-transposes`."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.fusion.axis_orders import (
+    BROADCAST,
+    TRANSPOSE,
+    AxisOrders,
+    Order,
+    broadcast_order,
+    carried,
+    inverse,
+    is_free,
+    permuted,
+    relative,
+)
+from xgpu.hlo.constants import splat_of
+from xgpu.hlo.stablehlo_builder import broadcast, hlo, tensor
+from xgpu.indexing.access import integer, integers, shape_of
+from xgpu.passes.framework.base import BlockRewrite
+from xgpu.structure import element_of, is_result_of, is_used, producer
+
+
+@dataclass(frozen=True)
+class MoveTransposes(BlockRewrite):
+    """Computes values in the order of dimensions that leaves the fewest bytes to transpose.
+
+    Code along another dimension than the last moves that one to the end and back; `jax.vmap` does so for its dimension.
+    What is computed in between, element by element or by slices, can as well be computed in the order in which it is
+    read: both transposes go. Values between which dimensions stay what they are have one order, the one that makes up
+    for most of what is transposed around them. A transpose costs its bytes, and where it moves whole rows an eighth of
+    them. Needs: choose-product-layouts, which knows what products read at no cost.
+
+    ```mlir
+    %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<512x64xf32>) -> tensor<64x512xf32>
+    %1 = stablehlo.slice %0 [0:64, 0:256] : (tensor<64x512xf32>) -> tensor<64x256xf32>
+    %2 = stablehlo.exponential %1 : tensor<64x256xf32>
+    %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<64x256xf32>) -> tensor<256x64xf32>
+    ```
+    becomes
+    ```mlir
+    %0 = stablehlo.slice %x [0:256, 0:64] : (tensor<512x64xf32>) -> tensor<256x64xf32>
+    %1 = stablehlo.exponential %0 : tensor<256x64xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "move-transposes"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((TRANSPOSE,))
+    least_bytes: int = 256 << 10
+    """How many fewer bytes must be transposed for that to be measured: kernels read a small array in any order."""
+
+    def rewrite_block(self, block: ir.Block) -> None:
+        """Rewrite the values of ``block`` that are best computed in another order."""
+        operations = [view.operation for view in block.operations]
+        if any(op.name == TRANSPOSE for op in operations) and (orders := AxisOrders(block).choose(self.least_bytes)):
+            _Rewrite(orders).rewrite(operations)
+
+
+@dataclass
+class _Rewrite:
+    """Writes values in other ``orders``; ``ordered`` has those that are, and what is read from outside, in each.
+
+    ``made_anew`` are values that nothing may use any more.
+    """
+
+    orders: Mapping[ir.Value, Order]
+    ordered: dict[tuple[ir.Value, Order], ir.Value] = field(default_factory=dict)
+    made_anew: dict[ir.Value, None] = field(default_factory=dict)
+
+    def rewrite(self, operations: Sequence[ir.Operation]) -> None:
+        """Write the operations of a block anew whose results have other orders, or whose operands are transposed."""
+        replaced = []
+        for op in operations:
+            values = {*op.results, *op.operands} if op.name == TRANSPOSE else set(op.results)
+            if not values.isdisjoint(self.orders):
+                with ir.InsertionPoint(op), op.location:
+                    self._transpose(op) if op.name == TRANSPOSE else self._write(op)
+                replaced.append(op)
+        for op in reversed(replaced):
+            op.erase()
+        for value in self.made_anew:
+            if not is_used(value):
+                producer(value).erase()
+
+    def _transpose(self, op: ir.Operation) -> None:
+        """Write a transpose between two orders."""
+        (value,), (result,), permutation = op.operands, op.results, integers(op, "permutation")
+        target = self._order(result)
+        if value in self.orders:
+            order = relative(self.orders[value], permutation, target)
+            new = _transposed(self.ordered[value, self.orders[value]], order)
+        else:
+            new = self._read(value, tuple(permutation[each] for each in target))
+        self._give(result, new)
+
+    def _write(self, op: ir.Operation) -> None:
+        """Write an operation on operands in the order of its results."""
+        order = self.orders[op.results[0]]
+        arrays = set(carried(op))
+        operands = [self._read(each, order) if each in arrays else each for each in op.operands]
+        new = op.clone()
+        _REORDERED.get(op.name, _no_attributes)(new, operands, order)
+        for number, operand in enumerate(operands):
+            new.operands[number] = operand
+        for old, result in zip(op.results, new.results, strict=True):
+            result.set_type(tensor(permuted(shape_of(old), order), element_of(old)))
+            self._give(old, result)
+
+    def _give(self, old: ir.Value, new: ir.Value) -> None:
+        """Let what reads ``old`` read ``new``, transposed back for operations that take the program's order."""
+        order = self._order(old)
+        self.ordered[old, order] = new
+        readers = [use for use in old.uses if not self._takes_order(use.owner.operation, old)]
+        if readers:
+            back = _transposed(new, inverse(order))
+            for use in readers:
+                use.owner.operation.operands[use.operand_number] = back
+
+    def _takes_order(self, op: ir.Operation, value: ir.Value) -> bool:
+        """Whether an operation is written anew for ``value`` in another order."""
+        if value not in self.orders:
+            return False
+        return op.name == TRANSPOSE or (value in carried(op) and op.results[0] in self.orders)
+
+    def _order(self, value: ir.Value) -> Order:
+        return self.orders.get(value) or tuple(range(len(shape_of(value))))
+
+    def _read(self, value: ir.Value, order: Order) -> ir.Value:
+        """Return ``value`` in an order, which is its own if it has another than the program's."""
+        if list(order) == sorted(order):
+            return value
+        if (value, order) not in self.ordered:
+            self.ordered[value, order] = self._in_order(value, order)
+        return self.ordered[value, order]
+
+    def _in_order(self, value: ir.Value, order: Order) -> ir.Value:
+        """Write a value that has the program's order in another one."""
+        type_ = tensor(permuted(shape_of(value), order), element_of(value))
+        if is_result_of(value, TRANSPOSE) and producer(value).operands[0] not in self.orders:
+            self.made_anew[value] = None
+            permutation = integers(producer(value), "permutation")
+            return self._read(producer(value).operands[0], tuple(permutation[each] for each in order))
+        if is_result_of(value, BROADCAST):
+            self.made_anew[value] = None
+            operand_order, dimensions = broadcast_order(producer(value), order)
+            return broadcast(self._read(producer(value).operands[0], operand_order), type_.shape, dimensions)
+        if not is_free(value):
+            return _transposed(value, order)
+        self.made_anew[value] = None
+        if is_result_of(value, "stablehlo.iota"):
+            iota: ir.Value = hlo.iota(type_, order.index(integer(producer(value), "iota_dimension")))
+            return iota
+        number = splat_of(producer(value))
+        assert number is not None
+        return hlo.constant(ir.DenseElementsAttr.get_splat(type_, number))
+
+
+def _transposed(value: ir.Value, order: Sequence[int]) -> ir.Value:
+    if list(order) == sorted(order):
+        return value
+    transposed: ir.Value = hlo.transpose(value, list(order))
+    return transposed
+
+
+def _no_attributes(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
+    """Leave the attributes of an elementwise operation."""
+
+
+def _by_dimension(*names: str) -> "_Reorder":
+    """Return what reorders attributes that have a number for each dimension."""
+
+    def reorder(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
+        for name in names:
+            op.attributes[name] = ir.DenseI64ArrayAttr.get(permuted(integers(op, name), order))
+
+    return reorder
+
+
+def _concatenated(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
+    number = order.index(integer(op, "dimension"))
+    op.attributes["dimension"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+
+
+def _reversed(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
+    op.attributes["dimensions"] = ir.DenseI64ArrayAttr.get(sorted(order.index(i) for i in integers(op, "dimensions")))
+
+
+def _sliced(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
+    operands[1:] = permuted(operands[1:], order)
+    _by_dimension("slice_sizes")(op, operands, order)
+
+
+def _updated(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
+    operands[2:] = permuted(operands[2:], order)
+
+
+type _Reorder = Callable[[ir.Operation, list[ir.Value], Order], None]
+_REORDERED: Mapping[str, _Reorder] = {
+    "stablehlo.concatenate": _concatenated,
+    "stablehlo.dynamic_slice": _sliced,
+    "stablehlo.dynamic_update_slice": _updated,
+    "stablehlo.pad": _by_dimension("edge_padding_low", "edge_padding_high", "interior_padding"),
+    "stablehlo.reverse": _reversed,
+    "stablehlo.slice": _by_dimension("start_indices", "limit_indices", "strides"),
+}
+"""What else changes with the order of an operation's dimensions, beside types: attributes, and operands in place."""

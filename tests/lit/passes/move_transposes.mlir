@@ -1,0 +1,83 @@
+// RUN: xgpu-opt %s -p 'move-transposes{least-bytes=1}' --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p move-transposes --split-input-file | FileCheck %s --check-prefix=SMALL
+
+// SMALL-COUNT-2: stablehlo.transpose
+
+// What lies between two transposes is computed in the order in which it is read and wanted, with all its attributes.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<8x6xf32>, %arg1: tensor<6xf32>, %arg2: tensor<i32>, %arg3: tensor<f32>) -> tensor<8x6xf32>
+// CHECK-NEXT:    %[[Z:.*]] = stablehlo.constant dense<0>
+// CHECK-NEXT:    %[[S:.*]] = stablehlo.slice %arg0 [2:8, 1:6:2] : (tensor<8x6xf32>) -> tensor<6x3xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.concatenate %[[S]], %[[S]], dim = 1 : (tensor<6x3xf32>, tensor<6x3xf32>) -> tensor<6x6xf32>
+// CHECK-NEXT:    %[[P:.*]] = stablehlo.pad %[[C]], %arg3, low = [0, 1], high = [2, 0], interior = [0, 0] : (tensor<6x6xf32>, tensor<f32>) -> tensor<8x7xf32>
+// CHECK-NEXT:    %[[R:.*]] = stablehlo.reverse %[[P]], dims = [1] : tensor<8x7xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.dynamic_slice %[[R]], %[[Z]], %arg2, sizes = [8, 6] : (tensor<8x7xf32>, tensor<i32>, tensor<i32>) -> tensor<8x6xf32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.broadcast_in_dim %arg1, dims = [1] : (tensor<6xf32>) -> tensor<8x6xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.add %[[D]], %[[B]] : tensor<8x6xf32>
+// CHECK-NEXT:    %[[I:.*]] = stablehlo.iota dim = 1 : tensor<8x6xf32>
+// CHECK-NEXT:    %[[M:.*]] = stablehlo.multiply %[[A]], %[[I]] : tensor<8x6xf32>
+// CHECK-NEXT:    %[[U:.*]] = stablehlo.dynamic_update_slice %[[M]], %[[S]], %[[Z]], %arg2 : (tensor<8x6xf32>, tensor<6x3xf32>, tensor<i32>, tensor<i32>) -> tensor<8x6xf32>
+// CHECK-NEXT:    %[[ONE:.*]] = stablehlo.constant dense<1.000000e+00> : tensor<8x6xf32>
+// CHECK-NEXT:    %[[L:.*]] = stablehlo.subtract %[[U]], %[[ONE]] : tensor<8x6xf32>
+// CHECK-NEXT:    return %[[L]] : tensor<8x6xf32>
+func.func @main(%x: tensor<8x6xf32>, %b: tensor<6xf32>, %n: tensor<i32>, %f: tensor<f32>) -> tensor<8x6xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x6xf32>) -> tensor<6x8xf32>
+  %1 = stablehlo.slice %0 [1:6:2, 2:8] : (tensor<6x8xf32>) -> tensor<3x6xf32>
+  %2 = stablehlo.concatenate %1, %1, dim = 0 : (tensor<3x6xf32>, tensor<3x6xf32>) -> tensor<6x6xf32>
+  %3 = stablehlo.pad %2, %f, low = [1, 0], high = [0, 2], interior = [0, 0] : (tensor<6x6xf32>, tensor<f32>) -> tensor<7x8xf32>
+  %4 = stablehlo.reverse %3, dims = [0] : tensor<7x8xf32>
+  %5 = stablehlo.dynamic_slice %4, %n, %zero, sizes = [6, 8] : (tensor<7x8xf32>, tensor<i32>, tensor<i32>) -> tensor<6x8xf32>
+  %6 = stablehlo.broadcast_in_dim %b, dims = [0] : (tensor<6xf32>) -> tensor<6x8xf32>
+  %7 = stablehlo.add %5, %6 : tensor<6x8xf32>
+  %8 = stablehlo.iota dim = 0 : tensor<6x8xf32>
+  %9 = stablehlo.multiply %7, %8 : tensor<6x8xf32>
+  %10 = stablehlo.dynamic_update_slice %9, %1, %n, %zero : (tensor<6x8xf32>, tensor<3x6xf32>, tensor<i32>, tensor<i32>) -> tensor<6x8xf32>
+  %one = stablehlo.constant dense<1.0> : tensor<6x8xf32>
+  %11 = stablehlo.subtract %10, %one : tensor<6x8xf32>
+  %12 = stablehlo.transpose %11, dims = [1, 0] : (tensor<6x8xf32>) -> tensor<8x6xf32>
+  return %12 : tensor<8x6xf32>
+}
+
+// -----
+
+// What is read or wanted in the program's order is transposed; a sum takes any order, its result that of what is left.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<4x5x6xf32>, %arg1: tensor<5x6x4xf32>)
+// CHECK-NEXT:    %[[Z:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %arg1, dims = [2, 0, 1] : (tensor<5x6x4xf32>) -> tensor<4x5x6xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.add %arg0, %[[T]] : tensor<4x5x6xf32>
+// CHECK-NEXT:    %[[BACK:.*]] = stablehlo.transpose %[[A]], dims = [1, 2, 0] : (tensor<4x5x6xf32>) -> tensor<5x6x4xf32>
+// CHECK-NEXT:    %[[S:.*]] = stablehlo.reduce(%[[BACK]] init: %[[Z]]) applies stablehlo.add across dimensions = [2] : (tensor<5x6x4xf32>, tensor<f32>) -> tensor<5x6xf32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.exponential %[[A]] : tensor<4x5x6xf32>
+// CHECK-NEXT:    %[[N:.*]] = stablehlo.negate %[[A]] : tensor<4x5x6xf32>
+// CHECK-NEXT:    return %[[S]], %[[E]], %[[N]]
+func.func @main(%x: tensor<4x5x6xf32>, %y: tensor<5x6x4xf32>) -> (tensor<5x6xf32>, tensor<4x5x6xf32>, tensor<4x5x6xf32>) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.transpose %x, dims = [1, 2, 0] : (tensor<4x5x6xf32>) -> tensor<5x6x4xf32>
+  %1 = stablehlo.add %0, %y : tensor<5x6x4xf32>
+  %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [2] : (tensor<5x6x4xf32>, tensor<f32>) -> tensor<5x6xf32>
+  %3 = stablehlo.exponential %1 : tensor<5x6x4xf32>
+  %4 = stablehlo.transpose %3, dims = [2, 0, 1] : (tensor<5x6x4xf32>) -> tensor<4x5x6xf32>
+  %5 = stablehlo.negate %1 : tensor<5x6x4xf32>
+  %6 = stablehlo.transpose %5, dims = [2, 0, 1] : (tensor<5x6x4xf32>) -> tensor<4x5x6xf32>
+  return %2, %4, %6 : tensor<5x6xf32>, tensor<4x5x6xf32>, tensor<4x5x6xf32>
+}
+
+// -----
+
+// What would be transposed elsewhere instead stays, and so do neighbours that a concatenation would be taken apart from.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %arg0, dims = [1, 0]
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.add %[[T]], %arg1
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.concatenate %arg2, %arg2, dim = 0
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.transpose %[[C]], dims = [1, 0]
+// CHECK-NEXT:    return %[[A]], %[[D]]
+func.func @main(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>, %z: tensor<1x8xf32>) -> (tensor<8x4xf32>, tensor<8x2xf32>) {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %1 = stablehlo.add %0, %y : tensor<8x4xf32>
+  %2 = stablehlo.concatenate %z, %z, dim = 0 : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<2x8xf32>
+  %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<2x8xf32>) -> tensor<8x2xf32>
+  return %1, %3 : tensor<8x4xf32>, tensor<8x2xf32>
+}

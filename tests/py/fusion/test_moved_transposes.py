@@ -1,0 +1,147 @@
+"""Values are computed in the order of dimensions that leaves the least to transpose, and stay what they are."""
+
+import random
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import xgpu
+from tests.py import effort
+from xgpu import ir
+from xgpu.passes.prepare.move_transposes import MoveTransposes
+from xgpu.runtime.reference import Reference
+
+CONTEXT = ir.make_context()
+_TRANSPOSE = "stablehlo.transpose"
+
+
+def _lifted(x: Any, axis: int) -> Any:
+    """Return the step of a wavelet along one dimension, as code for the last one does it for others."""
+    x = jnp.moveaxis(x, axis, -1)
+    even, odd = x[..., ::2], x[..., 1::2]
+    odd = odd - 0.5 * (even + jnp.concatenate([even[..., 1:], even[..., -1:]], -1))
+    return jnp.moveaxis(jnp.concatenate([even * 1.1, odd], -1), -1, axis)
+
+
+def _normalised(x: Any) -> Any:
+    x = jnp.moveaxis(x, 1, -1)
+    x = (x - x.mean(-1, keepdims=True)) / (1 + x.std(-1, keepdims=True))
+    return jnp.moveaxis(x, -1, 1)
+
+
+REMOVED = {
+    "one dimension": lambda x: _lifted(x, -2),
+    "both": lambda x: _lifted(_lifted(x, -1), -2),
+    "mapped": jax.vmap(lambda x: jnp.exp(x - x[:1]) + x[::-1], 2, 2),
+    "a loop": lambda x: lax.fori_loop(0, 3, lambda _, y: _lifted(y, -2), x),
+}
+
+
+@pytest.mark.parametrize("function", REMOVED.values(), ids=REMOVED)
+def test_nothing_is_transposed(function: Any) -> None:
+    assert _TRANSPOSE not in _compiled(function).ir("prepared")
+
+
+def test_sums_are_of_columns() -> None:
+    emitters = {kernel.emitter for kernel in _compiled(_normalised).kernels}
+    assert emitters == {"reduce_column", "loop"}
+
+
+def _compiled(function: Any) -> xgpu.Compiled:
+    """Compile a program of a large array, and check that it is right."""
+    program = xgpu.compile(function, "f32[3,256,192]")
+    (x,) = program.random_inputs(0)
+    np.testing.assert_allclose(program.run(x)[0], jax.jit(function)(x), rtol=2e-5, atol=2e-5)
+    return program
+
+
+class _Drawn:
+    """A random program of operations on matrices and cubes of small integers, some of which are transposes."""
+
+    def __init__(self, seed: int):
+        self._rng = random.Random(seed)
+        rank = self._rng.choice((2, 3, 3))
+        self.shape = tuple(self._rng.randint(1, 5) for _ in range(rank))
+        self._steps = self._rng.choices(list(_STEPS.values()), k=self._rng.randint(3, 12))
+        self._seeds = [self._rng.random() for _ in self._steps]
+        self._kept = self._rng.choices((True, False), weights=(1, 5), k=len(self._steps))
+
+    def __call__(self, x: Any, n: Any) -> Any:
+        results, values = [], [x]
+        for step, seed, kept in zip(self._steps, self._seeds, self._kept, strict=True):
+            x = step(random.Random(seed), x, n, values)
+            values.append(x)
+            results += [x] * kept
+        return (*results, x)
+
+
+def _transpose(rng: random.Random, x: Any, *_: Any) -> Any:
+    return jnp.transpose(x, rng.sample(range(x.ndim), x.ndim))
+
+
+def _slice(rng: random.Random, x: Any, *_: Any) -> Any:
+    starts = [rng.randint(0, (size - 1) // 2) for size in x.shape]
+    return lax.slice(x, starts, x.shape, [rng.randint(1, 2) for _ in x.shape])
+
+
+def _pad(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
+    return lax.pad(x, n, [(rng.randint(-(size > 3), 2), rng.randint(0, 1), rng.randint(0, 1)) for size in x.shape])
+
+
+def _concatenate(rng: random.Random, x: Any, *_: Any) -> Any:
+    return jnp.concatenate([x, -x], rng.randrange(x.ndim)) if x.size < 2000 else -x
+
+
+def _part(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
+    at = [n * rng.randint(0, 1) for _ in x.shape]
+    return lax.dynamic_slice(x, at, [max(size - rng.randint(0, 1), 1) for size in x.shape])
+
+
+def _update(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
+    part = lax.slice(3 * x, [0] * x.ndim, [max(size // 2, 1) for size in x.shape])
+    return lax.dynamic_update_slice(x, part, [n * rng.randint(0, 1) for _ in x.shape])
+
+
+def _added(rng: random.Random, x: Any, n: Any, values: list[Any]) -> Any:
+    alike = [value for value in values if value.shape == x.shape]
+    return rng.choice([*alike, lax.broadcasted_iota(x.dtype, x.shape, rng.randrange(x.ndim)), n, 7]) + 2 * x
+
+
+def _broadcast(rng: random.Random, x: Any, *_: Any) -> Any:
+    axis = rng.randrange(x.ndim)
+    return x * lax.index_in_dim(x, 0, axis) + lax.broadcast_in_dim(
+        x.sum(axis), x.shape, [i for i in range(x.ndim) if i != axis]
+    )
+
+
+def _chosen(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
+    return jnp.where(x > n, jnp.clip(x, -50, 50), jnp.flip(x, rng.randrange(x.ndim)))
+
+
+_STEPS = {
+    step.__name__: step
+    for step in (_transpose, _transpose, _slice, _pad, _concatenate, _part, _update, _added, _broadcast, _chosen)
+} | {"again": _transpose, "once more": _transpose}
+
+
+def test_drawn_programs_give_the_same_numbers() -> None:
+    count, moved = effort.by_level(8, 24, 2000), 0
+    for seed in range(count):
+        function = _Drawn(effort.seed_of_commit() + seed)
+        program = xgpu.compile(function, f"s32[{','.join(map(str, function.shape))}]", "s32[]")
+        with CONTEXT, ir.Location.unknown():
+            given, other = (ir.Module.parse(program.ir("stablehlo")) for _ in range(2))
+            MoveTransposes(least_bytes=1).apply(other)
+            assert other.operation.verify()
+            if str(other) == str(given):
+                continue
+            moved += 1
+            x = np.arange(np.prod(function.shape), dtype=np.int32).reshape(function.shape) - 20
+            arrays = [x, np.int32(1)]
+            for found, expected in zip(Reference(other)(arrays), Reference(given)(arrays), strict=True):
+                np.testing.assert_array_equal(found, expected, err_msg=f"seed {seed}")
+    assert moved > count / 8
