@@ -12,6 +12,7 @@ from xgpu.fusion.axis_orders import (
     Order,
     broadcast_order,
     carried,
+    given_order,
     inverse,
     is_free,
     permuted,
@@ -56,16 +57,18 @@ class MoveTransposes(BlockRewrite):
         """Rewrite the values of ``block`` that are best computed in another order."""
         operations = [view.operation for view in block.operations]
         if any(op.name == TRANSPOSE for op in operations) and (orders := AxisOrders(block).choose(self.least_bytes)):
-            _Rewrite(orders).rewrite(operations)
+            _Rewrite(block, orders).rewrite(operations)
 
 
 @dataclass
 class _Rewrite:
-    """Writes values in other ``orders``; ``ordered`` has those that are, and what is read from outside, in each.
+    """Writes values of a block in other ``orders``; ``ordered`` has those that are, and what is read from outside.
 
-    ``made_anew`` are values that nothing may use any more.
+    What reads a value in the program's order is given that before it is come to, so operations that are not written
+    anew are right at any time. ``made_anew`` are values that may be left without users.
     """
 
+    block: ir.Block
     orders: Mapping[ir.Value, Order]
     ordered: dict[tuple[ir.Value, Order], ir.Value] = field(default_factory=dict)
     made_anew: dict[ir.Value, None] = field(default_factory=dict)
@@ -74,10 +77,11 @@ class _Rewrite:
         """Write the operations of a block anew whose results have other orders, or whose operands are transposed."""
         replaced = []
         for op in operations:
-            values = {*op.results, *op.operands} if op.name == TRANSPOSE else set(op.results)
-            if not values.isdisjoint(self.orders):
+            values = (*op.results, *op.operands) if op.name == TRANSPOSE else op.results
+            if any(value in self.orders for value in values):
+                write = self._transpose if op.name == TRANSPOSE else self._write
                 with ir.InsertionPoint(op), op.location:
-                    self._transpose(op) if op.name == TRANSPOSE else self._write(op)
+                    write(op)
                 replaced.append(op)
         for op in reversed(replaced):
             op.erase()
@@ -102,7 +106,8 @@ class _Rewrite:
         arrays = set(carried(op))
         operands = [self._read(each, order) if each in arrays else each for each in op.operands]
         new = op.clone()
-        _REORDERED.get(op.name, _no_attributes)(new, operands, order)
+        if op.name in _REORDERED:
+            _REORDERED[op.name](new, operands, order)
         for number, operand in enumerate(operands):
             new.operands[number] = operand
         for old, result in zip(op.results, new.results, strict=True):
@@ -121,16 +126,16 @@ class _Rewrite:
 
     def _takes_order(self, op: ir.Operation, value: ir.Value) -> bool:
         """Whether an operation is written anew for ``value`` in another order."""
-        if value not in self.orders:
+        if value not in self.orders or op.block != self.block:
             return False
         return op.name == TRANSPOSE or (value in carried(op) and op.results[0] in self.orders)
 
     def _order(self, value: ir.Value) -> Order:
-        return self.orders.get(value) or tuple(range(len(shape_of(value))))
+        return self.orders.get(value, given_order(len(shape_of(value))))
 
     def _read(self, value: ir.Value, order: Order) -> ir.Value:
         """Return ``value`` in an order, which is its own if it has another than the program's."""
-        if list(order) == sorted(order):
+        if order == given_order(len(order)):
             return value
         if (value, order) not in self.ordered:
             self.ordered[value, order] = self._in_order(value, order)
@@ -158,18 +163,17 @@ class _Rewrite:
         return hlo.constant(ir.DenseElementsAttr.get_splat(type_, number))
 
 
-def _transposed(value: ir.Value, order: Sequence[int]) -> ir.Value:
-    if list(order) == sorted(order):
+def _transposed(value: ir.Value, order: Order) -> ir.Value:
+    if order == given_order(len(order)):
         return value
     transposed: ir.Value = hlo.transpose(value, list(order))
     return transposed
 
 
-def _no_attributes(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
-    """Leave the attributes of an elementwise operation."""
+type _Reorder = Callable[[ir.Operation, list[ir.Value], Order], None]
 
 
-def _by_dimension(*names: str) -> "_Reorder":
+def _by_dimension(*names: str) -> _Reorder:
     """Return what reorders attributes that have a number for each dimension."""
 
     def reorder(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
@@ -197,7 +201,6 @@ def _updated(op: ir.Operation, operands: list[ir.Value], order: Order) -> None:
     operands[2:] = permuted(operands[2:], order)
 
 
-type _Reorder = Callable[[ir.Operation, list[ir.Value], Order], None]
 _REORDERED: Mapping[str, _Reorder] = {
     "stablehlo.concatenate": _concatenated,
     "stablehlo.dynamic_slice": _sliced,

@@ -12,17 +12,14 @@ from dataclasses import dataclass, field
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.analysis.transposes import canonical, moves_rows
+from xgpu.analysis.transposes import canonical
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integer, integers, shape_of
-from xgpu.structure import captured, defining_op, dtype_of
+from xgpu.structure import captured, defining_op, dtype_of, users_of
 
 TRANSPOSE = "stablehlo.transpose"
 BROADCAST = "stablehlo.broadcast_in_dim"
-type Order = tuple[int, ...]
-"""The dimensions of a value in the order in which it is computed: ``(1, 0)`` for the columns of a matrix as rows."""
-
 _CARRIERS: Mapping[str, int] = {
     "stablehlo.slice": 1,
     "stablehlo.pad": 1,
@@ -31,13 +28,20 @@ _CARRIERS: Mapping[str, int] = {
     "stablehlo.dynamic_update_slice": 2,
 }
 """Operations beside elementwise ones whose dimensions are those of so many first operands."""
-_ROWS_COST = 8
-"""How many times less it costs to move whole rows than elements."""
+_SECTOR_BYTES = 32
+_LEAST_SHARE = 1 / 8
+"""The least part of its bytes that a transpose of whole rows costs: it takes no tile, but it takes time."""
+_UNTILED = 8
+"""How many times the bytes it costs to read elements one by one: a sector has so many of 32 bits."""
 _MOST_ROUNDS = 4
-"""How often each group is asked for a better order."""
+"""How often each group is asked for a better order; two rounds were enough for all programs tried."""
+
+type Order = tuple[int, ...]
+"""The dimensions of a value in the order in which it is computed: ``(1, 0)`` for the columns of a matrix as rows."""
 
 
-def _identity(rank: int) -> Order:
+def given_order(rank: int) -> Order:
+    """Return the order of the program."""
     return tuple(range(rank))
 
 
@@ -97,15 +101,19 @@ def _bytes(value: ir.Value) -> float:
 
 
 def _moved(value: ir.Value, shape: Sequence[int], permutation: Order) -> float:
-    """Return what it costs to transpose the elements of ``value`` in such a shape, in bytes."""
+    """Return what it costs to transpose the elements of ``value`` in such a shape, in bytes.
+
+    Rows that stay together fill the more of the sectors that they touch the longer they are.
+    """
     transpose = canonical(shape, permutation)
     if transpose is None:
         return 0
-    return _bytes(value) / (_ROWS_COST if moves_rows(transpose, dtype_of(value).bits) else 1)
+    row_bytes = transpose.group * dtype_of(value).bits / 8
+    return _bytes(value) * min(1, max(_SECTOR_BYTES / row_bytes, _LEAST_SHARE))
 
 
-def _mixed(op: ir.Operation) -> set[int]:
-    """Return the dimensions along which neighbours in the result of ``op`` are not read, or made, as neighbours."""
+def _parted(op: ir.Operation) -> set[int]:
+    """Return the dimensions along which neighbours in the result of ``op`` are read from, or of, different places."""
     if op.name == "stablehlo.concatenate":
         return {integer(op, "dimension")}
     if op.name == "stablehlo.slice":
@@ -113,11 +121,11 @@ def _mixed(op: ir.Operation) -> set[int]:
     return set()
 
 
-def _mixed_cost(op: ir.Operation, order: Order) -> float:
-    """Return what it costs that memory has neighbours of an operation in an order that are none to it, in bytes."""
+def _parted_bytes(op: ir.Operation, order: Order) -> float:
+    """Return the bytes of a result whose neighbours in memory, in an order, come from different places."""
     result = op.results[0]
     long = [dimension for dimension in order if shape_of(result)[dimension] > 1]
-    return _bytes(result) if long and long[-1] in _mixed(op) else 0
+    return _bytes(result) if long and long[-1] in _parted(op) else 0
 
 
 def _read_cost(value: ir.Value, order: Order) -> float:
@@ -131,39 +139,49 @@ def _read_cost(value: ir.Value, order: Order) -> float:
     return _moved(value, shape_of(value), order)
 
 
-def _use_cost(value: ir.Value, user: ir.Operation, order: Order) -> float:
-    """Return what it costs that an operation outside all groups reads ``value``, which is in another order."""
-    if user.name == REDUCE and is_commutative(user):
-        result = user.results[0]
-        return _moved(result, shape_of(result), reduced_order(user, order))
-    return _moved(value, permuted(shape_of(value), order), inverse(order))
+def _given_cost(value: ir.Value, users: Sequence[ir.Operation], order: Order) -> float:
+    """Return what it costs that operations read ``value``, which is in another order, in that of the program.
+
+    They share what is transposed for them. Reductions take any order, and their results are in another then.
+    """
+    reductions = [user for user in users if user.name == REDUCE and is_commutative(user)]
+    results = [user.results[0] for user in reductions]
+    total = sum(
+        _moved(result, shape_of(result), reduced_order(user, order))
+        for user, result in zip(reductions, results, strict=True)
+    )
+    if len(reductions) < len(users):
+        total += _moved(value, permuted(shape_of(value), order), inverse(order))
+    return total
 
 
 @dataclass(eq=False)
 class _Group:
     """Values of one order: what operations ``reads`` from outside, who ``uses`` them, and the transposes around it.
 
-    ``mixing`` are operations that take or make no neighbours along some dimensions.
+    ``parting`` are operations that take or make neighbours apart along some dimensions. ``is_pieced``: some operations
+    read one operand here and another there, and what is transposed for these takes no tiles.
     """
 
     order: Order
     reads: dict[ir.Value, None] = field(default_factory=dict)
     uses: dict[ir.Value, list[ir.Operation]] = field(default_factory=dict)
-    transposes: "list[_Transposed]" = field(default_factory=list)
-    mixing: list[ir.Operation] = field(default_factory=list)
+    transposes: "list[_Edge]" = field(default_factory=list)
+    parting: list[ir.Operation] = field(default_factory=list)
+    is_pieced: bool = False
 
     def cost(self, order: Order) -> float:
         """Return what is transposed around the group in an order, in bytes."""
-        total, given = 0.0, _identity(len(order))
+        total, given = 0.0, given_order(len(order))
         if order != given:
-            total += sum(_read_cost(value, order) for value in self.reads)
-            total += sum(max(_mixed_cost(op, order) - _mixed_cost(op, given), 0) for op in self.mixing)
-            # Users of the program's order share a value in it.
-            for value, users in self.uses.items():
-                reductions = [_use_cost(value, user, order) for user in users if user.name == REDUCE]
-                others = [_use_cost(value, user, order) for user in users if user.name != REDUCE][:1]
-                total += sum(reductions) + sum(others)
+            total += sum(self.read_cost(value, order) for value in self.reads)
+            total += sum(_given_cost(value, users, order) for value, users in self.uses.items())
+            total += sum(max(_parted_bytes(op, order) - _parted_bytes(op, given), 0) for op in self.parting)
         return total + sum(each.cost(self, order) for each in self.transposes)
+
+    def read_cost(self, value: ir.Value, order: Order) -> float:
+        """Return what it costs that the group reads a value from outside all groups in an order."""
+        return _read_cost(value, order) * (_UNTILED if self.is_pieced else 1)
 
     def improve(self, least_bytes: int) -> bool:
         """Take the cheapest order that makes up for one of the transposes, if it saves so much; return whether so."""
@@ -177,19 +195,31 @@ class _Group:
 
 
 @dataclass(eq=False)
-class _Transposed:
-    """A transpose of ``value``, of the group ``source`` if of any, to the group ``target``."""
+class _Edge:
+    """A transpose of ``value``, of the group ``source`` if of any, to the group ``target``, which reads a ``share``."""
 
     value: ir.Value
     permutation: tuple[int, ...]
     source: _Group | None
     target: _Group
+    share: float
+
+    @classmethod
+    def of(cls, op: ir.Operation, groups: Mapping[ir.Value, _Group]) -> "_Edge":
+        """Return the edge of a transpose between groups."""
+        (value,), (result,) = op.operands, op.results
+        users = users_of(result)
+        are_slices = bool(users) and all(user.name == "stablehlo.slice" for user in users)
+        read = sum(_bytes(user.results[0]) for user in users) if are_slices else _bytes(value)
+        share = min(1, read / max(1, _bytes(value)))
+        return cls(value, tuple(integers(op, "permutation")), groups.get(value), groups[result], share)
 
     def cost(self, group: _Group, order: Order) -> float:
         """Return what it costs if ``group`` has an order."""
         target = order if group is self.target else self.target.order
         if self.source is None:
-            return _read_cost(self.value, tuple(self.permutation[each] for each in target))
+            read = tuple(self.permutation[each] for each in target)
+            return self.target.read_cost(self.value, read) * self.share
         source = order if group is self.source else self.source.order
         return _moved(self.value, permuted(shape_of(self.value), source), relative(source, self.permutation, target))
 
@@ -197,7 +227,7 @@ class _Transposed:
         """Return the order of ``group`` in which nothing is to be transposed here."""
         if group is self.source:
             return tuple(self.permutation[each] for each in self.target.order)
-        source = _identity(len(self.permutation)) if self.source is None else self.source.order
+        source = given_order(len(self.permutation)) if self.source is None else self.source.order
         return tuple(self.permutation.index(each) for each in source)
 
 
@@ -213,14 +243,13 @@ class AxisOrders:
 
     def choose(self, least_bytes: int) -> dict[ir.Value, Order]:
         """Choose the orders; return those that differ from the program's, by value. A change saves ``least_bytes``."""
-        groups = list(dict.fromkeys(self._groups.values()))
-        moving = [group for group in groups if group.transposes]
+        moving = [group for group in dict.fromkeys(self._groups.values()) if group.transposes]
         for _ in range(_MOST_ROUNDS):
             changed = [group for group in moving if group.improve(least_bytes)]
             if not changed:
                 break
         return {
-            value: group.order for value, group in self._groups.items() if group.order != _identity(len(group.order))
+            value: group.order for value, group in self._groups.items() if group.order != given_order(len(group.order))
         }
 
     def _find_groups(self, operations: Sequence[ir.Operation]) -> None:
@@ -246,24 +275,29 @@ class AxisOrders:
         for value in parents:
             top = root(value)
             if top not in made:
-                made[top] = _Group(_identity(len(shape_of(value))))
+                made[top] = _Group(given_order(len(shape_of(value))))
             self._groups[value] = made[top]
 
     def _connect(self, op: ir.Operation) -> None:
         """Record what an operation reads for the groups of its operands and results."""
         operands = carried(op)
         if op.name == TRANSPOSE:
-            source, target = self._groups.get(op.operands[0]), self._groups[op.results[0]]
-            transposed = _Transposed(op.operands[0], tuple(integers(op, "permutation")), source, target)
-            for group in dict.fromkeys((source, target)):
+            edge = _Edge.of(op, self._groups)
+            for group in dict.fromkeys((edge.source, edge.target)):
                 if group is not None:
-                    group.transposes.append(transposed)
+                    group.transposes.append(edge)
             return
-        for operand in operands:
-            if operand not in self._groups:
-                self._groups[op.results[0]].reads[operand] = None
-        if operands and _mixed(op):
-            self._groups[op.results[0]].mixing.append(op)
+        if operands:
+            self._join(op, operands)
+        inside = set(operands)
         for value in (*op.operands, *captured(op)):
-            if value in self._groups and value not in operands:
+            if value in self._groups and value not in inside:
                 self._groups[value].uses.setdefault(value, []).append(op)
+
+    def _join(self, op: ir.Operation, operands: Sequence[ir.Value]) -> None:
+        """Record what an operation reads for its group, of ``operands`` with the dimensions of the result."""
+        group = self._groups[op.results[0]]
+        group.reads.update(dict.fromkeys(operand for operand in operands if operand not in self._groups))
+        group.is_pieced |= OPERATIONS[op.name].kind == "piecewise"
+        if _parted(op):
+            group.parting.append(op)

@@ -81,3 +81,45 @@ func.func @main(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>, %z: tensor<1x8xf32>) -
   %3 = stablehlo.transpose %2, dims = [1, 0] : (tensor<2x8xf32>) -> tensor<8x2xf32>
   return %1, %3 : tensor<8x4xf32>, tensor<8x2xf32>
 }
+
+// -----
+
+// A branch takes values in the program's order, also where it transposes them.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.exponential %arg1 : tensor<8x4xf32>
+// CHECK-NEXT:    %[[BACK:.*]] = stablehlo.transpose %[[E]], dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+// CHECK-NEXT:    "stablehlo.case"(%arg0) ({
+// CHECK-NEXT:      stablehlo.transpose %[[BACK]], dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+// CHECK:         %[[N:.*]] = stablehlo.negate %[[E]] : tensor<8x4xf32>
+func.func @main(%n: tensor<i32>, %x: tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+  %1 = stablehlo.exponential %0 : tensor<4x8xf32>
+  %2 = "stablehlo.case"(%n) ({
+    %4 = stablehlo.transpose %1, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    stablehlo.return %4 : tensor<8x4xf32>
+  }, {
+    stablehlo.return %x : tensor<8x4xf32>
+  }) : (tensor<i32>) -> tensor<8x4xf32>
+  %3 = stablehlo.negate %1 : tensor<4x8xf32>
+  %5 = stablehlo.transpose %3, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %6 = stablehlo.transpose %1, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %7 = stablehlo.add %5, %6 : tensor<8x4xf32>
+  return %2, %7 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+
+// -----
+
+// What a concatenation reads would be transposed without tiles: the transpose stays after it.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.exponential %arg0
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.concatenate %arg0, %[[E]], dim = 1
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.transpose %[[C]], dims = [1, 0]
+// CHECK-NEXT:    return %[[T]]
+func.func @main(%x: tensor<4x8xf32>) -> tensor<16x4xf32> {
+  %0 = stablehlo.exponential %x : tensor<4x8xf32>
+  %1 = stablehlo.concatenate %x, %0, dim = 1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x16xf32>
+  %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<4x16xf32>) -> tensor<16x4xf32>
+  return %2 : tensor<16x4xf32>
+}

@@ -46,6 +46,24 @@ def test_nothing_is_transposed(function: Any) -> None:
     assert _TRANSPOSE not in _compiled(function).ir("prepared")
 
 
+def test_a_branch_transposes_what_it_captures() -> None:
+    def function(p: Any, x: Any) -> Any:
+        y = jnp.exp(x.T)
+        looped = lax.cond(p, lambda: lax.fori_loop(0, 3, lambda i, a: jnp.sin(a) + i, y.T), lambda: y.T + 1)
+        return looped, y.T
+
+    program = xgpu.compile(function, "pred[]", "f32[512,192]")
+    _, x = program.random_inputs(0)
+    for given in (False, True):
+        for found, expected in zip(program.run(np.bool_(given), x), function(given, x), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+
+
+def test_no_kernel_loses_its_tiles() -> None:
+    program = xgpu.compile(lambda x: jnp.concatenate([x, jnp.exp(x)], 1).transpose(2, 1, 0) * 2, "f32[64,96,128]")
+    assert [kernel.emitter for kernel in program.kernels] == ["transpose"]
+
+
 def test_sums_are_of_columns() -> None:
     emitters = {kernel.emitter for kernel in _compiled(_normalised).kernels}
     assert emitters == {"reduce_column", "loop"}
@@ -66,7 +84,7 @@ class _Drawn:
         self._rng = random.Random(seed)
         rank = self._rng.choice((2, 3, 3))
         self.shape = tuple(self._rng.randint(1, 5) for _ in range(rank))
-        self._steps = self._rng.choices(list(_STEPS.values()), k=self._rng.randint(3, 12))
+        self._steps = self._rng.choices(_STEPS, k=self._rng.randint(3, 12))
         self._seeds = [self._rng.random() for _ in self._steps]
         self._kept = self._rng.choices((True, False), weights=(1, 5), k=len(self._steps))
 
@@ -122,10 +140,18 @@ def _chosen(rng: random.Random, x: Any, n: Any, *_: Any) -> Any:
     return jnp.where(x > n, jnp.clip(x, -50, 50), jnp.flip(x, rng.randrange(x.ndim)))
 
 
-_STEPS = {
-    step.__name__: step
-    for step in (_transpose, _transpose, _slice, _pad, _concatenate, _part, _update, _added, _broadcast, _chosen)
-} | {"again": _transpose, "once more": _transpose}
+def _in_branch(rng: random.Random, x: Any, n: Any, values: list[Any]) -> Any:
+    """Read values from around a branch there; the loop keeps it a branch."""
+    order = tuple(rng.sample(range(x.ndim), x.ndim))
+    back = tuple(sorted(range(x.ndim), key=order.__getitem__))
+
+    def looped() -> Any:
+        return lax.fori_loop(0, 2, lambda _, y: y + jnp.transpose(x, order), -jnp.transpose(values[-1], order))
+
+    return jnp.transpose(lax.cond(n > 0, looped, lambda: jnp.transpose(3 * x, order)), back)
+
+
+_STEPS = (*[_transpose] * 4, _slice, _pad, _concatenate, _part, _update, _added, _broadcast, _chosen, _in_branch)
 
 
 def test_drawn_programs_give_the_same_numbers() -> None:
