@@ -8,7 +8,7 @@ from xgpu.cli.command import Command, as_usage, check_target, doing_compilation
 from xgpu.cli.process import DONE, UsageError
 from xgpu.device import DEFAULT_DEVICE
 from xgpu.dtypes import parse_spec
-from xgpu.options import PRODUCTS, Options
+from xgpu.options import Options
 
 
 class _AddSpec(argparse.Action):
@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
         as_usage(parse_spec, spec)
     if len(signatures) > 1 and not all(signatures):
         raise UsageError("--also: expected --arg before and after it")
-    compiled_as = argparse.Namespace(**vars(arguments), target=targets[0], products=PRODUCTS[1])
+    compiled_as = argparse.Namespace(**vars(arguments), target=targets[0], products="all")
     doing_compilation(compiled_as, signatures[0])
     # JAX takes a second to import; wrong usage is reported before that.
     from xgpu import export

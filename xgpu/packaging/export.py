@@ -54,10 +54,11 @@ def export(
     the program. ``targets`` are the GPUs that it has kernels for: as PTX, which drivers compile for later GPUs too, and
     as machine code if ptxas is found. No GPU is needed. ``host`` says whether it has kernels for the processor too.
 
-    Kernels compute matrix products. Raises `Unsupported` for a program that needs XLA, naming what does, and
-    `InvalidInput` for signatures that differ in more than sizes, and for a folder of something else.
+    Kernels compute all matrix products, however long that takes. Raises `Unsupported` for a program that needs XLA,
+    naming what does, and `InvalidInput` for signatures that differ in more than sizes, and for a folder of something
+    else.
     """
-    chosen = replace(checked_options(options), products="kernels")
+    chosen = replace(checked_options(options), products="all")
     devices = [device(target) for target in targets]
     if not devices or len(set(devices)) < len(devices):
         raise InvalidInput(f"targets: expected one or more names, each once, got {', '.join(targets) or 'none'}")

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import xgpu
-from xgpu.dtypes import DType
 from xgpu.packaging.model import SCRATCH_ALIGNMENT, Array, Package
 from xgpu.runtime.packing import packed, packed_empty, unpacked
 
@@ -45,14 +44,13 @@ def do_run(*command: Any, cwd: Path | None = None, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
-def host_library(folder: Path, package: Package, *flags: str) -> Path:
+def host_library(folder: Path, package: Package) -> Path:
     """Build the package's host library as a shared one, without a build system."""
     assert package.host is not None
     library = folder / "host.so"
     sources = [folder / "src" / f"{package.name}.c", folder / package.host.object_path(package.name)]
-    define = f"-D{package.name.upper()}_HOST"
-    do_run(tool("gcc"), *STRICT, "-shared", "-fPIC", "-O1", define, f"-I{folder / 'include'}", *flags, *sources, "-lm",
-           "-o", library)  # fmt: skip
+    flags = "-shared", "-Wl,-z,defs", "-fPIC", "-O1", f"-D{package.name.upper()}_HOST", f"-I{folder / 'include'}"
+    do_run(tool("gcc"), *STRICT, *flags, *sources, "-lm", "-o", library)
     return library
 
 
@@ -120,7 +118,6 @@ def exported(function: Callable[..., Any] | str | Path, *specs: str, to: Path, *
     return xgpu.export(function, *specs, to=to, **options).package
 
 
-def bits(array: Any, dtype: DType | None = None) -> Any:
-    """The bits of an array's elements: NaNs compare equal."""
-    contiguous = np.ascontiguousarray(array)
-    return contiguous.reshape(-1).view(np.uint8)
+def bits(array: Any) -> Any:
+    """The bytes of an array's elements: NaNs compare equal."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -25,6 +25,10 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
     return weights @ v
 
 
+def without_tensor_cores(x: jax.Array, w: jax.Array) -> jax.Array:
+    return jnp.maximum(x @ w, 0)
+
+
 def everything(x: jax.Array, i: jax.Array) -> Any:
     """Several kernels, with values in scratch, an argument and a value that are results, and one without elements."""
     y = jax.nn.softmax(x, axis=0)
@@ -51,6 +55,7 @@ def counted(n: jax.Array) -> Any:
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "elementwise": (elementwise, ("bf16[33,65]", "bf16[65]")),
     "products": (attention, ("bf16[128,64]", "bf16[128,64]", "bf16[128,64]")),
+    "without_tensor_cores": (without_tensor_cores, ("s32[48,200]", "s32[200,24]")),
     "everything": (everything, ("f32[24,24]", "s32[3]")),
     "mixed": (mixed, ("pred[13]", "c64[13]", "f16[13]", "f8e5m2[13]", "s4[13]")),
     "converted": (converted, ("f64[100]",)),
@@ -65,7 +70,7 @@ def test_results(name: str, tmp_path: Path) -> None:
     function, specs = PROGRAMS[name]
     with jax.enable_x64(True):
         package = exported(function, *specs, to=tmp_path, name=name)
-        program = xgpu.compile(function, *specs, options=xgpu.Options(products="kernels"))
+        program = xgpu.compile(function, *specs, options=xgpu.Options(products="all"))
     inputs = [np.abs(a) % 24 if a.dtype == np.int32 else a for a in program.random_inputs(1)]
     found = Library(tmp_path, package).run(inputs)
     for result, expected, reference in zip(found, program.run(*inputs), program.reference(*inputs), strict=True):
@@ -78,7 +83,7 @@ def test_the_programs_have_what_they_are_for() -> None:
 
     def steps_of(name: str) -> Any:
         function, specs = PROGRAMS[name]
-        program = xgpu.compile(function, *specs, options=xgpu.Options(products="kernels"))
+        program = xgpu.compile(function, *specs, options=xgpu.Options(products="all"))
         return make_steps(program, len(program.arguments)), program
 
     several, _ = steps_of("everything")

@@ -44,7 +44,7 @@ fn main() {
     for library in ["dl", "pthread", "m"] {
         println!("cargo:rustc-link-lib={library}");
     }
-    for path in ["src", "include", "build.rs"] {
+    for path in ["src", "include", "rust/build.rs"] {
         println!("cargo:rerun-if-changed={path}");
     }
 }

@@ -46,8 +46,8 @@ typedef struct array {
 
 /* A result that may be the memory of an argument. */
 typedef struct in_place {
-  unsigned result;
-  unsigned argument;
+  int result;
+  int argument;
 } in_place;
 
 typedef struct signature {
@@ -146,7 +146,7 @@ static bool overlap(const void *a, size_t a_bytes, const void *b, size_t b_bytes
 }
 
 /* Whether a result is the memory of an argument that it may be in place of. */
-static bool is_in_place(const signature *of, unsigned argument, unsigned result, const void *const *arrays) {
+static bool is_in_place(const signature *of, int argument, int result, const void *const *arrays) {
   for (unsigned p = 0; p < of->pair_count; p++)
     if (of->pairs[p].argument == argument && of->pairs[p].result == result)
       return arrays[argument] == arrays[ARGUMENTS + result];
@@ -154,7 +154,7 @@ static bool is_in_place(const signature *of, unsigned argument, unsigned result,
 }
 
 static @P@_status check_arrays(const signature *of, const void *const *arrays, const void *scratch, size_t bytes) {
-  for (unsigned a = 0; a < ARRAYS; a++) {
+  for (int a = 0; a < ARRAYS; a++) {
     @P@_status status = check_pointer(array_names[a], arrays[a], of->arrays[a].bytes, of->arrays[a].alignment);
     if (status != @U@_OK) return status;
   }
@@ -162,10 +162,10 @@ static @P@_status check_arrays(const signature *of, const void *const *arrays, c
     return fail(@U@_SCRATCH_TOO_SMALL, "scratch has %zu bytes; %zu are needed", bytes, of->scratch_bytes);
   @P@_status status = check_pointer("scratch", scratch, of->scratch_bytes, @U@_SCRATCH_ALIGNMENT);
   if (status != @U@_OK) return status;
-  for (unsigned a = 0; a < ARRAYS; a++) {
+  for (int a = 0; a < ARRAYS; a++) {
     if (overlap(arrays[a], of->arrays[a].bytes, scratch, of->scratch_bytes))
       return fail(@U@_OVERLAP, "'%s' shares memory with scratch", array_names[a]);
-    for (unsigned r = a < ARGUMENTS ? ARGUMENTS : a + 1; r < ARRAYS; r++) {
+    for (int r = a < ARGUMENTS ? ARGUMENTS : a + 1; r < ARRAYS; r++) {
       if (!overlap(arrays[a], of->arrays[a].bytes, arrays[r], of->arrays[r].bytes)) continue;
       if (a < ARGUMENTS && is_in_place(of, a, r - ARGUMENTS, arrays)) continue;
       return fail(@U@_OVERLAP, "'%s' shares memory with '%s'", array_names[r], array_names[a]);
