@@ -1,4 +1,4 @@
-"""Commands and examples of README.md, docs/howto.md and docs/export.md run and print what is shown; made documents are current."""
+"""Commands and examples of README.md and of guides run and print what is shown; made documents are current."""
 
 import os
 import re
