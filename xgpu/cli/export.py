@@ -55,6 +55,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-host", action="store_true", help="leave out the kernels for the processor")
     parser.add_argument(
+        "--check", action="store_true", help="prove what can be proved of the kernels first; exit with 1 on a fault"
+    )
+    parser.add_argument(
         "--keep-barriers", action="store_true", help="no kernel crosses a lax.optimization_barrier of the program"
     )
 
@@ -80,6 +83,7 @@ def _run(arguments: argparse.Namespace) -> int:
         signatures=signatures[1:],
         options=Options(keep_barriers=arguments.keep_barriers),
         host=not arguments.no_host,
+        check=arguments.check,
     )
     print(exported)
     return DONE

@@ -10,6 +10,7 @@ from xgpu.errors import InvalidInput
 from xgpu.interface.api import DEFAULT_TARGET, Compiled, compile_to
 from xgpu.options import Options, checked_options
 from xgpu.packaging.build import make_package
+from xgpu.packaging.checks.report import Checked, check_program, described
 from xgpu.packaging.model import Package
 from xgpu.packaging.write import write_package
 
@@ -20,6 +21,7 @@ class Exported:
 
     folder: Path
     package: Package
+    checks: tuple[Checked, ...] = ()
 
     def __str__(self) -> str:
         package = self.package
@@ -33,6 +35,7 @@ class Exported:
                 + ("" if has_code else "; as PTX alone: ptxas was not found"),
                 f"  scratch: {max(signature.scratch_bytes for signature in package.signatures):,} bytes",
                 f"  host library: {host}",
+                *(["checked, at level 'emitted':", *map(str, self.checks)] if self.checks else []),
             )
         )
 
@@ -46,6 +49,7 @@ def export(
     signatures: Sequence[Sequence[Any]] = (),
     options: Options | None = None,
     host: bool = True,
+    check: bool = False,
 ) -> Exported:
     """Compile a program, and write a folder ``to`` that C, C++ and Rust programs use with no Python and no XLA.
 
@@ -53,6 +57,9 @@ def export(
     between which the program chooses when it runs. ``name`` is what its C functions begin with, otherwise the name of
     the program. ``targets`` are the GPUs that it has kernels for: as PTX, which drivers compile for later GPUs too, and
     as machine code if ptxas is found. No GPU is needed. ``host`` says whether it has kernels for the processor too.
+    ``check`` proves what can be proved of the kernels before anything is written: no access out of bounds, every
+    element of each output written once, no races; where something is not proved, the program runs on the host with
+    every access checked. The result's ``checks`` and the manifest say what was proved.
 
     Kernels compute all matrix products, however long that takes. Raises `Unsupported` for a program that needs XLA,
     naming what does, and `InvalidInput` for signatures that differ in more than sizes, and for a folder of something
@@ -65,8 +72,10 @@ def export(
     given = [tuple(args_or_specs), *map(tuple, signatures)] if args_or_specs or not signatures else [*signatures]
     programs = {target: [_compiled(source, each, target, chosen) for each in given] for target in devices}
     package = make_package(programs, name, host)
-    write_package(package, Path(to))
-    return Exported(Path(to), package)
+    each = [(target.name, program) for target, of_target in programs.items() for program in of_target]
+    checks = tuple(check_program(*one) for one in each) if check else ()
+    write_package(package, Path(to), described(checks))
+    return Exported(Path(to), package, checks)
 
 
 def _compiled(

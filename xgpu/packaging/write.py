@@ -1,6 +1,7 @@
 """Writes a package into a folder: all files, and last the manifest that lists them."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from xgpu.packaging.files.rust_source import rust_files
 from xgpu.packaging.model import Package
 
 
-def package_files(package: Package) -> dict[str, bytes]:
-    """Return the contents of a package's files by their paths, the manifest last."""
+def package_files(package: Package, checks: Sequence[object] = ()) -> dict[str, bytes]:
+    """Return the contents of a package's files by their paths, the manifest last; it has the ``checks``."""
     interface = Interface(package)
     texts = c_files(interface)
     texts |= cpp_files(interface) | build_files(interface)
@@ -29,15 +30,15 @@ def package_files(package: Package) -> dict[str, bytes]:
             if kernel.cubin is not None:
                 files[kernel_path(code, number, "cubin")] = kernel.cubin
     files = dict(sorted(files.items()))
-    return files | {PATH: manifest_text(package, files).encode()}
+    return files | {PATH: manifest_text(package, files, checks).encode()}
 
 
-def write_package(package: Package, folder: Path) -> None:
+def write_package(package: Package, folder: Path, checks: Sequence[object] = ()) -> None:
     """Write a package into a folder, which is made, or has nothing but what an earlier export wrote into it.
 
     Raises InvalidInput if the folder is somebody else's or cannot be written.
     """
-    files = package_files(package)
+    files = package_files(package, checks)
     try:
         _remove_earlier(folder)
         for path, data in files.items():

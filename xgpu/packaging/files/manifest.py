@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
@@ -32,8 +32,8 @@ SCHEMA = 1
 """Goes up when a field changes its meaning or goes away."""
 
 
-def manifest_text(package: Package, files: Mapping[str, bytes]) -> str:
-    """Return the manifest of a package that consists of these files, by their paths."""
+def manifest_text(package: Package, files: Mapping[str, bytes], checks: Sequence[object]) -> str:
+    """Return the manifest of a package that consists of these files, by their paths; ``checks`` were made of it."""
     interface = Interface(package)
     checksums = {path: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for path, data in files.items()}
     described = {
@@ -46,6 +46,7 @@ def manifest_text(package: Package, files: Mapping[str, bytes]) -> str:
         "signatures": [_signature(interface, each) for each in package.signatures],
         "targets": [_target(each) for each in package.targets],
         "host": None if package.host is None else {"triple": package.host.triple},
+        "checks": list(checks),
         "files": checksums,
     }
     return json.dumps(described, indent=1) + "\n"
