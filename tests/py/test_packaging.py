@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = (".py", ".typed", ".c", ".h", ".hpp", ".rs", ".in", ".toml", ".txt", ".md")
+"""The suffixes of files that users get: of the package, and of the templates of exported programs."""
 DEVELOPERS = "xgpu.tools"
 """The package that only editable installations have, and trees that are imported without being installed."""
 
@@ -88,8 +90,8 @@ def test_every_folder_with_python_files_is_a_declared_package() -> None:
 
 def test_wheel_holds_what_users_need(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert names == in_wheel((".py", ".typed"))
-    assert names < in_tree((".py", ".typed"))
+    assert names == in_wheel(SHIPPED)
+    assert names < in_tree(SHIPPED)
 
 
 def test_an_editable_installation_has_the_tools(clone: Path, tmp_path: Path) -> None:

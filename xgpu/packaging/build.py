@@ -6,7 +6,7 @@ from dataclasses import replace
 from xgpu.device import Device
 from xgpu.driver.compiler import Kernel
 from xgpu.dtypes import DType
-from xgpu.errors import InvalidInput, Unsupported
+from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.interface.api import Compiled
 from xgpu.interface.explanation import explain
@@ -32,6 +32,9 @@ from xgpu.target.host.machine_code import host_source
 from xgpu.target.host.object_code import baseline_machine, object_code
 from xgpu.target.nvptx.cubin import AssembledKernel, find_ptxas
 from xgpu.target.nvptx.entry import entry_of
+
+_TOO_OLD = ("is not defined for option 'gpu-name'", "Unsupported .version", "Unsupported .target")
+"""What ptxas says of a target or a version of PTX that came after it."""
 
 type Programs = Mapping[Device, Sequence[Compiled]]
 """A program compiled for each target, and for each signature in one order."""
@@ -102,7 +105,7 @@ class _Code:
 
 def _gpu_kernel(kernel: Kernel, has_ptxas: bool) -> GpuKernel:
     entry = entry_of(kernel.ptx, kernel.name)
-    assembled = kernel.assembled if has_ptxas else None
+    assembled = _assembled(kernel) if has_ptxas else None
     return GpuKernel(
         kernel.name,
         kernel.emitter,
@@ -115,6 +118,16 @@ def _gpu_kernel(kernel: Kernel, has_ptxas: bool) -> GpuKernel:
         kernel.shared_bytes,
         entry.alignments,
     )
+
+
+def _assembled(kernel: Kernel) -> AssembledKernel | None:
+    """Return a kernel's machine code; None if ptxas is older than the target, or than the PTX version it needs."""
+    try:
+        return kernel.assembled
+    except ToolError as error:
+        if any(sign in str(error) for sign in _TOO_OLD):
+            return None
+        raise
 
 
 def _resources(assembled: AssembledKernel) -> Resources:

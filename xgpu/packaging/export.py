@@ -1,18 +1,22 @@
 """`export`: a program as a folder that C, C++ and Rust programs build against."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from xgpu import ir
 from xgpu.device import Device, device
+from xgpu.dialects.attributes import BY_THREADS, PRODUCT
 from xgpu.errors import InvalidInput
+from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import DEFAULT_TARGET, Compiled, compile_to
 from xgpu.options import Options, checked_options
 from xgpu.packaging.build import make_package
 from xgpu.packaging.checks.report import Checked, check_program, described
 from xgpu.packaging.model import Package
 from xgpu.packaging.write import write_package
+from xgpu.structure import walk
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Exported:
     folder: Path
     package: Package
     checks: tuple[Checked, ...] = ()
+    slow: tuple[str, ...] = ()
+    """Matrix products that threads compute, without tensor cores or shared memory: operation, type and place."""
 
     def __str__(self) -> str:
         package = self.package
@@ -32,9 +38,10 @@ class Exported:
             (
                 f"package {package.name} in {self.folder}",
                 f"  kernels: {max(len(code.kernels) for code in package.targets)}, for {names}"
-                + ("" if has_code else "; as PTX alone: ptxas was not found"),
+                + ("" if has_code else "; some as PTX alone: ptxas was not found, or is too old"),
                 f"  scratch: {max(signature.scratch_bytes for signature in package.signatures):,} bytes",
                 f"  host library: {host}",
+                *(f"  slow: {each}: computed without tensor cores" for each in self.slow),
                 *(["checked, at level 'emitted':", *map(str, self.checks)] if self.checks else []),
             )
         )
@@ -75,7 +82,15 @@ def export(
     each = [(target.name, program) for target, of_target in programs.items() for program in of_target]
     checks = tuple(check_program(*one) for one in each) if check else ()
     write_package(package, Path(to), described(checks))
-    return Exported(Path(to), package, checks)
+    return Exported(Path(to), package, checks, tuple(dict.fromkeys(slow for _, one in each for slow in _slow(one))))
+
+
+def _slow(program: Compiled) -> Iterator[str]:
+    """Yield the products of a program that threads compute; one of a few products is a loop like others."""
+    for op in () if program.planned is None else walk(program.planned.operation, "stablehlo.dot_general"):
+        if PRODUCT in op.attributes and ir.StringAttr(op.attributes[PRODUCT]).value == BY_THREADS:
+            place = source_of(op)
+            yield f"{op.name} of type {op.results[0].type}" + ("" if place is None else f" ({place})")
 
 
 def _compiled(

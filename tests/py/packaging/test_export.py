@@ -16,7 +16,7 @@ from jax import lax
 import xgpu
 from tests.py.packaging.packages import STRICT, Library, bits, do_run, exported, tool
 from xgpu.cli.main import main
-from xgpu.errors import InvalidInput, Unsupported
+from xgpu.errors import InvalidInput, ToolError, Unsupported
 from xgpu.target.nvptx.cubin import find_ptxas
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -73,12 +73,35 @@ def test_without_ptxas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     for module in ("xgpu.packaging.build.find_ptxas", "xgpu.target.nvptx.cubin.find_ptxas"):
         monkeypatch.setattr(module, lambda: None)
     assert main(["export", EXAMPLE, "-o", str(tmp_path)]) == 0
-    assert "as PTX alone: ptxas was not found" in capsys.readouterr().out
+    assert "some as PTX alone: ptxas was not found" in capsys.readouterr().out
     found = read_manifest(tmp_path)
     assert found["versions"]["ptxas"] is None
     assert [(each["cubin"], each["resources"]) for each in found["targets"][0]["kernels"]] == [(None, None)]
     source = tmp_path / "src" / "bias_relu.c"
     do_run(tool("gcc"), "-std=c99", *STRICT, f"-I{tmp_path / 'include'}", "-c", source, "-o", tmp_path / "a.o")
+
+
+@pytest.mark.parametrize(
+    ("message", "is_too_old"),
+    [
+        ("ptxas fatal   : Value 'sm_90a' is not defined for option 'gpu-name'", True),
+        ("kernel.ptx, line 5; fatal   : Unsupported .version 8.6; current version is '8.0'", True),
+        ("kernel.ptx, line 9; error   : Unknown symbol '%rd9'", False),
+    ],
+)
+def test_a_ptxas_that_refuses(message: str, is_too_old: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ptxas = tmp_path / "bin" / "ptxas"
+    ptxas.parent.mkdir()
+    ptxas.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "release 11.8" && exit\necho "{message}" >&2\nexit 1\n')
+    ptxas.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ptxas.parent}:{os.environ['PATH']}")
+    if not is_too_old:
+        with pytest.raises(ToolError, match="Unknown symbol"):
+            exported(doubled, "f32[64]", to=tmp_path / "package")
+        return
+    package = exported(doubled, "f32[64]", to=tmp_path / "package")
+    assert [kernel.cubin for kernel in package.targets[0].kernels] == [None]
+    assert read_manifest(tmp_path / "package")["versions"]["ptxas"] == "11.8"
 
 
 def test_two_processes_write_the_same_bytes(tmp_path: Path) -> None:
@@ -152,9 +175,20 @@ def test_what_needs_xla_is_named(tmp_path: Path) -> None:
 
 
 def test_products_are_of_kernels_however_slow(tmp_path: Path) -> None:
-    package = exported(lambda x: x @ x, "f64[64,64]", to=tmp_path, targets=["sm_80"], name="squared", host=False)
-    assert [kernel.emitter for kernel in package.targets[0].kernels] == ["loop"]
-    assert package.host is None and not list((tmp_path / "src").glob("*.o"))
+    made = xgpu.export(lambda x: x @ x, "f32[64,64]", to=tmp_path, targets=["sm_80"], name="squared", host=False)
+    assert [kernel.emitter for kernel in made.package.targets[0].kernels] == ["loop"]
+    assert made.package.host is None and not list((tmp_path / "src").glob("*.o"))
+    assert f"  slow: stablehlo.dot_general of type tensor<64x64xf32> ({__file__}:" in str(made)
+
+
+@pytest.mark.parametrize("level", ["fusions", "emitted"])
+def test_a_program_of_a_later_level(level: str, tmp_path: Path) -> None:
+    text = tmp_path / "program.mlir"
+    assert main(["compile", EXAMPLE, "--arg", "f32[8,4]", "--arg", "f32[4]", "--emit", level, "-o", str(text)]) == 0
+    package = exported(text, to=tmp_path / "package", name="later")
+    x, bias = jnp.arange(32.0).reshape(8, 4) - 9, jnp.arange(4.0)
+    (found,) = Library(tmp_path / "package", package).run([x, bias])
+    assert (found == jnp.maximum(x + bias, 0)).all()
 
 
 def test_signatures_differ_in_sizes_alone(tmp_path: Path) -> None:
@@ -209,7 +243,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["export", EXAMPLE, "-o", str(tmp_path), *arguments, *options]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"package fused in {tmp_path}",
-        "  kernels: 2, for sm_80, sm_90a" + ("" if find_ptxas() else "; as PTX alone: ptxas was not found"),
+        "  kernels: 2, for sm_80, sm_90a"
+        + ("" if find_ptxas() else "; some as PTX alone: ptxas was not found, or is too old"),
         "  scratch: 0 bytes",
         "  host library: none",
     ]

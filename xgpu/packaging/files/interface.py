@@ -9,6 +9,9 @@ from xgpu.packaging.files.element_types import ElementType, declared_types, elem
 from xgpu.packaging.model import SCRATCH_ALIGNMENT, Array, Package
 
 
+_HOST_NOTE = "The library xgpu_{}_host has the same\n * functions for arrays in the memory of the processor, and ignores streams."
+
+
 @dataclass(frozen=True)
 class Interface:
     """A package as its functions show it. Signatures differ in sizes alone, so the first one's arrays name all."""
@@ -58,8 +61,18 @@ class Interface:
             "SOURCE": self.package.source_name,
             "ARCHITECTURE": "none" if host is None else host.architecture,
             "SCRATCH_ALIGNMENT": str(SCRATCH_ALIGNMENT),
+            "HOST_BUILD": self._host_build,
+            "HOST_NOTE": _HOST_NOTE.format(self.name) if host is not None else "It has no kernels for the processor.",
             "FOR_SIZES": " for these sizes" if self.package.size_names else "",
         }
+
+    @property
+    def _host_build(self) -> str:
+        host, name = self.package.host, self.name
+        if host is None:
+            return "There are no\nkernels for the processor in this package."
+        compile_ = f"`cc -c -O2 -Iinclude -D{name.upper()}_HOST src/{name}.c`"
+        return f"For the processor:\n{compile_}, and link with\n`{host.object_path(name)} -lm`."
 
     def type_of(self, array: Array) -> ElementType:
         """Return the type that an array's pointer points to."""

@@ -1,8 +1,7 @@
 /* @TITLE@
  *
  * Made by xgpu @VERSION@. Build it from src/@P@.c alone, or with CMakeLists.txt. It needs no header but those of C, and
- * finds the CUDA driver when it first runs. The library xgpu_@P@_host has the same functions for arrays in the memory of
- * the processor, and ignores streams.
+ * finds the CUDA driver when it first runs. @HOST_NOTE@
  *
  * All functions may be called from several threads at once, from any CUDA context, and on any stream. None ends the
  * process, and none waits for the GPU.

@@ -1,7 +1,7 @@
 /* @TITLE@
  *
- * Made by xgpu @VERSION@; @P@.h says what the functions do. With @U@_HOST defined, they run on the
- * processor: link src/@P@_host_@ARCHITECTURE@.o too.
+ * Made by xgpu @VERSION@; @P@.h says what the functions do. With @U@_HOST defined they run on the processor, by kernels
+ * in an object file.
  */
 #define _POSIX_C_SOURCE 200809L
 
