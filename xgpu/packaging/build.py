@@ -6,10 +6,9 @@ from dataclasses import replace
 from xgpu.device import Device
 from xgpu.driver.compiler import Kernel
 from xgpu.dtypes import DType
-from xgpu.errors import InvalidInput, ToolError, Unsupported
+from xgpu.errors import InvalidInput, ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.interface.api import Compiled
-from xgpu.interface.explanation import explain
 from xgpu.packaging.model import (
     Array,
     Base,
@@ -25,6 +24,7 @@ from xgpu.packaging.model import (
     Variant,
 )
 from xgpu.packaging.names import identifiers, package_name
+from xgpu.packaging.program import launches_of
 from xgpu.packaging.steps import Steps, make_steps
 from xgpu.target.host.context import SHARED
 from xgpu.target.host.kernel_source import HostSource
@@ -46,8 +46,6 @@ def make_package(programs: Programs, name: str | None, with_host: bool) -> Packa
     Raises Unsupported if it needs XLA, naming what does, and InvalidInput for signatures that are not of one program.
     """
     first, *_ = programs.values()
-    for compiled in (each for of_target in programs.values() for each in of_target):
-        check_is_of_kernels(compiled)
     source_name = first[0].source.name
     its_name = package_name(name, source_name)
     codes = {target: _Code(target) for target in programs}
@@ -63,20 +61,6 @@ def make_package(programs: Programs, name: str | None, with_host: bool) -> Packa
     return Package(its_name, source_name, size_names, tuple(signatures), targets, host)
 
 
-def check_is_of_kernels(program: Compiled) -> None:
-    """Raise Unsupported unless kernels make all of a program: a package has no XLA for the rest."""
-    if program.main is None:
-        return
-    left = "\n".join(_left_to_xla(program)) or "  its control flow"
-    raise Unsupported(f"{program.source.name}: a package has kernels alone, and XLA is needed for\n{left}")
-
-
-def _left_to_xla(program: Compiled) -> Iterator[str]:
-    for each in explain(program).fallbacks:
-        place = "" if each.source is None else f" ({each.source})"
-        yield f"  {each.operation} of type {each.type}{place}: {each.reason}"
-
-
 class _Code:
     """The kernels for one target, each once, as signatures are added."""
 
@@ -88,7 +72,7 @@ class _Code:
 
     def add(self, program: Compiled) -> Steps:
         """Add the kernels of a program, and return its steps, which number those of the target."""
-        steps = make_steps(program, len(program.arguments))
+        steps = make_steps(launches_of(program), len(program.arguments))
         numbers = [self._number(kernel) for kernel in program.kernels]
         renumbered = (
             replace(step, kernel=numbers[step.kernel]) if isinstance(step, LaunchStep) else step for step in steps.steps

@@ -43,11 +43,11 @@ class MarkProducts(OperationRewrite):
     and a precision that tensor cores have, and operands that can be copied as boxes, those of 8 and 32 bits contiguous
     along the contracted dimension. For other products of bf16 or f16 they are ``mma``, by warps. With
     ``products=kernels`` those are marked that a kernel computes about as fast as a library, with ``products=all`` all
-    that would be left to a library: those that neither multiplies as ``fma``, which a loop's threads compute. With ``choices`` they are
-    those of which a kernel was measured to be the fastest, each with the schedule of that kernel; ``choices=open``
-    marks and numbers all, so that they can be measured. Products of one left operand that meet, such as those of
-    a gated unit, are marked with a number that they share: one kernel computes them, and with ``products=kernels`` they
-    are fast together or not. Needs: products in their final form.
+    that would be left to a library: those that neither multiplies as ``fma``, which a loop's threads compute. With
+    ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that kernel;
+    ``choices=open`` marks and numbers all, so that they can be measured. Products of one left operand that meet, such
+    as those of a gated unit, are marked with a number that they share: one kernel computes them, and with
+    ``products=kernels`` they are fast together or not. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...

@@ -17,6 +17,7 @@ from xgpu.cli.main import main
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.intervals import interval_of
 from xgpu.packaging.checks.proofs import Proof, prove
+from xgpu.runtime.host_program import HostProgram
 from xgpu.structure import walk
 
 PROVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
@@ -222,10 +223,14 @@ def test_the_export_says_what_was_proved(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_what_is_not_proved_runs_with_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran = []
-    original = xgpu.Compiled.run
-    monkeypatch.setattr(
-        xgpu.Compiled, "run", lambda self, *arrays, **options: ran.append(options) or original(self, *arrays, **options)
-    )
-    exported(lambda x: x.sum(0), "f32[130,70]", to=tmp_path, name="sums", check=True, host=False)
-    assert ran == [{"sanitize": True}]
+    ran: list[bool] = []
+
+    class Noting(HostProgram):
+        def __init__(self, program: Any, sanitize: bool = False):
+            ran.append(sanitize)
+            super().__init__(program, sanitize)
+
+    monkeypatch.setattr("xgpu.packaging.checks.report.HostProgram", Noting)
+    exported(lambda x: x.sum(0), "f32[130,70]", to=tmp_path / "sums", name="sums", check=True, host=False)
+    exported(lambda x: x * 2, "f32[130,70]", to=tmp_path / "twice", name="twice", check=True, host=False)
+    assert ran == [True]

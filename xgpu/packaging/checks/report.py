@@ -7,6 +7,8 @@ from xgpu.driver.compiler import Kernel
 from xgpu.errors import InvalidInput
 from xgpu.interface.api import Compiled
 from xgpu.packaging.checks.proofs import Proof, prove, unknown
+from xgpu.packaging.program import launches_of
+from xgpu.runtime.host_program import HostProgram
 
 _PROPERTIES = {
     "bounds": "accesses are in bounds",
@@ -53,7 +55,7 @@ def check_program(target: str, program: Compiled) -> Checked:
     proofs = tuple(_proof(kernel) for kernel in program.kernels)
     has_run = not all(proof.is_complete for proof in proofs)
     if has_run:
-        program.run(*program.random_inputs(), sanitize=True)
+        HostProgram(launches_of(program), sanitize=True)(program.random_inputs())
     return Checked(target, proofs, has_run)
 
 

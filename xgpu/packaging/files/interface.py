@@ -8,8 +8,10 @@ import xgpu
 from xgpu.packaging.files.element_types import ElementType, declared_types, element_type
 from xgpu.packaging.model import SCRATCH_ALIGNMENT, Array, Package
 
-
-_HOST_NOTE = "The library xgpu_{}_host has the same\n * functions for arrays in the memory of the processor, and ignores streams."
+_HOST_NOTE = (
+    "The library xgpu_{}_host has the same functions\n"
+    " * for arrays in the memory of the processor, and ignores streams."
+)
 
 
 @dataclass(frozen=True)
