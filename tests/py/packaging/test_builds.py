@@ -155,6 +155,11 @@ def test_cargo(folder: Path, tmp_path: Path) -> None:
     said = do_run(tool("cargo"), "run", "--offline", "--quiet", cwd=crate, **target)
     assert said == f"{EXPECTED}\n{WRONG}\n"
     # For the GPU, on which nothing runs here.
+    threads = "fn is_send<T: Send>() {}\n#[test]\nfn others() { is_send::<(xgpu_blend::Stream, "
+    threads += "xgpu_blend::DeviceSlice<f32>, xgpu_blend::DeviceSliceMut<f32>)>(); }\n"
+    (crate / "tests").mkdir()
+    (crate / "tests" / "threads.rs").write_text(threads)
+    do_run(tool("cargo"), "test", "--offline", "--quiet", "--test", "threads", cwd=crate, **target)
     do_run(tool("cargo"), "rustc", "--offline", "--quiet", "--", "-D", "warnings", cwd=folder, **target)
 
 

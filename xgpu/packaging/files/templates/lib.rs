@@ -117,6 +117,10 @@ impl Stream {
     }
 }
 
+// SAFETY: the driver takes streams from any thread, and from several at once.
+unsafe impl Send for Stream {}
+unsafe impl Sync for Stream {}
+
 /// An array on the GPU that a program reads.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceSlice<'a, T> {
@@ -136,6 +140,10 @@ impl<T> DeviceSlice<'_, T> {
     }
 }
 
+// SAFETY: as references to slices.
+unsafe impl<T: Sync> Send for DeviceSlice<'_, T> {}
+unsafe impl<T: Sync> Sync for DeviceSlice<'_, T> {}
+
 /// An array on the GPU that a program writes.
 #[derive(Debug)]
 pub struct DeviceSliceMut<'a, T> {
@@ -154,6 +162,9 @@ impl<T> DeviceSliceMut<'_, T> {
         DeviceSliceMut { pointer, length, memory: PhantomData }
     }
 }
+
+// SAFETY: as exclusive references to slices.
+unsafe impl<T: Send> Send for DeviceSliceMut<'_, T> {}
 
 /// Loads the kernels for a stream's context, so that [`run`] need not: it cannot while the stream is being captured.
 pub fn prepare(stream: Stream) -> Result<(), Error> {
