@@ -17,6 +17,7 @@ from xgpu.cli.main import main
 from xgpu.indexing.interval import Interval
 from xgpu.packaging.checks.intervals import interval_of
 from xgpu.packaging.checks.proofs import Proof, prove
+from xgpu.packaging.checks.report import Checked
 from xgpu.runtime.host_program import HostProgram
 from xgpu.structure import walk
 
@@ -220,6 +221,16 @@ def test_the_export_says_what_was_proved(tmp_path: Path, capsys: pytest.CaptureF
         "threads do not race",
     ]
     assert re.search(r'"not_proved": \{\s*"bounds": \[\]', (tmp_path / "manifest.json").read_text())
+
+
+def test_reasons_are_said_once() -> None:
+    incomplete = Proof("kernel", ("one",), ("two", "one"), ())
+    assert str(Checked("sm_80", (incomplete,), True)).splitlines() == [
+        "  kernel (sm_80): proved: threads do not race",
+        "    not proved: accesses are in bounds; every element of each output is written once: one",
+        "    not proved: every element of each output is written once: two",
+        "    ran on random arguments with every access checked: no fault",
+    ]
 
 
 def test_what_is_not_proved_runs_with_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

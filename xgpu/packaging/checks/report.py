@@ -29,20 +29,18 @@ class Checked:
     proofs: tuple[Proof, ...]
     has_run: bool
 
-    @property
-    def open(self) -> int:
-        """How many kernels not all is proved of."""
-        return sum(not proof.is_complete for proof in self.proofs)
-
     def __str__(self) -> str:
         return "\n".join(line for proof in self.proofs for line in self._lines(proof))
 
     def _lines(self, proof: Proof) -> Iterator[str]:
         proved = [text for name, text in _PROPERTIES.items() if not getattr(proof, name)]
         yield f"  {proof.kernel} ({self.target}): proved: {'; '.join(proved) or 'nothing'}"
+        by_reason: dict[str, list[str]] = {}
         for name, text in _PROPERTIES.items():
             for reason in getattr(proof, name):
-                yield f"    not proved that {text}: {reason}"
+                by_reason.setdefault(reason, []).append(text)
+        for reason, texts in by_reason.items():
+            yield f"    not proved: {'; '.join(texts)}: {reason}"
         if not proof.is_complete:
             yield "    ran on random arguments with every access checked: no fault"
 
