@@ -1,5 +1,6 @@
 """Packages build with the compilers and build systems that people use, without a warning, and what is built runs."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +149,10 @@ def test_cargo(folder: Path, tmp_path: Path) -> None:
     crate = tmp_path / "app"
     (crate / "src").mkdir(parents=True)
     (crate / "src" / "main.rs").write_text(MAIN_RS)
-    dependency = f'xgpu_blend = {{ path = "{folder}", features = ["host"] }}'
-    manifest = '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n\n[dependencies]\n'
+    # Inside of a workspace, of which it becomes a member.
+    shutil.copytree(folder, crate / "blend")
+    dependency = 'xgpu_blend = { path = "blend", features = ["host"] }'
+    manifest = '[package]\nname = "app"\nversion = "0.1.0"\nedition = "2021"\n\n[workspace]\n\n[dependencies]\n'
     (crate / "Cargo.toml").write_text(f"{manifest}{dependency}\n")
     target = {"CARGO_TARGET_DIR": str(tmp_path / "target")}
     said = do_run(tool("cargo"), "run", "--offline", "--quiet", cwd=crate, **target)
