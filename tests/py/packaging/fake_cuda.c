@@ -10,7 +10,7 @@
 #include <time.h>
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_IMAGE = 200, INVALID_CONTEXT = 201,
-       NO_BINARY = 209, INVALID_HANDLE = 400, NOT_FOUND = 500, CAPTURE_UNSUPPORTED = 900 };
+       INVALID_HANDLE = 400, NOT_FOUND = 500, CAPTURE_UNSUPPORTED = 900 };
 enum { MOST = 512, RELAXED = 2, MAX_SHARED = 8, SHARED_FOR_ALL = 48 * 1024 };
 
 struct CUctx_st { unsigned long long id; int capability; };
@@ -97,7 +97,7 @@ FAKE void fake_fail(const char *name, int result, int calls) {
   functions[n].left = calls;
 }
 
-FAKE void fake_refuse_cubins(int refuse) { refuses_cubins = refuse; }
+FAKE void fake_refuse_cubins(int result) { refuses_cubins = result; }
 FAKE void fake_refuse_ptx(int refuse) { refuses_ptx = refuse; }
 FAKE const char *fake_last_target(void) { return last_target; }
 
@@ -185,7 +185,7 @@ FAKE int cuModuleLoadDataEx(module **made, const void *image, unsigned count, in
   if (fake_get_current() == NULL) return INVALID_CONTEXT;
   if (captures > 0 && capture_mode != RELAXED) return CAPTURE_UNSUPPORTED;
   int is_cubin = memcmp(image, "\177ELF", 4) == 0;
-  if (is_cubin && refuses_cubins) return NO_BINARY;
+  if (is_cubin && refuses_cubins) return refuses_cubins;
   if (!is_cubin && refuses_ptx) {
     for (unsigned o = 0; o < count; o++)
       if (options[o] == 5) strcpy(values[o], "ptxas says why");

@@ -28,7 +28,7 @@ CUcontext fake_get_current(void);
 void fake_capture(CUstream stream, int status);
 /* Has a function fail from its n-th next call on, once; 0 is the next one. */
 void fake_fail(const char *function, int result, int calls);
-void fake_refuse_cubins(int refuse);
+void fake_refuse_cubins(int result); /* With this result; 0 takes them. */
 void fake_refuse_ptx(int refuse);
 int fake_count(const char *function);
 int fake_loaded_modules(void);

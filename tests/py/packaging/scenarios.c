@@ -119,7 +119,7 @@ static void unload(void) {
 static void targets(void) {
   static const struct { int capability; const char *target; } cases[] = {
       {80, "sm_80"}, {86, "sm_80"}, {89, "sm_80"}, {90, "sm_90a"}, {100, "sm_80"}, {120, "sm_120"}, {121, "sm_120"}};
-  fake_refuse_cubins(1);
+  fake_refuse_cubins(209);
   for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
     fake_set_current(fake_make_context(cases[n].capability));
     REQUIRE(driven_prepare(NULL) == DRIVEN_OK);
@@ -154,8 +154,10 @@ static void failures(void) {
       REQUIRE(run(stream) == DRIVEN_OK && fake_loaded_modules() == before + KERNELS);
     }
   }
+  fake_refuse_cubins(200);
   fake_set_current(fake_make_context(90));
-  fake_refuse_cubins(1);
+  REQUIRE(run(NULL) == DRIVEN_OK);
+  fake_set_current(fake_make_context(90));
   fake_refuse_ptx(1);
   REQUIRE(run(NULL) == DRIVEN_DRIVER_ERROR && says("CUDA_ERROR_INVALID_IMAGE (200)") && says(": ptxas says why"));
 }

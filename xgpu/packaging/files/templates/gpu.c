@@ -13,6 +13,7 @@ typedef unsigned long long CUdeviceptr;
 
 enum {
   CUDA_SUCCESS = 0,
+  CUDA_ERROR_INVALID_IMAGE = 200,
   CUDA_ERROR_NO_BINARY_FOR_GPU = 209,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
   CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
@@ -218,14 +219,16 @@ static @P@_status choose_target(unsigned *chosen) {
               minor, target_names);
 }
 
-/* Whether the machine code for a target runs on a GPU of the same compute capability; where not, PTX does. */
+/* Loads a kernel as machine code. Where that is for another generation of GPUs, or of a newer CUDA than the driver
+ * knows, the driver compiles its PTX. */
 static @P@_status load_module(const kernel *of, CUmodule *module) {
   char log[LOG_BYTES] = "";
   int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, (void *)(uintptr_t)sizeof log};
   CUresult result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   if (of->cubin != NULL) result = cuda.cuModuleLoadDataEx(module, of->cubin, 0, NULL, NULL);
-  if (result == CUDA_ERROR_NO_BINARY_FOR_GPU) result = cuda.cuModuleLoadDataEx(module, of->ptx, 2, options, values);
+  if (result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_IMAGE)
+    result = cuda.cuModuleLoadDataEx(module, of->ptx, 2, options, values);
   if (result == CUDA_SUCCESS) return @U@_OK;
   log[sizeof log - 1] = '\0';
   driver_failed(result, "cuModuleLoadDataEx", of->name);
