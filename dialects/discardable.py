@@ -313,9 +313,9 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.PRODUCT,
             _PRODUCT,
-            _one_of(attributes.BY_WARP_GROUPS, attributes.BY_WARPS),
+            _one_of(attributes.BY_WARP_GROUPS, attributes.BY_WARPS, attributes.BY_THREADS),
             "A kernel computes the product, and what follows it, by tiles, which these instructions multiply: `wgmma`,"
-            " of a warp group, or `mma`, of a warp.",
+            " of a warp group, or `mma`, of a warp. With `fma` each thread computes elements of it, in a loop.",
         ),
         Discardable(
             attributes.JOINED,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from xgpu.interface.api import Compiled, compile
     from xgpu.interface.jitting import jit
     from xgpu.options import Options
+    from xgpu.packaging.export import Exported, export
 
 __version__ = "0.1.0"
 
@@ -21,6 +22,7 @@ _HOMES = {
     **dict.fromkeys(
         ("CompilerError", "InvalidInput", "ToolError", "Unsupported", "XgpuError", "XgpuWarning"), "xgpu.errors"
     ),
+    **dict.fromkeys(("Exported", "export"), "xgpu.packaging.export"),
     "Options": "xgpu.options",
     "jit": "xgpu.interface.jitting",
 }
@@ -28,6 +30,7 @@ _HOMES = {
 __all__ = [
     "Compiled",
     "CompilerError",
+    "Exported",
     "InvalidInput",
     "Options",
     "ToolError",
@@ -35,6 +38,7 @@ __all__ = [
     "XgpuError",
     "XgpuWarning",
     "compile",
+    "export",
     "jit",
 ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from xgpu.errors import InvalidInput
 
-PRODUCTS = ("library", "kernels")
+PRODUCTS = ("library", "kernels", "all")
 """What computes matrix products; the first if nobody says otherwise."""
 
 
@@ -22,8 +22,9 @@ class Options:
     costs such scatters more kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes
     ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are
     removed where kernels compute all else.
-    ``products`` says what computes matrix products: XLA's ``"library"``, or ``"kernels"`` where they can, with what
-    follows them (`xgpu.passes.prepare.products.mark_products`).
+    ``products`` says what computes matrix products: XLA's ``"library"``; ``"kernels"`` where they are about as fast,
+    with what follows them; or kernels ``"all"`` of them, however long that takes, so that none needs a library
+    (`xgpu.passes.prepare.products.mark_products`).
     ``pad_products`` has rows of products padded where they are not aligned and that makes them faster on the GPU;
     programs of ``xgpu.jit`` that run on a CPU have none padded, whatever it says.
     ``fuse_attention`` has attention computed by one kernel where that is expected to be faster on the GPU
@@ -53,7 +54,7 @@ class Options:
             if not isinstance(getattr(self, switch), bool):
                 raise InvalidInput(f"option {switch}: expected True or False, got {getattr(self, switch)!r}")
         if self.products not in PRODUCTS:
-            raise InvalidInput(f"option products: expected {' or '.join(map(repr, PRODUCTS))}, got {self.products!r}")
+            raise InvalidInput(f"option products: expected {', '.join(map(repr, PRODUCTS))}, got {self.products!r}")
         _check("threads_per_block", self.threads_per_block, 1, 1024)
         _check(
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1

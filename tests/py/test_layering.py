@@ -42,6 +42,7 @@ LAYERS = (
     ("xgpu.runtime",),
     ("xgpu.driver",),
     ("xgpu.interface",),
+    ("xgpu.packaging",),
     ("xgpu",),
     ("xgpu.cli",),
     ("xgpu.tools",),

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIPPED = (".py", ".typed", ".c", ".h", ".hpp", ".rs", ".in", ".toml", ".txt", ".md")
+"""The suffixes of files that users get: of the package, and of the templates of exported programs."""
 DEVELOPERS = "xgpu.tools"
 """The package that only editable installations have, and trees that are imported without being installed."""
 
@@ -47,7 +49,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     clone = tmp_path_factory.mktemp("clone")
     for folder in package_folders().values():
         shutil.copytree(ROOT / folder, clone / folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-    for name in ("pyproject.toml", "setup.py", project()["project"]["readme"]):
+    for name in ("pyproject.toml", "setup.py", "LICENSE", project()["project"]["readme"]):
         shutil.copy(ROOT / name, clone / name)
     return clone
 
@@ -88,8 +90,16 @@ def test_every_folder_with_python_files_is_a_declared_package() -> None:
 
 def test_wheel_holds_what_users_need(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    assert names == in_wheel((".py", ".typed"))
-    assert names < in_tree((".py", ".typed"))
+    assert names == in_wheel(SHIPPED)
+    assert names < in_tree(SHIPPED)
+
+
+def test_the_wheel_has_the_licence(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (licence,) = (name for name in archive.namelist() if name.endswith("/LICENSE"))
+    assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
+    (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+    assert b"License-Expression: Apache-2.0 WITH LLVM-exception" in archive.read(metadata)
 
 
 def test_an_editable_installation_has_the_tools(clone: Path, tmp_path: Path) -> None:

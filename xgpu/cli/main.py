@@ -21,12 +21,14 @@ Exit code: 0 done, 1 something is wrong with the input (said on stderr), 2 wrong
 
 def _parser() -> Parser:
     # Not before `supervise`: these load MLIR.
-    from xgpu.cli import cache, compile, explain, info, run
+    from xgpu.cli import cache, compile, doctor, explain, export, info, run
 
     parser = Parser(PROGRAM, "Compile JAX programs to GPU kernels.", _EPILOG)
     parser.add_argument("--version", action="version", version=_version())
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in (compile.COMPILE, run.RUN, explain.EXPLAIN, cache.CACHE, info.OPS_COMMAND, info.DEVICES_COMMAND):
+    programs = compile.COMPILE, run.RUN, explain.EXPLAIN, export.EXPORT
+    others = cache.CACHE, info.OPS_COMMAND, info.DEVICES_COMMAND, doctor.DOCTOR
+    for command in (*programs, *others):
         name, summary = command.name, command.summary
         subparser = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         command.add_arguments(subparser)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.dialects.attributes import BY_WARPS, COMMUTATIVE, FIRST_EXTREME, PRODUCT, RECURRENCE
+from xgpu.dialects.attributes import BY_THREADS, BY_WARPS, COMMUTATIVE, FIRST_EXTREME, PRODUCT, RECURRENCE
 from xgpu.dialects.base import Problem
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import step_of
@@ -47,8 +47,10 @@ def _recurrence_problem(op: ir.Operation) -> str | None:
 
 
 def _product_problem(op: ir.Operation) -> str | None:
-    is_by_warps = ir.StringAttr(op.attributes[PRODUCT]).value == BY_WARPS
-    return warp_problem(Product(op)) if is_by_warps else Product(op).problem()
+    instruction = ir.StringAttr(op.attributes[PRODUCT]).value
+    if instruction == BY_THREADS:
+        return None
+    return warp_problem(Product(op)) if instruction == BY_WARPS else Product(op).problem()
 
 
 _CHECKS: Mapping[str, Callable[[ir.Operation], str | None]] = {

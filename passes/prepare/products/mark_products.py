@@ -10,6 +10,7 @@ from xgpu.analysis.control_flow import planned_blocks
 from xgpu.costs import warp_products
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects.attributes import (
+    BY_THREADS,
     BY_WARP_GROUPS,
     BY_WARPS,
     CANDIDATE,
@@ -24,6 +25,7 @@ from xgpu.emit.families.products.meetings import are_fast, by_warp_groups, meeti
 from xgpu.emit.families.products.product import in_common, is_marked
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
+from xgpu.fusion.fallback import fallback_reason
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
@@ -40,11 +42,12 @@ class MarkProducts(OperationRewrite):
     The mark says by which instructions. They are ``wgmma`` on a GPU that multiplies by warp groups (sm_90a), for types
     and a precision that tensor cores have, and operands that can be copied as boxes, those of 8 and 32 bits contiguous
     along the contracted dimension. For other products of bf16 or f16 they are ``mma``, by warps. With
-    ``products=kernels`` those are marked that a kernel computes about as fast as a library. With ``choices`` they are
-    those of which a kernel was measured to be the fastest, each with the schedule of that kernel; ``choices=open``
-    marks and numbers all, so that they can be measured. Products of one left operand that meet, such as those of
-    a gated unit, are marked with a number that they share: one kernel computes them, and with ``products=kernels`` they
-    are fast together or not. Needs: products in their final form.
+    ``products=kernels`` those are marked that a kernel computes about as fast as a library, with ``products=all`` all
+    that would be left to a library: those that neither multiplies as ``fma``, which a loop's threads compute. With
+    ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that kernel;
+    ``choices=open`` marks and numbers all, so that they can be measured. Products of one left operand that meet, such
+    as those of a gated unit, are marked with a number that they share: one kernel computes them, and with
+    ``products=kernels`` they are fast together or not. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...
@@ -59,7 +62,7 @@ class MarkProducts(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.dot_general",))
     target: str = DEFAULT_DEVICE
     """The GPU that kernels are for."""
-    products: Literal["library", "kernels"] = "library"
+    products: Literal["library", "kernels", "all"] = "library"
     """What computes matrix products of which nothing is chosen."""
     choices: ProductChoices = NOTHING
     """What computes each product that a kernel can compute, in their order, see `xgpu.fusion.product_choices`."""
@@ -69,7 +72,7 @@ class MarkProducts(OperationRewrite):
         super().apply(module)
         if self.choices:
             self._mark_chosen(module)
-        if self.choices or self.products == "kernels":
+        if self.choices or self.products != "library":
             for block in planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS):
                 self._join(block)
 
@@ -100,6 +103,8 @@ class MarkProducts(OperationRewrite):
         instruction = self._instruction(op)
         if instruction is not None and self._is_fast(op, instruction):
             op.attributes[PRODUCT] = ir.StringAttr.get(instruction)
+        elif self.products == "all" and fallback_reason(op) is not None:
+            op.attributes[PRODUCT] = ir.StringAttr.get(instruction or BY_THREADS)
 
     def _join(self, block: ir.Block) -> None:
         """Mark products of a block that meet as joined; where nothing is chosen, if a kernel computes them all fast."""

@@ -60,7 +60,7 @@ class MergeProducts(BlockRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
     target: str = DEFAULT_DEVICE
     """The GPU that kernels are for."""
-    products: Literal["library", "kernels"] = "library"
+    products: Literal["library", "kernels", "all"] = "library"
     """What computes matrix products, as of the pass `mark-products`."""
     choices: ProductChoices = NOTHING
     """What was chosen for each product, see `xgpu.fusion.product_choices`."""

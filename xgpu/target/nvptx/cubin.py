@@ -42,6 +42,18 @@ def find_ptxas() -> Path | None:
     return _find_tool("ptxas")
 
 
+def find_disassembler() -> Path | None:
+    """Return nvdisasm or cuobjdump, from where ptxas is looked for; None if there is neither."""
+    return _find_tool("nvdisasm") or _find_tool("cuobjdump")
+
+
+def ptxas_version() -> str | None:
+    """Return the version of ptxas, such as ``12.8``; None if it is not installed, or does not say."""
+    ptxas = find_ptxas()
+    found = None if ptxas is None else re.search(r"release ([\d.]+)", _run([str(ptxas), "--version"]))
+    return None if found is None else found[1]
+
+
 def assemble(ptx: str, target: str = DEFAULT_DEVICE) -> AssembledKernel:
     """Assemble PTX for a target; raises ToolError, with ptxas's messages, if it fails or is not installed."""
     ptxas = _require("ptxas")

@@ -1,0 +1,247 @@
+"""What is proved of kernels holds, and what does not hold is not proved."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+import xgpu
+from tests.py.packaging.packages import exported
+from xgpu import ir
+from xgpu.cli.main import main
+from xgpu.indexing.interval import Interval
+from xgpu.packaging.checks.intervals import interval_of
+from xgpu.packaging.checks.proofs import Proof, prove
+from xgpu.packaging.checks.report import Checked
+from xgpu.runtime.host_program import HostProgram
+from xgpu.structure import walk
+
+PROVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "elementwise": (lambda x, b: jax.nn.gelu(x + b), ("bf16[512,1024]", "bf16[1024]")),
+    "reversed": (lambda x: x.T[::-1], ("f32[33,7]",)),
+    "gather": (lambda x, i: x[i], ("f32[64,333]", "s32[5]")),
+    "slice": (lambda x, i: lax.dynamic_slice(x, (i, i), (5, 5)), ("f32[51,102]", "s32[]")),
+    "concatenation": (lambda x, y: jnp.concatenate([x, y * 2]), ("f32[64,33]", "f32[7,33]")),
+    "padding": (lambda x: jnp.pad(x, ((1, 2), (3, 4))), ("f32[51,102]",)),
+    "window": (lambda x: lax.reduce_window(x, 0.0, lax.add, (3, 3), (1, 1), "SAME"), ("f32[51,102]",)),
+    "product": (lambda x, w: x @ w, ("s32[64,333]", "s32[333,50]")),
+    "packed": (lambda x: x.astype("int4"), ("f32[7001]",)),
+    "scalar": (lambda x: x * 2, ("f32[]",)),
+}
+
+SHARED = "shared memory is written, and barriers are no part of maps"
+
+
+def proofs(function: Callable[..., Any], *specs: str, **options: Any) -> list[Proof]:
+    program = xgpu.compile(function, *specs, options=xgpu.Options(products="all", **options))
+    return [prove(kernel.name, kernel.module("emitted"), kernel.aliases) for kernel in program.kernels]
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_all_is_proved(name: str) -> None:
+    function, specs = PROVED[name]
+    found = proofs(function, *specs)
+    assert found
+    assert all(proof.is_complete for proof in found), found
+
+
+@pytest.mark.parametrize(
+    ("function", "spec"),
+    [
+        (lambda x: jax.nn.softmax(x, axis=1), "f32[64,333]"),
+        (lambda x: x.sum(0), "f32[130,70]"),
+        (lambda x: x.sum(), "f32[7000]"),
+        (lambda x: x.T, "f32[512,1024]"),
+        (lambda x: jnp.cumsum(x), "f32[700]"),
+    ],
+)
+def test_barriers_are_left(function: Callable[..., Any], spec: str) -> None:
+    for proof in proofs(function, spec):
+        assert (proof.bounds, proof.written) == ((), ())
+        assert proof.races in ((), (SHARED,))
+
+
+def test_an_update_in_place_is_not_proved() -> None:
+    (proof,) = proofs(lambda x, i: x.at[i].add(1.0), "f32[64,333]", "s32[5]")
+    assert proof.bounds == ("an index of xgpu.atomic_rmw of [64, 333] depends on values known at run time only",)
+    assert proof.written == ("output 0 is an update in place",)
+    assert proof.races
+
+
+KERNEL = """
+module attributes {xgpu.level = "emitted"} {
+  func.func @kernel(%x: tensor<8x100xf32>, %out: tensor<8x100xf32>) -> tensor<8x100xf32> attributes {
+      xgpu.kernel, xgpu.emitter = "loop", xgpu.inputs = 1 : i64,
+      xgpu.block = array<i64: 32, 1, 1>, xgpu.grid = array<i64: 8, 1, 1>} {
+    %thread = gpu.thread_id x upper_bound 32
+    %block = gpu.block_id x upper_bound 8
+    %0 = "xgpu.loop"(%thread, %block, %out) ({
+    ^bb0(%s: index, %i: index, %j: index, %carried: tensor<8x100xf32>):
+      %element = tensor.extract %x[%i, %j] : tensor<8x100xf32>
+      %inserted = tensor.insert %element into %carried[%i, %j] : tensor<8x100xf32>
+      "xgpu.yield"(%inserted) : (tensor<8x100xf32>) -> ()
+    }) {map = #xgpu.map<(d0, d1)[s0] -> (d1, s0 * 32 + d0), d0 in [0, 31], d1 in [0, 7], s0 in [0, 3],
+        s0 * 32 + d0 in [0, 99]>} : (index, index, tensor<8x100xf32>) -> tensor<8x100xf32>
+    return %0 : tensor<8x100xf32>
+  }
+}
+"""
+
+
+def proof_of(text: str) -> Proof:
+    with ir.make_context():
+        return prove("kernel", ir.Module.parse(text), (-1,))
+
+
+def changed(old: str, new: str) -> Proof:
+    assert old in KERNEL
+    return proof_of(KERNEL.replace(old, new))
+
+
+def test_a_kernel_that_is_right() -> None:
+    assert proof_of(KERNEL) == Proof("kernel", (), (), ())
+
+
+NEVER_OR_TWICE = ("output 0: some elements are written never, or more than once",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "bounds", "written"),
+    [
+        # Past the end of a row, which is another row's element in memory.
+        ("in [0, 99]", "in [0, 100]", "may be out of bounds", NEVER_OR_TWICE),
+        ("in [0, 99]", "in [0, 98]", "", NEVER_OR_TWICE),
+        ("-> (d1, s0 * 32 + d0)", "-> (d1, s0 * 31 + d0)", "", NEVER_OR_TWICE),
+        ("-> (d1, s0 * 32 + d0)", "-> (d1 - 1, s0 * 32 + d0)", "may be out of bounds", NEVER_OR_TWICE),
+        # Twice as many threads as the map has values of.
+        ("array<i64: 32, 1, 1>", "array<i64: 32, 2, 1>", "", NEVER_OR_TWICE),
+        ("%carried[%i, %j]", "%carried[%i, %s]", "", NEVER_OR_TWICE),
+        ("array<i64: 32, 1, 1>", "array<i64: 31, 1, 1>", "", NEVER_OR_TWICE),
+    ],
+)
+def test_a_kernel_that_is_wrong(old: str, new: str, bounds: str, written: tuple[str, ...]) -> None:
+    proof = changed(old, new)
+    assert bounds in "".join(proof.bounds) and bool(bounds) == bool(proof.bounds)
+    assert proof.written == written
+    assert proof.races == ("what is not known to be written once may be written by several threads",)
+
+
+def test_an_output_that_is_read() -> None:
+    proof = changed("tensor.extract %x[%i, %j]", "tensor.extract %carried[%i, %j]")
+    assert (proof.bounds, proof.written, proof.races) == ((), (), ("an output is read too",))
+
+
+def test_arrays_that_a_loop_exchanges() -> None:
+    loop = """%1:2 = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %0, %b = %x)
+        -> (tensor<8x100xf32>, tensor<8x100xf32>) {
+      scf.yield %b, %a : tensor<8x100xf32>, tensor<8x100xf32>
+    }
+    return %1#0"""
+    constants = "\n".join(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 4))
+    assert "exchanges arrays" in changed("return %0", f"{constants}\n{loop}").written[0]
+
+
+def test_a_write_under_a_condition() -> None:
+    inserted = "%inserted = tensor.insert %element into %carried[%i, %j] : tensor<8x100xf32>"
+    for condition, reason in (
+        ("%c = arith.cmpf olt, %element, %element : f32", "some writes are under conditions"),
+        ('%c = "xgpu.in_domain"(%j) {map = #xgpu.map<(d0) -> (), d0 in [0, 99], d0 in [0, 50]>} : (index) -> i1',
+         "some elements are written never, or more than once"),
+    ):  # fmt: skip
+        guarded = f"""{condition}
+        %inserted = scf.if %c -> (tensor<8x100xf32>) {{
+          {inserted.replace("%inserted", "%new")}
+          scf.yield %new : tensor<8x100xf32>
+        }} else {{
+          scf.yield %carried : tensor<8x100xf32>
+        }}"""
+        assert changed(inserted, guarded).written == (f"output 0: {reason}",)
+
+
+def test_an_index_from_memory() -> None:
+    def indexed(*, clamp: str) -> Proof:
+        given = "tensor<8x100xf32>, %out"
+        text = KERNEL.replace(given, "tensor<8x100xf32>, %at: tensor<100xi32>, %out").replace(
+            "inputs = 1", "inputs = 2"
+        )
+        read = f"%v = tensor.extract %at[%j] : tensor<100xi32>\n{clamp}\n%k = arith.index_cast %w : i32 to index"
+        return proof_of(
+            text.replace("%element = tensor.extract %x[%i, %j]", f"{read}\n%element = tensor.extract %x[%i, %k]")
+        )
+
+    constants = "%c0 = arith.constant 0 : i32\n%c99 = arith.constant 99 : i32\n"
+    clamped = f"{constants}%u = arith.maxsi %v, %c0 : i32\n%w = arith.minsi %u, %c99 : i32"
+    assert indexed(clamp=clamped).is_complete
+    for clamp in (clamped.replace("maxsi", "minsi"), clamped.replace("constant 99", "constant 100")):
+        (reason,) = indexed(clamp=clamp).bounds
+        assert reason == "an index of tensor.extract of [8, 100] depends on values known at run time only"
+
+
+def test_an_operation_that_maps_say_nothing_of() -> None:
+    proof = changed("%block = gpu", '%unknown = "xgpu.unheard_of"() : () -> index\n%block = gpu')
+    assert proof.bounds == ("it has xgpu.unheard_of, of which maps say nothing",)
+    assert not proof.is_complete
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("arith.constant 5 : i32", Interval(5, 5)),
+        ("arith.maxsi %x, %c : i32", Interval(7, (1 << 31) - 1)),
+        ("arith.minsi %x, %c : i32", Interval(-(1 << 31), 7)),
+        ("arith.extui %b : i8 to i32", Interval(0, 255)),
+        ("arith.extsi %b : i8 to i32", Interval(-128, 127)),
+        ("arith.addi %c, %c : i32", Interval(14, 14)),
+        # It may wrap.
+        ("arith.addi %x, %c : i32", Interval(-(1 << 31), (1 << 31) - 1)),
+        ("arith.trunci %x : i32 to i8", Interval(-128, 127)),
+        ("arith.select %t, %c, %x : i32", Interval(-(1 << 31), (1 << 31) - 1)),
+        ("arith.xori %c, %c : i32", Interval(-(1 << 31), (1 << 31) - 1)),
+    ],
+)
+def test_intervals_of_integers(code: str, expected: Interval) -> None:
+    head = "func.func @f(%x: i32, %b: i8, %t: i1) {\n%c = arith.constant 7 : i32\n"
+    with ir.make_context():
+        module = ir.Module.parse(f"{head}%r = {code}\nreturn\n}}")
+        op = walk(module.operation, code.split()[0])[-1]
+        assert interval_of(op.results[0]) == expected
+
+
+def test_the_export_says_what_was_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = Path(__file__).resolve().parents[3] / "examples" / "bias_relu.py"
+    assert main(["export", f"{source}:bias_relu", "-o", str(tmp_path), "--check", "--no-host"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "checked, at level 'emitted':",
+        "  bias_relu_fusion_0 (sm_90a): proved: accesses are in bounds; every element of each output is written once; "
+        "threads do not race",
+    ]
+    assert re.search(r'"not_proved": \{\s*"bounds": \[\]', (tmp_path / "manifest.json").read_text())
+
+
+def test_reasons_are_said_once() -> None:
+    incomplete = Proof("kernel", ("one",), ("two", "one"), ())
+    assert str(Checked("sm_80", (incomplete,), True)).splitlines() == [
+        "  kernel (sm_80): proved: threads do not race",
+        "    not proved: accesses are in bounds; every element of each output is written once: one",
+        "    not proved: every element of each output is written once: two",
+        "    ran on random arguments with every access checked: no fault",
+    ]
+
+
+def test_what_is_not_proved_runs_with_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[bool] = []
+
+    class Noting(HostProgram):
+        def __init__(self, program: Any, sanitize: bool = False):
+            ran.append(sanitize)
+            super().__init__(program, sanitize)
+
+    monkeypatch.setattr("xgpu.packaging.checks.report.HostProgram", Noting)
+    exported(lambda x: x.sum(0), "f32[130,70]", to=tmp_path / "sums", name="sums", check=True, host=False)
+    exported(lambda x: x * 2, "f32[130,70]", to=tmp_path / "twice", name="twice", check=True, host=False)
+    assert ran == [True]

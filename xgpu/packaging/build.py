@@ -1,0 +1,208 @@
+"""From a compiled program, for each signature and target, to a package."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from xgpu.device import Device
+from xgpu.driver.compiler import Kernel
+from xgpu.dtypes import DType
+from xgpu.errors import InvalidInput, ToolError
+from xgpu.frontend.signature import ArgumentSpec
+from xgpu.interface.api import Compiled
+from xgpu.packaging.model import (
+    Array,
+    Base,
+    GpuKernel,
+    HostCode,
+    HostKernel,
+    LaunchStep,
+    Package,
+    Resources,
+    Signature,
+    Step,
+    TargetCode,
+    Variant,
+)
+from xgpu.packaging.names import identifiers, package_name
+from xgpu.packaging.program import launches_of
+from xgpu.packaging.steps import Steps, make_steps
+from xgpu.target.host.context import SHARED
+from xgpu.target.host.kernel_source import HostSource
+from xgpu.target.host.machine_code import host_source
+from xgpu.target.host.object_code import baseline_machine, object_code
+from xgpu.target.nvptx.cubin import AssembledKernel, find_ptxas
+from xgpu.target.nvptx.entry import entry_of
+
+_TOO_OLD = ("is not defined for option 'gpu-name'", "Unsupported .version", "Unsupported .target")
+"""What ptxas says of a target or a version of PTX that came after it."""
+
+type Programs = Mapping[Device, Sequence[Compiled]]
+"""A program compiled for each target, and for each signature in one order."""
+
+
+def make_package(programs: Programs, name: str | None, with_host: bool) -> Package:
+    """Return the package of a program.
+
+    Raises Unsupported if it needs XLA, naming what does, and InvalidInput for signatures that are not of one program.
+    """
+    first, *_ = programs.values()
+    source_name = first[0].source.name
+    its_name = package_name(name, source_name)
+    codes = {target: _Code(target) for target in programs}
+    variants = [
+        [codes[target].add(of_target[number]) for target, of_target in programs.items()] for number in range(len(first))
+    ]
+    arrays = _ArrayNames(first[0])
+    signatures = [_signature(arrays, program, each, codes) for program, each in zip(first, variants, strict=True)]
+    size_names, sizes = _sizes([each.arguments for each in signatures], signatures[0].results)
+    signatures = [replace(each, sizes=its) for each, its in zip(signatures, sizes, strict=True)]
+    targets = tuple(TargetCode(target, tuple(code.kernels)) for target, code in codes.items())
+    host = _host_code(its_name, next(iter(codes.values())).compiled) if with_host else None
+    return Package(its_name, source_name, size_names, tuple(signatures), targets, host)
+
+
+class _Code:
+    """The kernels for one target, each once, as signatures are added."""
+
+    def __init__(self, target: Device):
+        self.target = target
+        self.kernels: list[GpuKernel] = []
+        self.compiled: list[Kernel] = []
+        self._has_ptxas = find_ptxas() is not None
+
+    def add(self, program: Compiled) -> Steps:
+        """Add the kernels of a program, and return its steps, which number those of the target."""
+        steps = make_steps(launches_of(program), len(program.arguments))
+        numbers = [self._number(kernel) for kernel in program.kernels]
+        renumbered = (
+            replace(step, kernel=numbers[step.kernel]) if isinstance(step, LaunchStep) else step for step in steps.steps
+        )
+        return replace(steps, steps=tuple(renumbered))
+
+    def _number(self, kernel: Kernel) -> int:
+        made = _gpu_kernel(kernel, self._has_ptxas)
+        if made not in self.kernels:
+            self.kernels.append(made)
+            self.compiled.append(kernel)
+        return self.kernels.index(made)
+
+
+def _gpu_kernel(kernel: Kernel, has_ptxas: bool) -> GpuKernel:
+    entry = entry_of(kernel.ptx, kernel.name)
+    assembled = _assembled(kernel) if has_ptxas else None
+    return GpuKernel(
+        kernel.name,
+        kernel.emitter,
+        kernel.ptx,
+        None if assembled is None else assembled.cubin,
+        None if assembled is None else _resources(assembled),
+        kernel.grid,
+        kernel.block,
+        entry.cluster,
+        kernel.shared_bytes,
+        entry.alignments,
+    )
+
+
+def _assembled(kernel: Kernel) -> AssembledKernel | None:
+    """Return a kernel's machine code; None if ptxas is older than the target, or than the PTX version it needs."""
+    try:
+        return kernel.assembled
+    except ToolError as error:
+        if any(sign in str(error) for sign in _TOO_OLD):
+            return None
+        raise
+
+
+def _resources(assembled: AssembledKernel) -> Resources:
+    return Resources(assembled.registers, assembled.shared_bytes, assembled.stack_bytes, assembled.spill_bytes)
+
+
+class _ArrayNames:
+    """Names of arguments and results in C, those of the first signature."""
+
+    def __init__(self, program: Compiled):
+        names = [*(each.name for each in program.arguments), *(each.name for each in program.results)]
+        made = identifiers(names, "array")
+        self.arguments, self.results = made[: len(program.arguments)], made[len(program.arguments) :]
+
+
+def _signature(
+    names: _ArrayNames, program: Compiled, steps: Sequence[Steps], codes: Mapping[Device, _Code]
+) -> Signature:
+    if len(program.arguments) != len(names.arguments) or len(program.results) != len(names.results):
+        given = f"{len(program.arguments)} arguments and {len(program.results)} results"
+        expected = f"{len(names.arguments)} and {len(names.results)}"
+        raise InvalidInput(f"signatures of one package differ in sizes alone: expected {expected}, got {given}")
+    alignments: dict[tuple[Base, int], int] = {}
+    for its, code in zip(steps, codes.values(), strict=True):
+        for base, number, alignment in _needed_alignments(its.steps, code.kernels):
+            alignments[base, number] = max(alignment, alignments.get((base, number), 1))
+
+    def array(name: str, spec: ArgumentSpec, base: Base, number: int) -> Array:
+        alignment = max(alignments.get((base, number), 1), _natural_alignment(spec.dtype))
+        return Array(name, spec.name, spec.dtype, spec.shape, alignment)
+
+    arguments = zip(names.arguments, program.arguments, strict=True)
+    results = zip(names.results, program.results, strict=True)
+    return Signature(
+        (),
+        tuple(array(name, spec, Base.ARGUMENT, number) for number, (name, spec) in enumerate(arguments)),
+        tuple(array(name, spec, Base.RESULT, number) for number, (name, spec) in enumerate(results)),
+        tuple(Variant(its.steps, its.scratch_bytes, its.in_place) for its in steps),
+    )
+
+
+def _needed_alignments(steps: Sequence[Step], kernels: Sequence[GpuKernel]) -> Iterator[tuple[Base, int, int]]:
+    for step in steps:
+        if isinstance(step, LaunchStep):
+            for place, alignment in zip(step.places, kernels[step.kernel].alignments, strict=True):
+                yield place.base, place.number, alignment
+
+
+def _natural_alignment(dtype: DType) -> int:
+    bits = dtype.storage_bits // 2 if dtype.kind == "complex" else dtype.storage_bits
+    return max(bits // 8, 1)
+
+
+def _sizes(
+    signatures: Sequence[Sequence[Array]], results: Sequence[Array]
+) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
+    """Return names for the sizes in which arguments differ, and each signature's; equal sizes have one name."""
+    first, *others = signatures
+    for arguments in others:
+        for mine, other in zip(first, arguments, strict=True):
+            if (mine.dtype, len(mine.shape)) != (other.dtype, len(other.shape)):
+                raise InvalidInput(
+                    f"signatures of one package differ in sizes alone: argument '{mine.source_name}' is {mine.spec} in "
+                    f"one and {other.spec} in another"
+                )
+    named: dict[tuple[int, ...], str] = {}
+    for number, argument in enumerate(first):
+        for dimension in range(len(argument.shape)):
+            sizes = tuple(arguments[number].shape[dimension] for arguments in signatures)
+            if len(set(sizes)) > 1:
+                named.setdefault(sizes, f"{argument.name}_dim{dimension}")
+    chosen = [tuple(sizes[number] for sizes in named) for number in range(len(signatures))]
+    if len(set(chosen)) < len(signatures):
+        raise InvalidInput("two signatures have the same sizes: expected each once")
+    return identifiers(named.values(), "size", [each.name for each in (*first, *results)]), chosen
+
+
+def _host_code(name: str, kernels: Sequence[Kernel]) -> HostCode:
+    sources = {
+        f"{name}_kernel{number}": host_source(kernel.host_module(), kernel.name, kernel.grid, kernel.block)
+        for number, kernel in enumerate(kernels)
+    }
+    described = tuple(_host_kernel(symbol, source) for symbol, source in sources.items())
+    return HostCode(baseline_machine().triple, object_code(sources), described)
+
+
+def _host_kernel(symbol: str, source: HostSource) -> HostKernel:
+    blocks, threads = (_product(each) for each in (source.cluster, source.block))
+    shared_bytes = max(source.shared_end - SHARED, 0)
+    return HostKernel(symbol, source.clusters, blocks, threads, source.frames, shared_bytes, source.is_coroutine)
+
+
+def _product(shape: tuple[int, int, int]) -> int:
+    return shape[0] * shape[1] * shape[2]

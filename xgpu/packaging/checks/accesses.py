@@ -1,0 +1,318 @@
+"""The accesses of a kernel at level ``emitted``, each with its indices as functions of thread, block and loops.
+
+A walk over the kernel and the functions that it calls, once for every call. An index is an affine expression over
+variables: those of thread and block, of the loops around it, and unknown ones for values that are known at run time
+only, of which only an interval is known.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dialects.traits import traits_of
+from xgpu.dialects.xgpu import LoopOp
+from xgpu.indexing.affine import AffineExpr, constant, dim
+from xgpu.indexing.constraints import Constraint
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.packaging.checks.intervals import interval_of
+from xgpu.structure import defining_op, nested
+
+_ANY_INDEX = Interval(-(1 << 62), 1 << 62)
+_AXES = ("x", "y", "z")
+_PASSING = frozenset(("xgpu.sync_threads",))
+"""Operations whose results are their operands, one by one."""
+_PLAIN = ("arith.", "math.", "complex.", "gpu.", "ub.")
+"""Dialects of operations that access no memory."""
+_HARMLESS = frozenset(
+    """xgpu.shuffle xgpu.shuffle_reduce xgpu.allocate_shared xgpu.in_domain xgpu.yield scf.yield func.return
+    tensor.empty tensor.from_elements xgpu.erf_inv xgpu.lgamma xgpu.digamma xgpu.bessel_i0e xgpu.bessel_i1e
+    xgpu.logistic""".split()
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """An index or several, as functions of variables: those in scope, by their ranges, under constraints.
+
+    ``unknown`` are the variables of which only the range is known.
+    """
+
+    map: IndexingMap
+    unknown: frozenset[int]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the results follow from thread, block and loops."""
+        used = {number for each in self.map.results for number in each.variables()[0]}
+        return not used & self.unknown
+
+
+@dataclass(frozen=True)
+class Access:
+    """A read or an update of an element of an array: a parameter of the kernel, or what it allocates or makes.
+
+    ``is_certain`` says whether every point of the domain makes it, and not only some, under a condition.
+    """
+
+    op: ir.Operation
+    array: ir.Value | None
+    shape: tuple[int, ...]
+    point: Point
+    updates: bool
+    is_plain: bool
+    is_certain: bool
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What an operation takes for granted: that its operands are in the domain of its map."""
+
+    op: ir.Operation
+    point: Point
+    needed: tuple[Interval, ...]
+
+
+@dataclass
+class Found:
+    """What a kernel does: accesses, claims, and names of operations that are not understood."""
+
+    accesses: list[Access] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+
+
+def accesses_of(entry: ir.Operation, functions: Mapping[str, ir.Operation]) -> Found:
+    """Return what a kernel of level ``emitted`` accesses; ``functions`` are those that it may call, by name."""
+    walk = _Walk(functions)
+    walk.enter(entry)
+    return walk.found
+
+
+class _Walk:
+    def __init__(self, functions: Mapping[str, ir.Operation]):
+        self.found = Found()
+        self._functions = functions
+        self._ranges: list[Interval] = []
+        self._scope: list[int] = []
+        self._unknown: set[int] = set()
+        self._constraints: list[Constraint] = []
+        self._indices: dict[ir.Value, AffineExpr] = {}
+        self._arrays: dict[ir.Value, ir.Value] = {}
+        self._identities: dict[tuple[str, str], AffineExpr] = {}
+        self._conditions = 0
+
+    def enter(self, entry: ir.Operation) -> None:
+        for kind, name in (("gpu.thread_id", attributes.BLOCK), ("gpu.block_id", attributes.GRID)):
+            for axis, size in zip(_AXES, attributes.int_array_of(entry.attributes[name]), strict=True):
+                self._identities[kind, axis] = self._variable(Interval(0, size - 1)) if size > 1 else constant(0)
+        block = entry.regions[0].blocks[0]
+        self._arrays |= {argument: argument for argument in block.arguments if _is_array(argument)}
+        self._block(block)
+
+    def _variable(self, interval: Interval, is_known: bool = True) -> AffineExpr:
+        number = len(self._ranges)
+        self._ranges.append(interval)
+        self._scope.append(number)
+        if not is_known:
+            self._unknown.add(number)
+        return dim(number)
+
+    def _block(self, block: ir.Block) -> None:
+        for view in block.operations:
+            self._operation(view.operation)
+
+    def _operation(self, op: ir.Operation) -> None:
+        handler = _HANDLERS.get(op.name)
+        traits = traits_of(op.name)
+        if handler is not None:
+            getattr(self, handler)(op)
+        elif traits.tensor is not None and traits.at_element:
+            self._access(op, traits.tensor, traits.updates is not None)
+        elif op.name in _PASSING:
+            self._bind(op.results, op.operands)
+        elif op.name in _HARMLESS or op.name.startswith(_PLAIN):
+            self._arrays |= {result: result for result in op.results if _is_array(result)}
+        else:
+            self.found.strange.append(op.name)
+
+    def _bind(self, values: Sequence[ir.Value], given: Sequence[ir.Value]) -> None:
+        """Let values stand for others: arrays for arrays, indices for indices."""
+        for value, other in zip(values, given, strict=True):
+            if _is_array(value) and other in self._arrays:
+                self._arrays[value] = self._arrays[other]
+            elif isinstance(value.type, ir.IndexType):
+                self._indices[value] = self._index(other)
+
+    def _index(self, value: ir.Value) -> AffineExpr:
+        if value not in self._indices:
+            self._indices[value] = self._variable(interval_of(value) or _ANY_INDEX, is_known=False)
+        return self._indices[value]
+
+    def _thread(self, op: ir.Operation) -> None:
+        axis = str(op.attributes["dimension"]).rstrip(">")[-1]
+        self._indices[op.results[0]] = self._identities[op.name, axis]
+
+    def _constant(self, op: ir.Operation) -> None:
+        if isinstance(op.results[0].type, ir.IndexType):
+            self._indices[op.results[0]] = constant(ir.IntegerAttr(op.attributes["value"]).value)
+        elif _is_array(op.results[0]):
+            self._arrays[op.results[0]] = op.results[0]
+
+    def _apply(self, op: ir.Operation) -> None:
+        map_ = attributes.map_of(op.attributes["map"])
+        given = [self._index(each) for each in op.operands]
+        dims, symbols = given[: len(map_.dims)], given[len(map_.dims) :]
+        self._claim(op, given, (*map_.dims, *map_.symbols))
+        checks = [(expr.substitute(dims, symbols), interval) for expr, interval in map_.constraints]
+        self._claim(op, [expr for expr, _ in checks], tuple(interval for _, interval in checks))
+        for result, expr in zip(op.results, map_.results, strict=True):
+            self._indices[result] = expr.substitute(dims, symbols)
+
+    def _loop(self, op: ir.Operation) -> None:
+        loop = LoopOp(op)
+        map_, dims = loop.map, [self._index(each) for each in loop.dims]
+        scope, constraints = len(self._scope), len(self._constraints)
+        symbols = [self._variable(interval) for interval in map_.symbols]
+        # The loop skips what is outside of the map's domain, also by its dimensions.
+        self._constraints += zip(dims, map_.dims, strict=True)
+        self._constraints += [(expr.substitute(dims, symbols), interval) for expr, interval in map_.constraints]
+        self._indices |= zip(loop.symbol_arguments, symbols, strict=True)
+        results = [expr.substitute(dims, symbols) for expr in map_.results]
+        self._indices |= zip(loop.result_arguments, results, strict=True)
+        self._carry(op, loop.body, loop.carried_arguments, loop.inits)
+        self._leave(scope, constraints)
+
+    def _for(self, op: ir.Operation) -> None:
+        low, high, step = (interval_of(each) for each in op.operands[:3])
+        is_known = all(each is not None and each.is_point for each in (low, high, step))
+        scope, constraints = len(self._scope), len(self._constraints)
+        body = op.regions[0].blocks[0]
+        if is_known and low is not None and high is not None and step is not None:
+            trips = max(-(-(high.lower - low.lower) // step.lower), 0)
+            self._indices[body.arguments[0]] = self._variable(Interval(0, trips - 1)) * step.lower + low.lower
+        else:
+            self._indices[body.arguments[0]] = self._variable(_ANY_INDEX, is_known=False)
+            self._conditions += 1
+        self._carry(op, body, list(body.arguments)[1:], list(op.operands)[3:])
+        self._leave(scope, constraints)
+        self._conditions -= not is_known
+
+    def _carry(self, op: ir.Operation, body: ir.Block, carried: Sequence[ir.Value], inits: Sequence[ir.Value]) -> None:
+        """Walk over a loop's body; each array that it carries must be the same in every iteration."""
+        self._bind_arrays(carried, inits)
+        self._block(body)
+        *_, end = body.operations
+        for value, yielded in zip(carried, end.operation.operands, strict=True):
+            if _is_array(value) and self._arrays.get(value) != self._arrays.get(yielded):
+                self.found.strange.append(f"{op.name} that exchanges arrays")
+        self._bind_arrays(op.results, inits)
+
+    def _if(self, op: ir.Operation) -> None:
+        scope, constraints = len(self._scope), len(self._constraints)
+        for region, known in zip(op.regions, self._conditions_of(op.operands[0]), strict=True):
+            self._conditions += known is None
+            for block in region.blocks:
+                self._constraints += known or []
+                self._block(block)
+                *_, end = block.operations
+                self._bind_arrays(op.results, end.operation.operands)
+                self._leave(scope, constraints)
+            self._conditions -= known is None
+
+    def _conditions_of(self, condition: ir.Value) -> tuple[list[Constraint] | None, list[Constraint] | None]:
+        """Return what holds exactly where a condition does, and where it does not; None for what is not known."""
+        test = defining_op(condition)
+        if test is None or test.name != "xgpu.in_domain":
+            return None, None
+        map_, given = attributes.map_of(test.attributes["map"]), [self._index(each) for each in test.operands]
+        dims, symbols = given[: len(map_.dims)], given[len(map_.dims) :]
+        tested = [(expr.substitute(dims, symbols), interval) for expr, interval in map_.constraints]
+        return tested, self._opposite(*tested[0]) if len(tested) == 1 else None
+
+    def _opposite(self, expr: AffineExpr, interval: Interval) -> list[Constraint] | None:
+        """Return where an expression is outside an interval, if that is on one side of it."""
+        whole = self._point([expr]).map.result_ranges()[0]
+        if whole.lower >= interval.lower:
+            return [(expr, Interval(interval.upper + 1, whole.upper))]
+        return [(expr, Interval(whole.lower, interval.lower - 1))] if whole.upper <= interval.upper else None
+
+    def _call(self, op: ir.Operation) -> None:
+        callee = self._functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        block = callee.regions[0].blocks[0]
+        for inner in nested(callee):
+            # Values of an earlier call.
+            for result in inner.results:
+                self._indices.pop(result, None)
+        self._bind(block.arguments, op.operands)
+        self._block(block)
+        *_, end = block.operations
+        self._bind(op.results, end.operation.operands)
+
+    def _bind_arrays(self, values: Sequence[ir.Value], given: Sequence[ir.Value]) -> None:
+        for value, other in zip(values, given, strict=True):
+            if _is_array(value) and other in self._arrays:
+                self._arrays[value] = self._arrays[other]
+
+    def _leave(self, scope: int, constraints: int) -> None:
+        del self._scope[scope:]
+        del self._constraints[constraints:]
+
+    def _access(self, op: ir.Operation, tensor: int, updates: bool) -> None:
+        array = op.operands[tensor]
+        shape = tuple(ir.RankedTensorType(array.type).shape)
+        indices = [self._index(each) for each in list(op.operands)[tensor + 1 : tensor + 1 + len(shape)]]
+        is_predicated = op.name.startswith("xgpu.predicated")
+        self.found.accesses.append(
+            Access(
+                op,
+                self._arrays.get(array),
+                shape,
+                self._point(indices),
+                updates,
+                op.name in ("tensor.insert", "tensor.extract") or is_predicated,
+                not self._conditions and not is_predicated,
+            )
+        )
+        if updates:
+            self._bind_arrays([op.results[0]], [array])
+
+    def _claim(self, op: ir.Operation, exprs: Sequence[AffineExpr], needed: tuple[Interval, ...]) -> None:
+        if exprs:
+            self.found.claims.append(Claim(op, self._point(exprs), needed))
+
+    def _point(self, exprs: Sequence[AffineExpr]) -> Point:
+        """Return expressions as a map of the variables in scope; of unknown ones, only of those that are used."""
+        used = {number for each in (*exprs, *(c for c, _ in self._constraints)) for number in each.variables()[0]}
+        kept = sorted({number for number in self._scope if number not in self._unknown} | used)
+        places = {number: dim(place) for place, number in enumerate(kept)}
+        map_ = IndexingMap(
+            tuple(self._ranges[number] for number in kept),
+            (),
+            tuple(each.substitute(places) for each in exprs),
+            tuple((each.substitute(places), interval) for each, interval in self._constraints),
+        )
+        return Point(map_, frozenset(place for place, number in enumerate(kept) if number in self._unknown))
+
+
+_HANDLERS = {
+    "gpu.thread_id": "_thread",
+    "gpu.block_id": "_thread",
+    "arith.constant": "_constant",
+    "xgpu.apply_indexing": "_apply",
+    "xgpu.loop": "_loop",
+    "xgpu.pure_call": "_call",
+    "scf.for": "_for",
+    "scf.if": "_if",
+}
+
+
+def _is_array(value: ir.Value) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def functions_of(module: ir.Module) -> Iterator[tuple[str, ir.Operation]]:
+    """Yield the functions of a module with their names."""
+    for view in module.body.operations:
+        yield ir.StringAttr(view.operation.attributes["sym_name"]).value, view.operation

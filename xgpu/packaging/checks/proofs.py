@@ -1,0 +1,156 @@
+"""What is proved of a kernel from its accesses: bounds, what is written exactly once, and that no threads race."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.indexing.bijection import ENUMERATION_LIMIT
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.packaging.checks.accesses import Access, Found, Point, accesses_of, functions_of
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What is known of a kernel; each list says why something is not proved, and is empty if it is.
+
+    ``bounds``: no access out of bounds. ``written``: every element of every output is written exactly once. ``races``:
+    no two threads access one element, one of them writing, with no barrier between.
+    """
+
+    kernel: str
+    bounds: tuple[str, ...]
+    written: tuple[str, ...]
+    races: tuple[str, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all is proved."""
+        return not (self.bounds or self.written or self.races)
+
+
+def unknown(kernel: str, reason: str) -> Proof:
+    """Return that nothing is proved of a kernel, and why."""
+    return Proof(kernel, (reason,), (reason,), (reason,))
+
+
+def prove(name: str, emitted: ir.Module, aliases: Sequence[int]) -> Proof:
+    """Return what is proved of the kernel ``name`` of a module of level ``emitted``.
+
+    ``aliases`` has for each output the input that it updates in place, or -1.
+    """
+    functions = dict(functions_of(emitted))
+    entry = functions[name]
+    found = accesses_of(entry, functions)
+    if found.strange:
+        return unknown(name, f"it has {_listed(found.strange)}, of which maps say nothing")
+    inputs = attributes.int_of(entry.attributes[attributes.INPUTS])
+    arguments = list(entry.regions[0].blocks[0].arguments)
+    outputs = arguments[inputs:]
+    written = tuple(_once(found, outputs, aliases))
+    return Proof(name, tuple(_bounds(found)), written, tuple(_races(found, arguments, outputs, written)))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(sorted(set(names)))
+
+
+def _bounds(found: Found) -> Iterator[str]:
+    """Yield a line for each operation whose accesses are not known to be in bounds, or whose map may not hold."""
+    reasons = []
+    for access in found.accesses:
+        needed = tuple(Interval(0, size - 1) for size in access.shape)
+        if not _is_inside(access.point, needed):
+            what = "depends on values known at run time only" if not access.point.is_known else "may be out of bounds"
+            reasons.append(f"an index of {access.op.name} of {list(access.shape)} {what}")
+    for claim in found.claims:
+        if not _is_inside(claim.point, claim.needed):
+            reasons.append(f"operands of {claim.op.name} may be outside the domain of its map")
+    yield from dict.fromkeys(reasons)
+
+
+def _is_inside(point: Point, needed: Sequence[Interval]) -> bool:
+    """Whether the results are known to be in these intervals: by reasoning, or by all points where there are few."""
+    ranges = point.map.result_ranges()
+    inside = [interval.contains_interval(each) for interval, each in zip(needed, ranges, strict=True)]
+    open_ = [number for number, is_inside in enumerate(inside) if not is_inside]
+    return all(_are_all_inside(point.map, number, needed[number]) for number in open_)
+
+
+def _are_all_inside(map_: IndexingMap, result: int, needed: Interval) -> bool:
+    one = replace(map_, results=(map_.results[result] - needed.lower,)).simplify()
+    # How often an index is reached is not asked.
+    one, _ = one.remove_unused_dims()
+    if Interval(0, needed.size - 1).contains_interval(one.result_ranges()[0]):
+        return True
+    if max(one.box_size(), needed.size) > ENUMERATION_LIMIT:
+        return False
+    try:
+        return not one.coverage((needed.size,)).outside
+    except ValueError:
+        return False
+
+
+def _once(found: Found, outputs: Sequence[ir.Value], aliases: Sequence[int]) -> Iterator[str]:
+    """Yield a line for each output whose elements are not known to be written exactly once."""
+    if any(each.updates and each.array is None for each in found.accesses):
+        yield "it is not known which array is written"
+    for number, output in enumerate(outputs):
+        if number >= len(aliases):
+            yield f"output {number} is memory of the launch, which blocks exchange messages in"
+        elif aliases[number] >= 0:
+            yield f"output {number} is an update in place"
+        else:
+            writes = [each for each in found.accesses if each.updates and each.array == output]
+            if reason := _not_once(writes, _shape(output)):
+                yield f"output {number}: {reason}"
+
+
+def _shape(value: ir.Value) -> tuple[int, ...]:
+    return tuple(ir.RankedTensorType(value.type).shape)
+
+
+def _not_once(writes: Sequence[Access], shape: tuple[int, ...]) -> str | None:
+    """Return why it is not known that writes reach each element once, None if it is."""
+    if any(not each.is_plain for each in writes):
+        return f"{_listed([each.op.name for each in writes])} combines values"
+    if any(not each.is_certain for each in writes):
+        return "some writes are under conditions"
+    if any(not each.point.is_known for each in writes):
+        return "where it is written depends on values known at run time only"
+    if len(writes) == 1:
+        decided = writes[0].point.map.is_bijection(shape)
+        if decided is None:
+            return "the map of its write has too many points to be decided"
+        return None if decided else "some elements are written never, or more than once"
+    return _not_once_together([each.point.map for each in writes], shape)
+
+
+def _not_once_together(maps: Sequence[IndexingMap], shape: tuple[int, ...]) -> str | None:
+    if not maps:
+        return "nothing writes it" if math.prod(shape) else None
+    if sum(each.box_size() for each in maps) > ENUMERATION_LIMIT:
+        return "the maps of its writes have too many points to be decided"
+    try:
+        covered = [each.coverage(shape) for each in maps]
+    except ValueError:
+        return "the maps of its writes have too large numbers to be decided"
+    counts = np.sum([each.counts for each in covered], axis=0)
+    is_exact = not any(each.outside for each in covered) and bool((counts == 1).all())
+    return None if is_exact else "some elements are written never, or more than once"
+
+
+def _races(
+    found: Found, arguments: Sequence[ir.Value], outputs: Sequence[ir.Value], not_once: Sequence[str]
+) -> Iterator[str]:
+    """Yield why threads might race: only memory that is written can have races."""
+    if not_once:
+        yield "what is not known to be written once may be written by several threads"
+    if any(not each.updates and each.array in outputs for each in found.accesses):
+        yield "an output is read too"
+    if any(each.updates and each.array is not None and each.array not in arguments for each in found.accesses):
+        yield "shared memory is written, and barriers are no part of maps"

@@ -1,0 +1,81 @@
+"""Checks the programs of a package before it is written, and says what was proved and what was not."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xgpu.driver.compiler import Kernel
+from xgpu.errors import InvalidInput
+from xgpu.interface.api import Compiled
+from xgpu.packaging.checks.proofs import Proof, prove, unknown
+from xgpu.packaging.program import launches_of
+from xgpu.runtime.host_program import HostProgram
+
+_PROPERTIES = {
+    "bounds": "accesses are in bounds",
+    "written": "every element of each output is written once",
+    "races": "threads do not race",
+}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What is known of the kernels of a program for one target: the ``proofs``, from maps.
+
+    ``has_run`` says whether the program ran on the host, on random arguments, with every access checked, and without a
+    fault. That is done where something is not proved.
+    """
+
+    target: str
+    proofs: tuple[Proof, ...]
+    has_run: bool
+
+    def __str__(self) -> str:
+        return "\n".join(line for proof in self.proofs for line in self._lines(proof))
+
+    def _lines(self, proof: Proof) -> Iterator[str]:
+        proved = [text for name, text in _PROPERTIES.items() if not getattr(proof, name)]
+        yield f"  {proof.kernel} ({self.target}): proved: {'; '.join(proved) or 'nothing'}"
+        by_reason: dict[str, list[str]] = {}
+        for name, text in _PROPERTIES.items():
+            for reason in getattr(proof, name):
+                by_reason.setdefault(reason, []).append(text)
+        for reason, texts in by_reason.items():
+            yield f"    not proved: {'; '.join(texts)}: {reason}"
+        if not proof.is_complete:
+            yield "    ran on random arguments with every access checked: no fault"
+
+
+def check_program(target: str, program: Compiled) -> Checked:
+    """Prove what can be proved of a program's kernels, and run it, sanitized, if anything is left.
+
+    Raises `KernelFault` if that finds a fault.
+    """
+    proofs = tuple(_proof(kernel) for kernel in program.kernels)
+    has_run = not all(proof.is_complete for proof in proofs)
+    if has_run:
+        HostProgram(launches_of(program), sanitize=True)(program.random_inputs())
+    return Checked(target, proofs, has_run)
+
+
+def _proof(kernel: Kernel) -> Proof:
+    if "tiles" in kernel.modules:
+        return unknown(kernel.name, "its blocks work on tiles, and maps do not say when copies and products are done")
+    try:
+        emitted = kernel.module("emitted")
+    except InvalidInput:
+        return unknown(kernel.name, "it was given at a level after 'emitted'")
+    return prove(kernel.name, emitted, kernel.aliases)
+
+
+def described(checks: Sequence[Checked]) -> list[dict[str, object]]:
+    """Return checks as a manifest has them."""
+    return [
+        {
+            "target": each.target,
+            "kernel": proof.kernel,
+            "not_proved": {name: list(getattr(proof, name)) for name in _PROPERTIES},
+            "ran_with_checks": each.has_run,
+        }
+        for each in checks
+        for proof in each.proofs
+    ]

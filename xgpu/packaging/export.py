@@ -1,0 +1,99 @@
+"""`export`: a program as a folder that C, C++ and Rust programs build against."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from xgpu import ir
+from xgpu.device import Device, device
+from xgpu.dialects.attributes import BY_THREADS, PRODUCT
+from xgpu.errors import InvalidInput
+from xgpu.hlo.source_location import source_of
+from xgpu.interface.api import DEFAULT_TARGET, Compiled, compile_to
+from xgpu.options import Options, checked_options
+from xgpu.packaging.build import make_package
+from xgpu.packaging.checks.report import Checked, check_program, described
+from xgpu.packaging.model import Package
+from xgpu.packaging.write import write_package
+from xgpu.structure import walk
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A package that was written: its folder, and what it is; ``str`` says it in a few lines."""
+
+    folder: Path
+    package: Package
+    checks: tuple[Checked, ...] = ()
+    slow: tuple[str, ...] = ()
+    """Matrix products that threads compute, without tensor cores or shared memory: operation, type and place."""
+
+    def __str__(self) -> str:
+        package = self.package
+        has_code = all(kernel.cubin is not None for code in package.targets for kernel in code.kernels)
+        names = ", ".join(code.target.name for code in package.targets)
+        host = "none" if package.host is None else package.host.architecture
+        return "\n".join(
+            (
+                f"package {package.name} in {self.folder}",
+                f"  kernels: {max(len(code.kernels) for code in package.targets)}, for {names}"
+                + ("" if has_code else "; some as PTX alone: ptxas was not found, or is too old"),
+                f"  scratch: {max(signature.scratch_bytes for signature in package.signatures):,} bytes",
+                f"  host library: {host}",
+                *(f"  slow: {each}: computed without tensor cores" for each in self.slow),
+                *(["checked, at level 'emitted':", *map(str, self.checks)] if self.checks else []),
+            )
+        )
+
+
+def export(
+    source: Callable[..., Any] | str | Path,
+    *args_or_specs: Any,
+    to: str | Path,
+    name: str | None = None,
+    targets: Sequence[str] = (DEFAULT_TARGET,),
+    signatures: Sequence[Sequence[Any]] = (),
+    options: Options | None = None,
+    host: bool = True,
+    check: bool = False,
+) -> Exported:
+    """Compile a program, and write a folder ``to`` that C, C++ and Rust programs use with no Python and no XLA.
+
+    ``source`` and its arguments are those of `compile`; ``signatures`` are more tuples of arguments, of other sizes,
+    between which the program chooses when it runs. ``name`` is what its C functions begin with, otherwise the name of
+    the program. ``targets`` are the GPUs that it has kernels for: as PTX, which drivers compile for later GPUs too, and
+    as machine code if ptxas is found. No GPU is needed. ``host`` says whether it has kernels for the processor too.
+    ``check`` proves what can be proved of the kernels before anything is written: no access out of bounds, every
+    element of each output written once, no races; where something is not proved, the program runs on the host with
+    every access checked. The result's ``checks`` and the manifest say what was proved.
+
+    Kernels compute all matrix products, however long that takes. Raises `Unsupported` for a program that needs XLA,
+    naming what does, and `InvalidInput` for signatures that differ in more than sizes, and for a folder of something
+    else.
+    """
+    chosen = replace(checked_options(options), products="all")
+    devices = [device(target) for target in targets]
+    if not devices or len(set(devices)) < len(devices):
+        raise InvalidInput(f"targets: expected one or more names, each once, got {', '.join(targets) or 'none'}")
+    given = [tuple(args_or_specs), *map(tuple, signatures)] if args_or_specs or not signatures else [*signatures]
+    programs = {target: [_compiled(source, each, target, chosen) for each in given] for target in devices}
+    package = make_package(programs, name, host)
+    each = [(target.name, program) for target, of_target in programs.items() for program in of_target]
+    checks = tuple(check_program(*one) for one in each) if check else ()
+    write_package(package, Path(to), described(checks))
+    return Exported(Path(to), package, checks, tuple(dict.fromkeys(slow for _, one in each for slow in _slow(one))))
+
+
+def _slow(program: Compiled) -> Iterator[str]:
+    """Yield the products of a program that threads compute; one of a few products is a loop like others."""
+    for op in () if program.planned is None else walk(program.planned.operation, "stablehlo.dot_general"):
+        if PRODUCT in op.attributes and ir.StringAttr(op.attributes[PRODUCT]).value == BY_THREADS:
+            place = source_of(op)
+            yield f"{op.name} of type {op.results[0].type}" + ("" if place is None else f" ({place})")
+
+
+def _compiled(
+    source: Callable[..., Any] | str | Path, given: Sequence[Any], target: Device, options: Options
+) -> Compiled:
+    return compile_to("ptx", source, given, target, options)

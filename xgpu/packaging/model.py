@@ -1,0 +1,215 @@
+"""What an exported program is: its entries with typed arrays, and for each target kernels and the steps that run them.
+
+A package has one program for one or several signatures, the sizes of its arguments. For each signature and target there
+is a `Variant`: which kernels, in which order, on which memory. The same steps run on a GPU and on the host.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from xgpu.device import Device
+from xgpu.dtypes import DType, format_spec
+
+SCRATCH_ALIGNMENT = 128
+"""Alignment in bytes of scratch memory and of all that lies in it: what kernels' own memory needs."""
+
+
+def bytes_of(dtype: DType, shape: tuple[int, ...]) -> int:
+    """Return the bytes of an array in a kernel's memory; elements of 2 and 4 bits share bytes."""
+    return -(-math.prod(shape) * dtype.storage_bits // 8)
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument or result: its name in C, what the program calls it, shape, type, bytes of alignment."""
+
+    name: str
+    source_name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    alignment: int
+
+    @property
+    def bytes(self) -> int:
+        """Size in memory."""
+        return bytes_of(self.dtype, self.shape)
+
+    @property
+    def spec(self) -> str:
+        """Type and shape, as ``--arg`` takes them."""
+        return format_spec(self.dtype, self.shape)
+
+
+class Base(Enum):
+    """Where memory comes from that a step uses: the caller's arguments, results or scratch."""
+
+    ARGUMENT = "argument"
+    RESULT = "result"
+    SCRATCH = "scratch"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Memory that a step uses: an argument or result by its number, or scratch by its offset in bytes."""
+
+    base: Base
+    number: int
+
+
+@dataclass(frozen=True)
+class LaunchStep:
+    """A launch of one of the target's kernels, by number, on one place for each of its parameters.
+
+    ``written`` are the positions of the parameters that it writes.
+    """
+
+    kernel: int
+    places: tuple[Place, ...]
+    written: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class CopyStep:
+    """A copy of so many bytes; none if both places are one."""
+
+    source: Place
+    target: Place
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ZeroStep:
+    """So many bytes set to zero."""
+
+    target: Place
+    bytes: int
+
+
+type Step = LaunchStep | CopyStep | ZeroStep
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ptxas reports of a kernel: registers of a thread, static shared memory, stack and spills, in bytes."""
+
+    registers: int
+    static_shared_bytes: int
+    stack_bytes: int
+    spill_bytes: int
+
+
+@dataclass(frozen=True)
+class GpuKernel:
+    """A kernel for a GPU: PTX, machine code if ptxas was found, and its launch."""
+
+    name: str
+    emitter: str
+    ptx: str
+    cubin: bytes | None
+    resources: Resources | None
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    cluster: tuple[int, ...]
+    shared_bytes: int
+    alignments: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The program for one signature and one target: the steps in order, and the bytes of scratch they need.
+
+    ``in_place`` are pairs of a result and an argument, by number, that may be the same memory: the result begins as a
+    copy of the argument, which nothing reads afterwards.
+    """
+
+    steps: tuple[Step, ...]
+    scratch_bytes: int
+    in_place: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The program for one set of sizes: its arguments and results, and a variant for each target of the package.
+
+    ``in_place`` are the pairs of `Variant` that hold for every target.
+    """
+
+    sizes: tuple[int, ...]
+    arguments: tuple[Array, ...]
+    results: tuple[Array, ...]
+    variants: tuple[Variant, ...]
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """Arguments and results."""
+        return (*self.arguments, *self.results)
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of scratch that are enough for every target."""
+        return max(variant.scratch_bytes for variant in self.variants)
+
+    @property
+    def in_place(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of a result and an argument that may be the same memory, whatever the target."""
+        first, *others = (variant.in_place for variant in self.variants)
+        return tuple(pair for pair in first if all(pair in other for other in others))
+
+
+@dataclass(frozen=True)
+class TargetCode:
+    """The kernels for one target, each once, whichever signatures launch it."""
+
+    target: Device
+    kernels: tuple[GpuKernel, ...]
+
+
+@dataclass(frozen=True)
+class HostKernel:
+    """What a host library knows of a kernel: its symbols' prefix, and the layout of the memory that its threads need.
+
+    ``frames`` are those of a `HostSource`, ``shared_bytes`` its shared memory.
+    """
+
+    symbol: str
+    clusters: int
+    cluster_blocks: int
+    threads: int
+    frames: int
+    shared_bytes: int
+    is_coroutine: bool
+
+
+@dataclass(frozen=True)
+class HostCode:
+    """Machine code of the kernels of the first target, in their order, and the triple that it is for."""
+
+    triple: str
+    code: bytes
+    kernels: tuple[HostKernel, ...]
+
+    @property
+    def architecture(self) -> str:
+        """The processor's architecture, such as ``x86_64``."""
+        return self.triple.split("-")[0]
+
+    def object_path(self, name: str) -> str:
+        """The path of the object file in the package of this name."""
+        return f"src/{name}_host_{self.architecture}.o"
+
+
+@dataclass(frozen=True)
+class Package:
+    """A program for one or several signatures, which differ in the sizes that ``size_names`` names.
+
+    ``name`` is what its C functions begin with, ``source_name`` what the program calls itself. ``host`` is None if it
+    has no host library.
+    """
+
+    name: str
+    source_name: str
+    size_names: tuple[str, ...]
+    signatures: tuple[Signature, ...]
+    targets: tuple[TargetCode, ...]
+    host: HostCode | None
