@@ -255,14 +255,18 @@ class TensorBuffers:
             self._finish(op, frame)
 
     def _finish(self, op: ir.Operation, frame: _Frame) -> None:
-        """Check what the regions pass on and give the results their versions."""
+        """Check what the regions pass on and give the results their versions.
+
+        A tile that one branch has for itself need not be among them: after it, nothing can use what was there before.
+        """
         results = {i: self._result_buffer(op, i, frame) for i, value in enumerate(op.results) if is_tensor(value)}
         if results or any(frame.passed):
             self.structural.append(op)
         ends = [frame.after[-1]] if op.name != "scf.if" else frame.after
         for position, buffer in enumerate(self._writable):
             updated = any(end[position] != frame.entry[position] for end in ends)
-            if updated and buffer not in results.values():
+            is_passed = buffer in results.values() or (buffer.is_tile and op.name == "scf.if")
+            if updated and not is_passed:
                 fail(op, f"an update of {buffer.name} in its body is not among its results")
             buffer.version = frame.before[position]
             if updated:

@@ -6,7 +6,7 @@ XLA's fusion of softmax, which it has Triton compile.)
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from xgpu import ir
@@ -28,7 +28,7 @@ from xgpu.emit.families.reductions.reduce_row import (
 from xgpu.emit.families.reductions.reduction import Reductions
 from xgpu.emit.family import Family
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block
-from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.schedule import BlockSchedule, power_of_two, whole_number
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
@@ -44,7 +44,7 @@ class RowStages(Reductions):
 
 
 @dataclass(frozen=True)
-class RowsSchedule(Schedule):
+class RowsSchedule(BlockSchedule):
     """How threads share rows that they hold: ``lanes`` along the row, which read ``vector`` elements in a step.
 
     ``unroll`` steps come together: all of them where threads are to hold what they read from one stage to the next.
@@ -85,9 +85,18 @@ class RowsSchedule(Schedule):
         unroll = steps if minor <= lanes * held else plain.unroll
         return cls(vector, lanes, groups_per_block(lanes, rows, target), unroll)
 
+    @property
+    def block_threads(self) -> int:
+        """Those of all groups."""
+        return self.lanes * self.groups
+
+    def in_block(self, threads: int, facts: RowStages) -> Self:
+        """More rows, or threads without one."""
+        return replace(self, groups=threads // self.lanes)
+
     def problems(self, facts: RowStages) -> Iterator[str]:
         """Threads fit a block."""
-        yield from block_problems(self, self.lanes * self.groups, facts.fusion.device)
+        yield from block_problems(self, self.block_threads, facts.fusion.device)
 
     def tiling(self, facts: Reductions) -> RowTiling:
         """Return which thread reads what."""
@@ -116,6 +125,7 @@ ROW_PROGRAMS = Family(
     why=Reason("a row program: threads hold their rows from one reduction to the next"),
     merge=merge_rows,
     stores_beside=True,
+    shares_launch=True,
     emitter=RowsEmitter,
     facts=RowStages,
     schedule=RowsSchedule,

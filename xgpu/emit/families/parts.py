@@ -1,0 +1,283 @@
+"""Kernels side by side in one launch: each block works on one *part*, a fusion that could have a kernel of its own.
+
+A part has its own family and schedule, and as many blocks as its kernel would have. A block finds its part by comparing
+its number in as few steps as there are bits in the number of parts, so that the threads of a warp never part ways. All
+parts have blocks of one size, whose shared memory is that of the part that needs most.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import Self
+
+from xgpu import ir
+from xgpu.costs.values import byte_size
+from xgpu.device import Device
+from xgpu.dialects.attributes import ALIASES, EMITTER, SCHEDULE, schedule_values
+from xgpu.emit.base import Fusion, LaunchDimensions
+from xgpu.emit.families.loop import LOOPS
+from xgpu.emit.families.reductions.reduce_column import COLUMN_REDUCTIONS
+from xgpu.emit.families.reductions.reduce_row import ROW_REDUCTIONS
+from xgpu.emit.families.reductions.rows import ROW_PROGRAMS
+from xgpu.emit.family import Family
+from xgpu.emit.kernel_builder import (
+    KernelBuilder,
+    PartBuilder,
+    PartEmitter,
+    Tensor,
+    Tile,
+    choose,
+    entry_function,
+)
+from xgpu.emit.reduction_tiling import power_of_two_above
+from xgpu.emit.scalar.op import compare_integers, constant
+from xgpu.emit.schedule import BlockSchedule, Schedule, whole_number
+from xgpu.errors import InvalidInput
+from xgpu.indexing.affine import dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.reasons import Reason
+
+_CALL = "func.call"
+_FAMILIES: Mapping[str, Family] = {
+    family.name: family for family in (ROW_REDUCTIONS, COLUMN_REDUCTIONS, ROW_PROGRAMS, LOOPS)
+}
+"""The families that parts may be of, by name."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A fusion that some blocks of a kernel compute: from its parameters of the numbers ``inputs``, its ``outputs``."""
+
+    function: ir.Operation
+    fusion: Fusion
+    inputs: tuple[int, ...]
+    outputs: range
+
+    @property
+    def family(self) -> Family:
+        """The family that its function names."""
+        return _FAMILIES[ir.StringAttr(self.function.attributes[EMITTER]).value]
+
+    @property
+    def moved(self) -> int:
+        """About how many bytes it reads and writes."""
+        return sum(map(byte_size, (*self.fusion.body.arguments, *self.fusion.results)))
+
+    def problem(self) -> str | None:
+        """Return why this can be no part of a kernel, None if it can."""
+        name = self.function.attributes.get(EMITTER)
+        if not isinstance(name, ir.StringAttr) or name.value not in _FAMILIES:
+            return f"expected its {EMITTER} to be {', '.join(_FAMILIES)}"
+        return self.family.problem(self.fusion)
+
+    def schedule(self, target: Device, threads: int | None = None) -> BlockSchedule:
+        """Return its schedule on a device, or on a share of one, with so many threads in a block if that is given.
+
+        Raises `InvalidInput` for numbers given by the text or the options that it cannot have.
+        """
+        facts = self.family.facts(replace(self.fusion, device=target))
+        text = self.function.attributes.get(SCHEDULE)
+        given = {} if text is None else schedule_values(text)
+        given |= self.fusion.options.schedules.get(self.fusion.name, {})
+        made = self.family.schedule.made(given, facts)
+        assert isinstance(made, BlockSchedule)
+        if threads is None:
+            return made
+        made = made.made(made.in_block(threads, facts).values | given, facts)
+        if made.block_threads != threads:
+            raise InvalidInput(f"expected blocks of {threads} threads, as its kernel has, not of {made.block_threads}")
+        return made
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A fusion of calls, each of the fusion of a part."""
+
+    fusion: Fusion
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts, in the order of their blocks and results."""
+        return tuple(_parts(self.fusion))
+
+    def share(self, part: Part, threads: int | None = None) -> Device:
+        """Return the share of the device that a part has by what it moves, with at most so many threads in a block."""
+        device, whole = self.fusion.device, sum(each.moved for each in self.parts)
+        return replace(
+            device,
+            sm_count=max(1, round(device.sm_count * part.moved / whole)),
+            max_threads_per_block=threads or device.max_threads_per_block,
+        )
+
+    def schedules(self, threads: int) -> Iterator[tuple[Part, BlockSchedule]]:
+        """Yield the parts with their schedules if the kernel has so many threads in a block.
+
+        Raises `InvalidInput` if there is none.
+        """
+        for part in self.parts:
+            try:
+                yield part, part.schedule(self.share(part, threads), threads)
+            except InvalidInput as error:
+                emitter = part.family.name
+                raise InvalidInput(f"part @{part.fusion.name} of emitter '{emitter}': {error.message}") from None
+
+
+def _parts(fusion: Fusion) -> Iterator[Part]:
+    named = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in _functions(fusion.body.owner.operation.parent)}
+    parameters = {value: number for number, value in enumerate(fusion.body.arguments)}
+    *calls, _ = (op.operation for op in fusion.body.operations)
+    ends = accumulate(len(call.results) for call in calls)
+    for call, end in zip(calls, ends, strict=True):
+        function = named[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+        inputs = tuple(parameters[value] for value in call.operands)
+        outputs = range(end - len(call.results), end)
+        yield Part(function, Fusion.of(function, fusion.device, fusion.options), inputs, outputs)
+
+
+def _functions(module: ir.Operation) -> list[ir.Operation]:
+    return [op.operation for op in module.operation.regions[0].blocks[0].operations if op.operation.name == "func.func"]
+
+
+@dataclass(frozen=True)
+class PartsSchedule(Schedule):
+    """The size of the blocks, which each part shares by its own schedule."""
+
+    threads: int = whole_number("Threads of a block of every part.", most=1024)
+
+    @classmethod
+    def of(cls, facts: Parts) -> Self:
+        """As many as the part needs that has most in a kernel of its own."""
+        own = [part.schedule(facts.share(part)).block_threads for part in facts.parts]
+        are_equal = len(set(own)) == 1
+        return cls(own[0] if are_equal else power_of_two_above(max(own)))
+
+    def problems(self, facts: Parts) -> Iterator[str]:
+        """Every part has a schedule for such blocks."""
+        try:
+            list(facts.schedules(self.threads))
+        except InvalidInput as error:
+            yield f"threads = {self.threads}: {error.message}"
+
+
+class PartsEmitter:
+    """Emits kernels side by side in one launch."""
+
+    NAME = "parts"
+
+    def __init__(self, facts: Parts, schedule: PartsSchedule):
+        self.fusion = facts.fusion
+        self.parts = facts.parts
+        self.schedule = schedule
+        self._emitters = [_emitter(part) for part in facts.parts]
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """The blocks of each part, one part after the other."""
+        return LaunchDimensions.along_x(self._blocks[-1].upper + 1, self.schedule.threads)
+
+    @cached_property
+    def _blocks(self) -> list[Interval]:
+        """The blocks of each part."""
+        counts = [emitter.launch_dimensions().grid[0] for emitter in self._emitters]
+        return [Interval(end - count, end - 1) for count, end in zip(counts, accumulate(counts), strict=True)]
+
+    def thread_to_output(self, output: int) -> IndexingMap:
+        """Return the map of the part that an output is of, whose blocks alone the map has."""
+        number = next(number for number, part in enumerate(self.parts) if output in part.outputs)
+        threads, _ = self.launch_dimensions().ranges
+        blocks, emitter = self._blocks[number], self._emitters[number]
+        own = IndexingMap((threads, blocks), (), (dim(0), dim(1) - blocks.lower))
+        return own.compose(emitter.thread_to_output(output - self.parts[number].outputs.start)).simplify()
+
+    def emit(self) -> None:
+        """Write the entry function, then the functions of all parts."""
+        functions = [each for emitter in self._emitters for each in emitter.functions]
+        with entry_function(self.fusion, self, functions) as kernel:
+            tiles = kernel.shared_tiles(_tiles_of_any(self._emitters))
+            self._write(kernel, tiles, range(len(self.parts)))
+
+    def _write(self, kernel: KernelBuilder, tiles: Sequence[Tensor], parts: range) -> None:
+        """Write some parts, of which a block finds its own."""
+        if len(parts) == 1:
+            part = self.parts[parts[0]]
+            inputs, outputs = [kernel.inputs[i] for i in part.inputs], [kernel.outputs[i] for i in part.outputs]
+            self._emitters[parts[0]].write(PartBuilder(kernel, inputs, outputs, self._blocks[parts[0]], tiles))
+            return
+        block, middle = kernel.position[1], parts[len(parts) // 2]
+        is_before = compare_integers("ult", block, constant(block.type, self._blocks[middle].lower))
+        outputs = [kernel.outputs[number] for part in parts for number in self.parts[part].outputs]
+        choose(
+            is_before,
+            outputs,
+            lambda: self._write(kernel, tiles, range(parts[0], middle)),
+            lambda: self._write(kernel, tiles, range(middle, parts[-1] + 1)),
+        )
+
+
+def _emitter(part: Part) -> PartEmitter:
+    numbers = schedule_values(part.function.attributes[SCHEDULE])
+    emitter: PartEmitter = part.family.emitter(part.family.facts(part.fusion), part.family.schedule(**numbers))
+    return emitter
+
+
+def _tiles_of_any(emitters: Sequence[PartEmitter]) -> list[Tile]:
+    """Return tiles of which each emitter finds one of the type and size of each of its own: blocks are of one only."""
+    found: dict[ir.Type, list[int]] = {}
+    for emitter in emitters:
+        own: dict[ir.Type, list[int]] = {}
+        for tile in emitter.tiles:
+            own.setdefault(tile.type, []).append(tile.size)
+        for type_, sizes in own.items():
+            largest = found.setdefault(type_, [])
+            largest += [0] * (len(sizes) - len(largest))
+            largest[: len(sizes)] = map(max, sizes, largest)
+    return [Tile(size, type_) for type_, sizes in found.items() for size in sizes]
+
+
+def _calls_of_parts(fusion: Fusion) -> str | None:
+    """Require calls of fusions of the kernel's own, with its parameters, whose results are its own in order."""
+    *calls, end = (op.operation for op in fusion.body.operations)
+    if not calls or any(call.name != _CALL for call in calls):
+        return "expected calls of its parts alone"
+    if [value for call in calls for value in call.results] != list(end.operands):
+        return "expected the results of its parts, in order"
+    parameters = set(fusion.body.arguments)
+    if any(value not in parameters for call in calls for value in call.operands):
+        return "expected its parts to be called with its parameters"
+    callees = [ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls]
+    if len(set(callees)) != len(callees):
+        return "expected each of its parts to be called once"
+    for part in _parts(fusion):
+        if problem := part.problem():
+            return f"part @{part.fusion.name}: {problem}"
+    return None
+
+
+def _aliases_of_parts(fusion: Fusion) -> str | None:
+    """Require the aliases of the parts, of parameters that no other part reads."""
+    found: list[int] = []
+    readers: dict[int, int] = {}
+    for part in _parts(fusion):
+        own = part.fusion.aliases or (-1,) * len(part.outputs)
+        found += [part.inputs[number] if number >= 0 else -1 for number in own]
+        for number in part.inputs:
+            readers[number] = readers.get(number, 0) + 1
+    updated = [number for number in found if number >= 0]
+    if tuple(found) != (fusion.aliases or (-1,) * len(found)):
+        return f"expected {ALIASES} = {found}, what its parts update"
+    if any(readers[number] > 1 for number in updated):
+        return "expected what a part updates in place to be given to that part alone, and once"
+    return None
+
+
+PARTS = Family(
+    why=Reason("independent kernels, of which each would take less time than its launch"),
+    is_cooperative=False,
+    is_of_parts=True,
+    emitter=PartsEmitter,
+    facts=Parts,
+    schedule=PartsSchedule,
+    results=_calls_of_parts,
+    aliases=_aliases_of_parts,
+)
