@@ -35,7 +35,7 @@ from xgpu.emit.schedule import Schedule
 from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
-from xgpu.structure import walk
+from xgpu.structure import callees
 
 POINTER_BYTES = 8
 
@@ -84,16 +84,16 @@ def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> No
             raise InvalidInput(f"option schedules: there is no fusion '{name}'; the fusions are: {known}")
     parts = _parts(fusions.values())
     for name, function in fusions.items():
-        if name in parts:
+        if function in parts:
             continue
         with function.context, ir.Location.unknown(), errors_at(function):
             _schedule_kernel(Fusion.of(function, device, options), function, options.schedules.get(name, {}))
 
 
-def _parts(fusions: Iterable[ir.Operation]) -> set[str]:
-    """Return the names of the fusions that are parts of others: their schedules are made with those."""
+def _parts(fusions: Iterable[ir.Operation]) -> set[ir.Operation]:
+    """Return the fusions that are parts of others: their schedules are made with those."""
     kernels = [fusion for fusion in fusions if ir.StringAttr(fusion.attributes[attributes.EMITTER]).value == PARTS.name]
-    return {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for each in kernels for call in walk(each, "func.call")}
+    return {part for kernel in kernels for part in callees(kernel)}
 
 
 def _schedule_kernel(fusion: Fusion, function: ir.Operation, fixed: Mapping[str, int]) -> None:

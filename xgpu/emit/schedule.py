@@ -131,3 +131,7 @@ class BlockSchedule(Schedule):
     @abstractmethod
     def in_block(self, threads: int, facts: Any) -> Self:
         """Return what becomes of this schedule with so many threads in a block, if it is no fewer: they may be idle."""
+
+    @abstractmethod
+    def registers(self, facts: Any) -> int:
+        """Return about how many registers a thread needs: for what it reads and computes at once, and where it is."""

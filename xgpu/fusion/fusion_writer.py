@@ -106,7 +106,7 @@ class FusionWriter:
         return choose(group, self._families, lambda value: self._grouping.stored_before(value, group.level))
 
     def _write_kernel(self, group: Group, choice: Choice) -> Call:
-        aliased = choice.aliased
+        aliased: Sequence[ir.Value | None] = choice.aliased
         if not choice.family.is_cooperative:
             aliased = self._written_in_place([choice.roots], group.level)
         function, inputs = self._write(group, choice, aliased)
@@ -119,22 +119,23 @@ class FusionWriter:
         written = []
         for part in group.parts:
             (choice,) = self._choices(part)
-            own = [next(aliased) for _ in choice.roots]
-            written.append(self._write(part, choice, [None] * len(own) if choice.family.is_cooperative else own))
-        inputs = sorted({value: None for _, own in written for value in own}, key=self._order)
+            updated = [next(aliased) for _ in choice.roots]
+            written.append(self._write(part, choice, choice.aliased if choice.family.is_cooperative else updated))
+        inputs = sorted({value: None for _, read in written for value in read}, key=self._order)
         function = _function(family.name, inputs, group.roots)
-        updated: list[int] = []
+        positions: list[int] = []
         copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
         with ir.InsertionPoint(function.entry_block):
             results: list[ir.Value] = []
-            for part, own in written:
-                call = ir.func.CallOp(part, [copies[value] for value in own], loc=_location(part)).operation
-                results += call.results
-                updated += [inputs.index(own[number]) if number >= 0 else -1 for number in _aliases(part)]
+            for each, read in written:
+                types = [value.type for value in list(each.entry_block.operations)[-1].operation.operands]
+                with _location(each):
+                    call = ir.func.CallOp(types, each.name.value, [copies[value] for value in read])
+                results += call.operation.results
+                positions += [inputs.index(read[number]) if number >= 0 else -1 for number in _aliases(each)]
             ir.func.return_(results)
-        if any(number >= 0 for number in updated):
-            function.operation.attributes[attributes.ALIASES] = attributes.int_array(tuple(updated))
-        name = self._names.settle(function, [part for part, _ in written])
+        _set_aliases(function, positions)
+        name = self._names.settle(function, [each for each, _ in written])
         return Call(name, family.name, family.why, tuple(inputs), group.roots)
 
     def _write(
@@ -150,9 +151,7 @@ class FusionWriter:
             kept |= {operand for hero in choice.heroes for operand in hero.operands}
         operations, inputs = self._needed(group, roots, kept)
         function = _function(choice.family.name, inputs, roots)
-        if any(value is not None for value in aliased):
-            positions = tuple(-1 if value is None else inputs.index(value) for value in aliased)
-            function.operation.attributes[attributes.ALIASES] = attributes.int_array(positions)
+        _set_aliases(function, [-1 if value is None else inputs.index(value) for value in aliased])
         copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
         with ir.InsertionPoint(function.entry_block):
             for op in operations:
@@ -223,9 +222,16 @@ def _function(emitter: str, inputs: Sequence[ir.Value], roots: Sequence[ir.Value
     return function
 
 
+def _set_aliases(function: ir.func.FuncOp, positions: Sequence[int]) -> None:
+    if any(number >= 0 for number in positions):
+        function.operation.attributes[attributes.ALIASES] = attributes.int_array(tuple(positions))
+
+
 def _aliases(function: ir.func.FuncOp) -> Sequence[int]:
     given = function.operation.attributes
-    return attributes.int_array_of(given[attributes.ALIASES]) if attributes.ALIASES in given else [-1] * len(function.type.results)
+    if attributes.ALIASES not in given:
+        return [-1] * len(ir.FunctionType(function.type).results)
+    return attributes.int_array_of(given[attributes.ALIASES])
 
 
 def _location(function: ir.func.FuncOp) -> ir.Location:

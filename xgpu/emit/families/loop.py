@@ -14,6 +14,7 @@ from typing import Any, Self
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.subgraphs import partition
+from xgpu.costs.registers import registers_for
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
@@ -28,7 +29,6 @@ from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
-from xgpu.structure import backward_slice, dtype_of
 
 ROWS = 2
 """Rows of which a thread takes the same columns, where it takes more than one."""
@@ -166,6 +166,11 @@ class LoopSchedule(BlockSchedule):
     def in_block(self, threads: int, facts: Loop) -> Self:
         """Blocks of any size will do."""
         return replace(self, threads=threads)
+
+    def registers(self, facts: Loop) -> int:
+        """Those of all elements that it reads and writes."""
+        types = (*facts.fusion.parameter_types, *facts.fusion.result_types)
+        return registers_for(self.vector * self.rows, [element_dtype(type_).storage_bits for type_ in types])
 
     def problems(self, facts: Loop) -> Iterator[str]:
         """A thread writes whole bytes, and rows and columns that it takes together are there."""

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
-from typing import Self
+from typing import Any, Self, cast
 
 from xgpu import ir
+from xgpu.costs.registers import most_threads
 from xgpu.costs.values import byte_size
 from xgpu.device import Device
 from xgpu.dialects.attributes import ALIASES, EMITTER, SCHEDULE, schedule_values
@@ -38,6 +39,7 @@ from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
+from xgpu.structure import callees
 
 _CALL = "func.call"
 _FAMILIES: Mapping[str, Family] = {
@@ -61,6 +63,11 @@ class Part:
         return _FAMILIES[ir.StringAttr(self.function.attributes[EMITTER]).value]
 
     @property
+    def aliases(self) -> tuple[int, ...]:
+        """For each output, which of its own parameters it is an update in place of; -1 for none."""
+        return self.fusion.aliases or (-1,) * len(self.outputs)
+
+    @property
     def moved(self) -> int:
         """About how many bytes it reads and writes."""
         return sum(map(byte_size, (*self.fusion.body.arguments, *self.fusion.results)))
@@ -72,12 +79,15 @@ class Part:
             return f"expected its {EMITTER} to be {', '.join(_FAMILIES)}"
         return self.family.problem(self.fusion)
 
-    def schedule(self, target: Device, threads: int | None = None) -> BlockSchedule:
-        """Return its schedule on a device, or on a share of one, with so many threads in a block if that is given.
+    def facts(self, target: Device) -> Any:
+        """Return what its family knows of it on a device, or on a share of one."""
+        return self.family.facts(replace(self.fusion, device=target))
+
+    def schedule(self, facts: Any, threads: int | None = None) -> BlockSchedule:
+        """Return its schedule, with so many threads in a block if that is given.
 
         Raises `InvalidInput` for numbers given by the text or the options that it cannot have.
         """
-        facts = self.family.facts(replace(self.fusion, device=target))
         text = self.function.attributes.get(SCHEDULE)
         given = {} if text is None else schedule_values(text)
         given |= self.fusion.options.schedules.get(self.fusion.name, {})
@@ -118,26 +128,20 @@ class Parts:
         """
         for part in self.parts:
             try:
-                yield part, part.schedule(self.share(part, threads), threads)
+                yield part, part.schedule(part.facts(self.share(part, threads)), threads)
             except InvalidInput as error:
                 emitter = part.family.name
                 raise InvalidInput(f"part @{part.fusion.name} of emitter '{emitter}': {error.message}") from None
 
 
 def _parts(fusion: Fusion) -> Iterator[Part]:
-    named = {ir.StringAttr(op.attributes["sym_name"]).value: op for op in _functions(fusion.body.owner.operation.parent)}
-    parameters = {value: number for number, value in enumerate(fusion.body.arguments)}
+    parameters: dict[ir.Value, int] = {value: number for number, value in enumerate(fusion.body.arguments)}
     *calls, _ = (op.operation for op in fusion.body.operations)
     ends = accumulate(len(call.results) for call in calls)
-    for call, end in zip(calls, ends, strict=True):
-        function = named[ir.FlatSymbolRefAttr(call.attributes["callee"]).value]
+    for call, function, end in zip(calls, callees(fusion.body.owner.operation), ends, strict=True):
         inputs = tuple(parameters[value] for value in call.operands)
         outputs = range(end - len(call.results), end)
         yield Part(function, Fusion.of(function, fusion.device, fusion.options), inputs, outputs)
-
-
-def _functions(module: ir.Operation) -> list[ir.Operation]:
-    return [op.operation for op in module.operation.regions[0].blocks[0].operations if op.operation.name == "func.func"]
 
 
 @dataclass(frozen=True)
@@ -148,10 +152,14 @@ class PartsSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: Parts) -> Self:
-        """As many as the part needs that has most in a kernel of its own."""
-        own = [part.schedule(facts.share(part)).block_threads for part in facts.parts]
-        are_equal = len(set(own)) == 1
-        return cls(own[0] if are_equal else power_of_two_above(max(own)))
+        """As many as the part has that has most in a kernel of its own, if all have registers for that."""
+        known = [(part, part.facts(facts.share(part))) for part in facts.parts]
+        own = [(part.schedule(its_own), its_own) for part, its_own in known]
+        threads = {schedule.block_threads for schedule, _ in own}
+        if len(threads) == 1:
+            return cls(*threads)
+        registers = max(schedule.registers(its_own) for schedule, its_own in own)
+        return cls(min(power_of_two_above(max(threads)), most_threads(registers, facts.fusion.device)))
 
     def problems(self, facts: Parts) -> Iterator[str]:
         """Every part has a schedule for such blocks."""
@@ -176,10 +184,15 @@ class PartsEmitter:
         """The blocks of each part, one part after the other."""
         return LaunchDimensions.along_x(self._blocks[-1].upper + 1, self.schedule.threads)
 
+    @property
+    def grids(self) -> list[tuple[int, int, int]]:
+        """The blocks of each part, as (x, y, z)."""
+        return [emitter.launch_dimensions().grid for emitter in self._emitters]
+
     @cached_property
     def _blocks(self) -> list[Interval]:
-        """The blocks of each part."""
-        counts = [emitter.launch_dimensions().grid[0] for emitter in self._emitters]
+        """The numbers of the blocks of each part."""
+        counts = [blocks for blocks, _, _ in self.grids]
         return [Interval(end - count, end - 1) for count, end in zip(counts, accumulate(counts), strict=True)]
 
     def thread_to_output(self, output: int) -> IndexingMap:
@@ -217,8 +230,7 @@ class PartsEmitter:
 
 def _emitter(part: Part) -> PartEmitter:
     numbers = schedule_values(part.function.attributes[SCHEDULE])
-    emitter: PartEmitter = part.family.emitter(part.family.facts(part.fusion), part.family.schedule(**numbers))
-    return emitter
+    return cast(PartEmitter, part.family.emitter(part.family.facts(part.fusion), part.family.schedule(**numbers)))
 
 
 def _tiles_of_any(emitters: Sequence[PartEmitter]) -> list[Tile]:
@@ -245,8 +257,7 @@ def _calls_of_parts(fusion: Fusion) -> str | None:
     parameters = set(fusion.body.arguments)
     if any(value not in parameters for call in calls for value in call.operands):
         return "expected its parts to be called with its parameters"
-    callees = [ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls]
-    if len(set(callees)) != len(callees):
+    if len({*callees(fusion.body.owner.operation)}) != len(calls):
         return "expected each of its parts to be called once"
     for part in _parts(fusion):
         if problem := part.problem():
@@ -259,8 +270,7 @@ def _aliases_of_parts(fusion: Fusion) -> str | None:
     found: list[int] = []
     readers: dict[int, int] = {}
     for part in _parts(fusion):
-        own = part.fusion.aliases or (-1,) * len(part.outputs)
-        found += [part.inputs[number] if number >= 0 else -1 for number in own]
+        found += [part.inputs[number] if number >= 0 else -1 for number in part.aliases]
         for number in part.inputs:
             readers[number] = readers.get(number, 0) + 1
     updated = [number for number in found if number >= 0]

@@ -43,9 +43,7 @@ class _Work:
     arrays: int
 
 
-def merge_small_kernels(
-    grouping: Grouping, families: Families, target: Device
-) -> tuple[Grouping, Sequence[Decision]]:
+def merge_small_kernels(grouping: Grouping, families: Families, target: Device) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with kernels of one level put together whose launches take most of their time.
 
     A new group takes the place of the first of them.

@@ -15,6 +15,7 @@ from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.costs.registers import OTHER_REGISTERS
 from xgpu.device import KIB, Device
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
@@ -64,8 +65,6 @@ LEAST_BYTES = 64
 """The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
 MOST_ACCUMULATORS = 32
 """Accumulators of a thread, for all columns and heroes."""
-OTHER_REGISTERS = 40
-"""Registers of a thread for what it reads at once, and where."""
 MOST_TILE_BYTES = 32 * KIB
 """Shared memory of a block."""
 
@@ -127,7 +126,7 @@ class ColumnSchedule(BlockSchedule):
                 lanes //= 2
         units, row_lanes = around * -(-vectors // lanes), 1
         tile = lanes * vector * sum(accumulators)
-        registers = OTHER_REGISTERS + vector * (sum(accumulators) + held) // 4
+        registers = _registers(vector, accumulators, held)
         most_threads = min(target.max_threads_per_block, target.registers_per_sm // registers)
         while (
             2 * row_lanes <= rows
@@ -154,6 +153,10 @@ class ColumnSchedule(BlockSchedule):
             wider = replace(wider, vector=wider.vector // 2)
         return wider
 
+    def registers(self, facts: Reductions) -> int:
+        """Those of the accumulators, and of what is the same in every row."""
+        return _registers(self.vector, facts.accumulator_bytes, facts.held_bytes)
+
     def tile_bytes(self, facts: Reductions) -> int:
         """Return the shared memory of a block."""
         tiling = self.tiling(facts)
@@ -171,6 +174,10 @@ class ColumnSchedule(BlockSchedule):
     def tiling(self, facts: Reductions) -> "ColumnTiling":
         """Return which thread reads what."""
         return ColumnTiling(facts.shape, self, not facts.is_commutative, max(facts.accumulator_bytes))
+
+
+def _registers(vector: int, accumulators: Sequence[int], held: int) -> int:
+    return OTHER_REGISTERS + vector * (sum(accumulators) + held) // 4
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.costs.registers import registers_for
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
@@ -122,6 +123,11 @@ class RowSchedule(BlockSchedule):
     def in_block(self, threads: int, facts: Reductions) -> Self:
         """More rows, or threads without one."""
         return replace(self, groups=threads // (self.lanes * self.outer_lanes))
+
+    def registers(self, facts: Reductions) -> int:
+        """Those of the accumulators, and of the elements that it reads in the steps that come together."""
+        steps = self.unroll * self.outer_unroll
+        return registers_for(steps * self.vector, facts.widths) + sum(facts.accumulator_bytes) // 4
 
     def problems(self, facts: Reductions) -> Iterator[str]:
         """Threads fit a block and have elements, and those that are to stay in their order do."""

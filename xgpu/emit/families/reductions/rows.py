@@ -12,7 +12,7 @@ from typing import Self
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.costs.registers import held_elements
+from xgpu.costs.registers import held_elements, registers_for
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion
@@ -93,6 +93,10 @@ class RowsSchedule(BlockSchedule):
     def in_block(self, threads: int, facts: RowStages) -> Self:
         """More rows, or threads without one."""
         return replace(self, groups=threads // self.lanes)
+
+    def registers(self, facts: RowStages) -> int:
+        """Those of what it holds of an array: by then it needs nothing more of the one before."""
+        return registers_for(self.unroll * self.vector, [max(facts.widths, default=0)])
 
     def problems(self, facts: RowStages) -> Iterator[str]:
         """Threads fit a block."""
