@@ -25,13 +25,15 @@ _MOST_ARRAYS = 512
 """Arrays that such a kernel reads and writes at most: 4 KB of pointers, which every driver takes."""
 _MOST_INSTRUCTIONS = 4096
 """Instructions of such a kernel, for one element of each result, at most: what its text grows with."""
+_UNROLLED = 4
+"""Times that a reduction's text is as long as a loop's: its threads read so many elements together."""
 
-_SHORT = Reason("neither reads the other's results, and each takes less time than its launch")
+_SHORT = "neither reads the other's results, and it moves {:,} bytes: memory moves {:,} in the time of a launch"
 _FULL = Reason(
     "one kernel has at most {} parts, of {} instructions and {} arrays together",
     (_MOST_PARTS, _MOST_INSTRUCTIONS, _MOST_ARRAYS),
 )
-_LONG = "it moves {:,} bytes, for which memory takes longer than a launch takes"
+_LONG = "it moves {:,} bytes, and memory only {:,} in the time of a launch"
 
 
 @dataclass(frozen=True)
@@ -57,23 +59,33 @@ def merge_small_kernels(grouping: Grouping, families: Families, target: Device) 
     decisions: list[Decision] = []
     for groups in by_level.values():
         kernels = [group for group in groups if len(groups) > 1 and _keeps_family(group, families, grouping)]
-        short = []
-        for kernel in kernels if len(kernels) > 1 else ():
-            work = _work(kernel, grouping)
-            if work.moved > launch_bytes(target):
-                other = next(each for each in kernels if each is not kernel)
-                decisions.append(apart(kernel.roots[0], other.roots[0], Reason(_LONG, (work.moved,))))
-            else:
-                short.append((kernel, work))
-        for number, some in enumerate(_few(short)):
-            if number:
-                decisions.append(apart(some[0].roots[0], short[0][0].roots[0], _FULL))
-            decisions += [merged(kernel.roots[0], some[0].roots[0], _SHORT) for kernel in some[1:]]
-            if len(some) > 1 and family is not None:
+        if len(kernels) > 1 and family is not None:
+            for some in _merged([(kernel, _work(kernel, grouping)) for kernel in kernels], target, decisions):
                 replaced |= dict.fromkeys(some)
                 replaced[some[0]] = _together(family, some)
     new = (replaced.get(group, group) for group in grouping.begun)
     return replace(grouping, begun=tuple(group for group in new if group is not None)), decisions
+
+
+def _merged(
+    kernels: Sequence[tuple[Group, _Work]], target: Device, decisions: list[Decision]
+) -> Iterator[Sequence[Group]]:
+    """Yield which of several independent ``kernels`` become one, and add the ``decisions``."""
+    most, short = launch_bytes(target), []
+    for number, (kernel, work) in enumerate(kernels):
+        if work.moved <= most:
+            short.append((kernel, work))
+        else:
+            other, _ = kernels[number - 1]
+            decisions.append(apart(kernel.roots[0], other.roots[0], Reason(_LONG, (work.moved, most))))
+    for number, some in enumerate(_few(short)):
+        (first, _), *others = some
+        if number:
+            decisions.append(apart(first.roots[0], short[0][0].roots[0], _FULL))
+        for kernel, work in others:
+            decisions.append(merged(kernel.roots[0], first.roots[0], Reason(_SHORT, (work.moved, most))))
+        if others:
+            yield [kernel for kernel, _ in some]
 
 
 def _shares_launch(group: Group, families: Families) -> bool:
@@ -105,24 +117,28 @@ def _work(group: Group, grouping: Grouping) -> _Work:
         for operand, count in zip(op.operands, elements_read(op, elements(op.results[0])), strict=True):
             if stored(operand):
                 read[operand] = min(elements(operand), read.get(operand, 0) + count)
+    if group.heroes:
+        issued *= _UNROLLED
     moved = sum(byte_size(value, count) for value, count in read.items()) + sum(map(byte_size, group.roots))
     return _Work(moved, issued, len(read) + len(group.roots))
 
 
-def _few(kernels: Sequence[tuple[Group, _Work]]) -> Iterator[list[Group]]:
+def _few(kernels: Sequence[tuple[Group, _Work]]) -> Iterator[list[tuple[Group, _Work]]]:
     """Yield ``kernels`` in sequences that one launch can compute."""
-    some: list[Group] = []
+    some: list[tuple[Group, _Work]] = []
     issued = arrays = 0
     for kernel, work in kernels:
         issued, arrays = issued + work.instructions, arrays + work.arrays
         if some and (len(some) == _MOST_PARTS or issued > _MOST_INSTRUCTIONS or arrays > _MOST_ARRAYS):
             yield some
             some, issued, arrays = [], work.instructions, work.arrays
-        some.append(kernel)
+        some.append((kernel, work))
     if some:
         yield some
 
 
 def _together(family: KernelFamily, kernels: Sequence[Group]) -> Group:
+    """Return a group of parts. Reductions are first: a block works for longer on one than on a part of a loop."""
+    kernels = sorted(kernels, key=lambda kernel: not kernel.heroes)
     roots = tuple(root for kernel in kernels for root in kernel.roots)
     return Group(Kind(family, None), kernels[0].level, roots=roots, parts=tuple(kernels))
