@@ -91,9 +91,9 @@ def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> No
 
 
 def _parts(fusions: Iterable[ir.Operation]) -> set[ir.Operation]:
-    """Return the fusions that are parts of others: their schedules are made with those."""
-    kernels = [fusion for fusion in fusions if ir.StringAttr(fusion.attributes[attributes.EMITTER]).value == PARTS.name]
-    return {part for kernel in kernels for part in callees(kernel)}
+    """Return the fusions that are parts of others, but have none: their schedules are made with those."""
+    of_parts = [each for each in fusions if ir.StringAttr(each.attributes[attributes.EMITTER]).value == PARTS.name]
+    return {part for kernel in of_parts for part in callees(kernel)} - {*of_parts}
 
 
 def _schedule_kernel(fusion: Fusion, function: ir.Operation, fixed: Mapping[str, int]) -> None:

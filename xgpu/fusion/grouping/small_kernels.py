@@ -25,8 +25,6 @@ _MOST_ARRAYS = 512
 """Arrays that such a kernel reads and writes at most: 4 KB of pointers, which every driver takes."""
 _MOST_INSTRUCTIONS = 4096
 """Instructions of such a kernel, for one element of each result, at most: what its text grows with."""
-_UNROLLED = 4
-"""Times that a reduction's text is as long as a loop's: its threads read so many elements together."""
 
 _SHORT = "neither reads the other's results, and it moves {:,} bytes: memory moves {:,} in the time of a launch"
 _FULL = Reason(
@@ -117,8 +115,6 @@ def _work(group: Group, grouping: Grouping) -> _Work:
         for operand, count in zip(op.operands, elements_read(op, elements(op.results[0])), strict=True):
             if stored(operand):
                 read[operand] = min(elements(operand), read.get(operand, 0) + count)
-    if group.heroes:
-        issued *= _UNROLLED
     moved = sum(byte_size(value, count) for value, count in read.items()) + sum(map(byte_size, group.roots))
     return _Work(moved, issued, len(read) + len(group.roots))
 
