@@ -110,7 +110,7 @@ def _schedule_kernel(fusion: Fusion, function: ir.Operation, fixed: Mapping[str,
         raise InvalidInput(message, error.location) from None
     function.attributes[attributes.SCHEDULE] = attributes.schedule_attribute(schedule.values)
     if isinstance(facts, Parts) and isinstance(schedule, PartsSchedule):
-        for part, its_own in facts.schedules(schedule.threads):
+        for part, its_own in zip(facts.parts, facts.schedules(schedule.threads), strict=True):
             part.function.attributes[attributes.SCHEDULE] = attributes.schedule_attribute(its_own.values)
 
 

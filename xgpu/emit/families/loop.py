@@ -261,7 +261,6 @@ LOOPS = Family(
     why=Reason("each thread sums products for long, whichever elements its neighbours take"),
     match=_match,
     is_cooperative=False,
-    shares_launch=True,
     emitter=LoopEmitter,
     facts=Loop,
     schedule=LoopSchedule,

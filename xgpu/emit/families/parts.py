@@ -42,10 +42,9 @@ from xgpu.reasons import Reason
 from xgpu.structure import callees
 
 _CALL = "func.call"
-_FAMILIES: Mapping[str, Family] = {
-    family.name: family for family in (ROW_REDUCTIONS, COLUMN_REDUCTIONS, ROW_PROGRAMS, LOOPS)
-}
-"""The families that parts may be of, by name."""
+_PARTS = (ROW_REDUCTIONS, COLUMN_REDUCTIONS, ROW_PROGRAMS, LOOPS)
+"""The families that parts may be of: their emitters are `PartEmitter`, their schedules `BlockSchedule`."""
+_FAMILIES: Mapping[str, Family] = {family.name: family for family in _PARTS}
 
 
 @dataclass(frozen=True)
@@ -79,25 +78,38 @@ class Part:
             return f"expected its {EMITTER} to be {', '.join(_FAMILIES)}"
         return self.family.problem(self.fusion)
 
+    @cached_property
+    def _known(self) -> dict[Device, Any]:
+        return {}
+
     def facts(self, target: Device) -> Any:
         """Return what its family knows of it on a device, or on a share of one."""
-        return self.family.facts(replace(self.fusion, device=target))
+        if target not in self._known:
+            self._known[target] = self.family.facts(replace(self.fusion, device=target))
+        return self._known[target]
 
-    def schedule(self, facts: Any, threads: int | None = None) -> BlockSchedule:
-        """Return its schedule, with so many threads in a block if that is given.
+    def schedule(self, target: Device, threads: int | None = None) -> BlockSchedule:
+        """Return its schedule on a share of a device, with so many threads in a block if that is given.
 
         Raises `InvalidInput` for numbers given by the text or the options that it cannot have.
         """
         text = self.function.attributes.get(SCHEDULE)
         given = {} if text is None else schedule_values(text)
         given |= self.fusion.options.schedules.get(self.fusion.name, {})
-        made = self.family.schedule.made(given, facts)
-        assert isinstance(made, BlockSchedule)
+        found = self._made(given, target)
         if threads is None:
-            return made
-        made = made.made(made.in_block(threads, facts).values | given, facts)
-        if made.block_threads != threads:
-            raise InvalidInput(f"expected blocks of {threads} threads, as its kernel has, not of {made.block_threads}")
+            return found
+        if found.block_threads > threads:
+            target = replace(target, max_threads_per_block=threads)
+            found = self._made(given, target)
+        found = self._made(found.in_block(threads, self.facts(target)).values | given, target)
+        if found.block_threads != threads:
+            raise InvalidInput(f"expected blocks of {threads} threads, as its kernel has, not of {found.block_threads}")
+        return found
+
+    def _made(self, given: Mapping[str, int], target: Device) -> BlockSchedule:
+        made = self.family.schedule.made(given, self.facts(target))
+        assert isinstance(made, BlockSchedule)
         return made
 
 
@@ -112,26 +124,30 @@ class Parts:
         """The parts, in the order of their blocks and results."""
         return tuple(_parts(self.fusion))
 
-    def share(self, part: Part, threads: int | None = None) -> Device:
-        """Return the share of the device that a part has by what it moves, with at most so many threads in a block."""
+    def share(self, part: Part) -> Device:
+        """Return the share of the device that a part has by what it moves."""
         device, whole = self.fusion.device, sum(each.moved for each in self.parts)
-        return replace(
-            device,
-            sm_count=max(1, round(device.sm_count * part.moved / whole)),
-            max_threads_per_block=threads or device.max_threads_per_block,
-        )
+        return replace(device, sm_count=max(1, round(device.sm_count * part.moved / whole)))
 
-    def schedules(self, threads: int) -> Iterator[tuple[Part, BlockSchedule]]:
-        """Yield the parts with their schedules if the kernel has so many threads in a block.
+    @cached_property
+    def _schedules(self) -> dict[int, list[BlockSchedule]]:
+        return {}
 
-        Raises `InvalidInput` if there is none.
+    def schedules(self, threads: int) -> list[BlockSchedule]:
+        """Return the schedules of the parts if the kernel has so many threads in a block.
+
+        Raises `InvalidInput` if a part has none.
         """
-        for part in self.parts:
-            try:
-                yield part, part.schedule(part.facts(self.share(part, threads)), threads)
-            except InvalidInput as error:
-                emitter = part.family.name
-                raise InvalidInput(f"part @{part.fusion.name} of emitter '{emitter}': {error.message}") from None
+        if threads not in self._schedules:
+            self._schedules[threads] = [self._schedule(part, threads) for part in self.parts]
+        return self._schedules[threads]
+
+    def _schedule(self, part: Part, threads: int) -> BlockSchedule:
+        try:
+            return part.schedule(self.share(part), threads)
+        except InvalidInput as error:
+            emitter = part.family.name
+            raise InvalidInput(f"part @{part.fusion.name} of emitter '{emitter}': {error.message}") from None
 
 
 def _parts(fusion: Fusion) -> Iterator[Part]:
@@ -153,18 +169,18 @@ class PartsSchedule(Schedule):
     @classmethod
     def of(cls, facts: Parts) -> Self:
         """As many as the part has that has most in a kernel of its own, if all have registers for that."""
-        known = [(part, part.facts(facts.share(part))) for part in facts.parts]
-        own = [(part.schedule(its_own), its_own) for part, its_own in known]
-        threads = {schedule.block_threads for schedule, _ in own}
+        shares = [(part, facts.share(part)) for part in facts.parts]
+        own = [part.schedule(share) for part, share in shares]
+        threads = {schedule.block_threads for schedule in own}
         if len(threads) == 1:
             return cls(*threads)
-        registers = max(schedule.registers(its_own) for schedule, its_own in own)
+        registers = max(each.registers(part.facts(share)) for each, (part, share) in zip(own, shares, strict=True))
         return cls(min(power_of_two_above(max(threads)), most_threads(registers, facts.fusion.device)))
 
     def problems(self, facts: Parts) -> Iterator[str]:
         """Every part has a schedule for such blocks."""
         try:
-            list(facts.schedules(self.threads))
+            facts.schedules(self.threads)
         except InvalidInput as error:
             yield f"threads = {self.threads}: {error.message}"
 
@@ -284,7 +300,7 @@ def _aliases_of_parts(fusion: Fusion) -> str | None:
 PARTS = Family(
     why=Reason("independent kernels, of which each would take less time than its launch"),
     is_cooperative=False,
-    is_of_parts=True,
+    parts=_PARTS,
     emitter=PartsEmitter,
     facts=Parts,
     schedule=PartsSchedule,

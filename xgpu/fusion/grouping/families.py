@@ -94,7 +94,7 @@ class KernelFamily(ABC):
 
     ``stores_beside``: a kernel can store other arrays of the shape of its heroes' operands, which its threads walk.
 
-    ``shares_launch``: a kernel can be a part of one of several, which is of the family that ``is_of_parts``.
+    ``parts``: the families whose kernels can be parts of one kernel of this family, which computes them side by side.
     """
 
     heroes: Heroes | None = None
@@ -106,8 +106,7 @@ class KernelFamily(ABC):
     stores_beside: bool = False
     reads_memory: bool = False
     follows: Callable[[ir.Operation, Form], bool] | None = None
-    shares_launch: bool = False
-    is_of_parts: bool = False
+    parts: "Sequence[KernelFamily]" = ()
 
     @property
     @abstractmethod
@@ -161,7 +160,7 @@ class Families:
     @property
     def of_parts(self) -> KernelFamily | None:
         """The family of kernels that have several parts, if there is one."""
-        return next((family for family in self._families if family.is_of_parts), None)
+        return next((family for family in self._families if family.parts), None)
 
     def matched(self, candidate: Candidate) -> tuple[KernelFamily, Match]:
         """Return the first family that is recognised for ``candidate``, and how."""

@@ -48,16 +48,17 @@ def merge_small_kernels(grouping: Grouping, families: Families, target: Device) 
 
     A new group takes the place of the first of them.
     """
-    family = families.of_parts
+    if (family := families.of_parts) is None:
+        return grouping, []
     by_level: dict[int, list[Group]] = {}
-    for group in grouping.groups if family is not None else ():
-        if _shares_launch(group, families):
+    for group in grouping.groups:
+        if _may_be_part(group, family, families):
             by_level.setdefault(group.level, []).append(group)
     replaced: dict[Group, Group | None] = {}
     decisions: list[Decision] = []
     for groups in by_level.values():
         kernels = [group for group in groups if len(groups) > 1 and _keeps_family(group, families, grouping)]
-        if len(kernels) > 1 and family is not None:
+        if len(kernels) > 1:
             for some in _merged([(kernel, _work(kernel, grouping)) for kernel in kernels], target, decisions):
                 replaced |= dict.fromkeys(some)
                 replaced[some[0]] = _together(family, some)
@@ -86,10 +87,10 @@ def _merged(
             yield [kernel for kernel, _ in some]
 
 
-def _shares_launch(group: Group, families: Families) -> bool:
-    """Whether a kernel is of a family whose kernels may be parts of others, as far as is known before it is chosen."""
+def _may_be_part(group: Group, family: KernelFamily, families: Families) -> bool:
+    """Whether a kernel can be a part of one of ``family``, unless another family is recognised for it."""
     if group.heroes:
-        return group.kind.family.shares_launch and group.kind.family.is_cooperative
+        return group.kind.family in family.parts and group.kind.family.is_cooperative
     return group.kind == families.loop_over(group.roots[0])
 
 

@@ -385,7 +385,6 @@ COLUMN_REDUCTIONS = Family(
     heroes=Heroes("reductions of one shape, of columns", _columns_key, (REDUCE,)),
     why=Reason("elements are combined that are no neighbours in memory"),
     stores_beside=True,
-    shares_launch=True,
     emitter=ColumnReductionEmitter,
     facts=Reductions,
     schedule=ColumnSchedule,

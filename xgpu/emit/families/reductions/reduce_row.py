@@ -336,7 +336,6 @@ ROW_REDUCTIONS = Family(
     heroes=Heroes("reductions of one shape, of rows", rows_key, (REDUCE,)),
     why=Reason("neighbours in memory are combined"),
     stores_beside=True,
-    shares_launch=True,
     emitter=RowReductionEmitter,
     facts=Reductions,
     schedule=RowSchedule,

@@ -129,7 +129,6 @@ ROW_PROGRAMS = Family(
     why=Reason("a row program: threads hold their rows from one reduction to the next"),
     merge=merge_rows,
     stores_beside=True,
-    shares_launch=True,
     emitter=RowsEmitter,
     facts=RowStages,
     schedule=RowsSchedule,
