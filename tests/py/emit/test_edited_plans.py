@@ -173,7 +173,6 @@ def test_a_schedule_is_fixed_from_python() -> None:
 
 
 def test_equal_fusions_share_a_schedule() -> None:
-    """Of two equal layers, whose products XLA computes."""
-    program = xgpu.compile(lambda x, w: jnp.tanh(jnp.tanh(x @ w) @ w), "f32[64,64]", "f32[64,64]")
+    program = xgpu.compile(lambda x: jnp.cumsum(jnp.cumsum(x, 1), 1), "f32[5,300]")
     assert program.ir("fusions").count("#xgpu.schedule<") == len(program.kernels) == 1
     assert len(program.launches) == 2
