@@ -231,16 +231,23 @@ def test_a_kernel_that_reads_another_ones_result_comes_after_it() -> None:
     assert emitters(compiled) == ["parts", "loop"]
 
 
-def test_blocks_have_as_many_threads_as_every_part_has_registers_for() -> None:
-    """A thread of the loop reads and writes 56 registers' worth of elements at once."""
-
-    def function(x: Any, *arrays: Any) -> Any:
-        return (x * x).sum(), [each * 2 for each in arrays]
-
-    compiled = run(function, "f32[5000]", *["bf16[300,1000]"] * 7)
+@pytest.mark.parametrize(
+    ("loop", "specs", "threads"),
+    [
+        # Of so many elements a thread reads and writes 56 registers' worth at once.
+        (lambda *arrays: [x * 2 for x in arrays], ["bf16[300,1000]"] * 7, 512),
+        (lambda x: [jnp.sin(x * i) * jnp.cos(x + i) ** 1.7 for i in range(14)], ["f32[300,100]"], 256),
+        (lambda x: [x * i + 3 for i in range(14)], ["f32[300,100]"], 1024),
+    ],
+    ids=["of many bytes", "of much code", "of little"],
+)
+def test_blocks_have_as_many_threads_as_every_part_has_registers_for(
+    loop: Callable[..., Any], specs: list[str], threads: int
+) -> None:
+    compiled = xgpu.compile(lambda x, *arrays: ((x * x).sum(), loop(*arrays)), "f32[5000]", *specs)
     assert emitters(compiled) == ["parts"]
     alone = xgpu.compile(lambda x: (x * x).sum(), "f32[5000]")
-    assert (alone.kernels[0].block, compiled.kernels[0].block) == ((1024, 1, 1), (512, 1, 1))
+    assert (alone.kernels[0].block, compiled.kernels[0].block) == ((1024, 1, 1), (threads, 1, 1))
 
 
 def test_threads_read_as_if_each_part_had_its_share_of_the_device() -> None:

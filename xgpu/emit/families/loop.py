@@ -15,6 +15,7 @@ from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
 from xgpu.analysis.subgraphs import partition
 from xgpu.costs.registers import registers_for
+from xgpu.costs.values import instructions
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
@@ -168,9 +169,11 @@ class LoopSchedule(BlockSchedule):
         return replace(self, threads=threads)
 
     def registers(self, facts: Loop) -> int:
-        """Those of all elements that it reads and writes."""
+        """Those of all elements that it reads and writes, or of what it computes of them."""
         types = (*facts.fusion.parameter_types, *facts.fusion.result_types)
-        return registers_for(self.vector * self.rows, [element_dtype(type_).storage_bits for type_ in types])
+        widths = [element_dtype(type_).storage_bits for type_ in types]
+        code = sum(instructions(view.operation) for view in facts.fusion.body.operations)
+        return registers_for(self.vector * self.rows, widths, code)
 
     def problems(self, facts: Loop) -> Iterator[str]:
         """A thread writes whole bytes, and rows and columns that it takes together are there."""
