@@ -56,7 +56,8 @@ _PROSE = {
     "prepared": "The same program, rewritten for the planner: constants are copied into the blocks that use them, large"
     " reductions split, matrix products left to XLA turned, and so on. Here there was nothing to do.",
     "fusions": "One private function per kernel, called by `@main`. `xgpu.emitter` names the emitter chosen for it,"
-    " `xgpu.schedule` says by which numbers its threads share the work; both may be edited. (dialect.md has all.)",
+    " `xgpu.schedule` says by which numbers its threads share the work; both may be edited. (dialect.md has all.) A"
+    " kernel that computes several side by side, of emitter `parts`, calls a function for each.",
     "tiles": "Only kernels of matrix products have this level, so here is another program. `xgpu.blocks` are its"
     " blocks, `xgpu.steps` what each does step by step; a tile is read and written at the indices of its map, where its"
     " constraints hold. What is computed of tiles is StableHLO, and nothing is said of threads yet.",

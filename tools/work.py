@@ -23,7 +23,7 @@ from xgpu.fusion.grouping.families import Kind
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import integers
 from xgpu.passes.framework.base import function_name, functions
-from xgpu.structure import walk
+from xgpu.structure import callees, walk
 
 MOST_REPEATED = 4
 """Multiple of the least work that a plan may do, besides what is worth its time."""
@@ -79,6 +79,8 @@ def _least(program: ir.Module, weight: Weight) -> float:
 
 def _fusion_work(fusion: ir.Operation, weight: Weight) -> float:
     """Return the work of one launch of the kernel of a fusion."""
+    if parts := callees(fusion):
+        return sum(_fusion_work(part, weight) for part in parts)
     *operations, terminator = (op.operation for op in fusion.regions[0].blocks[0].operations)
     emitter = ir.StringAttr(fusion.attributes[EMITTER]).value
     # Reductions of rows are computed once for each row, whichever of them the kernel is built around.
@@ -104,6 +106,8 @@ def _worth(fusion: ir.Operation, target: Device) -> float:
     That is the planner's rule: a value is computed again only where that costs less than storing it would. It looks at
     each value with all that it is computed from, so a kernel's last such value stands for those before it.
     """
+    if parts := callees(fusion):
+        return sum(_worth(part, target) for part in parts)
     *operations, terminator = (op.operation for op in fusion.regions[0].blocks[0].operations)
     width = max(map(elements, terminator.operands), default=1)
     largest = max((byte_size(value) for op in operations for value in op.results), default=0)

@@ -144,6 +144,17 @@ def blocks_of(op: ir.Operation) -> Iterator[ir.Block]:
         yield from region.blocks
 
 
+def callees(function: ir.Operation) -> list[ir.Operation]:
+    """Return the functions that a function of a module calls, in the order of the calls."""
+    calls = walk(function, "func.call")
+    if not calls:
+        return []
+    assert function.parent is not None
+    (module,) = function.parent.operation.regions[0].blocks
+    named = {ir.StringAttr(op.attributes["sym_name"]).value: op.operation for op in module.operations}
+    return [named[ir.FlatSymbolRefAttr(call.attributes["callee"]).value] for call in calls]
+
+
 def arguments_of(op: ir.Operation) -> list[ir.BlockArgument]:
     """Return the arguments of the blocks of `blocks_of`."""
     return [argument for block in blocks_of(op) for argument in block.arguments]

@@ -14,6 +14,7 @@ from xgpu.dialects.block.memory import SharedMemoryOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.traits import traits_of
 from xgpu.passes.support.refusals import refuse
+from xgpu.structure import backward_slice, is_argument
 
 _TERMINATORS = frozenset(("scf.yield", "scf.condition", "func.return"))
 _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
@@ -255,14 +256,19 @@ class TensorBuffers:
             self._finish(op, frame)
 
     def _finish(self, op: ir.Operation, frame: _Frame) -> None:
-        """Check what the regions pass on and give the results their versions."""
+        """Check what the regions pass on and give the results their versions.
+
+        A tile that whole blocks have for themselves in a branch need not be among them: after it, nothing can use what
+        was there before.
+        """
         results = {i: self._result_buffer(op, i, frame) for i, value in enumerate(op.results) if is_tensor(value)}
         if results or any(frame.passed):
             self.structural.append(op)
         ends = [frame.after[-1]] if op.name != "scf.if" else frame.after
         for position, buffer in enumerate(self._writable):
             updated = any(end[position] != frame.entry[position] for end in ends)
-            if updated and buffer not in results.values():
+            is_own = buffer.is_tile and op.name == "scf.if" and _is_of_blocks(op.operands[0])
+            if updated and buffer not in results.values() and not is_own:
                 fail(op, f"an update of {buffer.name} in its body is not among its results")
             buffer.version = frame.before[position]
             if updated:
@@ -287,6 +293,15 @@ class TensorBuffers:
     def _expect_same(self, op: ir.Operation, expected: Buffer, got: Buffer) -> None:
         if expected is not got:
             fail(op, f"expected {expected.name} to be passed on, got {got.name}: a tensor must stay in its memory")
+
+
+def _is_of_blocks(value: ir.Value) -> bool:
+    """Whether all threads of a block have the same value, as it is computed from the block's number alone."""
+    operations = list(backward_slice([value], lambda _: False))
+    are_known = all(op.name.startswith("arith.") or op.name == "gpu.block_id" for op in operations)
+    return are_known and not any(
+        is_argument(each) for each in (value, *(each for op in operations for each in op.operands))
+    )
 
 
 def _carried_operand(op: ir.Operation) -> int:

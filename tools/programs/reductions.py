@@ -24,6 +24,19 @@ def _shifted(x: Any) -> Any:
     return jnp.stack([p[i : i + x.shape[0], j : j + x.shape[1]] for i in range(3) for j in range(3)])
 
 
+def _clipped(*arrays: Any) -> list[Any]:
+    norm = jnp.sqrt(sum(jnp.sum(x * x) for x in arrays))
+    return [x / jnp.maximum(norm, 1) for x in arrays]
+
+
+def _autocorrelations(x: Any) -> Any:
+    return jnp.stack([jnp.sum(x[:, : x.shape[1] - lag] * x[:, lag:], 1) for lag in range(5)], 1)
+
+
+def _side_by_side(x: Any, y: Any, z: Any) -> tuple[Any, ...]:
+    return jnp.sum(x, 1), jnp.max(y, 0) * 2, jnp.argmin(y, 0), nn.softmax(z), jnp.prod(z, 1), jnp.tanh(x[:3])
+
+
 _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "sum-rows": (lambda x: jnp.sum(x, 1), ("f32[33,65]",)),
     "sum-columns": (lambda x: jnp.sum(x, 0), ("f32[33,65]",)),
@@ -61,6 +74,9 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "of-stacked-arrays-softmax": (lambda *xs: nn.softmax(jnp.stack(xs, 1) * 0.5, 1), ("f32[33,7]",) * 3),
     "of-stacked-arrays-and-rows": (lambda *xs: jnp.mean(jnp.stack(xs, 2), (1, 2)), ("bf16[33,65]",) * 4),
     "of-stacked-numbers": (lambda *xs: jnp.prod(jnp.stack(xs)), ("f32[]",) * 5),
+    "clipped-by-the-norm-of-all": (_clipped, ("f32[33,65]", "f32[129]", "f32[3,5,7]", "f32[]", "f32[600,333]")),
+    "autocorrelations": (_autocorrelations, ("f32[33,130]",)),
+    "side-by-side": (_side_by_side, ("f32[9,300]", "bf16[65,33]", "f32[5,1025]")),
     "padded-operand": (lambda x: jnp.sum(jnp.pad(x, ((1, 2), (3, 1))), 0), ("f32[9,14]",)),
 }
 

@@ -14,21 +14,7 @@ Stored = Callable[[ir.Value], bool]
 
 
 MOST_ROOTS = 16
-"""Values that one kernel, or a part of a loop's, stores at most; more would run out of registers."""
-
-
-def loop_parts(results: Sequence[ir.Value]) -> list[list[ir.Value]]:
-    """Return the ``results`` of a loop in their order, split where the shape is another, and after `MOST_ROOTS`.
-
-    Each block of the kernel computes elements of one such part.
-    """
-    parts: list[list[ir.Value]] = []
-    for value in results:
-        if parts and len(parts[-1]) < MOST_ROOTS and shape_of(parts[-1][0]) == shape_of(value):
-            parts[-1].append(value)
-        else:
-            parts.append([value])
-    return parts
+"""Values that one kernel, or a part of one, stores at most; more would run out of registers."""
 
 
 def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Operation]:
@@ -46,21 +32,22 @@ def at_root_indices(roots: Sequence[ir.Value], stored: Stored) -> Iterator[ir.Op
 
 
 def overwritten_where_read(
-    roots: Sequence[ir.Value], overwritten: Sequence[ir.Value | None], stored: Stored
+    parts: Sequence[Sequence[ir.Value]], overwritten: Sequence[ir.Value | None], stored: Stored
 ) -> set[ir.Value]:
-    """Return the stored values that a loop may overwrite by ``roots``: only the threads that do so read each element.
+    """Return the stored values that loops may overwrite by their roots: only the threads that do so read each element.
 
-    ``overwritten`` has an entry for each root: the value in whose place it would be, or None.
+    The roots of each of the ``parts`` are computed by blocks of its own. ``overwritten`` has an entry for each root:
+    the value in whose place it would be, or None.
     """
     if not any(value is not None for value in overwritten):
         return set()
-    reads = [_own_and_moved(part, stored) for part in loop_parts(roots)]
-    parts = Counter(value for own, moved in reads for value in own | moved)
-    part_of = [number for number, part in enumerate(loop_parts(roots)) for _ in part]
+    reads = [_own_and_moved(part, stored) for part in parts]
+    readers = Counter(value for own, moved in reads for value in own | moved)
+    part_of = [number for number, part in enumerate(parts) for _ in part]
     return {
         value
         for value, number in zip(overwritten, part_of, strict=True)
-        if value is not None and parts[value] == 1 and value in reads[number][0] - reads[number][1]
+        if value is not None and readers[value] == 1 and value in reads[number][0] - reads[number][1]
     }
 
 

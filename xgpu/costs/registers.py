@@ -1,4 +1,4 @@
-"""The elements of a row that the threads of a block hold in registers, and so the longest row that one kernel holds.
+"""The registers of threads: of blocks of any size, and the elements of a row that the threads of a block hold.
 
 A row that is held is read once, however often the kernel walks it. The planner merges reductions of rows up to the
 length that `longest_row` returns; the schedule shares rows among threads by `held_elements`.
@@ -10,8 +10,31 @@ from xgpu.device import Device
 
 _REGISTER = 32
 """Bits of a register."""
+OTHER_REGISTERS = 40
+"""Registers of a thread beside those that it holds elements in: for where it is, and for what it computes."""
+_CODE_OF_A_REGISTER = 24
+"""Instructions without a loop for which a thread needs one register more, if they do not depend on each other.
+
+Of 4, 8 and 14 values that are each 190 instructions it needs 41, 87 and 152, as ptxas gives them for an H200.
+"""
 _SHARE = 4
 """One in so many registers holds an array of the rows' size; the others hold what is computed of it, and indices."""
+
+
+def registers_for(elements: int, widths: Iterable[int], code: int = 0) -> int:
+    """Return about how many registers a thread needs that computes so many elements at once of some arrays.
+
+    Elements of these have ``widths`` bits, and are computed by ``code`` instructions: where these are many, more is
+    computed at a time than is read and written.
+    """
+    held, computed = -(-elements * sum(widths) // _REGISTER), elements * code // _CODE_OF_A_REGISTER
+    return OTHER_REGISTERS + max(held, computed)
+
+
+def most_threads(registers: int, target: Device) -> int:
+    """Return how many threads a block may have, a power of two, that each need so many registers."""
+    most = min(target.max_threads_per_block, target.registers_per_sm // registers)
+    return 1 << (most.bit_length() - 1)
 
 
 def held_elements(widths: Iterable[int], target: Device) -> int:

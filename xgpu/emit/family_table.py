@@ -4,7 +4,7 @@ The planner asks it which family a kernel is of, and has each fusion of level ``
 fusion is then checked against what its family says of it, scheduled, and emitted.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -17,6 +17,7 @@ from xgpu.emit.families.concatenate import CONCATENATIONS
 from xgpu.emit.families.concatenate_tiled import TILED_CONCATENATIONS
 from xgpu.emit.families.input_slices import INPUT_SLICES
 from xgpu.emit.families.loop import LOOPS
+from xgpu.emit.families.parts import PARTS, Parts, PartsSchedule
 from xgpu.emit.families.products.product import PRODUCTS
 from xgpu.emit.families.products.warp_product import WARP_PRODUCTS
 from xgpu.emit.families.recurrence import RECURRENCES
@@ -34,6 +35,7 @@ from xgpu.emit.schedule import Schedule
 from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
+from xgpu.structure import callees
 
 POINTER_BYTES = 8
 
@@ -58,6 +60,7 @@ FAMILIES: Mapping[str, Family] = {
         TRANSPOSES,
         CONCATENATIONS,
         TILED_CONCATENATIONS,
+        PARTS,
         LOOPS,
     )
 }
@@ -79,9 +82,18 @@ def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> No
         if name not in fusions:
             known = ", ".join(fusions) or "none"
             raise InvalidInput(f"option schedules: there is no fusion '{name}'; the fusions are: {known}")
+    parts = _parts(fusions.values())
     for name, function in fusions.items():
+        if function in parts:
+            continue
         with function.context, ir.Location.unknown(), errors_at(function):
             _schedule_kernel(Fusion.of(function, device, options), function, options.schedules.get(name, {}))
+
+
+def _parts(fusions: Iterable[ir.Operation]) -> set[ir.Operation]:
+    """Return the fusions that are parts of others, but have none: their schedules are made with those."""
+    of_parts = [each for each in fusions if ir.StringAttr(each.attributes[attributes.EMITTER]).value == PARTS.name]
+    return {part for kernel in of_parts for part in callees(kernel)} - {*of_parts}
 
 
 def _schedule_kernel(fusion: Fusion, function: ir.Operation, fixed: Mapping[str, int]) -> None:
@@ -97,6 +109,9 @@ def _schedule_kernel(fusion: Fusion, function: ir.Operation, fixed: Mapping[str,
         message = f"fusion @{fusion.name} of emitter '{family.name}': {error.message}"
         raise InvalidInput(message, error.location) from None
     function.attributes[attributes.SCHEDULE] = attributes.schedule_attribute(schedule.values)
+    if isinstance(facts, Parts) and isinstance(schedule, PartsSchedule):
+        for part, its_own in zip(facts.parts, facts.schedules(schedule.threads), strict=True):
+            part.function.attributes[attributes.SCHEDULE] = attributes.schedule_attribute(its_own.values)
 
 
 def _measured(fusion: Fusion, family: Family, facts: Any) -> Schedule | None:

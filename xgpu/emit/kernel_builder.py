@@ -7,6 +7,7 @@ them, what comes after the loop reads a value of its inside, which the verifier 
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
@@ -17,9 +18,12 @@ from xgpu.dialects.messages import AwaitOp, PublishOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
 from xgpu.emit.base import Emitter, Fusion, LaunchDimensions
-from xgpu.emit.builders import Values, extract, if_else, insert, launch_index
+from xgpu.emit.builders import Values, apply_map, extract, if_else, insert, launch_index
 from xgpu.errors import Unsupported
+from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.structure import element_of
 
 
 class Variable:
@@ -97,10 +101,19 @@ class Emits(Protocol):
         """Write the functions at the current insertion point."""
 
 
-class KernelBuilder:
-    """A kernel whose entry function is being written: its ``inputs``, and its ``outputs``, which it stores to.
+@dataclass(frozen=True)
+class Tile:
+    """Memory that a block's threads share: elements of a type."""
 
-    ``board`` is where its blocks leave messages, if it has ``scratch`` words for that.
+    size: int
+    type: ir.Type
+
+
+class KernelBuilder:
+    """A kernel that is being written: its ``inputs``, and its ``outputs``, which it stores to.
+
+    ``board`` is where its blocks leave messages, if it has ``scratch`` words for that, ``attributes`` are those of its
+    entry function.
     """
 
     def __init__(self, fusion: Fusion, launch: LaunchDimensions, function: ir.func.FuncOp, scratch: int):
@@ -115,6 +128,68 @@ class KernelBuilder:
     def position(self) -> Values:
         """The thread's and the block's number along x, computed where this is first asked for: outside of loops."""
         return _thread_and_block(self._launch)
+
+    def shared_tiles(self, tiles: Iterable[Tile]) -> list[Tensor]:
+        """Return tiles in shared memory."""
+        return [each for tile in tiles for each in shared_tiles(tile.size, [tile.type])]
+
+
+class PartBuilder(KernelBuilder):
+    """Some ``blocks`` of a kernel, with those of its ``inputs`` and ``outputs`` that they read and store to.
+
+    They take those of the kernel's ``tiles`` that they need, which other blocks have for other ends.
+    """
+
+    def __init__(
+        self,
+        kernel: KernelBuilder,
+        inputs: Sequence[ir.Value],
+        outputs: Sequence[Tensor],
+        blocks: Interval,
+        tiles: Sequence[Tensor],
+    ):
+        self.inputs, self.outputs = list(inputs), list(outputs)
+        self.board, self.attributes = None, kernel.attributes
+        self._around, self._blocks = kernel, blocks
+        self._tiles = [Tensor(tile.value) for tile in tiles]
+
+    @cached_property
+    def position(self) -> Values:
+        """The thread's number, and the block's among these."""
+        thread, block = self._around.position
+        return [thread, *apply_map(IndexingMap((self._blocks,), (), (dim(0) - self._blocks.lower,)), [block])]
+
+    def shared_tiles(self, tiles: Iterable[Tile]) -> list[Tensor]:
+        """Return tiles of the kernel that are not in use, which may be larger."""
+        return [self._taken(tile.type) for tile in tiles]
+
+    def _taken(self, type_: ir.Type) -> Tensor:
+        tile = next(each for each in self._tiles if element_of(each.value) == type_)
+        self._tiles.remove(tile)
+        return tile
+
+
+class PartEmitter(Emitter, Protocol):
+    """An emitter whose kernel may be a part of another, computed by some of its blocks."""
+
+    fusion: Fusion
+
+    @property
+    def functions(self) -> Sequence[Emits]:
+        """The functions that are called."""
+
+    @property
+    def tiles(self) -> Sequence[Tile]:
+        """The shared memory of a block, all that `write` asks the kernel for."""
+
+    def write(self, kernel: KernelBuilder) -> None:
+        """Write what the blocks do."""
+
+
+def emit_alone(emitter: PartEmitter) -> None:
+    """Write the entry function of a kernel of its own, then the functions that it calls."""
+    with entry_function(emitter.fusion, emitter, emitter.functions) as kernel:
+        emitter.write(kernel)
 
 
 @contextmanager

@@ -112,7 +112,7 @@ def own_elements(fusion: Fusion) -> str | None:
     if not any_alias(fusion):
         return None
     overwritten = [fusion.body.arguments[number] if number >= 0 else None for number in fusion.aliases]
-    kept = overwritten_where_read(fusion.results, overwritten, lambda value: False)
+    kept = overwritten_where_read([fusion.results], overwritten, lambda value: False)
     updated = [value for value in overwritten if value is not None]
     # What is returned as it is, is written where others would have to read it first.
     is_own = all(value in kept for value in updated) and not any(value in fusion.results for value in updated)

@@ -118,3 +118,20 @@ class Schedule(ABC):
                 yield self.wrong(each.name, "true or false")
             elif allowed is not None and not (is_number and value in allowed):
                 yield self.wrong(each.name, str(allowed))
+
+
+class BlockSchedule(Schedule):
+    """Base of the schedules of kernels that may be parts of others, whose blocks then have a given size."""
+
+    @property
+    @abstractmethod
+    def block_threads(self) -> int:
+        """Threads of a block."""
+
+    @abstractmethod
+    def in_block(self, threads: int, facts: Any) -> Self:
+        """Return what becomes of this schedule with so many threads in a block, if it is no fewer: they may be idle."""
+
+    @abstractmethod
+    def registers(self, facts: Any) -> int:
+        """Return about how many registers a thread needs: for what it reads and computes at once, and where it is."""

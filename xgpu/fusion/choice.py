@@ -1,20 +1,15 @@
-"""Chooses the family of each kernel: that of its heroes, or the first that is recognised for what it computes.
-
-Kernels that several loops were put into are of the loops' family.
-"""
+"""Chooses the family of each kernel: that of its heroes, or the first that is recognised for what it computes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.analysis.in_place import updated_operands
-from xgpu.analysis.root_indices import Stored, loop_parts
+from xgpu.analysis.root_indices import Stored
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Match
 from xgpu.fusion.grouping.groups import Group
 from xgpu.indexing.access import Shape, shape_of
 from xgpu.reasons import Reason
-
-_PUT_TOGETHER = Reason("independent loops, of which each would take less time than its launch")
 
 
 @dataclass(frozen=True)
@@ -40,8 +35,6 @@ def choose(group: Group, families: Families, stored: Stored) -> list[Choice]:
             aliased = [value for hero in group.heroes for value in updated_operands(hero)]
         why = (len(group.heroes) > 1 and family.why_joined) or family.why
         return [Choice(family, group.heroes, group.roots, tuple(aliased), why)]
-    if not group.heroes and len(loop_parts(group.roots)) > 1:
-        return [Choice(family, (), group.roots, (None,) * len(group.roots), _PUT_TOGETHER)]
     by_shape: dict[Shape, list[ir.Value]] = {}
     for value in group.roots:
         by_shape.setdefault(shape_of(value), []).append(value)

@@ -43,23 +43,34 @@ class FusionNames:
     def __init__(self) -> None:
         self._names: dict[Hashable, str] = {}
 
-    def settle(self, function: ir.func.FuncOp) -> str:
-        """Name ``function``, or erase it if an equal one exists; return the name."""
-        *operations, _ = (op.operation for op in function.entry_block.operations)
+    def settle(self, function: ir.func.FuncOp, parts: Sequence[ir.func.FuncOp] = ()) -> str:
+        """Name ``function`` and the ``parts`` that it calls, or erase them if equal ones exist; return the name."""
         key: Hashable = object()
-        if not any(is_constant(op.results[0]) and math.prod(shape_of(op.results[0])) > _LARGE for op in operations):
+        if not any(map(_has_large_constant, (function, *parts))):
             # Local scope: values are numbered from 0 in every function.
-            key = function.operation.get_asm(use_local_scope=True, assume_verified=True)
+            key = tuple(
+                each.operation.get_asm(use_local_scope=True, assume_verified=True) for each in (function, *parts)
+            )
         if key in self._names:
-            function.operation.erase()
-        else:
-            self._names[key] = f"{_function_around(operations)}fusion_{len(self._names)}"
-            function.operation.attributes["sym_name"] = ir.StringAttr.get(self._names[key])
-        return self._names[key]
+            for each in (function, *parts):
+                each.operation.erase()
+            return self._names[key]
+        name = self._names[key] = f"{_function_around(function)}fusion_{len(self._names)}"
+        function.operation.attributes["sym_name"] = ir.StringAttr.get(name)
+        for number, (part, call) in enumerate(zip(parts, function.entry_block.operations, strict=False)):
+            part.operation.attributes["sym_name"] = ir.StringAttr.get(f"{name}_part_{number}")
+            call.operation.attributes["callee"] = ir.FlatSymbolRefAttr.get(f"{name}_part_{number}")
+        return name
 
 
-def _function_around(operations: Sequence[ir.Operation]) -> str:
+def _has_large_constant(function: ir.func.FuncOp) -> bool:
+    *operations, _ = (op.operation for op in function.entry_block.operations)
+    return any(is_constant(op.results[0]) and math.prod(shape_of(op.results[0])) > _LARGE for op in operations)
+
+
+def _function_around(function: ir.func.FuncOp) -> str:
     """Return the user's function that computes the last value, for the kernel's name, which profilers show."""
+    *operations, _ = (op.operation for op in function.entry_block.operations)
     source = source_of(operations[-1]) if operations else None
     qualified = source.function if source else ""
     name = re.sub(r"\W+", "_", qualified.rpartition("<locals>")[2], flags=re.ASCII).strip("_")
@@ -87,24 +98,60 @@ class FusionWriter:
 
     def write_fusions(self, group: Group) -> list[Call]:
         """Write the kernels of a group, one for each choice of an emitter."""
-        choices = choose(group, self._families, lambda value: self._grouping.stored_before(value, group.level))
-        return [self._write(group, each) for each in choices]
+        if group.parts:
+            return [self._write_parts(group)]
+        return [self._write_kernel(group, choice) for choice in self._choices(group)]
 
-    def _write(self, group: Group, choice: Choice) -> Call:
-        emitter, roots = choice.family.name, choice.roots
+    def _choices(self, group: Group) -> list[Choice]:
+        return choose(group, self._families, lambda value: self._grouping.stored_before(value, group.level))
+
+    def _write_kernel(self, group: Group, choice: Choice) -> Call:
         aliased: Sequence[ir.Value | None] = choice.aliased
-        kept = {value for value in aliased if value is not None}
+        if not choice.family.is_cooperative:
+            aliased = self._written_in_place([choice.roots], group.level)
+        function, inputs = self._write(group, choice, aliased)
+        return Call(self._names.settle(function), choice.family.name, choice.why, tuple(inputs), choice.roots)
+
+    def _write_parts(self, group: Group) -> Call:
+        """Write a kernel of parts: a function that calls theirs."""
+        family = group.kind.family
+        aliased = iter(self._written_in_place([part.roots for part in group.parts], group.level))
+        written = []
+        for part in group.parts:
+            (choice,) = self._choices(part)
+            updated = [next(aliased) for _ in choice.roots]
+            written.append(self._write(part, choice, choice.aliased if choice.family.is_cooperative else updated))
+        inputs = sorted({value: None for _, read in written for value in read}, key=self._order)
+        function = _function(family.name, inputs, group.roots)
+        positions: list[int] = []
+        copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
+        with ir.InsertionPoint(function.entry_block):
+            results: list[ir.Value] = []
+            for each, read in written:
+                types = [value.type for value in list(each.entry_block.operations)[-1].operation.operands]
+                with _location(each):
+                    call = ir.func.CallOp(types, each.name.value, [copies[value] for value in read])
+                results += call.operation.results
+                positions += [inputs.index(read[number]) if number >= 0 else -1 for number in _aliases(each)]
+            ir.func.return_(results)
+        _set_aliases(function, positions)
+        name = self._names.settle(function, [each for each, _ in written])
+        return Call(name, family.name, family.why, tuple(inputs), group.roots)
+
+    def _write(
+        self, group: Group, choice: Choice, aliased: Sequence[ir.Value | None]
+    ) -> tuple[ir.func.FuncOp, list[ir.Value]]:
+        """Write the function of a fusion and return it with the values that it is given.
+
+        ``aliased`` has the value whose memory each root takes over.
+        """
+        roots = choice.roots
+        kept = {value for value in choice.aliased if value is not None}
         if choice.family.reads_memory:
             kept |= {operand for hero in choice.heroes for operand in hero.operands}
         operations, inputs = self._needed(group, roots, kept)
-        if not choice.family.is_cooperative:
-            aliased = self._written_in_place(group, roots)
-        type_ = ir.FunctionType.get([value.type for value in inputs], [value.type for value in roots])
-        function = ir.func.FuncOp("fusion", type_, visibility="private")  # type: ignore[call-arg]
-        function.operation.attributes[attributes.EMITTER] = ir.StringAttr.get(emitter)
-        if any(value is not None for value in aliased):
-            positions = tuple(-1 if value is None else inputs.index(value) for value in aliased)
-            function.operation.attributes[attributes.ALIASES] = attributes.int_array(positions)
+        function = _function(choice.family.name, inputs, roots)
+        _set_aliases(function, [-1 if value is None else inputs.index(value) for value in aliased])
         copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
         with ir.InsertionPoint(function.entry_block):
             for op in operations:
@@ -114,17 +161,17 @@ class FusionWriter:
                 if _is_only_rounded(op):
                     copy.attributes[attributes.GRADE] = attributes.int_attribute(16)
             ir.func.return_([copies[value] for value in roots])
-        return Call(self._names.settle(function), emitter, choice.why, tuple(inputs), roots)
+        return function, inputs
 
-    def _written_in_place(self, group: Group, roots: Sequence[ir.Value]) -> list[ir.Value | None]:
-        """Return, for each root of a loop, the loop state that it may overwrite: the one whose next value it is.
+    def _written_in_place(self, parts: Sequence[Sequence[ir.Value]], level: int) -> list[ir.Value | None]:
+        """Return, for each root of a kernel's parts, the loop state that it may overwrite: that whose next value it is.
 
-        XLA would otherwise copy the root there. A thread may overwrite it if it reads no element of the state but those
-        that it writes, and no other part of the kernel reads the state.
+        XLA would otherwise copy the root there. A thread of a loop may overwrite it if it reads no element of the state
+        but those that it writes, and no other part of the kernel reads the state.
         """
-        found = [self._state.get(root) for root in roots]
-        stored = partial(self._grouping.stored_before, level=group.level)
-        kept = overwritten_where_read(roots, found, stored)
+        found = [self._state.get(root) for roots in parts for root in roots]
+        stored = partial(self._grouping.stored_before, level=level)
+        kept = overwritten_where_read(parts, found, stored)
         aliased: list[ir.Value | None] = []
         for value in found:
             aliased.append(value if value is not None and value in kept else None)
@@ -165,6 +212,33 @@ class FusionWriter:
             # Of a block around this one; the order in which such values were met is that of the program.
             return 1, 0, 0
         return 2, self._position[op], ir.OpResult(value).result_number
+
+
+def _function(emitter: str, inputs: Sequence[ir.Value], roots: Sequence[ir.Value]) -> ir.func.FuncOp:
+    """Return the function of a fusion, which has no body yet."""
+    type_ = ir.FunctionType.get([value.type for value in inputs], [value.type for value in roots])
+    function = ir.func.FuncOp("fusion", type_, visibility="private")  # type: ignore[call-arg]
+    function.operation.attributes[attributes.EMITTER] = ir.StringAttr.get(emitter)
+    return function
+
+
+def _set_aliases(function: ir.func.FuncOp, positions: Sequence[int]) -> None:
+    if any(number >= 0 for number in positions):
+        function.operation.attributes[attributes.ALIASES] = attributes.int_array(tuple(positions))
+
+
+def _aliases(function: ir.func.FuncOp) -> Sequence[int]:
+    given = function.operation.attributes
+    if attributes.ALIASES not in given:
+        return [-1] * len(ir.FunctionType(function.type).results)
+    return attributes.int_array_of(given[attributes.ALIASES])
+
+
+def _location(function: ir.func.FuncOp) -> ir.Location:
+    """Return where the last value of a function is computed."""
+    *_, end = (op.operation for op in function.entry_block.operations)
+    last = defining_op(end.operands[-1])
+    return end.location if last is None else last.location
 
 
 def _is_only_rounded(op: ir.Operation) -> bool:

@@ -20,7 +20,7 @@ from xgpu.fusion.grouping.families import Families, KernelFamily
 from xgpu.fusion.grouping.groups import Group
 from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
-from xgpu.fusion.grouping.small_loops import merge_small_loops
+from xgpu.fusion.grouping.small_kernels import merge_small_kernels
 from xgpu.hlo.stablehlo_builder import empty_constant
 from xgpu.structure import attributes_of, captured, copy_operation
 
@@ -113,7 +113,7 @@ class _Planner:
         for merge in (merge_side_outputs, *families.merges(self._target)):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
-        grouping, decisions = merge_small_loops(grouping, families, self._target)
+        grouping, decisions = merge_small_kernels(grouping, families, self._target)
         self.decisions += decisions
         writer = FusionWriter(source, grouping, families, self._names, {} if is_main else _state(source))
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.fallbacks]

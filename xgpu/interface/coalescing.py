@@ -3,7 +3,6 @@
 import math
 
 from xgpu import ir
-from xgpu.analysis.root_indices import loop_parts
 from xgpu.costs.sectors import Touched, sectors
 from xgpu.device import Device
 from xgpu.emit.family_table import emitter_of
@@ -23,15 +22,14 @@ def sectors_of_loop(fusion: ir.Operation, device: Device) -> Touched | None:
     """Return what the first block of a loop's kernel touches, and the least that its accesses need.
 
     Other kernels move elements by way of registers and shared memory: for them it is None. Reads at positions that are
-    known at run time only are left out. Of a kernel with several parts that block computes the first.
+    known at run time only are left out.
     """
     emitter = emitter_of(fusion, device, Options())
     if emitter.NAME != _LOOP:
         return None
     *_, end = (op.operation for op in fusion.regions[0].blocks[0].operations)
-    first, *_ = loop_parts(end.operands)
-    accessed = {(root, identity_map(shape_of(root))) for root in first}
-    for root in first:
+    accessed = {(root, identity_map(shape_of(root))) for root in end.operands}
+    for root in end.operands:
         accessed.update(arrays_read(root))
     written = emitter.thread_to_output(0)
     found = [_touched(written, value, read) for value, read in accessed]

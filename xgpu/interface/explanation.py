@@ -11,7 +11,8 @@ from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch
-from xgpu.emit.family_table import FAMILIES
+from xgpu.emit.families.parts import PartsEmitter
+from xgpu.emit.family_table import FAMILIES, emitter_of
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.fusion.fallback import VIEWS, fallback_reason
 from xgpu.fusion.grouping.decisions import Verdict
@@ -20,7 +21,7 @@ from xgpu.fusion.planner import make_plan
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
 from xgpu.interface.coalescing import sectors_of_loop
-from xgpu.structure import nested
+from xgpu.structure import callees, nested
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)
@@ -35,7 +36,8 @@ class KernelReport:
     ``sectors`` is how many sectors of memory the warps of a loop touch for each that their accesses would fill, in its
     first block: 1 if all accesses coalesce. It is None for other kernels, which move elements between threads.
     ``schedule`` holds the numbers by which its threads share the work, as `Options.schedules` takes them. ``measured``
-    is what a product in it took when it was chosen what computes it, empty if it was not measured.
+    is what a product in it took when it was chosen what computes it, empty if it was not measured. ``parts`` are those
+    that blocks of it compute side by side, if it has any.
     """
 
     name: str
@@ -50,6 +52,7 @@ class KernelReport:
     sectors: float | None
     schedule: Mapping[str, int]
     measured: str = ""
+    parts: tuple["KernelReport", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Explanation:
         rows = [("kernel", "emitter", "grid x block", "bytes", "time/us", "sectors", "schedule", "makes")]
         rows += [
             (
-                kernel.name,
+                kernel.name if is_whole else f"  {kernel.name}",
                 kernel.emitter,
                 f"{math.prod(kernel.grid)} x {math.prod(kernel.block)}{_times(kernel.launches)}",
                 f"{kernel.bytes:,}",
@@ -83,7 +86,8 @@ class Explanation:
                 ", ".join(f"{name} = {str(value).lower()}" for name, value in kernel.schedule.items()),
                 f"{kernel.operation}{_at(kernel.source)}",
             )
-            for kernel in self.kernels
+            for whole in self.kernels
+            for kernel, is_whole in ((whole, True), *((part, False) for part in whole.parts))
         ]
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
@@ -172,20 +176,54 @@ def _reason(op: ir.Operation) -> str | None:
 
 def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
     kernel = launches[0].kernel
-    body = fusion.regions[0].blocks[0]
-    touched = sectors_of_loop(fusion, kernel.device)
-    moved = moved_bytes(body, kernel.aliases, read_by_loop)
-    *operations, end = (op.operation for op in body.operations)
-    root = next((op for op in reversed(operations) if any(each in end.operands for each in op.results)), end)
-    named = root.name.removeprefix("stablehlo.")
+    if not (functions := callees(fusion)):
+        return _report(kernel, fusion, kernel.name, kernel.emitter, kernel.grid, kernel.aliases, len(launches))
+    emitted = emitter_of(fusion, kernel.device, kernel.options)
+    assert isinstance(emitted, PartsEmitter)
+    parts = tuple(
+        _report(kernel, function, part.fusion.name, part.family.name, grid, part.aliases, len(launches))
+        for function, part, grid in zip(functions, emitted.parts, emitted.grids, strict=True)
+    )
+    moved = sum(part.bytes for part in parts)
     return KernelReport(
         kernel.name,
         kernel.emitter,
-        named,
-        source_of(root),
+        ", ".join(dict.fromkeys(part.operation for part in parts)),
+        parts[-1].source,
         kernel.grid,
         kernel.block,
         len(launches),
+        moved,
+        seconds_to_move(moved, kernel.device),
+        None,
+        attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
+        parts=parts,
+    )
+
+
+def _report(
+    kernel: Kernel,
+    fusion: ir.Operation,
+    name: str,
+    emitter: str,
+    grid: tuple[int, ...],
+    aliases: Sequence[int],
+    launches: int,
+) -> KernelReport:
+    """Return the report of a fusion: that of the whole of ``kernel``, or of a part, which some blocks compute."""
+    body = fusion.regions[0].blocks[0]
+    touched = sectors_of_loop(fusion, kernel.device)
+    moved = moved_bytes(body, aliases, read_by_loop)
+    *operations, end = (op.operation for op in body.operations)
+    root = next((op for op in reversed(operations) if any(each in end.operands for each in op.results)), end)
+    return KernelReport(
+        name,
+        emitter,
+        root.name.removeprefix("stablehlo."),
+        source_of(root),
+        grid,
+        kernel.block,
+        launches,
         moved,
         seconds_to_move(moved, kernel.device),
         touched.sectors / touched.least if touched and touched.least else None,

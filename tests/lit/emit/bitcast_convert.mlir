@@ -1,7 +1,7 @@
 // RUN: xgpu compile %s --emit emitted | FileCheck %s
 
 // The parts of an element are numbered from its lowest bits.
-// CHECK-LABEL: func.func private @fusion_0__part_0__root
+// CHECK-LABEL: func.func private @fusion_0_part_0__root
 // CHECK-SAME: %[[I:[a-z0-9]+]]: index {{.*}}, %[[PART:[a-z0-9]+]]: index
 // CHECK: %[[X:.*]] = tensor.extract %arg0[%[[I]]]
 // CHECK: %[[BITS:.*]] = arith.bitcast %[[X]] : f32 to i32
@@ -10,7 +10,7 @@
 // CHECK: %[[SHIFTED:.*]] = arith.shrui %[[BITS]], %[[AMOUNT]]
 // CHECK: arith.trunci %[[SHIFTED]] : i32 to i8
 
-// CHECK-LABEL: func.func private @fusion_0__part_1__root
+// CHECK-LABEL: func.func private @fusion_0_part_1__root
 // CHECK-COUNT-2: tensor.extract
 // CHECK: %[[LOW:.*]] = arith.extui %{{.*}} : i16 to i32
 // CHECK: %[[HIGH:.*]] = arith.extui %{{.*}} : i16 to i32

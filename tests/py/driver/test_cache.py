@@ -53,7 +53,7 @@ def test_found_again_without_running_a_pass(folder: Path) -> None:
 
 def test_equal_kernels_of_one_program_are_compiled_once(folder: Path) -> None:
     program = xgpu.compile(lambda x, y: (x * 2 + 1, (y * 2 + 1).sum(), y.T), "f32[1000]", "f32[1000,64]")
-    other = xgpu.compile(lambda y: (y.T, y.sum(0)), "f32[1000,64]")
+    other = xgpu.compile(lambda y: y.T, "f32[1000,64]")
     assert all(kernel.ptx.count(f".entry {kernel.name}(") == 1 for kernel in (*program.kernels, *other.kernels))
     transposes = [k for k in (*program.kernels, *other.kernels) if k.emitter == "transpose"]
     assert len(transposes) == 2

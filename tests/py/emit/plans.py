@@ -21,6 +21,10 @@ def _update_slice(x: Any, y: Any, i: Any) -> Any:
     return jax.lax.dynamic_update_slice(x, y * 2, (i, 0))
 
 
+def _side_by_side(x: Any, y: Any, z: Any, w: Any) -> Any:
+    return (x * x).sum(), y.max(0) * 2, jax.nn.softmax(z), jnp.sin(w) + 1, z.sum(1)
+
+
 def _product(x: Any, w: Any, b: Any) -> Any:
     return jax.nn.relu(jnp.dot(x, w, preferred_element_type=jnp.float32) + b)
 
@@ -36,6 +40,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "reduce_row": (lambda x: jnp.exp(x).sum((0, 2)), ("f32[3,33,130]",)),
     "rows": (lambda x: jax.nn.softmax(x), ("f32[19,100]",)),
     "reduce_column": (lambda x: x.max(0) * 2, ("f32[130,36]",)),
+    "parts": (_side_by_side, ("f32[900]", "f32[130,36]", "f32[19,100]", "f32[70]")),
     "scan_row": (lambda x: jnp.cumsum(x, 1), ("f32[5,300]",)),
     "scan_column": (lambda x: jnp.cumsum(x, 0), ("f32[70,12]",)),
     "recurrence": (_recurrence, ("f32[40]", "f32[13,40]")),
@@ -65,8 +70,9 @@ class Plan:
         return head + function
 
     def with_schedule(self, text: str) -> str:
-        """Return the text with another schedule of the last fusion."""
+        """Return the text with another schedule of the last fusion, whose parts have none."""
         head, function = self._split()
+        head = re.sub(r"(_part_\d+\(.*), xgpu\.schedule = #xgpu\.schedule<[^>]*>", r"\1", head)
         return head + re.sub(r"#xgpu\.schedule<[^>]*>", f"#xgpu.schedule<{text}>", function, count=1)
 
     @property

@@ -1,6 +1,5 @@
 """The loop emitter's map writes each element of an output exactly once, told from the map alone."""
 
-import itertools
 import math
 
 import pytest
@@ -138,50 +137,6 @@ def test_one_thread_writes_all_elements_of_a_byte(
         run = emitter(shape, element, Options(max_elements_per_thread=limit)).schedule.vector
         # Threads compute consecutive runs, the first from element 0 on.
         assert run % per_byte == 0
-
-
-def of_several(shapes: list[tuple[int, ...]], elements: list[str], options: Options) -> LoopEmitter:
-    """Return the emitter of a fusion that returns a parameter of each shape and element type."""
-    types = ["tensor<" + "x".join([*map(str, shape), each]) + ">" for shape, each in zip(shapes, elements, strict=True)]
-    arguments = ", ".join(f"%a{number}: {type_}" for number, type_ in enumerate(types))
-    values = ", ".join(f"%a{number}" for number in range(len(types)))
-    text = f"func.func @main({arguments}) -> ({', '.join(types)}) {{ return {values} : {', '.join(types)} }}"
-    module = ir.Module.parse(text)
-    block = module.body.operations[0].operation.regions[0].blocks[0]
-    facts = Loop(Fusion("fusion_0", block, device("sm_90a"), options))
-    return LoopEmitter(facts, LoopSchedule.of(facts))
-
-
-@pytest.mark.parametrize("limit", [None, 1])
-@pytest.mark.parametrize(
-    ("shapes", "elements"),
-    [
-        ([(64,), (65,), (), (1, 1)], ["f32"] * 4),
-        ([(1023, 1025), (31,), (70001,), (7, 1, 13)], ["f32", "bf16", "i8", "f64"]),
-        ([(999,), (67, 3), (33,), (5, 7)], ["i4", "i2", "f32", "f64"]),
-        ([(129,)] * 20 + [(3,), (129,)], ["f32"] * 22),
-    ],
-)
-def test_parts_write_every_element_once(shapes: list[tuple[int, ...]], elements: list[str], limit: int | None) -> None:
-    """Each part by blocks of its own, which are all blocks together."""
-    with ir.make_context():
-        loop = of_several(shapes, elements, Options(max_elements_per_thread=limit))
-        maps = [loop.thread_to_output(number) for number in range(len(shapes))]
-        for map_, shape in zip(maps, shapes, strict=True):
-            assert map_.is_bijection(shape) is True
-        blocks = [map_.dims[1] for map_ in maps]
-        assert blocks == sorted(blocks, key=lambda each: each.lower)
-        assert blocks[0].lower == 0
-        assert blocks[-1].upper + 1 == loop.launch_dimensions().grid[0]
-        for one, other in itertools.pairwise(blocks):
-            assert one == other or one.upper + 1 == other.lower
-        assert len(set(blocks)) == len(loop.parts)
-
-
-def test_threads_take_as_many_bytes_of_each_part() -> None:
-    with ir.make_context():
-        loop = of_several([(1 << 20,), (1 << 19,), (1 << 18,)], ["f32", "bf16", "i8"], Options())
-        assert [loop.thread_to_output(number).symbols[0].size for number in range(3)] == [4, 8, 16]
 
 
 def test_a_map_with_a_hole_is_no_bijection() -> None:

@@ -143,8 +143,17 @@ def test_a_kernel_of_an_operations_second_result_is_named_after_it() -> None:
     assert kernel.operation == "reduce"
 
 
-def test_a_kernel_of_several_loops_explains_itself() -> None:
-    report = xgpu.jit(lambda x, y: (x[:, ::2] * 2, y + 1)).explain(jnp.ones((37, 16)), jnp.ones(37))
+def test_a_kernel_of_parts_explains_each() -> None:
+    report = xgpu.jit(lambda x, y: (x[:, ::2] * 2, y.sum(1))).explain(jnp.ones((37, 16)), jnp.ones((5, 300)))
     (kernel,) = report.kernels
-    assert (kernel.emitter, kernel.bytes) == ("loop", 4 * (2 * 37 * 8 + 2 * 37))
-    assert kernel.sectors == 3 / 2
+    found = [(part.emitter, part.operation, part.bytes, part.sectors) for part in kernel.parts]
+    assert found == [("reduce_row", "reduce", 4 * (5 * 300 + 5), None), ("loop", "multiply", 4 * (2 * 37 * 8), 3 / 2)]
+    assert (kernel.emitter, kernel.bytes) == ("parts", sum(part.bytes for part in kernel.parts))
+    assert kernel.grid[0] == sum(part.grid[0] for part in kernel.parts)
+    assert kernel.schedule == {"threads": kernel.parts[1].schedule["threads"]}
+    lines = str(report).splitlines()
+    assert [line.split()[:2] for line in lines[1:4]] == [
+        [kernel.name, "parts"],
+        [f"{kernel.name}_part_0", "reduce_row"],
+        [f"{kernel.name}_part_1", "loop"],
+    ]

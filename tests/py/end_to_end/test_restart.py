@@ -18,6 +18,7 @@ _OF_EACH_EMITTER = (
     "movement/dynamic-update-slice",
     "recurrences/gates",
     "reductions/sum-columns",
+    "reductions/then-functions",
     "rows/odd-rows",
     "scans/columns",
     "scans/rows",

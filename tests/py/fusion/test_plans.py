@@ -71,7 +71,7 @@ PLANS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[str]]] = {
         ("f32[256,1000]", "s32[256]"),
         ["loop", "scatter", "rows"],
     ),
-    "adam": (_adam, (_TREE, _TREE, (_TREE, _TREE)), ["loop"]),
+    "adam": (_adam, (_TREE, _TREE, (_TREE, _TREE)), ["parts"]),
     "rotary embedding": (_rotary, ("f32[128,8,64]",), ["concatenate"]),
     "batch norm": (_batch_norm, ("f32[8,16,16,64]", *["f32[64]"] * 3), ["reduce_column", "reduce_column", "loop"]),
 }
@@ -133,7 +133,7 @@ BODIES: dict[str, tuple[Callable[..., Any], tuple[Any, ...], list[Any]]] = {
                 [],
                 [
                     *("stablehlo.dynamic_slice", "stablehlo.reshape", "stablehlo.dot_general"),
-                    *("rows", "reduce_row", "update_slice"),
+                    *("parts", "update_slice"),
                 ],
             ],
         ],

@@ -61,7 +61,7 @@ def test_a_number_of_many_others_is_computed_once():
 
 
 def test_a_number_of_few_others_takes_no_kernel():
-    assert [kernel.emitter for kernel in _clipped(20).kernels] == ["reduce_row"] * 20 + ["loop"]
+    assert [kernel.emitter for kernel in _clipped(20).kernels] == ["parts", "parts"]
 
 
 def test_stored_values_are_right():

@@ -3,29 +3,26 @@
 Consecutive threads take consecutive runs of elements, so accesses coalesce, and a run is as long as one vector access
 allows. A bounds check appears only where the number of elements does not fill the last block. (Source of the launch
 numbers: XLA's loop emitter; the run length is wider here, see ``elements_per_thread``.)
-
-Results of several shapes are several *parts*, loops side by side: each block works on one of them, which it finds by
-its number, so that the threads of a warp never part ways.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from typing import Any, Self
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE
-from xgpu.analysis.root_indices import loop_parts
 from xgpu.analysis.subgraphs import partition
+from xgpu.costs.registers import registers_for
+from xgpu.costs.values import instructions
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.family import Family
-from xgpu.emit.kernel_builder import KernelBuilder, choose, entry_function, loop, put
+from xgpu.emit.kernel_builder import Emits, KernelBuilder, Tile, emit_alone, loop, put
 from xgpu.emit.reduction_tiling import power_of_two_below
-from xgpu.emit.scalar.op import compare_integers, constant, element_dtype
-from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.scalar.op import element_dtype
+from xgpu.emit.schedule import BlockSchedule, Schedule, power_of_two, whole_number
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.grouping.families import Candidate, Heroes, Match
 from xgpu.indexing.access import Shape, shape_of
@@ -33,7 +30,6 @@ from xgpu.indexing.affine import delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
-from xgpu.structure import backward_slice, dtype_of
 
 ROWS = 2
 """Rows of which a thread takes the same columns, where it takes more than one."""
@@ -45,13 +41,13 @@ _WHOLE = Reason("a loop over the concatenation is better than one over its opera
 _MOVED = "no tile serves {} transposes and concatenations that move elements differently"
 
 
-def elements_per_thread(fusion: Fusion, elements: int, largest: int | None = None) -> int:
+def elements_per_thread(fusion: Fusion, elements: int) -> int:
     """Return how many consecutive elements a thread computes of all ``elements``: a power of two.
 
     As many as one vector store of the widest result holds, so that neighbouring threads' stores leave no gaps, but no
-    more than two vector loads of the widest parameter of that size, or of the ``largest`` result's, if that is given; 1
-    if there are fewer elements than the device's threads, which then all have work. An option may bound it further. In
-    any case as many as fill the bytes of results whose elements share them: a byte is written by one thread.
+    more than two vector loads of the widest parameter of that size; 1 if there are fewer elements than the device's
+    threads, which then all have work. An option may bound it further. In any case as many as fill the bytes of results
+    whose elements share them: a byte is written by one thread.
     """
     threads = fusion.device.resident_threads
     least = elements_per_byte(fusion)
@@ -59,8 +55,7 @@ def elements_per_thread(fusion: Fusion, elements: int, largest: int | None = Non
         return least
     access = fusion.device.max_vector_bytes
     stored = max(_bytes_per_element(type_) for type_ in fusion.result_types)
-    least_loaded = elements if largest is None else largest
-    whole = [type_ for type_ in fusion.parameter_types if math.prod(ir.RankedTensorType(type_).shape) >= least_loaded]
+    whole = [type_ for type_ in fusion.parameter_types if math.prod(ir.RankedTensorType(type_).shape) >= elements]
     loaded = max((_bytes_per_element(type_) for type_ in whole), default=stored)
     count = min(access // stored, 2 * access // loaded)
     return max(least, power_of_two_below(min(count, fusion.options.max_elements_per_thread or count)))
@@ -71,16 +66,11 @@ def elements_per_byte(fusion: Fusion) -> int:
     return max(8 // min(8, element_dtype(type_).storage_bits) for type_ in fusion.result_types)
 
 
-def runs_over(shape: Shape, launch: LaunchDimensions, run: int, blocks: Interval | None = None) -> IndexingMap:
-    """Return (thread, block)[element of a run] -> indices of an array: thread after thread takes ``run`` elements.
-
-    Only the threads of ``blocks`` do, where these are given.
-    """
-    threads, all_blocks = launch.ranges
-    blocks = blocks or all_blocks
-    position = (launch.thread - blocks.lower * launch.block[0]) * run + symbol(0)
+def runs_over(shape: Shape, launch: LaunchDimensions, run: int) -> IndexingMap:
+    """Return (thread, block)[element of a run] -> indices of an array: thread after thread takes ``run`` elements."""
+    position = launch.thread * run + symbol(0)
     return IndexingMap(
-        (threads, blocks),
+        launch.ranges,
         (Interval(0, run - 1),),
         delinearize(position, shape),
         ((position, Interval(0, math.prod(shape) - 1)),),
@@ -139,15 +129,15 @@ def run_field(doc: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Results that are functions of the same indices, those of an array of ``shape``, by their numbers.
+class Loop:
+    """A fusion of which each result is computed element by element, all at the same indices."""
 
-    Elements of the widest result have ``bits``.
-    """
+    fusion: Fusion
 
-    shape: Shape
-    numbers: range
-    bits: int
+    @cached_property
+    def shape(self) -> Shape:
+        """The shape of the results."""
+        return shape_of(self.fusion.results[0])
 
     @property
     def elements(self) -> int:
@@ -156,37 +146,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Loop:
-    """A fusion of which each result is computed element by element."""
-
-    fusion: Fusion
-
-    @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts that blocks compute; mostly one, of all results."""
-        parts = loop_parts(self.fusion.results)
-        return tuple(
-            Part(shape_of(part[0]), range(end - len(part), end), max(dtype_of(value).storage_bits for value in part))
-            for part, end in zip(parts, accumulate(map(len, parts)), strict=True)
-        )
-
-    def run(self, part: Part, vector: int) -> int:
-        """Return how many elements a thread takes of a part, if it takes ``vector`` of the widest: of as many bytes."""
-        widest = max(each.bits for each in self.parts)
-        return max(vector, min(MOST_ELEMENTS, vector * widest // part.bits))
-
-    @property
-    def elements(self) -> int:
-        """The number of elements of a result of each part."""
-        return sum(part.elements for part in self.parts)
-
-
-@dataclass(frozen=True)
-class LoopSchedule(Schedule):
-    """How the threads of a loop share its elements: each takes ``vector`` columns of ``rows`` rows.
-
-    Of parts whose elements are narrower than others' a thread takes as many bytes.
-    """
+class LoopSchedule(BlockSchedule):
+    """How the threads of a loop share its elements: each takes ``vector`` columns of ``rows`` rows."""
 
     threads: int = block_field()
     vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")
@@ -195,19 +156,30 @@ class LoopSchedule(Schedule):
     @classmethod
     def of(cls, facts: Loop) -> Self:
         """The elements of an access, and two rows where columns are read again for each."""
-        largest = max(facts.parts, key=lambda part: part.elements)
-        vector = elements_per_thread(facts.fusion, facts.elements, largest.elements)
-        rows = rows_per_thread(facts.fusion, largest.shape, vector) if len(facts.parts) == 1 else 1
-        return cls(facts.fusion.options.threads_per_block, vector, rows)
+        vector = elements_per_thread(facts.fusion, facts.elements)
+        return cls(facts.fusion.options.threads_per_block, vector, rows_per_thread(facts.fusion, facts.shape, vector))
+
+    @property
+    def block_threads(self) -> int:
+        """As given."""
+        return self.threads
+
+    def in_block(self, threads: int, facts: Loop) -> Self:
+        """Blocks of any size will do."""
+        return replace(self, threads=threads)
+
+    def registers(self, facts: Loop) -> int:
+        """Those of all elements that it reads and writes, or of what it computes of them."""
+        types = (*facts.fusion.parameter_types, *facts.fusion.result_types)
+        widths = [element_dtype(type_).storage_bits for type_ in types]
+        code = sum(instructions(view.operation) for view in facts.fusion.body.operations)
+        return registers_for(self.vector * self.rows, widths, code)
 
     def problems(self, facts: Loop) -> Iterator[str]:
         """A thread writes whole bytes, and rows and columns that it takes together are there."""
         yield from whole_bytes(self, facts.fusion)
-        if self.rows > 1 and len(facts.parts) > 1:
-            yield self.wrong("rows", f"1, as there are {len(facts.parts)} parts")
-        elif self.rows > 1:
-            shape = facts.parts[0].shape
-            columns = shape[-1] if shape else 1
+        if self.rows > 1:
+            columns = facts.shape[-1] if facts.shape else 1
             if columns % self.vector or facts.elements // columns % self.rows:
                 each = f"1, unless they divide {facts.elements // columns} rows, and vector {columns} columns"
                 yield self.wrong("rows", each)
@@ -228,73 +200,49 @@ class LoopEmitter:
     def __init__(self, facts: Loop, schedule: LoopSchedule):
         self.fusion = facts.fusion
         self.schedule = schedule
-        self.parts = facts.parts
+        self.shape = facts.shape
         self.elements = facts.elements
-        self._runs = [facts.run(part, schedule.vector) for part in facts.parts]
 
     def launch_dimensions(self) -> LaunchDimensions:
-        """Blocks along x that cover each part once, one part after the other."""
-        return LaunchDimensions.along_x(self._blocks[-1].upper + 1, self.schedule.threads)
-
-    @cached_property
-    def _blocks(self) -> list[Interval]:
-        """The blocks of each part."""
-        counts = [
-            LaunchDimensions.covering(part.elements, self.schedule.threads, run * self.schedule.rows).grid[0]
-            for part, run in zip(self.parts, self._runs, strict=True)
-        ]
-        return [Interval(end - count, end - 1) for count, end in zip(counts, accumulate(counts), strict=True)]
+        """Blocks along x that cover all elements once."""
+        return LaunchDimensions.covering(
+            self.elements, self.schedule.threads, self.schedule.vector * self.schedule.rows
+        )
 
     def thread_to_output(self, output: int) -> IndexingMap:
-        """Return (thread, block)[element of the run] -> indices, or [row, element of the run]; blocks are a part's."""
-        rows, launch = self.schedule.rows, self.launch_dimensions()
-        number = next(number for number, part in enumerate(self.parts) if output in part.numbers)
-        shape, run = self.parts[number].shape, self._runs[number]
-        if rows > 1:
-            return rows_over(shape, launch, run, rows).simplify()
-        return runs_over(shape, launch, run, self._blocks[number]).simplify()
+        """Return (thread, block)[element of the run] -> indices, or [row, element of the run]."""
+        launch, run, rows = self.launch_dimensions(), self.schedule.vector, self.schedule.rows
+        map_ = rows_over(self.shape, launch, run, rows) if rows > 1 else runs_over(self.shape, launch, run)
+        return map_.simplify()
 
     def emit(self) -> None:
         """Write the entry function, then the subgraph functions."""
-        functions = [self._functions(number) for number in range(len(self.parts))]
-        with entry_function(self.fusion, self, functions) as kernel:
-            self._emit_parts(kernel, functions, range(len(self.parts)))
+        emit_alone(self)
 
-    def _functions(self, number: int) -> SubgraphFunctions:
-        """Return the functions of a part, of the parameters that it reads."""
-        body, parameters = self.fusion.body, list(self.fusion.body.arguments)
-        if len(self.parts) == 1:
-            return SubgraphFunctions(self.fusion.name, partition(body), parameters)
-        roots = [self.fusion.results[result] for result in self.parts[number].numbers]
-        read = {*roots, *(value for op in backward_slice(roots, lambda _: False) for value in op.operands)}
-        parameters = [value for value in parameters if value in read]
-        return SubgraphFunctions(f"{self.fusion.name}__part_{number}", partition(body, roots), parameters)
+    @cached_property
+    def functions(self) -> list[Emits]:
+        """The subgraph functions."""
+        return [self._functions]
 
-    def _emit_parts(self, kernel: KernelBuilder, functions: Sequence[SubgraphFunctions], parts: range) -> None:
-        """Write some parts, of which a block finds its own in as few steps as there are bits in their number."""
-        if len(parts) == 1:
-            self._emit_part(kernel, functions[parts[0]], self.parts[parts[0]])
-            return
-        block, middle = kernel.position[1], parts[len(parts) // 2]
-        is_before = compare_integers("ult", block, constant(block.type, self._blocks[middle].lower))
-        numbers = [number for part in parts for number in self.parts[part].numbers]
-        choose(
-            is_before,
-            [kernel.outputs[number] for number in numbers],
-            lambda: self._emit_parts(kernel, functions, range(parts[0], middle)),
-            lambda: self._emit_parts(kernel, functions, range(middle, parts[-1] + 1)),
-        )
+    @property
+    def tiles(self) -> list[Tile]:
+        """None: threads share nothing."""
+        return []
 
-    def _emit_part(self, kernel: KernelBuilder, functions: SubgraphFunctions, part: Part) -> None:
-        inputs: dict[ir.Value, ir.Value] = dict(zip(self.fusion.body.arguments, kernel.inputs, strict=True))
-        outputs = [kernel.outputs[number] for number in part.numbers]
-        with loop(self.thread_to_output(part.numbers[0]), kernel.position, outputs) as each:
-            for number, output in zip(part.numbers, outputs, strict=True):
-                if self.fusion.aliases and self.fusion.aliases[number] >= 0:
+    @cached_property
+    def _functions(self) -> SubgraphFunctions:
+        body = self.fusion.body
+        return SubgraphFunctions(self.fusion.name, partition(body), list(body.arguments))
+
+    def write(self, kernel: KernelBuilder) -> None:
+        """Write what its blocks do."""
+        inputs = list(kernel.inputs)
+        with loop(self.thread_to_output(0), kernel.position, kernel.outputs) as each:
+            for alias, output in zip(self.fusion.aliases, kernel.outputs, strict=False):
+                if alias >= 0:
                     # A thread reads no element of what is overwritten but those that it writes, and these before.
-                    inputs[self.fusion.body.arguments[self.fusion.aliases[number]]] = output.value
-            read = [inputs[value] for value in functions.parameters[0]]
-            put(functions.emit_call([*read, *each.result_arguments]), outputs, each.result_arguments)
+                    inputs[alias] = output.value
+            put(self._functions.emit_call([*inputs, *each.result_arguments]), kernel.outputs, each.result_arguments)
 
 
 def _match(candidate: Candidate) -> Match:
@@ -319,6 +267,6 @@ LOOPS = Family(
     emitter=LoopEmitter,
     facts=Loop,
     schedule=LoopSchedule,
-    results=requirements.any_results,
+    results=requirements.results_of_one_shape,
     aliases=requirements.own_elements,
 )

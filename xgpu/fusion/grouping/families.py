@@ -93,6 +93,8 @@ class KernelFamily(ABC):
     ``reads_memory``: the operands of heroes are arrays in memory, as they are.
 
     ``stores_beside``: a kernel can store other arrays of the shape of its heroes' operands, which its threads walk.
+
+    ``parts``: the families whose kernels can be parts of one kernel of this family, which computes them side by side.
     """
 
     heroes: Heroes | None = None
@@ -104,6 +106,7 @@ class KernelFamily(ABC):
     stores_beside: bool = False
     reads_memory: bool = False
     follows: Callable[[ir.Operation, Form], bool] | None = None
+    parts: "Sequence[KernelFamily]" = ()
 
     @property
     @abstractmethod
@@ -153,6 +156,11 @@ class Families:
     def loop_over(self, value: ir.Value) -> Kind:
         """Return the kind of loops over the elements of ``value``."""
         return Kind(self._families[-1], shape_of(value))
+
+    @property
+    def of_parts(self) -> KernelFamily | None:
+        """The family of kernels that have several parts, if there is one."""
+        return next((family for family in self._families if family.parts), None)
 
     def matched(self, candidate: Candidate) -> tuple[KernelFamily, Match]:
         """Return the first family that is recognised for ``candidate``, and how."""

@@ -29,7 +29,7 @@ class Group:
     """A kernel: ``roots`` are the values it stores, ``level`` is that of its inputs.
 
     ``forms`` holds the values that depend on one element of a hero alone. A group without heroes computes its roots
-    element by element.
+    element by element, or is of several ``parts``, with their roots in order.
     """
 
     kind: Kind
@@ -37,6 +37,7 @@ class Group:
     heroes: tuple[ir.Operation, ...] = ()
     roots: tuple[ir.Value, ...] = ()
     forms: Mapping[ir.Value, Form] = field(default_factory=dict)
+    parts: "tuple[Group, ...]" = ()
 
     @property
     def is_full(self) -> bool:

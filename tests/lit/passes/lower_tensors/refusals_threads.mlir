@@ -58,6 +58,37 @@ func.func @barrier_in_a_branch(%c: i1) attributes {xgpu.kernel, xgpu.inputs = 0 
 
 // -----
 
+func.func @threads_in_a_branch(%o: tensor<8xf32>, %i: index, %v: f32) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+  %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
+  %thread = gpu.thread_id x
+  %first = arith.constant 3 : index
+  %c = arith.cmpi ult, %thread, %first : index
+  // expected-error @below {{'scf.if': an update of tile 0 in its body is not among its results}}
+  scf.if %c {
+    %u = tensor.insert %v into %t[%i] : tensor<8xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @reads_a_tile_of_some_blocks(%o: tensor<8xf32>, %i: index, %v: f32) -> tensor<8xf32>
+    attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+  %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
+  %block = gpu.block_id x
+  %first = arith.constant 3 : index
+  %c = arith.cmpi ult, %block, %first : index
+  scf.if %c {
+    %u = tensor.insert %v into %t[%i] : tensor<8xf32>
+  }
+  // expected-error @below {{'tensor.extract': uses an old value of tile 0, whose memory was updated before}}
+  %x = tensor.extract %t[%i] : tensor<8xf32>
+  %r = tensor.insert %x into %o[%i] : tensor<8xf32>
+  return %r : tensor<8xf32>
+}
+
+// -----
+
 func.func @reads_aliased_input(%a: tensor<8xf32>, %o: tensor<8xf32>, %i: index) -> tensor<8xf32>
     attributes {xgpu.kernel, xgpu.inputs = 1 : i64, xgpu.aliases = array<i64: 0>} {
   // expected-error @below {{'tensor.extract': reads parameter 0 of @reads_aliased_input, which is updated in place as an output}}

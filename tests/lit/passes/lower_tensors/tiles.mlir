@@ -57,6 +57,38 @@ func.func @loop(%b: tensor<8xf32>, %n: index, %c: i1, %v: vector<4xf32>) -> tens
 
 // -----
 
+// Blocks that take different ways each have a tile for themselves, which they do not hand on.
+
+// CHECK-LABEL: func.func @of_blocks
+// CHECK:         %[[T:.*]] = llvm.mlir.addressof @of_blocks__tile_0 : !llvm.ptr<3>
+// CHECK:         scf.if
+// CHECK:           gpu.barrier
+// CHECK:         } else {
+// CHECK-NOT:       gpu.barrier
+// CHECK:         }
+func.func @of_blocks(%b: tensor<8xf32>, %i: index, %j: index, %v: f32) -> tensor<8xf32>
+    attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+  %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
+  %block = gpu.block_id x
+  %first = arith.constant 3 : index
+  %c = arith.cmpi ult, %block, %first : index
+  %r = scf.if %c -> (tensor<8xf32>) {
+    %u = tensor.insert %v into %t[%i] : tensor<8xf32>
+    %s = "xgpu.sync_threads"(%u) : (tensor<8xf32>) -> tensor<8xf32>
+    %y = tensor.extract %s[%j] : tensor<8xf32>
+    %w = tensor.insert %y into %b[%i] : tensor<8xf32>
+    scf.yield %w : tensor<8xf32>
+  } else {
+    %u = tensor.insert %v into %t[%j] : tensor<8xf32>
+    %y = tensor.extract %u[%j] : tensor<8xf32>
+    %w = tensor.insert %y into %b[%j] : tensor<8xf32>
+    scf.yield %w : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}
+
+// -----
+
 // Elements of less than a byte take one in a tile, so that each thread can write its own.
 
 // CHECK-LABEL: llvm.mlir.global internal @small__tile_0() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<8 x i8>

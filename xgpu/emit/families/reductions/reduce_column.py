@@ -15,6 +15,7 @@ from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.costs.registers import OTHER_REGISTERS
 from xgpu.device import KIB, Device
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
@@ -23,15 +24,16 @@ from xgpu.emit.families.reductions.reduce_row import MOST_TOGETHER, block_proble
 from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
+    Emits,
     KernelBuilder,
     Rotation,
     Tensor,
+    Tile,
     Variable,
     assign,
-    entry_function,
+    emit_alone,
     loop,
     put,
-    shared_tiles,
     sync_threads,
     values_of,
 )
@@ -48,7 +50,7 @@ from xgpu.emit.reduction_tiling import (
     vector_length,
     whole,
 )
-from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.schedule import BlockSchedule, power_of_two, whole_number
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, symbol
 from xgpu.indexing.bank_conflicts import BANKS, bank_conflicts
@@ -63,14 +65,12 @@ LEAST_BYTES = 64
 """The same where multiprocessors would have nothing to do otherwise: two sectors of the cache."""
 MOST_ACCUMULATORS = 32
 """Accumulators of a thread, for all columns and heroes."""
-OTHER_REGISTERS = 40
-"""Registers of a thread for what it reads at once, and where."""
 MOST_TILE_BYTES = 32 * KIB
 """Shared memory of a block."""
 
 
 @dataclass(frozen=True)
-class ColumnSchedule(Schedule):
+class ColumnSchedule(BlockSchedule):
     """How threads share columns: ``lanes`` over them, ``vector`` of them each, and ``row_lanes`` over the rows.
 
     ``unroll`` steps down the rows come together. A block has ``groups`` of threads, one for each stretch of columns.
@@ -126,7 +126,7 @@ class ColumnSchedule(Schedule):
                 lanes //= 2
         units, row_lanes = around * -(-vectors // lanes), 1
         tile = lanes * vector * sum(accumulators)
-        registers = OTHER_REGISTERS + vector * (sum(accumulators) + held) // 4
+        registers = _registers(vector, accumulators, held)
         most_threads = min(target.max_threads_per_block, target.registers_per_sm // registers)
         while (
             2 * row_lanes <= rows
@@ -141,20 +141,43 @@ class ColumnSchedule(Schedule):
             groups //= 2
         return cls(vector, lanes, row_lanes, groups, unroll)
 
+    @property
+    def block_threads(self) -> int:
+        """Those of all groups."""
+        return self.lanes * self.row_lanes * self.groups
+
+    def in_block(self, threads: int, facts: Reductions) -> Self:
+        """More stretches of columns, or threads without one, and fewer columns of a thread if the tile has no room."""
+        wider = replace(self, groups=threads // (self.lanes * self.row_lanes))
+        while wider.vector > 1 and wider.tile_bytes(facts) > MOST_TILE_BYTES:
+            wider = replace(wider, vector=wider.vector // 2)
+        return wider
+
+    def registers(self, facts: Reductions) -> int:
+        """Those of the accumulators, and of what is the same in every row."""
+        return _registers(self.vector, facts.accumulator_bytes, facts.held_bytes)
+
+    def tile_bytes(self, facts: Reductions) -> int:
+        """Return the shared memory of a block."""
+        tiling = self.tiling(facts)
+        return tiling.tile_size * sum(facts.accumulator_bytes) if tiling.threads.warps > 1 else 0
+
     def problems(self, facts: Reductions) -> Iterator[str]:
         """Threads and their tile fit a block, and columns are whole vectors."""
         columns, device = facts.shape.kept[-1], facts.fusion.device
         if columns % self.vector:
             yield self.wrong("vector", f"a divisor of the {columns} columns")
-        yield from block_problems(self, self.lanes * self.row_lanes * self.groups, device)
-        tiling = self.tiling(facts)
-        shared = tiling.tile_size * sum(facts.accumulator_bytes) if tiling.threads.warps > 1 else 0
-        if shared > device.shared_bytes_optin:
+        yield from block_problems(self, self.block_threads, device)
+        if (shared := self.tile_bytes(facts)) > device.shared_bytes_optin:
             yield self.wrong("vector", f"tiles of at most {device.shared_bytes_optin} bytes, not {shared}")
 
     def tiling(self, facts: Reductions) -> "ColumnTiling":
         """Return which thread reads what."""
         return ColumnTiling(facts.shape, self, not facts.is_commutative, max(facts.accumulator_bytes))
+
+
+def _registers(vector: int, accumulators: Sequence[int], held: int) -> int:
+    return OTHER_REGISTERS + vector * (sum(accumulators) + held) // 4
 
 
 @dataclass(frozen=True)
@@ -297,20 +320,34 @@ class ColumnReductionEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
+        emit_alone(self)
+
+    @property
+    def functions(self) -> list[Emits]:
+        """Those of the reductions and of the epilogue."""
+        return [self.reductions, self.reductions.epilogues]
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """One of each accumulator that warps exchange."""
+        is_exchanged = self.tiling.threads.warps > 1
+        return [Tile(self.tiling.tile_size, type_) for type_ in self.reductions.accumulator_types if is_exchanged]
+
+    def write(self, kernel: KernelBuilder) -> None:
+        """Write what its blocks do."""
         reductions, size = self.reductions, self.tiling.threads.size
         count, lanes = len(reductions.results), self.tiling.schedule.lanes
-        with entry_function(self.fusion, self, [reductions, reductions.epilogues]) as kernel:
-            position = kernel.position
-            accumulators = self._emit_reads(kernel)
-            exchanged = distances(lanes, min(size, WARP))
-            columns = [reductions.emit_shuffles(list(column), exchanged) for column in batched(accumulators, count)]
-            ended = Rotation(value for column in columns for value in column)
-            outputs = [kernel.outputs[i] for i in reductions.epilogue_outputs]
-            if self.tiling.threads.warps > 1:
-                self._emit_exchange(kernel, ended, outputs)
-            else:
-                with loop(self.tiling.writing(), position, [*outputs, *ended.variables]) as each:
-                    reductions.epilogues.emit_stores(kernel, each.result_arguments, ended.take(count))
+        position = kernel.position
+        accumulators = self._emit_reads(kernel)
+        exchanged = distances(lanes, min(size, WARP))
+        columns = [reductions.emit_shuffles(list(column), exchanged) for column in batched(accumulators, count)]
+        ended = Rotation(value for column in columns for value in column)
+        outputs = [kernel.outputs[i] for i in reductions.epilogue_outputs]
+        if self.tiles:
+            self._emit_exchange(kernel, ended, outputs)
+        else:
+            with loop(self.tiling.writing(), position, [*outputs, *ended.variables]) as each:
+                reductions.epilogues.emit_stores(kernel, each.result_arguments, ended.take(count))
 
     def _emit_reads(self, kernel: KernelBuilder) -> Values:
         """Read the columns and store the side outputs; return the thread's accumulators of each column."""
@@ -325,7 +362,7 @@ class ColumnReductionEmitter:
     def _emit_exchange(self, kernel: KernelBuilder, ended: Rotation, outputs: Sequence[Tensor]) -> None:
         """Combine what the warps of a column have, and store the results."""
         reductions = self.reductions
-        tiles = shared_tiles(self.tiling.tile_size, reductions.accumulator_types)
+        tiles = kernel.shared_tiles(self.tiles)
         with loop(self.tiling.tile_writing(), kernel.position, [*tiles, *ended.variables]) as each:
             put(ended.take(len(tiles)), tiles, each.result_arguments)
         sync_threads(tiles)

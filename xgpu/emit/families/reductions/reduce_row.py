@@ -6,11 +6,12 @@ threads. (Source: XLA's row reduction emitter, which has whole warps for each ro
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from xgpu import ir
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
+from xgpu.costs.registers import registers_for
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.accumulators import exchange_warps
@@ -18,7 +19,7 @@ from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import Values
 from xgpu.emit.families.reductions.reduction import Reductions, nest, reduction_of
 from xgpu.emit.family import Family
-from xgpu.emit.kernel_builder import KernelBuilder, Variable, assign, entry_function, loop, shared_tiles, values_of
+from xgpu.emit.kernel_builder import Emits, KernelBuilder, Tile, Variable, assign, emit_alone, loop, values_of
 from xgpu.emit.reduction_tiling import (
     MOST_ELEMENTS,
     WARP,
@@ -33,7 +34,7 @@ from xgpu.emit.reduction_tiling import (
     vector_length,
     whole,
 )
-from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
+from xgpu.emit.schedule import BlockSchedule, Schedule, flag, power_of_two, whole_number
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.indexing.affine import AffineExpr, delinearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -52,7 +53,7 @@ LARGEST_SHARED_GROUP = 512
 
 
 @dataclass(frozen=True)
-class RowSchedule(Schedule):
+class RowSchedule(BlockSchedule):
     """How threads share rows: ``lanes`` along the row, ``outer_lanes`` over the reduced dimensions further out.
 
     Each step reads ``vector`` elements; ``unroll`` and ``outer_unroll`` steps come together. A block has ``groups`` of
@@ -114,11 +115,25 @@ class RowSchedule(Schedule):
         groups = groups_per_block(lanes * outer_lanes, rows, target)
         return cls(vector, lanes, outer_lanes, groups, unroll, outer_unroll, aligned)
 
+    @property
+    def block_threads(self) -> int:
+        """Those of all groups."""
+        return self.lanes * self.outer_lanes * self.groups
+
+    def in_block(self, threads: int, facts: Reductions) -> Self:
+        """More rows, or threads without one."""
+        return replace(self, groups=threads // (self.lanes * self.outer_lanes))
+
+    def registers(self, facts: Reductions) -> int:
+        """Those of the accumulators, and of the elements that it reads in the steps that come together."""
+        steps = self.unroll * self.outer_unroll
+        return registers_for(steps * self.vector, facts.widths) + sum(facts.accumulator_bytes) // 4
+
     def problems(self, facts: Reductions) -> Iterator[str]:
         """Threads fit a block and have elements, and those that are to stay in their order do."""
         if self.outer_lanes > 1 and len(facts.shape.reduced) == 1:
             yield self.wrong("outer_lanes", "1, as no dimension further out is reduced")
-        yield from block_problems(self, self.lanes * self.outer_lanes * self.groups, facts.fusion.device)
+        yield from block_problems(self, self.block_threads, facts.fusion.device)
         if self.aligned and (len(facts.starts) != 1 or not facts.is_commutative):
             yield self.wrong("aligned", "false, unless all arrays are alike and elements are combined in any order")
         if not facts.is_commutative and self.lanes * self.outer_lanes > 1 and len(facts.shape.reduced) > 1:
@@ -266,22 +281,38 @@ class RowReductionEmitter:
 
     def emit(self) -> None:
         """Write the entry function, then the functions that it calls."""
+        emit_alone(self)
+
+    @property
+    def functions(self) -> list[Emits]:
+        """Those of the stages and of the epilogue."""
+        return [*self.stages, self.reductions.epilogues]
+
+    @property
+    def tiles(self) -> list[Tile]:
+        """One of each accumulator that warps exchange."""
+        return [tile for stage in self.stages for tile in self._tiles_of(stage)]
+
+    def _tiles_of(self, stage: Reductions) -> list[Tile]:
+        threads = self.tiling.threads
+        return [Tile(threads.threads // WARP, type_) for type_ in stage.accumulator_types if threads.warps > 1]
+
+    def write(self, kernel: KernelBuilder) -> None:
+        """Write what its blocks do."""
         reductions, threads = self.reductions, self.tiling.threads
-        with entry_function(self.fusion, self, [*self.stages, reductions.epilogues]) as kernel:
-            position = kernel.position
-            ended: dict[ir.Value, ir.Value] = {}
-            for stage in self.stages:
-                accumulators = self._emit_reads(kernel, stage, list(ended.values()))
-                accumulators = stage.emit_shuffles(accumulators, distances(1, min(threads.size, WARP)))
-                if threads.warps > 1 and accumulators:
-                    tiles = shared_tiles(threads.threads // WARP, stage.accumulator_types)
-                    values = list(exchange_warps(threads, position, accumulators, tiles))
-                    accumulators = stage.emit_shuffles(values, distances(1, threads.warps))
-                ended |= zip(stage.results, accumulators, strict=True)
-            if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
-                with loop(self.tiling.writing(), position, outputs) as each:
-                    values = [ended[value] for value in reductions.results]
-                    reductions.epilogues.emit_stores(kernel, each.result_arguments, values)
+        position = kernel.position
+        ended: dict[ir.Value, ir.Value] = {}
+        for stage in self.stages:
+            accumulators = self._emit_reads(kernel, stage, list(ended.values()))
+            accumulators = stage.emit_shuffles(accumulators, distances(1, min(threads.size, WARP)))
+            if tiles := kernel.shared_tiles(self._tiles_of(stage)):
+                values = list(exchange_warps(threads, position, accumulators, tiles))
+                accumulators = stage.emit_shuffles(values, distances(1, threads.warps))
+            ended |= zip(stage.results, accumulators, strict=True)
+        if outputs := [kernel.outputs[i] for i in reductions.epilogue_outputs]:
+            with loop(self.tiling.writing(), position, outputs) as each:
+                values = [ended[value] for value in reductions.results]
+                reductions.epilogues.emit_stores(kernel, each.result_arguments, values)
 
     def _emit_reads(self, kernel: KernelBuilder, stage: Reductions, given: Values) -> Values:
         """Read the rows and store the side outputs of a stage; return the thread's accumulators.

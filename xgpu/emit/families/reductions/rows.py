@@ -6,13 +6,13 @@ XLA's fusion of softmax, which it has Triton compile.)
 """
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import ReductionShape
-from xgpu.costs.registers import held_elements
+from xgpu.costs.registers import held_elements, registers_for
 from xgpu.device import Device
 from xgpu.emit import requirements
 from xgpu.emit.base import Fusion
@@ -28,7 +28,7 @@ from xgpu.emit.families.reductions.reduce_row import (
 from xgpu.emit.families.reductions.reduction import Reductions
 from xgpu.emit.family import Family
 from xgpu.emit.reduction_tiling import MOST_ELEMENTS, alignment, groups_per_block
-from xgpu.emit.schedule import Schedule, power_of_two, whole_number
+from xgpu.emit.schedule import BlockSchedule, power_of_two, whole_number
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.fusion.grouping.row_programs import merge_rows
 from xgpu.indexing.affine import AffineExpr
@@ -44,7 +44,7 @@ class RowStages(Reductions):
 
 
 @dataclass(frozen=True)
-class RowsSchedule(Schedule):
+class RowsSchedule(BlockSchedule):
     """How threads share rows that they hold: ``lanes`` along the row, which read ``vector`` elements in a step.
 
     ``unroll`` steps come together: all of them where threads are to hold what they read from one stage to the next.
@@ -85,9 +85,22 @@ class RowsSchedule(Schedule):
         unroll = steps if minor <= lanes * held else plain.unroll
         return cls(vector, lanes, groups_per_block(lanes, rows, target), unroll)
 
+    @property
+    def block_threads(self) -> int:
+        """Those of all groups."""
+        return self.lanes * self.groups
+
+    def in_block(self, threads: int, facts: RowStages) -> Self:
+        """More rows, or threads without one."""
+        return replace(self, groups=threads // self.lanes)
+
+    def registers(self, facts: RowStages) -> int:
+        """Those of what it holds of an array: by then it needs nothing more of the one before."""
+        return registers_for(self.unroll * self.vector, [max(facts.widths, default=0)])
+
     def problems(self, facts: RowStages) -> Iterator[str]:
         """Threads fit a block."""
-        yield from block_problems(self, self.lanes * self.groups, facts.fusion.device)
+        yield from block_problems(self, self.block_threads, facts.fusion.device)
 
     def tiling(self, facts: Reductions) -> RowTiling:
         """Return which thread reads what."""
