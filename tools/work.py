@@ -6,37 +6,20 @@ of a plan is what its kernels compute, as `xgpu.costs.evaluations` finds it. A l
 once.
 """
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.control_flow import CONTROL_FLOW, planned_blocks
-from xgpu.costs.evaluations import ONLY, Evaluations
+from xgpu.analysis.control_flow import planned_blocks
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device
-from xgpu.dialects.attributes import EMITTER, HERO
-from xgpu.emit.family_table import FAMILIES
-from xgpu.fusion.fallback import VIEWS
-from xgpu.fusion.grouping.families import Kind
-from xgpu.fusion.grouping.groups import Group
-from xgpu.indexing.access import integers
+from xgpu.dialects.attributes import EMITTER
+from xgpu.interface.kernel_work import Weight, element_work, fusion_work
 from xgpu.passes.framework.base import function_name, functions
 from xgpu.structure import callees, walk
 
 MOST_REPEATED = 4
 """Multiple of the least work that a plan may do, besides what is worth its time."""
-
-_FREE = VIEWS | CONTROL_FLOW.keys() | {"stablehlo.constant", "stablehlo.iota", "stablehlo.slice", "stablehlo.reverse"}
-"""Operations that compute nothing."""
-
-_REDUCE = "stablehlo.reduce"
-_ROWS = "rows"
-"""The emitter of kernels whose blocks keep rows."""
-
-Weight = Callable[[ir.Operation], int]
-"""Returns what an operation counts for an element of its result."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +35,7 @@ def work_of(program: ir.Module, planned: ir.Module) -> Work:
     """Return the work of a normalised program and of its plan, a module of level ``fusions``."""
     target = DEFAULT_DEVICE.device
     named = {function_name(each): each.operation for each in functions(planned)}
-    each = {name: _fusion_work(op, instructions) for name, op in named.items() if EMITTER in op.attributes}
+    each = {name: fusion_work(op, instructions) for name, op in named.items() if EMITTER in op.attributes}
     worth = {name: _worth(named[name], target) for name in each}
     launches = _launches(named["main"])
     least = _least(program, instructions)
@@ -63,7 +46,7 @@ def work_of(program: ir.Module, planned: ir.Module) -> Work:
 def planned_operations(planned: ir.Module) -> list[float]:
     """Return for each launch of a plan how many operations its kernel computes, each counted as one."""
     named = {function_name(each): each.operation for each in functions(planned)}
-    each = {name: _fusion_work(op, lambda _: 1) for name, op in named.items() if EMITTER in op.attributes}
+    each = {name: fusion_work(op, lambda _: 1) for name, op in named.items() if EMITTER in op.attributes}
     return [each[name] for name in _launches(named["main"])]
 
 
@@ -74,30 +57,7 @@ def _launches(main: ir.Operation) -> list[str]:
 def _least(program: ir.Module, weight: Weight) -> float:
     (main,) = (each for each in functions(program) if function_name(each) == "main")
     operations = (op.operation for block in planned_blocks(main.entry_block) for op in block.operations)
-    return sum(_weight(op, weight) * max(map(elements, op.results), default=0) for op in operations)
-
-
-def _fusion_work(fusion: ir.Operation, weight: Weight) -> float:
-    """Return the work of one launch of the kernel of a fusion."""
-    if parts := callees(fusion):
-        return sum(_fusion_work(part, weight) for part in parts)
-    *operations, terminator = (op.operation for op in fusion.regions[0].blocks[0].operations)
-    emitter = ir.StringAttr(fusion.attributes[EMITTER]).value
-    # Reductions of rows are computed once for each row, whichever of them the kernel is built around.
-    heroes = [op for op in operations if HERO in op.attributes or (emitter == _ROWS and op.name == _REDUCE)]
-    group = Group(Kind(FAMILIES[emitter], None), 0, tuple(heroes))
-    evaluations, work = Evaluations[Group](operations), 0.0
-    evaluations.start()
-    for value in terminator.operands:
-        evaluations.want(value, group, ONLY)
-    for op in reversed(operations):
-        times = max((need.times for value in op.results for need in evaluations.of(value)), default=0.0)
-        if times:
-            evaluations.compute(op, {group: ONLY})
-        if op in heroes:
-            times = max(map(elements, op.results))
-        work += _weight(op, weight) * times
-    return work
+    return sum(element_work(op, weight) * max(map(elements, op.results), default=0) for op in operations)
 
 
 def _worth(fusion: ir.Operation, target: Device) -> float:
@@ -112,11 +72,3 @@ def _worth(fusion: ir.Operation, target: Device) -> float:
     width = max(map(elements, terminator.operands), default=1)
     largest = max((byte_size(value) for op in operations for value in op.results), default=0)
     return (launch_bytes(target) + 2 * largest) / bytes_per_instruction(target, max(1, width))
-
-
-def _weight(op: ir.Operation, weight: Weight) -> float:
-    if op.name in _FREE or not len(op.results):
-        return 0
-    if op.name == _REDUCE:
-        return weight(op) * elements(op.operands[0]) / max(1, elements(op.results[0]))
-    return weight(op) * (math.prod(integers(op, "window_dimensions")) if op.name == "stablehlo.reduce_window" else 1)

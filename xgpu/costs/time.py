@@ -28,3 +28,8 @@ def bytes_per_instruction(target: Device, threads: int | None = None) -> float:
 def seconds_to_move(moved: int, target: Device) -> float:
     """Return how long a kernel takes that moves so many bytes, at full bandwidth: a launch at least."""
     return max(target.launch_seconds, moved / target.memory_bandwidth)
+
+
+def seconds_to_execute(instructions: float, threads: int, target: Device) -> float:
+    """Return how long ``threads`` take for all their instructions, as they are issued or one after the other."""
+    return max(instructions / target.issue_rate, instructions / max(1, threads) * target.instruction_latency)

@@ -131,6 +131,13 @@ def schedules_to_measure(function: ir.Operation, device: Device, options: Option
     return [each.values for each in family.schedule.candidates(family.facts(Fusion.of(function, device, options)))]
 
 
+def seconds_by_schedule(function: ir.Operation, device: Device, options: Options) -> float | None:
+    """Return how long the kernel of a scheduled fusion takes, about; None where its schedule does not tell."""
+    family = _family(function)
+    schedule = family.schedule(**attributes.schedule_values(function.attributes[attributes.SCHEDULE]))
+    return schedule.seconds(family.facts(Fusion.of(function, device, options)))
+
+
 def _family(function: ir.Operation) -> Family:
     name = ir.StringAttr(function.attributes[attributes.EMITTER]).value
     if name not in FAMILIES:

@@ -75,6 +75,10 @@ class Schedule(ABC):
         """Yield why a kernel of these facts cannot have this schedule, each as ``name = value: expected ...``."""
         yield from ()
 
+    def seconds(self, facts: Any) -> float | None:
+        """Return how long a kernel takes, about; None where what it moves and executes tells that."""
+        return None
+
     def fits(self, facts: Any) -> bool:
         """Whether a kernel of these facts can have this schedule."""
         return not any(chain(self.range_problems(), self.problems(facts)))

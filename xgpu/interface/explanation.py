@@ -21,6 +21,7 @@ from xgpu.fusion.planner import make_plan
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
 from xgpu.interface.coalescing import sectors_of_loop
+from xgpu.interface.kernel_work import kernel_seconds
 from xgpu.structure import callees, nested
 
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
@@ -31,7 +32,8 @@ _AROUND = ("func.func", *CONTROL_FLOW)
 class KernelReport:
     """A kernel that the program launches ``launches`` times, in loops for each iteration.
 
-    ``bytes`` is what a launch reads and writes, at most, ``seconds`` how long that takes at full bandwidth. Of an array
+    ``bytes`` is what a launch reads and writes, at most, ``seconds`` how long that takes at full bandwidth, or what its
+    threads execute if that takes longer, or products as their schedules were chosen. Of an array
     that is updated in place the updates count, and of one that is sliced or gathered from what is read of it.
     ``sectors`` is how many sectors of memory the warps of a loop touch for each that their accesses would fill, in its
     first block: 1 if all accesses coalesce. It is None for other kernels, which move elements between threads.
@@ -194,7 +196,7 @@ def _kernel(launches: Sequence[Launch], fusion: ir.Operation) -> KernelReport:
         kernel.block,
         len(launches),
         moved,
-        seconds_to_move(moved, kernel.device),
+        max(seconds_to_move(moved, kernel.device), *(part.seconds for part in parts)),
         None,
         attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
         parts=parts,
@@ -225,7 +227,7 @@ def _report(
         kernel.block,
         launches,
         moved,
-        seconds_to_move(moved, kernel.device),
+        kernel_seconds(fusion, moved, math.prod(grid) * math.prod(kernel.block), kernel.device, kernel.options),
         touched.sectors / touched.least if touched and touched.least else None,
         attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
         "; ".join(filter(None, map(_measured, operations))),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+from xgpu.costs.attention import AttentionSizes, kernel_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.emit.families.attention.facts import ELEMENT_BYTES, AttentionFacts
@@ -42,6 +43,12 @@ class AttentionSchedule(Schedule):
     band: ClassVar[int] = 1
     cluster: ClassVar[int] = 1
     """Blocks work alone."""
+
+    def seconds(self, facts: AttentionFacts) -> float:
+        """Return how long the kernel takes, about."""
+        each = facts.attention
+        sizes = AttentionSizes(each.batch, each.rows, each.keys, each.width, each.columns)
+        return kernel_seconds(sizes, facts.fusion.device)
 
     @classmethod
     def of(cls, facts: AttentionFacts) -> Self:
