@@ -23,7 +23,8 @@ _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
 class Buffer:
     """Memory that holds a tensor: a parameter, a constant or a tile, and the version it holds at this point.
 
-    ``source`` is the value that stands for the memory: the tensor, or its address once there is one.
+    ``source`` is the value that stands for the memory: the tensor, or its address once there is one. What other threads
+    of the block write is read after a barrier if it ``is_synchronized``.
     """
 
     source: ir.Value
@@ -32,6 +33,7 @@ class Buffer:
     is_tile: bool = False
     version: int = 0
     passed_to_call: bool = False
+    is_synchronized: bool = False
     type: ir.RankedTensorType = field(init=False)
     """Shape and element type of the tensor."""
 
@@ -193,8 +195,9 @@ class TensorBuffers:
     def _synchronize(self, op: ir.Operation) -> None:
         buffers = [self._current(op, tile).buffer for tile in op.operands]
         for result, buffer in zip(op.results, buffers, strict=True):
-            if not buffer.is_tile:
-                fail(op, f"expected tiles that the function allocates, got {buffer.name}")
+            if not buffer.writable:
+                fail(op, f"expected tiles that the function allocates, or outputs, got {buffer.name}")
+            buffer.is_synchronized = True
             self._set(result, self._update(buffer))
         self.barriers.append(op)
 

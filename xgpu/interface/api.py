@@ -15,6 +15,7 @@ from xgpu import ir
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_program, plan_program, timed
+from xgpu.driver.nest_programs import emit_nests, map_program
 from xgpu.driver.parallel import compile_kernels
 from xgpu.driver.restart import check_given, restart, text_of_later_level
 from xgpu.driver.tuning import tuned_choices
@@ -27,6 +28,7 @@ from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.hlo.shards import crosses_devices
 from xgpu.hlo.source_location import unsupported
 from xgpu.levels import pipeline
+from xgpu.loop_language.load import is_loop_program, load_loop_program
 from xgpu.options import Options, checked_options
 from xgpu.runtime.host_program import HostProgram
 from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
@@ -295,6 +297,11 @@ def compile_to(
 ) -> Compiled:
     """Compile a program as `compile` does, but its kernels to ``level`` only: ``lowered``, ``ptx`` or not yet."""
     times: Times = []
+    if is_loop_program(source):
+        with timed(times, "frontend"):
+            loops = load_loop_program(source, args_or_specs)
+        modules = map_program(loops.module, target, options, times)
+        return Compiled(loops, modules, emit_nests(modules["mapped"], target, options, times), times, level)
     later = text_of_later_level(source)
     if later is not None:
         restarted = restart(*later, target, options, times)
