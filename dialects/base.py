@@ -255,9 +255,7 @@ def documentation(cls: type[DeclaredOp]) -> str:
             lines.append("")
     if cls.ATTRIBUTES:
         lines.append("Attributes:")
-        lines += [
-            f"- `{a.name}`: {a.kind.description}{', or left out' * a.optional}. {a.doc}" for a in cls.ATTRIBUTES
-        ]
+        lines += [f"- `{a.name}`: {a.kind.description}{', or left out' * a.optional}. {a.doc}" for a in cls.ATTRIBUTES]
         lines.append("")
     if traits := str(cls.TRAITS):
         lines += [f"Traits: {traits}.", ""]

@@ -30,6 +30,8 @@ COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 """How `xgpu.accumulate` combines an element with a value: each the StableHLO operation of this name."""
 BANDS = ("grid", "block", "thread")
 """Who runs the iterations of an `xgpu.par`: the threads of all blocks, blocks, or threads of a block."""
+ANSWERS = ("proved", "unproved")
+"""Whether iterations of an `xgpu.par` are known to be independent."""
 MEMORIES = ("register", "shared", "scratch")
 """Where an `xgpu.new` lies: with a thread, with a block, or in global memory."""
 SCOPES = ("block",)
@@ -136,6 +138,7 @@ class ParOp(_IndexedOp):
     ATTRIBUTES = (
         Attribute("extent", INTEGER, "How many iterations there are."),
         Attribute("called", STRING, "The name of the variable."),
+        Attribute("independent", choice(*ANSWERS), "Whether that is so was proved, or is still open.", optional=True),
         Attribute("band", choice(*BANDS), "Who runs the iterations.", optional=True),
         Attribute("threads", INTEGER, "Threads of a block, as a pragma asks for them.", optional=True),
         Attribute("vector", INTEGER, "Consecutive iterations of a thread, as a pragma asks for them.", optional=True),
@@ -148,6 +151,7 @@ class ParOp(_IndexedOp):
         ),
     )
     called: str
+    independent: str | None
     band: str | None
     threads: int | None
     vector: int | None

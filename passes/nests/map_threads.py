@@ -108,15 +108,14 @@ def _threads(bands: Sequence[Sequence[ParOp]]) -> int:
     asked = {loop.threads: loop for band in bands for loop in band if loop.threads is not None}
     if len(asked) > 1:
         (_, other) = list(asked.values())[:2]
-        raise InvalidInput("a kernel has one number of threads; '#threads' says another one here",
-                           source_of(other.operation))
+        raise InvalidInput(
+            "a kernel has one number of threads; '#threads' says another one here", source_of(other.operation)
+        )
     if asked:
         return next(iter(asked))
     if any(band[0].band == "grid" for band in bands):
         return THREADS
-    largest = max(
-        (math.prod(loop.extent for loop in band) for band in bands if band[0].band == "thread"), default=1
-    )
+    largest = max((math.prod(loop.extent for loop in band) for band in bands if band[0].band == "thread"), default=1)
     return min(MOST_THREADS, -(-largest // WARP_SIZE) * WARP_SIZE)
 
 
@@ -150,9 +149,7 @@ def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
     return Touch(access.position.substitute(values), access.dtype.storage_bits, times)
 
 
-def _runs(
-    band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device
-) -> tuple[int, ...]:
+def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:
     """Return the lengths of runs to choose from: of elements for one access, where the band only moves elements."""
     asked = [loop.vector for loop in band if loop.vector is not None]
     if asked:

@@ -86,6 +86,4 @@ def _indexed(access: Access, par: ir.Operation) -> _Indexed:
     results = tuple(result.substitute(values) for result in access.map.results)
     # A step of a thread is as good as another.
     symbols = tuple(each if each.size <= _MOST_STEPS else Interval(0, 0) for each in map_.symbols)
-    return _Indexed(
-        IndexingMap(map_.dims, symbols, results), access.shape, max(1, access.dtype.storage_bits // 8)
-    )
+    return _Indexed(IndexingMap(map_.dims, symbols, results), access.shape, max(1, access.dtype.storage_bits // 8))

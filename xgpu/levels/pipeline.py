@@ -89,8 +89,10 @@ PREPARE: Pipeline = (
 )
 
 MAP_LOOPS: Pipeline = (
-    ("form-launches", "first: what follows decides about one kernel at a time"),
+    ("check-independence", "first: it refuses programs, and all others take iterations to be independent"),
+    ("form-launches", "before all that decides about one kernel at a time"),
     ("assign-bands", "before all that asks whether blocks or threads run a loop"),
+    ("hold-elements", "after bands, which say what a thread runs alone; before buffers are placed, as it makes some"),
     ("place-buffers", "after bands, which say whose a buffer is; before mapping, which counts accesses to memory"),
     ("map-threads{{target={target}}}", "after buffers are placed: only those in global memory coalesce"),
     ("pad-buffers", "after maps, which say which threads access a buffer together"),

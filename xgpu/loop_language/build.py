@@ -237,9 +237,7 @@ class _Builder:
                 )
         type_ = _buffer_type(dtype.mlir, shape)
         value = NewOp.build(type_, statement.name, found, location_of(statement.at))
-        self._scope.define(
-            statement.name, Buffer(statement.name, value, dtype, shape, "new"), statement.at
-        )
+        self._scope.define(statement.name, Buffer(statement.name, value, dtype, shape, "new"), statement.at)
         self._scope.written.discard(statement.name)
 
     def _assign(self, statement: Assign) -> None:
@@ -253,9 +251,7 @@ class _Builder:
             atomic = True
         buffer, indices = self._expressions.place(element)
         if buffer.access == "in":
-            raise InvalidInput(
-                f"'{buffer.name}' is an input; declare it out or inout to assign to it", statement.at
-            )
+            raise InvalidInput(f"'{buffer.name}' is an input; declare it out or inout to assign to it", statement.at)
         value = self._expressions.value(statement.value, buffer.dtype)
         at = location_of(statement.at)
         place = self._scope.map_of(indices)
@@ -290,5 +286,3 @@ def _negated(constraints: Sequence[Constraint], scope: Scope) -> list[Constraint
 
 def _buffer_type(element: str, shape: Sequence[int]) -> ir.Type:
     return ir.MemRefType.get(list(shape), ir.Type.parse(element))
-
-

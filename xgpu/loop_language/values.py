@@ -277,7 +277,9 @@ class Expressions:
         if isinstance(expr, Binary) and expr.operator == "and":
             return [*self.condition(expr.left), *self.condition(expr.right)]
         if not isinstance(expr, Binary) or expr.operator not in COMPARISONS:
-            raise InvalidInput("expected comparisons of indices, joined by 'and'; select(...) chooses by values", expr.at)
+            raise InvalidInput(
+                "expected comparisons of indices, joined by 'and'; select(...) chooses by values", expr.at
+            )
         difference = self.index(expr.left) - self.index(expr.right)
         found = self.scope.interval(difference)
         match expr.operator:
@@ -309,7 +311,7 @@ def number(value: float, dtype: DType, at: SourceLocation) -> ir.Value:
         text = str(int(value))
     elif dtype.is_float:
         bits = np.asarray(value, np.float64).astype(dtype.numpy).tobytes()[::-1].hex()
-        text = f"0x{bits.upper()[-max(1, dtype.bits // 4):]}"
+        text = f"0x{bits.upper()[-max(1, dtype.bits // 4) :]}"
     else:
         part = ir.FloatAttr.get(ir.F32Type.get() if dtype.bits == 64 else ir.F64Type.get(), float(value))
         text = f"({str(part).partition(' ')[0]}, 0.0)"

@@ -15,8 +15,9 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.dialects.nests import BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
-from xgpu.indexing.affine import AffineExpr, Dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.nests.points import holds, is_made, offset, position, variables_of
 from xgpu.nests.structure import (
     ACCESSES,
     PAR,
@@ -37,6 +38,8 @@ MOST_POINTS = 1 << 20
 """Accesses of a statement that are followed, at most."""
 MOST_ITERATIONS = 256
 """Iterations of a loop that are followed, at most: those of a longer one are taken to access any element."""
+_MOST_ELEMENTS = 1 << 24
+"""Elements of a buffer that are followed, at most."""
 _NOBODY, _SEVERAL = -1, -2
 
 
@@ -128,7 +131,7 @@ class _Follower:
 
     def _iterations(self, seq: SeqOp) -> Iterator[int | None]:
         """Yield the iterations to follow: twice any if none differs, None if there are too many different ones."""
-        used = any(seq.variable in a.variables for a in accesses_in(seq.operation) if a.buffer in self._buffers)
+        used = any(seq.variable in variables_of(a) for a in accesses_in(seq.operation) if a.buffer in self._buffers)
         if not used:
             yield from range(min(2, seq.extent))
         elif seq.extent <= MOST_ITERATIONS:
@@ -191,137 +194,47 @@ class _Follower:
         self._state.statements[key][touched.positions] = statement
 
     def _touched(self, op: ir.Operation, access: Access, known: Mapping[ir.Value, int]) -> _Touched:
-        key = (access.op, tuple(known.get(variable, -1) for variable in access.variables))
+        key = (access.op, tuple(known.get(variable, -1) for variable in variables_of(access)))
         if key not in self._cache:
             self._cache[key] = self._followed(op, access, known)
         return self._cache[key]
 
     def _is_common(self, buffer: ir.Value, variable: ir.Value) -> bool:
         """Whether a variable moves all accesses to a buffer by the same, so that it need not be known."""
-        offsets = {
-            _offset(access, access.variables.index(variable)) if variable in access.variables else 0
-            for access in self._accesses
-            if access.buffer == buffer
-        }
+        offsets = {offset(access, variable) for access in self._accesses if access.buffer == buffer}
         return len(offsets) == 1 and None not in offsets
 
     def _followed(self, op: ir.Operation, access: Access, known: Mapping[ir.Value, int]) -> _Touched:
-        axes = _Axes(self._count)
-        values: list[Any] = []
-        if op.name == PAR:
-            band = band_at(op)
-            places = axes.of_band(cast(IndexingMap, band[0].map))
-            members = {loop.variable: place for loop, place in zip(band, places, strict=True)}
-        else:
-            members = {}
-            if access.writes:
-                axes.only_first()
-        for number, variable in enumerate(access.variables):
+        """Return who accesses what when all threads come by a statement, for known variables of the loops around."""
+        unknown = _Touched(access, None, None)
+        threads = self._count if op.name == PAR or not access.writes else 1
+        axes = {None: threads}
+        band = band_at(op) if op.name == PAR else []
+        members = [loop.variable for loop in band]
+        values: dict[ir.Value, Any] = {}
+        for variable in variables_of(access):
             loop = loop_of(variable)
-            if variable in members:
-                values.append(members[variable])
-            elif variable in known:
-                values.append(known[variable])
-            elif loop is None or (loop.name == SEQ and not _is_inside(loop, op)):
-                return _Touched(access, None, None)
-            elif loop.name == SEQ:
-                values.append(axes.add(cast(SeqOp, loop.opview).extent))
-            elif self._is_common(access.buffer, variable):
-                values.append(0)
+            if variable in known:
+                values[variable] = known[variable]
+            elif variable in members:
+                continue
+            elif loop is not None and loop.name == SEQ and _is_inside(loop, op):
+                axes[variable] = cast(SeqOp, loop.opview).extent
+            elif loop is not None and loop.name == PAR and self._is_common(access.buffer, variable):
+                values[variable] = 0
             else:
-                return _Touched(access, None, None)
-        if axes.points > MOST_POINTS or math.prod(access.shape) > 1 << 26:
-            return _Touched(access, None, None)
-        return _Touched(access, *axes.evaluate(access, values))
-
-
-class _Axes:
-    """What an access runs over: threads, steps of a thread, inner loops. Values are arrays along these axes."""
-
-    def __init__(self, threads: int):
-        self._sizes = [threads]
-        self._threads = threads
-        self._masks: list[tuple[Any, IndexingMap, list[int]]] = []
-        self._band: tuple[IndexingMap, list[int]] | None = None
-
-    @property
-    def points(self) -> int:
-        """How many points there are."""
-        return math.prod(self._sizes)
-
-    def only_first(self) -> None:
-        """Only the first thread makes the access."""
-        self._sizes[0] = 1
-
-    def add(self, size: int) -> "_Axis":
-        """Return a new axis."""
-        self._sizes.append(size)
-        return _Axis(len(self._sizes) - 1)
-
-    def of_band(self, map_: IndexingMap) -> list["_Result"]:
-        """Return the variables of a band, by its map."""
-        steps = [self.add(interval.size).number for interval in map_.symbols]
-        self._band = (map_, steps)
-        return [_Result(number) for number in range(len(map_.results))]
-
-    def evaluate(self, access: Access, values: list[Any]) -> tuple[_Array, _Array]:
-        """Return the threads that make the access, and the elements that they access."""
-        grid = np.meshgrid(*(np.arange(size) for size in self._sizes), indexing="ij")
-        flat = [axis.ravel() for axis in grid]
-        inside = np.ones(flat[0].size, bool)
-        results: list[Any] = []
-        if self._band is not None:
-            map_, steps = self._band
-            symbols = [flat[number] for number in steps]
-            results = [result.evaluate([flat[0]], symbols) for result in map_.results]
-            inside &= _holds(map_, [flat[0]], symbols)
-        dims = [
-            results[value.number]
-            if isinstance(value, _Result)
-            else flat[value.number]
-            if isinstance(value, _Axis)
-            else value
-            for value in values
-        ]
-        inside &= _holds(access.map, dims, [])
-        positions = np.broadcast_to(np.asarray(access.position.evaluate(dims)), inside.shape)
-        size = math.prod(access.shape)
-        inside &= (positions >= 0) & (positions < size)
-        return flat[0][inside].astype(np.int32), positions[inside]
-
-
-@dataclass(frozen=True)
-class _Axis:
-    number: int
-
-
-@dataclass(frozen=True)
-class _Result:
-    number: int
-
-
-def _holds(map_: IndexingMap, dims: list[Any], symbols: list[Any]) -> Any:
-    """Return where variables are in a map's domain."""
-    inside: Any = True
-    for value, interval in zip((*dims, *symbols), (*map_.dims, *map_.symbols), strict=True):
-        inside = inside & (value >= interval.lower) & (value <= interval.upper)
-    for expr, interval in map_.constraints:
-        value = expr.evaluate(dims, symbols)
-        inside = inside & (value >= interval.lower) & (value <= interval.upper)
-    return inside
-
-
-def _offset(access: Access, number: int) -> int | None:
-    """Return by how much a variable moves the element of an access each time; None if that is not all that it does."""
-    if any(number in expr.variables()[0] for expr, _ in access.map.constraints) or access.map.dims[number].lower:
-        return None
-    coefficient = 0
-    for atom, factor in access.position.terms:
-        if isinstance(atom, Dim) and atom.index == number:
-            coefficient = factor
-        elif number in AffineExpr(((atom, 1),), 0).variables()[0]:
-            return None
-    return coefficient
+                return unknown
+        map_ = cast(IndexingMap, band[0].map) if band else IndexingMap((Interval(0, threads - 1),), (), ())
+        sizes = [*axes.values(), *(interval.size for interval in map_.symbols)]
+        if math.prod(sizes) > MOST_POINTS or math.prod(access.shape) > _MOST_ELEMENTS:
+            return unknown
+        grid = [axis.ravel() for axis in np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij")]
+        values |= {variable: grid[n] for n, variable in enumerate(axes) if variable is not None}
+        dims, symbols = [grid[0]], list(grid[len(axes) :])
+        values |= {v: r.evaluate(dims, symbols) for v, r in zip(members, map_.results, strict=True)}  # type: ignore[arg-type]
+        inside = np.broadcast_to(holds(map_, [*dims], symbols) & is_made(access, values), grid[0].shape)
+        positions = np.broadcast_to(position(access, values), grid[0].shape)[inside]
+        return _Touched(access, grid[0][inside].astype(np.int32), positions)
 
 
 def _is_register(buffer: ir.Value) -> bool:

@@ -189,17 +189,13 @@ def _is_ordered(order: Sequence[int], lanes: Sequence[int]) -> bool:
     return list(order[: len(single)]) == sorted(single)
 
 
-def _tile(
-    space: Space, lanes: Sequence[int], order: Sequence[int], warps: int, along: int, run: int
-) -> IndexingMap:
+def _tile(space: Space, lanes: Sequence[int], order: Sequence[int], warps: int, along: int, run: int) -> IndexingMap:
     rank = len(space.extents)
     runs = [run if number == along else 1 for number in range(rank)]
     boxes = _warp_boxes(space, lanes, runs, warps)
     lane = delinearize(dim(0) % WARP_SIZE, [lanes[number] for number in order])
     warp = delinearize(dim(0) // WARP_SIZE, boxes)
-    tiles = [
-        -(-extent // (lanes[n] * boxes[n] * runs[n])) for n, extent in enumerate(space.extents)
-    ]
+    tiles = [-(-extent // (lanes[n] * boxes[n] * runs[n])) for n, extent in enumerate(space.extents)]
     if space.blocks:
         outer: Sequence[AffineExpr] = delinearize(dim(1), tiles)
         steps: tuple[int, ...] = ()

@@ -6,7 +6,7 @@ from typing import cast
 
 from xgpu import ir
 from xgpu.dialects.namespace import YIELD
-from xgpu.dialects.nests import AccumulateOp, LaunchOp, ParOp, ReadOp, SeqOp, WriteOp
+from xgpu.dialects.nests import AccumulateOp, LaunchOp, ParOp, ReadOp, SeqOp, WhereOp, WriteOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.indexing_map import IndexingMap
@@ -17,13 +17,26 @@ ACCESSES = (ReadOp.OPERATION_NAME, WriteOp.OPERATION_NAME, AccumulateOp.OPERATIO
 
 
 @dataclass(frozen=True)
+class Guard:
+    """A condition on loops' variables under which something is done: that a map's constraints hold, or do not."""
+
+    map: IndexingMap
+    variables: tuple[ir.Value, ...]
+    holds: bool
+
+
+@dataclass(frozen=True)
 class Access:
-    """An operation on an element of a buffer: at which one, as a map of loops' variables, and what it does there."""
+    """An operation on an element of a buffer: at which one, as a map of loops' variables, and what it does there.
+
+    It is done under the conditions ``guards``.
+    """
 
     op: ir.Operation
     buffer: ir.Value
     map: IndexingMap
     variables: tuple[ir.Value, ...]
+    guards: tuple[Guard, ...] = ()
 
     @property
     def writes(self) -> bool:
@@ -59,7 +72,17 @@ class Access:
 def access_of(op: ir.Operation) -> Access:
     """Return what an operation that is one of `ACCESSES` accesses."""
     view = cast(ReadOp, op.opview)
-    return Access(op, view.buffer, view.map, tuple(view.variables))
+    return Access(op, view.buffer, view.map, tuple(view.variables), tuple(_guards(op)))
+
+
+def _guards(op: ir.Operation) -> Iterator[Guard]:
+    """Yield the conditions that an operation is under."""
+    inner = op
+    for outer in ancestors(op):
+        if outer.name == WhereOp.OPERATION_NAME:
+            where = cast(WhereOp, outer.opview)
+            yield Guard(where.map, tuple(where.variables), holds=inner.block == where.then)
+        inner = outer
 
 
 def accesses_in(*within: ir.Operation) -> list[Access]:

@@ -54,9 +54,7 @@ class Memories:
     synchronized: list[Tensor] = field(default_factory=list)
 
     @classmethod
-    def of(
-        cls, launch: LaunchOp, inputs: Mapping[ir.Value, ir.Value], outputs: Mapping[ir.Value, Tensor]
-    ) -> Self:
+    def of(cls, launch: LaunchOp, inputs: Mapping[ir.Value, ir.Value], outputs: Mapping[ir.Value, Tensor]) -> Self:
         """Return the memories of a kernel: those that it is given, and tiles, which are made here."""
         memories = cls(inputs, dict(outputs))
         read = {access.buffer for access in accesses_in(launch.operation) if access.reads}
@@ -295,5 +293,3 @@ def _zero(type_: ir.Type) -> ir.Value:
         parts = {"value": ir.ArrayAttr.get([part, part])}
         return ir.Operation.create("complex.constant", results=[type_], attributes=parts).results[0]
     return constant(type_, 0)
-
-
