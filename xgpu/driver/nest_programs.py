@@ -11,6 +11,7 @@ from xgpu.emit.base import Signature
 from xgpu.emit.nests.kernel import LEVEL, access_of_parameter, kernels_of
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
+from xgpu.hlo.source_location import source_of
 from xgpu.levels import pipeline
 from xgpu.nests.structure import name_of_buffer
 from xgpu.options import Options
@@ -48,7 +49,10 @@ def emit_nests(mapped: ir.Module, target: Device, options: Options, times: Times
             numbers[buffer] = len(specs)
             specs.append(_spec(buffer))
         launches.append(Launch(Kernel(each.name, target, options, times, {LEVEL: module}), inputs, tuple(outputs)))
-    results = tuple(numbers[value] for value in parameters if access_of_parameter(value) != "in")
+    made = [value for value in parameters if access_of_parameter(value) != "in"]
+    if missing := [name_of_buffer(value) for value in made if value not in numbers]:
+        raise InvalidInput(f"nothing is written to '{missing[0]}'", source_of(function.operation))
+    results = tuple(numbers[value] for value in made)
     return Program(tuple(launch.kernel for launch in launches), tuple(launches), tuple(specs), results)
 
 

@@ -169,6 +169,8 @@ class Expressions:
         (found,) = map_.result_ranges()
         if not Interval(-(2**31), 2**31 - 1).contains_interval(found):
             raise InvalidInput(f"an index from {found.lower} to {found.upper} is no s32", at)
+        if map_.results[0].is_constant:
+            return number(map_.results[0].constant, _S32, at)
         return FromIndexOp.build(map_, variables, location_of(at))
 
     def _unary(self, expr: Unary) -> Operand:
@@ -281,6 +283,12 @@ class Expressions:
                 "expected comparisons of indices, joined by 'and'; select(...) chooses by values", expr.at
             )
         difference = self.index(expr.left) - self.index(expr.right)
+        ((test, interval),) = self._comparison(expr, difference)
+        # A condition has one form, wherever its numbers stand.
+        return [(test - test.constant, interval - test.constant)]
+
+    def _comparison(self, expr: Binary, difference: AffineExpr) -> list[Constraint]:
+        """Return what a comparison of two indices says of their difference."""
         found = self.scope.interval(difference)
         match expr.operator:
             case "<":
