@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.nests import LaunchOp, ParOp
+from xgpu.dialects.nests.loops import LaunchOp, ParOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import PAR, has_par, launches_of, operations_of, perfect_nest
@@ -51,10 +51,9 @@ def _assign(launch: LaunchOp) -> None:
     for loop, band in zip(outer, bands, strict=True):
         _set(loop, band)
     for op in walk(launch.operation, PAR):
-        loop = op.opview
-        assert isinstance(loop, ParOp)
-        if loop not in outer:
-            _set(loop, "thread")
+        par = cast(ParOp, op.opview)
+        if par not in outer:
+            _set(par, "thread")
     _check_threads(launch)
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.nests import ParOp
+from xgpu.dialects.nests.loops import ParOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.independence import Clash, independence

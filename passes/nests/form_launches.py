@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.nests import LaunchOp, NewOp
+from xgpu.dialects.nests.loops import LaunchOp, NewOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
@@ -71,7 +71,7 @@ def _groups(block: ir.Block) -> list[list[ir.Operation]]:
 def _check_values(function: ir.Operation) -> None:
     """Raise InvalidInput for an element that one kernel computes and another one uses."""
     for launch in walk(function, LAUNCH):
-        inside = {op for op in walk(launch)}
+        inside = set(walk(launch))
         for op in inside:
             for operand in op.operands:
                 is_element = isinstance(operand.type, ir.RankedTensorType)

@@ -6,7 +6,8 @@ from typing import ClassVar, cast
 
 from xgpu import ir
 from xgpu.dialects.attributes import map_attribute
-from xgpu.dialects.nests import NewOp, ParOp, ReadOp, WriteOp, extent_of
+from xgpu.dialects.nests.accesses import ReadOp, WriteOp, extent_of
+from xgpu.dialects.nests.loops import NewOp, ParOp
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.independence import are_apart

@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.dialects.discardable import MAX_GRID
-from xgpu.dialects.nests import LaunchOp, NewOp, ParOp, SeqOp
+from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
@@ -123,8 +123,7 @@ def _chosen(band: Sequence[ParOp], space: Space, target: Device) -> Choice:
     accesses = [access for access in accesses_in(band[0].operation) if _is_global(access)]
     runs = _runs(band, space, accesses, target)
     touches = [touch for access in accesses if (touch := _touch(access, band)) is not None]
-    choice = choose(space, touches, runs)
-    return choice
+    return choose(space, touches, runs)
 
 
 def _is_global(access: Access) -> bool:

@@ -6,7 +6,7 @@ from typing import ClassVar, cast
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.dialects.nests import LaunchOp, NewOp, ParOp
+from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp
 from xgpu.indexing.affine import AffineExpr, constant, linearize
 from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap

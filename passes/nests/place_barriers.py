@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.nests import BarrierOp
+from xgpu.dialects.nests.loops import BarrierOp
 from xgpu.errors import CompilerError
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.barriers import first_conflict

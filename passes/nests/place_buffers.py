@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
-from xgpu.dialects.nests import NewOp, elements_of
+from xgpu.dialects.nests.accesses import elements_of
+from xgpu.dialects.nests.loops import NewOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, ancestors, loop_of

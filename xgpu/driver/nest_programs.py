@@ -7,7 +7,6 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, timed
 from xgpu.dtypes import dtype_of_element
-from xgpu.emit.base import Signature
 from xgpu.emit.nests.kernel import LEVEL, access_of_parameter, kernels_of
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source

@@ -16,7 +16,7 @@ from xgpu.dialects.discardable import MAX_GRID
 from xgpu.dialects.messages import AwaitOp, PublishOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import Launched, LaunchDimensions, Signature
+from xgpu.emit.base import LaunchDimensions, Launched, Signature
 from xgpu.emit.builders import Values, extract, if_else, insert, launch_index
 from xgpu.errors import Unsupported
 from xgpu.indexing.indexing_map import IndexingMap

@@ -34,12 +34,12 @@ def load_source(
     function called without any takes those of its attribute ``example_args``: a tuple of them, or a function that
     returns one. For a file the arguments may be left out; those given must be the ones that the file declares.
 
-    What has a method ``loop_source``, as programs of loops that are written in Python have, gives its own source, at level
-    ``loops``.
+    What has a method ``loop_source``, as programs of loops that are written in Python have, gives its own source, at
+    level ``loops``.
 
     Raises InvalidInput for anything wrong in what the user wrote, with its place if known.
     """
-    if callable(source) or hasattr(source, "loop_source"):
+    if not isinstance(source, str | Path) and (callable(source) or hasattr(source, "loop_source")):
         return _load_function(source, arguments, keyword_arguments or {})
     if not isinstance(source, str | Path):
         raise InvalidInput(f"expected a function, the path of a file or the text of a program, got {source!r}")
@@ -80,7 +80,9 @@ def _load_file(name: str) -> Source:
         return from_hlo_text(read_text(path), name, path.stem)
     if path.suffix == ".mlir":
         return from_stablehlo_text(read_text(path), name, path.stem)
-    raise InvalidInput(f"'{name}' is not a program: expected file.py:function, file.hlo, file.txt, file.mlir or file.te")
+    raise InvalidInput(
+        f"'{name}' is not a program: expected file.py:function, file.hlo, file.txt, file.mlir or file.te"
+    )
 
 
 def _load_text(text: str, filename: str) -> Source:

@@ -5,7 +5,8 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.dialects.nests import MAX_EXTENT, AccumulateOp, AnchorOp, NewOp, ParOp, SeqOp, WhereOp, WriteOp
+from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
+from xgpu.dialects.nests.loops import BANDS, MEMORIES, AnchorOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
@@ -18,7 +19,6 @@ from xgpu.loop_language.syntax import (
     Anchor,
     Assign,
     Element,
-    Expr,
     Function,
     If,
     Let,
@@ -34,8 +34,6 @@ from xgpu.loop_language.values import Expressions, location_of, named
 LEVEL = "loops"
 MAX_STATEMENTS = 20_000
 """How many statements a program may have once its static loops are written out."""
-_BANDS = {"grid": "grid", "block": "block", "thread": "thread"}
-_MEMORIES = ("register", "shared", "scratch")
 
 
 def build(function: Function, given: Sequence[Spec] = ()) -> Source:
@@ -44,7 +42,7 @@ def build(function: Function, given: Sequence[Spec] = ()) -> Source:
     Raises InvalidInput, with line and column, for whatever is wrong in it.
     """
     sizes = sizes_of(function, given)
-    specs = [ArgumentSpec(p.name, *reversed(spec_of_parameter(p, sizes))) for p in function.parameters]
+    specs = [_spec(parameter, sizes) for parameter in function.parameters]
     with ir.make_context(), location_of(function.at):
         module = ir.Module.create()
         module.operation.attributes[attributes.LEVEL] = ir.StringAttr.get(LEVEL)
@@ -63,7 +61,6 @@ class _Builder:
         self._function = function
         self._scope = Scope()
         self._expressions = Expressions(self._scope)
-        self._constants: dict[str, int] = dict(sizes)
         self._statements = 0
         for name, size in sizes.items():
             self._scope.define(name, Value(size), function.at)
@@ -122,8 +119,6 @@ class _Builder:
             case Let():
                 value = self._expressions.operand(statement.value)
                 self._scope.define(statement.name, named(value), statement.at)
-                if isinstance(value, int):
-                    self._constants[statement.name] = value
             case Assign():
                 self._assign(statement)
             case Anchor():
@@ -169,11 +164,13 @@ class _Builder:
     def _loop_pragmas(self, pragmas: Sequence[Pragma]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for pragma in pragmas:
-            if pragma.name in _BANDS:
+            name = pragma.name
+            value: str | int = pragma.name
+            if pragma.name in BANDS:
                 self._no_values(pragma)
-                name, value = "band", _BANDS[pragma.name]
+                name = "band"
             elif pragma.name in ("threads", "vector"):
-                name, value = pragma.name, self._number_of(pragma, 1024 if pragma.name == "threads" else 64)
+                value = self._number_of(pragma, 1024 if pragma.name == "threads" else 64)
             else:
                 raise InvalidInput(
                     f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n)",
@@ -225,7 +222,7 @@ class _Builder:
             raise InvalidInput(f"'{statement.name}': elements of {dtype} share bytes; use s8 or u8", statement.at)
         found: dict[str, Any] = {}
         for pragma in statement.pragmas:
-            if pragma.name in _MEMORIES:
+            if pragma.name in MEMORIES:
                 self._no_values(pragma)
                 found["memory"] = pragma.name
             elif pragma.name == "pad" and shape:
@@ -263,6 +260,11 @@ class _Builder:
             raise InvalidInput(f"'{buffer.name}' has no value yet to combine with: assign to it first", statement.at)
         _check_combines(statement.operator, buffer, statement.at)
         AccumulateOp.build(value, buffer.value, *place, COMBINERS[statement.operator], atomic, at)
+
+
+def _spec(parameter: Parameter, sizes: Mapping[str, int]) -> ArgumentSpec:
+    dtype, shape = spec_of_parameter(parameter, sizes)
+    return ArgumentSpec(parameter.name, shape, dtype)
 
 
 def _check_combines(operator: str, buffer: Buffer, at: SourceLocation) -> None:

@@ -36,7 +36,9 @@ _TYPES = frozenset(dtype.hlo for dtype in DTYPES)
 def _here() -> SourceLocation:
     """Return the line of the user's that is being run."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and (frame.f_code.co_filename == __file__ or "contextlib" in frame.f_code.co_filename):
+    while frame.f_back is not None and (
+        frame.f_code.co_filename == __file__ or "contextlib" in frame.f_code.co_filename
+    ):
         frame = frame.f_back
     return SourceLocation(frame.f_code.co_filename, frame.f_lineno, function=frame.f_code.co_name)
 
@@ -96,8 +98,17 @@ def _operator(operator: str, swapped: bool = False) -> Callable[[Any, Any], Expr
 
 
 _METHODS = {
-    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%"},
-    **{"lshift": "<<", "rshift": ">>", "and": "&", "or": "|", "xor": "^"},
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "lshift": "<<",
+    "rshift": ">>",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
 }
 for _name, _sign in _METHODS.items():
     setattr(Expression, f"__{_name}__", _operator(_sign))

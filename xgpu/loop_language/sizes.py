@@ -81,13 +81,14 @@ def sizes_of(function: Function, given: Sequence[Spec]) -> dict[str, int]:
                     f"'{parameter.name}': expected size '{expr.name}' to be {told[expr.name]}, got {size}", expr.at
                 )
     known: dict[str, int] = {}
-    for size in function.sizes:
-        if size.name in told:
-            known[size.name] = told[size.name]
-        elif size.default is None:
-            raise InvalidInput(f"size '{size.name}' has no default, and no argument says what it is", size.at)
+    for declared in function.sizes:
+        name = declared.name
+        if name in told:
+            known[name] = told[name]
+        elif declared.default is None:
+            raise InvalidInput(f"size '{name}' has no default, and no argument says what it is", declared.at)
         else:
-            known[size.name] = whole_number(size.default, known, f"size '{size.name}'")
+            known[name] = whole_number(declared.default, known, f"size '{name}'")
     for parameter, spec in zip(inputs, given, strict=False):
         expected = spec_of_parameter(parameter, known)
         if spec != expected:

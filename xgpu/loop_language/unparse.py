@@ -13,20 +13,8 @@ import numpy as np
 
 from xgpu import ir
 from xgpu.dialects.attributes import ACCESS
-from xgpu.dialects.nests import (
-    AccumulateOp,
-    AnchorOp,
-    BarrierOp,
-    FromIndexOp,
-    LaunchOp,
-    NewOp,
-    ParOp,
-    ReadOp,
-    SeqOp,
-    ToIndexOp,
-    WhereOp,
-    WriteOp,
-)
+from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp
+from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.errors import SourceLocation, Unsupported
 from xgpu.hlo.source_location import source_of, unsupported
@@ -257,7 +245,7 @@ class _Unparser:
         match op.name:
             case "stablehlo.compare":
                 direction = str(op.attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
-                return Binary(_COMPARISON_OF[direction], *operands, _AT)
+                return Binary(_COMPARISON_OF[direction], operands[0], operands[1], _AT)
             case "stablehlo.convert":
                 return Call(dtype_of(op.results[0]).hlo, tuple(operands), _AT)
             case "stablehlo.select":
@@ -267,9 +255,9 @@ class _Unparser:
             case "stablehlo.not":
                 return Unary("~", operands[0], _AT)
             case "stablehlo.shift_right_logical" | "stablehlo.shift_right_arithmetic":
-                return Binary(">>", *operands, _AT)
+                return Binary(">>", operands[0], operands[1], _AT)
         if op.name in _OPERATOR_OF:
-            return Binary(_OPERATOR_OF[op.name], *operands, _AT)
+            return Binary(_OPERATOR_OF[op.name], operands[0], operands[1], _AT)
         if op.name in _FUNCTION_OF:
             return Call(_FUNCTION_OF[op.name], tuple(operands), _AT)
         raise unsupported(op, "the loop language has no word for it")

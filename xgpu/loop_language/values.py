@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from xgpu import ir
-from xgpu.dialects.nests import FromIndexOp, ReadOp, ToIndexOp
+from xgpu.dialects.nests.accesses import FromIndexOp, ReadOp, ToIndexOp
 from xgpu.dtypes import DTYPES, DType, dtype_named
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.hlo.operations import without_code
@@ -306,7 +306,7 @@ class Expressions:
 
 def number(value: float, dtype: DType, at: SourceLocation) -> ir.Value:
     """Return a constant element; raises InvalidInput if the type does not hold the number."""
-    if isinstance(value, bool) != (dtype.kind == "bool") or (isinstance(value, float) and dtype.is_integer):
+    if isinstance(value, bool) != (dtype.kind == "bool") or (type(value) is float and dtype.is_integer):
         raise InvalidInput(f"{str(value).lower() if isinstance(value, bool) else value} is no {dtype}", at)
     if dtype.is_integer:
         lowest = -(2 ** (dtype.bits - 1)) if dtype.is_signed else 0

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from xgpu import ir
-from xgpu.dialects.nests import BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.nests.points import holds, is_made, offset, position, variables_of
@@ -208,7 +208,7 @@ class _Follower:
         """Return who accesses what when all threads come by a statement, for known variables of the loops around."""
         unknown = _Touched(access, None, None)
         threads = self._count if op.name == PAR or not access.writes else 1
-        axes = {None: threads}
+        axes: dict[ir.Value | None, int] = {None: threads}
         band = band_at(op) if op.name == PAR else []
         members = [loop.variable for loop in band]
         values: dict[ir.Value, Any] = {}
@@ -230,9 +230,10 @@ class _Follower:
             return unknown
         grid = [axis.ravel() for axis in np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij")]
         values |= {variable: grid[n] for n, variable in enumerate(axes) if variable is not None}
-        dims, symbols = [grid[0]], list(grid[len(axes) :])
-        values |= {v: r.evaluate(dims, symbols) for v, r in zip(members, map_.results, strict=True)}  # type: ignore[arg-type]
-        inside = np.broadcast_to(holds(map_, [*dims], symbols) & is_made(access, values), grid[0].shape)
+        dims: list[Any] = [grid[0]]
+        symbols: list[Any] = list(grid[len(axes) :])
+        values |= {v: r.evaluate(dims, symbols) for v, r in zip(members, map_.results, strict=True)}
+        inside = np.broadcast_to(holds(map_, dims, symbols) & is_made(access, values), grid[0].shape)
         positions = np.broadcast_to(position(access, values), grid[0].shape)[inside]
         return _Touched(access, grid[0][inside].astype(np.int32), positions)
 

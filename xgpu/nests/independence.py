@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from xgpu import ir
-from xgpu.dialects.nests import extent_of
+from xgpu.dialects.nests.accesses import extent_of
 from xgpu.indexing.affine import AffineExpr, Dim, dim
 from xgpu.indexing.interval import Interval
 from xgpu.nests.points import is_made, offset, position, variables_of
@@ -54,9 +54,9 @@ def independence(par: ir.Operation, variable: ir.Value) -> Answer | Clash:
 def _pairs(accesses: Sequence[Access]) -> Iterator[tuple[Access, Access]]:
     """Yield the accesses that must not meet: of one buffer, one of them a change, and not both in single steps."""
     for first, second in itertools.combinations_with_replacement(accesses, 2):
-        if first.buffer == second.buffer and (first.writes or second.writes):
-            if not (first.is_atomic and second.is_atomic):
-                yield first, second
+        changed = first.buffer == second.buffer and (first.writes or second.writes)
+        if changed and not (first.is_atomic and second.is_atomic):
+            yield first, second
 
 
 def _is_made_in(buffer: ir.Value, par: ir.Operation) -> bool:
@@ -72,9 +72,7 @@ def _is_outside(variable: ir.Value, par: ir.Operation) -> bool:
 def are_apart(first: Access, second: Access, par: ir.Operation, variable: ir.Value) -> bool:
     """Whether an index, or the position, of the two accesses differs for any two different iterations."""
     pairs = [*zip(first.map.results, second.map.results, strict=True), (first.position, second.position)]
-    return any(
-        _differ(_split(one, first, par, variable), _split(other, second, par, variable)) for one, other in pairs
-    )
+    return any(_differ(_split(one, first, par, variable), _split(other, second, par, variable)) for one, other in pairs)
 
 
 @dataclass(frozen=True)
@@ -121,11 +119,10 @@ def _search(first: Access, second: Access, par: ir.Operation, variable: ir.Value
     outer = [each for each in used if _is_outside(each, par)]
     fixed = {each for each in outer if _moves_alike(first, second, each)}
     axes = [each for each in outer if each not in fixed]
-    known = [_points(access, variable, axes, fixed) for access in (first, second)]
-    if known[0] is None or known[1] is None:
+    one, other = (_points(access, variable, axes, fixed) for access in (first, second))
+    if one is None or other is None:
         return "unproved"
-    (keys, iterations), (others, other_iterations) = known
-    clash = _meeting(keys, iterations, others, other_iterations)
+    clash = _meeting(*one, *other)
     if clash is None:
         return "proved"
     key, pair = clash

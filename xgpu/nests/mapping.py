@@ -1,7 +1,7 @@
 """Which thread runs which iterations of a band of par loops: maps to choose from, and what chooses.
 
-A map sends (thread, block)[steps..., run] to the variables of the band's loops; it is one-to-one onto the iterations.
-The family has two kinds. *Lines* go through the iterations in the order of some permutation of the loops, threads taking
+A map sends (thread, block)[steps..., run] to the variables of the band's loops, one-to-one onto the iterations. The
+family has two kinds. *Lines* go through the iterations in the order of some permutation of the loops, threads taking
 runs of them one after the other. *Tiles* give the lanes of a warp a box of iterations, and the warps of a block a box
 of these. Both have runs: consecutive iterations of one loop that a thread takes itself.
 
@@ -55,7 +55,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Score:
-    """How good a map is: sectors, accesses and places of threads for each iteration, and the size of its expressions."""
+    """How good a map is: sectors, accesses and threads' places for each iteration, and the size of its expressions."""
 
     sectors: float
     accesses: float

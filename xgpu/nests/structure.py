@@ -6,7 +6,8 @@ from typing import cast
 
 from xgpu import ir
 from xgpu.dialects.namespace import YIELD
-from xgpu.dialects.nests import AccumulateOp, LaunchOp, ParOp, ReadOp, SeqOp, WhereOp, WriteOp
+from xgpu.dialects.nests.accesses import AccumulateOp, ReadOp, WriteOp
+from xgpu.dialects.nests.loops import LaunchOp, ParOp, SeqOp, WhereOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.indexing_map import IndexingMap

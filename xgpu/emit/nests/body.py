@@ -5,21 +5,8 @@ from dataclasses import dataclass, field
 from typing import Self, cast
 
 from xgpu import ir
-from xgpu.dialects.nests import (
-    AccumulateOp,
-    AnchorOp,
-    BarrierOp,
-    FromIndexOp,
-    LaunchOp,
-    NewOp,
-    ParOp,
-    ReadOp,
-    SeqOp,
-    ToIndexOp,
-    WhereOp,
-    WriteOp,
-    elements_of,
-)
+from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp, elements_of
+from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dialects.threads import AllocateSharedOp
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.dtypes import DType, dtype_of_element
@@ -34,7 +21,7 @@ from xgpu.indexing.affine import constant as number
 from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.structure import Access, access_of, accesses_in, band_at, loop_of, operations_of
+from xgpu.nests.structure import Access, access_of, accesses_in, band_at, operations_of
 from xgpu.structure import dtype_of, owning_op, walk
 
 Index = ir.Value | int
@@ -290,6 +277,6 @@ def _dtype(buffer: ir.Value) -> DType:
 def _zero(type_: ir.Type) -> ir.Value:
     if isinstance(type_, ir.ComplexType):
         part = ir.FloatAttr.get(type_.element_type, 0.0)
-        parts = {"value": ir.ArrayAttr.get([part, part])}
+        parts: dict[str, ir.Attribute] = {"value": ir.ArrayAttr.get([part, part])}
         return ir.Operation.create("complex.constant", results=[type_], attributes=parts).results[0]
     return constant(type_, 0)

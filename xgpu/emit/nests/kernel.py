@@ -5,22 +5,20 @@ Those of threads become values, an element each. A loop then takes what is chang
 kernel (`xgpu.emit.kernel_builder`).
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.dialects.nests import AccumulateOp, LaunchOp, NewOp
+from xgpu.dialects.nests.loops import LaunchOp
 from xgpu.dtypes import dtype_of_element
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.kernel_builder import entry_function
 from xgpu.emit.nests.body import BodyWriter, Memories
-from xgpu.nests.structure import accesses_in, launches_of, name_of_buffer
-from xgpu.structure import owning_op, walk
-
+from xgpu.nests.structure import accesses_in, launches_of
+from xgpu.structure import owning_op
 
 LEVEL = "emitted"
 
