@@ -10,7 +10,7 @@ from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import LAUNCH, PAR
 from xgpu.passes.framework.base import Pass, functions
-from xgpu.structure import block_of, walk
+from xgpu.structure import defining_op, walk
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ def _check_values(function: ir.Operation) -> None:
         inside = set(walk(launch))
         for op in inside:
             for operand in op.operands:
-                is_element = isinstance(operand.type, ir.RankedTensorType)
-                if is_element and block_of(operand).owner.operation not in inside:
+                made_by = defining_op(operand) if isinstance(operand.type, ir.RankedTensorType) else None
+                if made_by is not None and made_by not in inside:
                     raise InvalidInput(
                         "a value that is computed outside of all loops is used inside of par: keep it in a buffer",
                         source_of(op),

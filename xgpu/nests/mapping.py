@@ -92,7 +92,22 @@ def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,)) -
         if best is None or score.key < best[1].key:
             best = (map_, score)
     assert best is not None, "lines are maps of any space"
-    return Choice(*best, tried, complete)
+    return Choice(_without_single_steps(best[0]), best[1], tried, complete)
+
+
+def _without_single_steps(map_: IndexingMap) -> IndexingMap:
+    """Return a map without the range variables that have one value."""
+    kept = [number for number, interval in enumerate(map_.symbols) if not interval.is_point]
+    places = {
+        number: symbol(kept.index(number)) if number in kept else constant(interval.lower)
+        for number, interval in enumerate(map_.symbols)
+    }
+    return IndexingMap(
+        map_.dims,
+        tuple(map_.symbols[number] for number in kept),
+        tuple(result.substitute(None, places) for result in map_.results),
+        tuple((expr.substitute(None, places), interval) for expr, interval in map_.constraints),
+    )
 
 
 def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
