@@ -32,7 +32,7 @@ from xgpu.loop_language.syntax import (
 from xgpu.loop_language.values import Expressions, location_of, named
 
 LEVEL = "loops"
-MAX_STATEMENTS = 20_000
+MAX_STATEMENTS = 10_000
 """How many statements a program may have once its static loops are written out."""
 
 
@@ -103,10 +103,13 @@ class _Builder:
         for statement in statements:
             self._statement(statement)
 
-    def _statement(self, statement: Statement) -> None:
+    def _count(self, statement: Statement) -> None:
         self._statements += 1
         if self._statements > MAX_STATEMENTS:
             raise InvalidInput(f"static loops make more than {MAX_STATEMENTS} statements", statement.at)
+
+    def _statement(self, statement: Statement) -> None:
+        self._count(statement)
         match statement:
             case Loop(kind="static"):
                 self._static(statement)
@@ -140,6 +143,7 @@ class _Builder:
         if loop.pragmas:
             raise InvalidInput("a static loop takes no pragmas", loop.pragmas[0].at)
         for number in range(self._extent(loop)):
+            self._count(loop)
             with self._scope.block():
                 self._scope.define(loop.variable, Value(number), loop.at)
                 self._block(loop.body)

@@ -5,6 +5,7 @@ some. What is used once stands where it is used, unless something is written in 
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -82,7 +83,8 @@ class _Unparser:
     def _name(self, value: ir.Value, wanted: str) -> str:
         """Give a value a name that nothing else has."""
         base = _identifier(wanted)
-        name = next(n for n in (base, *(f"{base}_{i}" for i in range(2, 10**6))) if n not in self._used)
+        numbered = (f"{base}_{number}" for number in itertools.count(2))
+        name = next(each for each in itertools.chain((base,), numbered) if each not in self._used)
         self._used.add(name)
         self._names[value] = name
         return name
