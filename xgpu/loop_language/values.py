@@ -66,6 +66,8 @@ class Expressions:
 
     def value(self, expr: Expr, dtype: DType | None = None) -> ir.Value:
         """Return the element that an expression makes, of ``dtype`` if that is given."""
+        if isinstance(expr, Call) and expr.function == "select":
+            return self._typed(self._select(expr, dtype), dtype, expr.at)
         return self._typed(self.operand(expr), dtype, expr.at)
 
     def index(self, expr: Expr) -> AffineExpr:
@@ -238,11 +240,14 @@ class Expressions:
                 return left % right if operator == "%" else left // right
         raise InvalidInput(f"'{operator}' makes no index of indices; s32(...) makes a value of one", at)
 
-    def _of_one_type(self, left: Operand, right: Operand, at: SourceLocation) -> tuple[ir.Value, ir.Value]:
-        """Return two operands as elements of one type, which at least one of them says."""
+    def _of_one_type(
+        self, left: Operand, right: Operand, at: SourceLocation, wanted: DType | None = None
+    ) -> tuple[ir.Value, ir.Value]:
+        """Return two operands as elements of one type, which one of them says, or what takes them."""
         dtype = next((dtype_of(each) for each in (left, right) if isinstance(each, ir.Value)), None)
         if dtype is None:
             dtype = _S32 if all(isinstance(each, (int, AffineExpr)) for each in (left, right)) else None
+            dtype = wanted or dtype
         return self._typed(left, dtype, at), self._typed(right, dtype, at)
 
     def _call(self, expr: Call) -> Operand:
@@ -261,10 +266,10 @@ class Expressions:
         values = [self._typed(each, dtype, expr.at) for each in operands]
         return make(function.operation, values, _PRED if function.gives_truth else dtype_of(values[0]), expr.at)
 
-    def _select(self, expr: Call) -> Operand:
+    def _select(self, expr: Call, wanted: DType | None = None) -> Operand:
         condition, *sides = (self.operand(argument) for argument in _arguments(expr, 3))
         chosen = self._typed(condition, _PRED, expr.at)
-        left, right = self._of_one_type(sides[0], sides[1], expr.at)
+        left, right = self._of_one_type(sides[0], sides[1], expr.at, wanted)
         return make("stablehlo.select", [chosen, left, right], dtype_of(left), expr.at)
 
     def _converted(self, expr: Call, dtype: DType) -> ir.Value:

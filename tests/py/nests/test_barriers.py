@@ -6,12 +6,14 @@ import xgpu
 from xgpu.errors import KernelFault
 
 from .loop_references import FOLDER, inputs_of
+from .te import compiled
 
 _BARRIER = '"xgpu.barrier"'
 
 
 @pytest.mark.parametrize(
-    ("name", "barriers"), [("histogram", 2), ("prefix_sum", 10), ("smith_waterman", 2), ("stencil", 1), ("transpose", 1)]
+    ("name", "barriers"),
+    [("histogram", 2), ("prefix_sum", 10), ("smith_waterman", 2), ("stencil", 1), ("transpose", 1)],
 )
 def test_each_is_needed(name: str, barriers: int) -> None:
     program = xgpu.compile(FOLDER / f"{name}.te")
@@ -21,17 +23,29 @@ def test_each_is_needed(name: str, barriers: int) -> None:
     assert len(places) == barriers
     for place in places:
         mutated = xgpu.compile("\n".join([*lines[:place], *lines[place + 1 :]]))
-        with pytest.raises(KernelFault, match="another thread"):
+        with pytest.raises(KernelFault, match="no barrier between"):
             mutated.run(*inputs, sanitize=True)
 
 
-def _barriers_of(text: str, tmp_path_name: str) -> int:
-    return compiled(text).ir("mapped").count(_BARRIER)
-
-
-def compiled(text: str) -> xgpu.Compiled:
-    """Compile the text of a program."""
-    from xgpu.loop_language.build import build
-    from xgpu.loop_language.parser import parse
-
-    return xgpu.compile(str(build(parse(text, "f.te")).module))
+@pytest.mark.parametrize(
+    ("body", "barriers"),
+    [
+        # One thread writes and reads an element.
+        ("par 64 i { t[i] = A[b, i] }\n par 64 i { B[b, i] = t[i] }", 0),
+        # What a value decides may be any element.
+        ("par 64 i { t[i] = A[b, i] }\n par 64 i { B[b, i] = t[n[i]] }", 1),
+        # All threads read what the first one wrote, and what it wrote to global memory.
+        ("t[3] = 1.0\n par 64 i { B[b, i] = t[3] }", 1),
+        ("B[b, 3] = 1.0\n par 64 i { B[b, i] += B[b, i] }", 1),
+        # Nothing is written inside of the loop: one barrier before it does for all iterations.
+        ("par 64 i { t[i] = A[b, i] }\n seq 9 k { par 64 i { B[b, i] = t[63 - i] } }", 1),
+        # Two buffers that take turns need one barrier an iteration.
+        ("par 64 i { u[0, i] = A[b, i] }\n seq 8 k { par 64 i { u[(k + 1) % 2, i] = u[k % 2, 63 - i] } }", 1),
+        # An iteration is read by the next one, and a buffer is written again.
+        ("seq 8 k { par 64 i { t[i] = A[b, i] }\n par 64 i { B[b, i] = t[63 - i] } }", 2),
+    ],
+)
+def test_as_few_as_possible(body: str, barriers: int) -> None:
+    buffers = "new t: f32[64] #shared\n new u: f32[2, 64] #shared\n"
+    text = f"fn f(A: f32[2, 64], n: s32[64], inout B: f32[2, 64]) {{\n par 2 b {{\n {buffers} {body}\n }}\n}}"
+    assert compiled(text).ir("mapped").count(_BARRIER) == barriers

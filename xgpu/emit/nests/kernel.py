@@ -83,12 +83,15 @@ def tensor_type(buffer: ir.Value, pad: int = 0) -> ir.Type:
 def kernels_of(module: ir.Module, name: str) -> Iterator[NestKernel]:
     """Yield the kernels of a program of level ``mapped``, in order.
 
-    A buffer that has a value when a kernel starts, and that it changes, is updated in place.
+    A buffer that has a value when a kernel starts, and that it changes, is updated in place. A kernel that changes none
+    outside of it does nothing, and is left out.
     """
     written: set[ir.Value] = set()
     for number, launch in enumerate(launches_of(module)):
         accesses = [access for access in accesses_in(launch.operation) if _is_outside(access.buffer, launch)]
         changed = list(dict.fromkeys(access.buffer for access in accesses if access.writes))
+        if not changed:
+            continue
         read = list(dict.fromkeys(access.buffer for access in accesses if access.buffer not in changed))
         given = [buffer for buffer in changed if buffer in written or _is_given(buffer)]
         yield NestKernel(f"{name}_{number}", launch, (*read, *given), tuple(changed))
