@@ -59,7 +59,9 @@ fn sums(A: f32[M, N], n: s32[N], inout B: f32[M], inout C: s32[4]) {
         let b = n[k]
         total += exp(a) * f32(b % 3)
       } else {
-        total max= select(A[i, k] > 0.0, A[i, k], -1.0)
+        let a = A[i, k]
+        let b = A[i, k]
+        total max= select(a > 0.0, b, -1.0)
       }
     }
     let before = total
@@ -118,7 +120,7 @@ def test_what_is_wrong(body: Any, message: str) -> None:
 
 
 def test_statements_outside_of_a_program() -> None:
-    with pytest.raises(InvalidInput, match="stand in a function that loops.program decorates"):
+    with pytest.raises(InvalidInput, match=r"stand in a function that loops\.program decorates"):
         loops.new(loops.f32)
-    with pytest.raises(AttributeError, match="xgpu.loops has no 'nothing'"):
+    with pytest.raises(AttributeError, match=r"xgpu\.loops has no 'nothing'"):
         loops.nothing  # noqa: B018

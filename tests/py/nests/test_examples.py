@@ -1,9 +1,10 @@
 """The programs of examples/loops on the host: right, clean under the sanitizer, restarted from each level."""
 
 import pytest
-from .loop_references import FOLDER, REFERENCES, check, inputs_of
 
 import xgpu
+
+from .loop_references import FOLDER, REFERENCES, check, inputs_of
 
 
 def test_every_program_is_here() -> None:

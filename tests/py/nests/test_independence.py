@@ -71,5 +71,5 @@ def test_what_a_value_decides_is_found_when_it_runs() -> None:
     with pytest.raises(KernelFault):
         program.run(values, order, sanitize=True)
     order[5] = 64
-    with pytest.raises(KernelFault, match="writes element 64 .* of output 0"):
+    with pytest.raises(KernelFault, match=r"writes element 64 .* of output 0"):
         program.run(values, order, sanitize=True)

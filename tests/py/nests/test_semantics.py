@@ -154,3 +154,22 @@ def test_pragmas_change_no_result(pragma: str) -> None:
     text += f"{{ par 64 j {pragma if 'vector' in pragma else ''} {{ B[i, j] = A[i, j] + 1.0 }} }} }}"
     values = np.arange(384, dtype=np.float32).reshape(6, 64)
     np.testing.assert_array_equal(run(text, values)[0], values + 1)
+
+
+def test_a_product_at_positions_in_memory() -> None:
+    text = """size M = 20, N = 33, K = 17
+    fn gemm(A: f32[M * K], B: f32[K * N], inout C: f32[M * N]) {
+      par M i { par N j { seq K k {
+        C[i * N + j] += A[i * K + k] * B[k * N + j]
+      } } }
+    }"""
+    a, b, c = (np.random.default_rng(0).random(size, np.float32) for size in (20 * 17, 17 * 33, 20 * 33))
+    (result,) = run(text, a, b, c)
+    expected = c.reshape(20, 33) + a.reshape(20, 17) @ b.reshape(17, 33)
+    np.testing.assert_allclose(result.reshape(20, 33), expected, rtol=1e-5)
+
+
+def test_runs_on_the_device_of_jax() -> None:
+    program = compiled("fn f(A: f32[40], inout B: f32[40]) { par 40 i { B[i] += A[39 - i] } }")
+    a, b = np.arange(40, dtype=np.float32), np.ones(40, np.float32)
+    np.testing.assert_array_equal(np.asarray(program(a, b)), b + a[::-1])
