@@ -10,6 +10,7 @@ from xgpu import ir
 from xgpu.dialects.attributes import BOOLEAN, INTEGER, MAP, choice, map_of
 from xgpu.dialects.base import BUFFER, INDEX, SCALAR_TENSOR, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect
+from xgpu.dialects.traits import Traits
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.structure import owning_op
@@ -163,6 +164,7 @@ class ToIndexOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.to_index"
+    TRAITS = Traits(pure=True)
     OPERANDS = (Values("value", SCALAR_TENSOR, "The integer."),)
     RESULTS = (Values("index", INDEX, "The same number."),)
     ATTRIBUTES = (Attribute("extent", INTEGER, "What the number is below."),)
@@ -194,6 +196,7 @@ class FromIndexOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.from_index"
+    TRAITS = Traits(pure=True)
     OPERANDS = (VARIABLES,)
     RESULTS = (Values("value", SCALAR_TENSOR, "The number."),)
     ATTRIBUTES = (Attribute("map", MAP, "From the variables to the number."),)

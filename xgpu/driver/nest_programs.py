@@ -12,6 +12,7 @@ from xgpu.errors import CompilerError, InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.hlo.source_location import source_of
 from xgpu.levels import pipeline
+from xgpu.nests.checks import nest_problems
 from xgpu.nests.structure import name_of_buffer
 from xgpu.options import Options
 from xgpu.passes.framework.base import function_name, functions
@@ -59,6 +60,10 @@ def restart_nests(
     module: ir.Module, filename: str, target: Device, options: Options, times: Times
 ) -> tuple[Source, Mapping[str, ir.Module], Program]:
     """Return what a module of these levels holds, as `xgpu.driver.restart.restart` does."""
+    function = function_of(module)
+    is_mapped = ir.StringAttr(module.operation.attributes[attributes.LEVEL]).value == "mapped"
+    for problem in nest_problems(function, is_mapped):
+        raise InvalidInput(problem.message, source_of(problem.op) or SourceLocation(filename))
     try:
         source = source_of_module(module)
         modules = map_program(module, target, options, times)

@@ -31,10 +31,10 @@ func.func @no_kernel() {
 
 // -----
 
-func.func @synchronizes_an_output(%o: tensor<8xf32>) -> tensor<8xf32> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
-  // expected-error @below {{'xgpu.sync_threads': expected tiles that the function allocates, got parameter 0 of @synchronizes_an_output}}
-  %s = "xgpu.sync_threads"(%o) : (tensor<8xf32>) -> tensor<8xf32>
-  return %s : tensor<8xf32>
+func.func @synchronizes_an_input(%i: tensor<8xf32>, %o: tensor<8xf32>) -> tensor<8xf32> attributes {xgpu.kernel, xgpu.inputs = 1 : i64} {
+  // expected-error @below {{'xgpu.sync_threads': expected tiles that the function allocates, or outputs, got parameter 0 of @synchronizes_an_input}}
+  %s = "xgpu.sync_threads"(%i) : (tensor<8xf32>) -> tensor<8xf32>
+  return %o : tensor<8xf32>
 }
 
 // -----
