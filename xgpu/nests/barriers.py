@@ -9,7 +9,7 @@ followed, an element that a value decides say, is taken to be any element.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -43,6 +43,22 @@ _MOST_ELEMENTS = 1 << 24
 _NOBODY, _SEVERAL = -1, -2
 
 
+type _Kind = Literal["read", "write", "combine"]
+type _Key = tuple[ir.Value, _Kind]
+_MEETS: Mapping[_Kind, tuple[_Kind, ...]] = {
+    "read": ("write", "combine"),
+    "write": ("write", "read", "combine"),
+    "combine": ("write", "read"),
+}
+"""Which accesses of other threads one of a kind must not meet: two reads may, and two that combine in single steps."""
+
+
+def _kind_of(access: Access) -> _Kind:
+    if access.is_atomic:
+        return "combine"
+    return "write" if access.writes else "read"
+
+
 @dataclass(frozen=True)
 class Conflict:
     """Two statements of a block that are not to run at once; the later one comes ``before`` nothing between them."""
@@ -66,9 +82,9 @@ class _State:
     """What threads did since the last barrier: who wrote and read each element last, and by which statement."""
 
     def __init__(self) -> None:
-        self.threads: dict[tuple[ir.Value, bool], _Array] = {}
-        self.statements: dict[tuple[ir.Value, bool], _Array] = {}
-        self.unknown: dict[tuple[ir.Value, bool], int] = {}
+        self.threads: dict[_Key, _Array] = {}
+        self.statements: dict[_Key, _Array] = {}
+        self.unknown: dict[_Key, int] = {}
 
     def clear(self) -> None:
         """Forget all: a barrier."""
@@ -153,17 +169,17 @@ class _Follower:
         """Follow what threads do between two points where all of them come by."""
         touched = [self._touched(op, access, known) for access in accesses if access.buffer in self._buffers]
         for each in touched:
-            for writes in (True, False) if each.access.writes else (True,):
-                first = self._earlier(each, writes)
+            for kind in _MEETS[_kind_of(each.access)]:
+                first = self._earlier(each, kind)
                 if first is not None:
                     yield Conflict(self._statements[first], op)
         self._statements.append(op)
         for each in touched:
             self._note(each, len(self._statements) - 1)
 
-    def _earlier(self, touched: _Touched, writes: bool) -> int | None:
-        """Return the statement whose writes, or reads, of another thread's elements an access meets; None if none."""
-        key = (touched.access.buffer, writes)
+    def _earlier(self, touched: _Touched, kind: _Kind) -> int | None:
+        """Return the statement whose accesses of a kind, by other threads, an access meets; None if there is none."""
+        key = (touched.access.buffer, kind)
         if key in self._state.unknown:
             return self._state.unknown[key]
         if key not in self._state.threads:
@@ -176,7 +192,7 @@ class _Follower:
 
     def _note(self, touched: _Touched, statement: int) -> None:
         """Remember what threads did to elements."""
-        key = (touched.access.buffer, touched.access.writes)
+        key = (touched.access.buffer, _kind_of(touched.access))
         if touched.positions is None or touched.threads is None:
             self._state.unknown[key] = statement
             return

@@ -47,13 +47,14 @@ func.func @returns_a_tile() -> tensor<8xf32> attributes {xgpu.kernel, xgpu.input
 
 // -----
 
-func.func @barrier_in_a_branch(%c: i1) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+func.func @barrier_in_a_branch(%c: i1, %i: index) -> f32 attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
-  // expected-error @below {{'scf.if': an update of tile 0 in its body is not among its results}}
   scf.if %c {
     %s = "xgpu.sync_threads"(%t) : (tensor<8xf32>) -> tensor<8xf32>
   }
-  return
+  // expected-error @below {{'tensor.extract': uses an old value of tile 0}}
+  %x = tensor.extract %t[%i] : tensor<8xf32>
+  return %x : f32
 }
 
 // -----
