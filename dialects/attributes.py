@@ -55,6 +55,8 @@ CONVERGENT = "xgpu.convergent"
 FLAGS = "xgpu.flags"
 RANGE = "xgpu.range"
 ELEMENT_TYPE = "xgpu.element"
+CALLED = "xgpu.called"
+ACCESS = "xgpu.access"
 BYTES = "llvm.dereferenceable"
 """Argument attribute of a pointer to an array: the size of the array in bytes. LLVM's own."""
 ALIGNMENT = "llvm.align"
@@ -129,6 +131,12 @@ INTEGER = AttributeKind(
     lambda attribute: isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64",
     lambda value: int_attribute(value),
     lambda attribute: int_of(attribute),
+)
+STRING = AttributeKind(
+    "a string",
+    lambda attribute: isinstance(attribute, ir.StringAttr),
+    lambda text: ir.StringAttr.get(text),
+    lambda attribute: ir.StringAttr(attribute).value,
 )
 TYPE = AttributeKind(
     "a type",

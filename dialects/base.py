@@ -34,6 +34,12 @@ TENSOR = TypeConstraint(
     "a tensor of static shape", lambda type_: isinstance(type_, ir.RankedTensorType) and type_.has_static_shape
 )
 I32 = TypeConstraint("i32", lambda type_: str(type_) == "i32")
+BUFFER = TypeConstraint(
+    "a memref of static shape", lambda type_: isinstance(type_, ir.MemRefType) and type_.has_static_shape
+)
+SCALAR_TENSOR = TypeConstraint(
+    "a tensor of no dimensions", lambda type_: isinstance(type_, ir.RankedTensorType) and type_.rank == 0
+)
 VECTOR = TypeConstraint(
     "a vector of one dimension",
     lambda type_: isinstance(type_, ir.VectorType) and type_.rank == 1 and not type_.scalable,
@@ -79,11 +85,12 @@ class AttributeKind:
 
 @dataclass(frozen=True)
 class Attribute:
-    """A required attribute of an operation."""
+    """An attribute of an operation. One that is ``optional`` is None where it is left out."""
 
     name: str
     kind: AttributeKind
     doc: str
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,12 @@ class DeclaredOp(ir.OpView):
         loc: ir.Location | None = None,
     ) -> Any:
         """Create the operation at the current insertion point; ``attributes`` holds Python values by name."""
-        encoded = {a.name: a.kind.encode((attributes or {})[a.name]) for a in cls.ATTRIBUTES}
+        given = attributes or {}
+        encoded = {
+            a.name: a.kind.encode(given[a.name])
+            for a in cls.ATTRIBUTES
+            if not (a.optional and given.get(a.name) is None)
+        }
         op = ir.Operation.create(
             cls.OPERATION_NAME,
             results=list(results),
@@ -156,6 +168,8 @@ def _shape_problems(op: DeclaredOp) -> Iterator[str]:
     present = op.operation.attributes
     for attribute in op.ATTRIBUTES:
         if attribute.name not in present:
+            if attribute.optional:
+                continue
             yield f"expected attribute '{attribute.name}' ({attribute.kind.description})"
             return
         value = present[attribute.name]
@@ -210,7 +224,10 @@ def _group_accessor(what: str, groups: Sequence[Values], index: int) -> property
 
 def _attribute_accessor(attribute: Attribute) -> property:
     def get(op: DeclaredOp) -> Any:
-        return attribute.kind.decode(op.operation.attributes[attribute.name])
+        present = op.operation.attributes
+        if attribute.optional and attribute.name not in present:
+            return None
+        return attribute.kind.decode(present[attribute.name])
 
     return property(get, doc=attribute.doc)
 
@@ -238,7 +255,7 @@ def documentation(cls: type[DeclaredOp]) -> str:
             lines.append("")
     if cls.ATTRIBUTES:
         lines.append("Attributes:")
-        lines += [f"- `{a.name}`: {a.kind.description}. {a.doc}" for a in cls.ATTRIBUTES]
+        lines += [f"- `{a.name}`: {a.kind.description}{', or left out' * a.optional}. {a.doc}" for a in cls.ATTRIBUTES]
         lines.append("")
     if traits := str(cls.TRAITS):
         lines += [f"Traits: {traits}.", ""]

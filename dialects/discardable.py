@@ -458,6 +458,13 @@ DISCARDABLE: dict[str, Discardable] = {
             " neither set nor read the flags that the operation itself has.",
         ),
         Discardable(attributes.RANGE, None, _range_problem, "The inclusive range of an index parameter: lower, upper."),
+        Discardable(attributes.CALLED, None, _string_problem, "The name of an array of a program of loops."),
+        Discardable(
+            attributes.ACCESS,
+            None,
+            _one_of("in", "out", "inout"),
+            "What a program of loops does with an array: reads it, makes it, or changes it.",
+        ),
         Discardable(
             attributes.ELEMENT_TYPE,
             None,

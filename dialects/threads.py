@@ -56,7 +56,8 @@ class SyncThreadsOp(DeclaredOp):
     """A barrier: waits for all threads of the block; what each wrote into the tiles before is then seen by all.
 
     All threads of the block execute it, or none. Takes and returns the tiles, so that the accesses after it are those
-    of the new values; a barrier without tiles only waits.
+    of the new values; a barrier without tiles only waits. Outputs of the kernel may be among the tiles: what the
+    block's threads wrote into them is then seen by all of the block, too.
 
     ```mlir
     %filled = "xgpu.sync_threads"(%tile) : (tensor<32x33xf32>) -> tensor<32x33xf32>

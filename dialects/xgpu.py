@@ -14,6 +14,8 @@ from xgpu.dialects.block.waits import WAIT_OPS
 from xgpu.dialects.chain import ChainOp
 from xgpu.dialects.messages import MESSAGE_OPS
 from xgpu.dialects.namespace import YIELD, XgpuDialect, carried_problems
+from xgpu.dialects.nests.accesses import ACCESS_OPS
+from xgpu.dialects.nests.loops import LOOP_OPS
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
 from xgpu.dialects.scan import ScanOp
 from xgpu.dialects.threads import THREAD_OPS
@@ -235,6 +237,8 @@ _OPS: tuple[type[DeclaredOp], ...] = (
     *COPY_OPS,
     *WAIT_OPS,
     *MATRIX_OPS,
+    *LOOP_OPS,
+    *ACCESS_OPS,
 )
 OPS: dict[str, type[DeclaredOp]] = {op.OPERATION_NAME: op for op in _OPS}
 """Every operation of the dialect by name."""

@@ -21,7 +21,7 @@ class SetLevel(Pass):
     """
 
     NAME = "set-level"
-    level: Literal["prepared", "tiles", "emitted", "optimized", "lowered", "llvm"] = "emitted"
+    level: Literal["prepared", "mapped", "tiles", "emitted", "optimized", "lowered", "llvm"] = "emitted"
     """The level that the module has reached."""
 
     def apply(self, module: ir.Module) -> None:

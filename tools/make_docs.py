@@ -127,7 +127,7 @@ def _level_table() -> str:
 def _origins(level: str) -> str:
     edges = [edge for edge in pipeline.GRAPH.edges if edge.target == level]
     if not edges:
-        return "the program, by the frontend"
+        return "a file, see [loops.md](loops.md)" if level == "te" else "the program, by the frontend"
     return ", ".join(f"`{edge.source}` by {edge.stage or 'the passes below'}" for edge in edges)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported, XgpuError, XgpuWarning
     from xgpu.interface.api import Compiled, compile
     from xgpu.interface.jitting import jit
+    from xgpu.loop_language import python as loops
     from xgpu.options import Options
     from xgpu.packaging.export import Exported, export
 
@@ -26,6 +27,8 @@ _HOMES = {
     "Options": "xgpu.options",
     "jit": "xgpu.interface.jitting",
 }
+_MODULES = {"loops": "xgpu.loop_language.python"}
+"""Modules that have a name here of their own."""
 
 __all__ = [
     "Compiled",
@@ -40,11 +43,14 @@ __all__ = [
     "compile",
     "export",
     "jit",
+    "loops",
 ]
 
 
 def __getattr__(name: str) -> Any:
     # On demand, because importing JAX takes longer than all that xgpu-opt does.
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'xgpu' has no attribute '{name}'")
     return getattr(importlib.import_module(_HOMES[name]), name)

@@ -361,7 +361,8 @@ def _pointer_attributes(buffer: Buffer, function: ir.Operation, is_aliased: bool
     """LLVM's attributes of a pointer parameter; ``is_aliased``: it shares memory with an output that is used."""
     size = memory_bytes(buffer.type.element_type, math.prod(buffer.type.shape), function)
     attributes: dict[str, ir.Attribute] = {"llvm.align": i64_attribute(POINTER_ALIGNMENT)}
-    if not is_aliased:
+    # What a barrier makes seen was written by other threads, by pointers that are not derived from this one.
+    if not (is_aliased or buffer.is_synchronized):
         attributes["llvm.noalias"] = ir.UnitAttr.get()
     if size:
         attributes["llvm.dereferenceable"] = i64_attribute(size)

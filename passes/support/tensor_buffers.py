@@ -14,7 +14,6 @@ from xgpu.dialects.block.memory import SharedMemoryOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.traits import traits_of
 from xgpu.passes.support.refusals import refuse
-from xgpu.structure import backward_slice, is_argument
 
 _TERMINATORS = frozenset(("scf.yield", "scf.condition", "func.return"))
 _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
@@ -24,7 +23,8 @@ _REGION_OPS = frozenset(("scf.for", "scf.if", "scf.while"))
 class Buffer:
     """Memory that holds a tensor: a parameter, a constant or a tile, and the version it holds at this point.
 
-    ``source`` is the value that stands for the memory: the tensor, or its address once there is one.
+    ``source`` is the value that stands for the memory: the tensor, or its address once there is one. What other threads
+    of the block write is read after a barrier if it ``is_synchronized``.
     """
 
     source: ir.Value
@@ -33,6 +33,7 @@ class Buffer:
     is_tile: bool = False
     version: int = 0
     passed_to_call: bool = False
+    is_synchronized: bool = False
     type: ir.RankedTensorType = field(init=False)
     """Shape and element type of the tensor."""
 
@@ -194,8 +195,9 @@ class TensorBuffers:
     def _synchronize(self, op: ir.Operation) -> None:
         buffers = [self._current(op, tile).buffer for tile in op.operands]
         for result, buffer in zip(op.results, buffers, strict=True):
-            if not buffer.is_tile:
-                fail(op, f"expected tiles that the function allocates, got {buffer.name}")
+            if not buffer.writable:
+                fail(op, f"expected tiles that the function allocates, or outputs, got {buffer.name}")
+            buffer.is_synchronized = True
             self._set(result, self._update(buffer))
         self.barriers.append(op)
 
@@ -256,19 +258,15 @@ class TensorBuffers:
             self._finish(op, frame)
 
     def _finish(self, op: ir.Operation, frame: _Frame) -> None:
-        """Check what the regions pass on and give the results their versions.
-
-        A tile that whole blocks have for themselves in a branch need not be among them: after it, nothing can use what
-        was there before.
-        """
+        """Check what the regions pass on and give the results their versions."""
         results = {i: self._result_buffer(op, i, frame) for i, value in enumerate(op.results) if is_tensor(value)}
         if results or any(frame.passed):
             self.structural.append(op)
         ends = [frame.after[-1]] if op.name != "scf.if" else frame.after
         for position, buffer in enumerate(self._writable):
             updated = any(end[position] != frame.entry[position] for end in ends)
-            is_own = buffer.is_tile and op.name == "scf.if" and _is_of_blocks(op.operands[0])
-            if updated and buffer not in results.values() and not is_own:
+            # After a branch nobody may use the old value any more; a loop would, in its next iteration.
+            if updated and buffer not in results.values() and op.name != "scf.if":
                 fail(op, f"an update of {buffer.name} in its body is not among its results")
             buffer.version = frame.before[position]
             if updated:
@@ -293,15 +291,6 @@ class TensorBuffers:
     def _expect_same(self, op: ir.Operation, expected: Buffer, got: Buffer) -> None:
         if expected is not got:
             fail(op, f"expected {expected.name} to be passed on, got {got.name}: a tensor must stay in its memory")
-
-
-def _is_of_blocks(value: ir.Value) -> bool:
-    """Whether all threads of a block have the same value, as it is computed from the block's number alone."""
-    operations = list(backward_slice([value], lambda _: False))
-    are_known = all(op.name.startswith("arith.") or op.name == "gpu.block_id" for op in operations)
-    return are_known and not any(
-        is_argument(each) for each in (value, *(each for op in operations for each in op.operands))
-    )
 
 
 def _carried_operand(op: ir.Operation) -> int:

@@ -29,7 +29,7 @@ class Command:
 
 def add_program_arguments(parser: argparse.ArgumentParser, specs: str, help_: str) -> None:
     """Add the arguments that name a program: the source, its arguments and the target."""
-    parser.add_argument("source", metavar="SOURCE", help="file.py:function, file.hlo or file.mlir")
+    parser.add_argument("source", metavar="SOURCE", help="file.py:function, file.hlo, file.mlir or file.te")
     parser.add_argument("--arg", metavar=specs, action="append", default=[], help=f"{help_}; once per argument")
     parser.add_argument(
         "--keep-barriers", action="store_true", help="no kernel crosses a lax.optimization_barrier of the program"

@@ -26,7 +26,7 @@ from xgpu.levels.pipeline import GRAPH, LEVELS
 if TYPE_CHECKING:
     from xgpu.interface.api import Compiled
 
-_SUFFIXES = {"llvmir": ".ll", "ptx": ".ptx", "cubin": ".cubin", "sass": ".sass"}
+_SUFFIXES = {"te": ".te", "llvmir": ".ll", "ptx": ".ptx", "cubin": ".cubin", "sass": ".sass"}
 """Names of the files of levels; all others are MLIR text."""
 
 

@@ -24,9 +24,13 @@ def _run(arguments: argparse.Namespace) -> int:
     doing_compilation(arguments, arguments.arg)
     from xgpu.interface.api import compile_to
     from xgpu.interface.explanation import explain, plan_reasons, remarks
+    from xgpu.interface.nest_explanation import explain_nests
 
     options = options_of(arguments)
     program = compile_to(None, arguments.source, arguments.arg, device(target), options)
+    if "mapped" in program.modules:
+        print("\n\n".join(filter(None, [explain_nests(program), remarks(program) if arguments.remarks else ""])))
+        return DONE
     sections = [str(explain(program))]
     if arguments.stored or arguments.plan:
         sections.append(plan_reasons(program, device(target), only_stored=not arguments.plan))

@@ -11,6 +11,7 @@ from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.input_checks import input_problems
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, plan_prepared
+from xgpu.driver.nest_programs import NEST_LEVELS, restart_nests
 from xgpu.dtypes import dtype_of_element
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.frontend.load import read_text
@@ -24,7 +25,7 @@ from xgpu.options import Options
 from xgpu.passes.framework.base import MAIN, function_name, functions
 from xgpu.structure import nested
 
-_OF_PROGRAMS = frozenset(("prepared", "fusions"))
+_OF_PROGRAMS = frozenset(("prepared", "fusions", *NEST_LEVELS))
 """The levels at which a program is one module; later, there is one for each kernel."""
 _AS_EMITTED = frozenset(("tiles", "emitted"))
 """The levels that emitters write kernels of, each one of them: kernels of both are one text."""
@@ -56,6 +57,8 @@ def restart(
     """
     modules = [_parse(part, filename) for part in _parts(text)]
     levels = [_level_of(module, filename) for module in modules]
+    if len(modules) == 1 and levels[0] in NEST_LEVELS:
+        return restart_nests(modules[0], filename, device, options, times)
     if len(modules) == 1 and levels[0] in _OF_PROGRAMS:
         return _restart_program(modules[0], levels[0], filename, device, options, times)
     if not set(levels) <= _AS_EMITTED and (len(set(levels)) != 1 or _OF_PROGRAMS & set(levels)):

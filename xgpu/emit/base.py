@@ -41,6 +41,35 @@ class LaunchDimensions:
         return dim(1) * self.block[0] + dim(0)
 
 
+class Signature(Protocol):
+    """The name of a kernel, and the arrays that it reads and writes; ``aliases`` are as those of a `Fusion`."""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+
+    @property
+    def aliases(self) -> tuple[int, ...]:
+        """For each output the number of the input whose memory it takes over, or -1; none if there are no such ones."""
+
+    @property
+    def parameter_types(self) -> list[ir.Type]:
+        """Signless tensor types of the inputs."""
+
+    @property
+    def result_types(self) -> list[ir.Type]:
+        """Signless tensor types of the outputs."""
+
+
+class Launched(Protocol):
+    """What says how a kernel is launched, and what wrote it."""
+
+    NAME: str
+
+    def launch_dimensions(self) -> LaunchDimensions:
+        """Return the launch of the kernel."""
+
+
 @dataclass(frozen=True)
 class Fusion:
     """A fusion to emit: a function over StableHLO whose results are what the kernel writes.

@@ -17,7 +17,7 @@ from xgpu.dialects.discardable import MAX_GRID
 from xgpu.dialects.messages import AwaitOp, PublishOp
 from xgpu.dialects.threads import AllocateSharedOp, AtomicRmwOp, SyncThreadsOp
 from xgpu.dialects.xgpu import LoopOp, YieldOp
-from xgpu.emit.base import Emitter, Fusion, LaunchDimensions
+from xgpu.emit.base import Emitter, Fusion, LaunchDimensions, Launched, Signature
 from xgpu.emit.builders import Values, apply_map, extract, if_else, insert, launch_index
 from xgpu.errors import Unsupported
 from xgpu.indexing.affine import dim
@@ -116,7 +116,7 @@ class KernelBuilder:
     entry function.
     """
 
-    def __init__(self, fusion: Fusion, launch: LaunchDimensions, function: ir.func.FuncOp, scratch: int):
+    def __init__(self, fusion: Signature, launch: LaunchDimensions, function: ir.func.FuncOp, scratch: int):
         arguments, count = list(function.entry_block.arguments), len(fusion.parameter_types)
         self.inputs: Values = arguments[:count]
         self.board = Board(arguments.pop()) if scratch else None
@@ -194,7 +194,7 @@ def emit_alone(emitter: PartEmitter) -> None:
 
 @contextmanager
 def entry_function(
-    fusion: Fusion, emitter: Emitter, functions: Iterable[Emits], scratch: int = 0, resident: int = 0
+    fusion: Signature, emitter: Launched, functions: Iterable[Emits], scratch: int = 0, resident: int = 0
 ) -> Iterator[KernelBuilder]:
     """Write a kernel's entry function, with the body of the ``with`` statement, and then the functions that it calls.
 

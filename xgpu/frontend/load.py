@@ -34,9 +34,12 @@ def load_source(
     function called without any takes those of its attribute ``example_args``: a tuple of them, or a function that
     returns one. For a file the arguments may be left out; those given must be the ones that the file declares.
 
+    What has a method ``loop_source``, as programs of loops that are written in Python have, gives its own source, at
+    level ``loops``.
+
     Raises InvalidInput for anything wrong in what the user wrote, with its place if known.
     """
-    if callable(source):
+    if not isinstance(source, str | Path) and (callable(source) or hasattr(source, "loop_source")):
         return _load_function(source, arguments, keyword_arguments or {})
     if not isinstance(source, str | Path):
         raise InvalidInput(f"expected a function, the path of a file or the text of a program, got {source!r}")
@@ -77,7 +80,9 @@ def _load_file(name: str) -> Source:
         return from_hlo_text(read_text(path), name, path.stem)
     if path.suffix == ".mlir":
         return from_stablehlo_text(read_text(path), name, path.stem)
-    raise InvalidInput(f"'{name}' is not a program: expected file.py:function, file.hlo, file.txt or file.mlir")
+    raise InvalidInput(
+        f"'{name}' is not a program: expected file.py:function, file.hlo, file.txt, file.mlir or file.te"
+    )
 
 
 def _load_text(text: str, filename: str) -> Source:
@@ -92,7 +97,7 @@ def _load_python(
     with _importing_from(path.resolve().parent):
         module = _execute(path)
         function = getattr(module, function_name, None) if function_name else None
-        if not callable(function):
+        if not callable(function) and not hasattr(function, "loop_source"):
             known = ", ".join(_function_names(module)) or "none"
             problem = f"{path} has no function '{function_name}'" if function_name else f"'{path}' names no function"
             raise InvalidInput(f"{problem}; expected {path.name}:function; its functions are: {known}")
@@ -102,6 +107,9 @@ def _load_python(
 def _load_function(
     function: Callable[..., Any], arguments: Sequence[Any], keyword_arguments: Mapping[str, Any]
 ) -> Source:
+    if hasattr(function, "loop_source"):
+        source: Source = function.loop_source([spec_of(argument) for argument in arguments])
+        return source
     name = getattr(function, "__name__", type(function).__name__)
     if not arguments and not keyword_arguments:
         arguments = _example_arguments(function, name)

@@ -15,18 +15,19 @@ from xgpu import ir
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_program, plan_program, timed
+from xgpu.driver.nest_programs import emit_nests, map_program
 from xgpu.driver.parallel import compile_kernels
 from xgpu.driver.restart import check_given, restart, text_of_later_level
 from xgpu.driver.tuning import tuned_choices
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported
-from xgpu.frontend import load_source
 from xgpu.frontend.load import spec_of
 from xgpu.frontend.signature import ArgumentSpec, Source, check_arguments
 from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.hlo.shards import crosses_devices
 from xgpu.hlo.source_location import unsupported
 from xgpu.levels import pipeline
+from xgpu.loop_language.load import TEXT_LEVEL, load_program, print_loops
 from xgpu.options import Options, checked_options
 from xgpu.runtime.host_program import HostProgram
 from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
@@ -107,6 +108,8 @@ class Compiled:
         one of kernels, `ToolError` if a level needs a tool that is not installed.
         """
         of = pipeline.GRAPH.level(level).of
+        if level == TEXT_LEVEL and "mapped" in self.modules:
+            return print_loops(next(iter(self.modules.values())))
         if level == "stablehlo":
             return str(self._program())
         if level in self.modules:
@@ -215,7 +218,10 @@ class Compiled:
         return self.source.module
 
     def _is_past(self, level: str) -> InvalidInput:
-        return InvalidInput(f"the program was given at level '{self.given_level}', which comes after '{level}'")
+        given = self.given_level
+        leads = pipeline.GRAPH.leads(level, given)
+        why = f"which comes after '{level}'" if leads else f"from which level '{level}' cannot be made"
+        return InvalidInput(f"the program was given at level '{given}', {why}")
 
     @property
     def given_level(self) -> str:
@@ -278,9 +284,10 @@ def compile(
 ) -> Compiled:
     """Compile a program for the GPU ``target``. Kernels of large programs are compiled on all cores.
 
-    ``source`` is a JAX function, a path (``file.py:function``, ``file.hlo``, ``file.mlir``), or HLO or StableHLO text;
-    MLIR text may be of any level up to ``llvm``, and compilation goes on from there. A function's arguments are arrays,
-    ``jax.ShapeDtypeStruct`` or specifications such as ``"f32[128,1024]"``; text has its own. Raises `InvalidInput` for
+    ``source`` is a JAX function, a program of loops (`xgpu.loops`), a path (``file.py:function``, ``file.hlo``,
+    ``file.mlir``, ``file.te``), or HLO or StableHLO text; MLIR text may be of any level up to ``llvm``, and compilation
+    goes on from there. A function's arguments are arrays, ``jax.ShapeDtypeStruct`` or specifications such as
+    ``"f32[128,1024]"``; text has its own, but for sizes of a program of loops. Raises `InvalidInput` for
     what is wrong in the input, `Unsupported` for what xgpu cannot compile.
     """
     return compile_to("ptx", source, args_or_specs, device(target), checked_options(options))
@@ -302,9 +309,12 @@ def compile_to(
             check_arguments(restarted[0], [spec_of(argument) for argument in args_or_specs])
         return Compiled(*restarted, times, level)
     with timed(times, "frontend"):
-        program = load_source(source, args_or_specs)
+        program = load_program(source, args_or_specs)
         if isinstance(source, str | Path):
             check_given(program.module)
+    if attributes.LEVEL in program.module.operation.attributes:
+        modules = map_program(program.module, target, options, times)
+        return Compiled(program, modules, emit_nests(modules["mapped"], target, options, times), times, level)
     return Compiled.from_source(program, target, options, times, level)
 
 

@@ -16,7 +16,7 @@ Pipeline = tuple[tuple[str, str], ...]
 class Level:
     """One form of a program, or of a kernel of its own. The text of levels of MLIR is accepted back.
 
-    A level ``is_of_some`` if only kernels of some emitters have it.
+    A level ``is_of_some`` if only some programs have it, or only kernels of some emitters.
     """
 
     name: str

@@ -89,6 +89,18 @@ PREPARE: Pipeline = (
     ("set-level{{level=prepared}}", "the level is complete"),
 )
 
+MAP_LOOPS: Pipeline = (
+    ("check-independence", "first: it refuses programs, and all others take iterations to be independent"),
+    ("form-launches", "before all that decides about one kernel at a time"),
+    ("assign-bands", "before all that asks whether blocks or threads run a loop"),
+    ("hold-elements", "after bands, which say what a thread runs alone; before buffers are placed, as it makes some"),
+    ("place-buffers", "after bands, which say whose a buffer is; before mapping, which counts accesses to memory"),
+    ("map-threads{{target={target}}}", "after buffers are placed: only those in global memory coalesce"),
+    ("pad-buffers", "after maps, which say which threads access a buffer together"),
+    ("place-barriers", "after maps, which say what crosses threads"),
+    ("set-level{{level=mapped}}", "the level is complete"),
+)
+
 LOWER_TILES: Pipeline = (
     ("lower-tiles{{target={target}}}", "the decisions are made: they stand in the kernel's schedule"),
     ("set-level{{level=emitted}}", "the level is complete"),
@@ -153,6 +165,9 @@ GRAPH = LevelGraph(
         Level("stablehlo", of="program"),
         Level("prepared", of="program"),
         Level("fusions", of="program"),
+        Level("te", of="program", is_mlir=False, is_of_some=True),
+        Level("loops", of="program", is_of_some=True),
+        Level("mapped", of="program", is_of_some=True),
         Level("tiles", of="kernel", is_of_some=True),
         Level("emitted", of="kernel"),
         Level("optimized", of="kernel"),
@@ -166,6 +181,9 @@ GRAPH = LevelGraph(
         Edge("fusions", "emitted", stage="the kernel's emitter"),
         Edge("fusions", "tiles", stage="the emitter of products"),
         Edge("tiles", "emitted", LOWER_TILES),
+        Edge("te", "loops", stage="the reader of the loop language"),
+        Edge("loops", "mapped", MAP_LOOPS),
+        Edge("mapped", "emitted", stage="the emitter of nests"),
         Edge("emitted", "optimized", OPTIMIZE),
         Edge("optimized", "lowered", LOWER),
         Edge("lowered", "llvm", TO_LLVM),
@@ -220,6 +238,11 @@ def normalize() -> list[Step]:
 def prepare(target: Device, options: Options, choices: ProductChoices = NOTHING) -> list[Step]:
     """Return the passes from ``stablehlo`` to ``prepared``; ``choices`` compute its products. A context is current."""
     return steps(PREPARE, target, options, choices=choices)
+
+
+def map_loops(target: Device, options: Options) -> list[Step]:
+    """Return the passes from ``loops`` to ``mapped``. A context is current."""
+    return steps(MAP_LOOPS, target, options)
 
 
 def optimize() -> list[Step]:

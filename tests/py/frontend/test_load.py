@@ -141,7 +141,7 @@ def test_what_can_be_wrong_in_a_python_file(write, text, function, message):
         ("missing.py:f", r"cannot read missing\.py: No such file or directory"),
         ("missing.hlo", r"cannot read missing\.hlo: No such file or directory"),
         ("missing.mlir", r"cannot read missing\.mlir: No such file or directory"),
-        ("program", "'program' is not a program: expected file.py:function, file.hlo, file.txt or file.mlir"),
+        ("program", "'program' is not a program: expected file.py:function, file.hlo, file.txt, file.mlir or file.te"),
         ("", "'' is not a program"),
         ("a\0b.hlo", "cannot read a\0b.hlo: embedded null byte"),
     ],

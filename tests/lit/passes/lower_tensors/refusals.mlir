@@ -29,9 +29,22 @@ func.func @old_value_in_a_later_iteration(%b: tensor<8xf32>, %n: index, %x: f32)
 
 func.func @dropped(%b: tensor<8xf32>, %i: index, %x: f32, %c: i1) -> tensor<8xf32>
     attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
-  // expected-error @below {{'scf.if': an update of parameter 0 of @dropped in its body is not among its results}}
   scf.if %c {
     %u = tensor.insert %x into %b[%i] : tensor<8xf32>
+  }
+  // expected-error @below {{'func.return': uses an old value of parameter 0}}
+  return %b : tensor<8xf32>
+}
+
+// -----
+
+func.func @dropped_in_a_loop(%b: tensor<8xf32>, %i: index, %x: f32) -> tensor<8xf32>
+    attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error @below {{'scf.for': an update of parameter 0 of @dropped_in_a_loop in its body is not among its results}}
+  scf.for %k = %c0 to %i step %c1 {
+    %u = tensor.insert %x into %b[%k] : tensor<8xf32>
   }
   return %b : tensor<8xf32>
 }

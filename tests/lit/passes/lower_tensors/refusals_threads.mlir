@@ -31,10 +31,10 @@ func.func @no_kernel() {
 
 // -----
 
-func.func @synchronizes_an_output(%o: tensor<8xf32>) -> tensor<8xf32> attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
-  // expected-error @below {{'xgpu.sync_threads': expected tiles that the function allocates, got parameter 0 of @synchronizes_an_output}}
-  %s = "xgpu.sync_threads"(%o) : (tensor<8xf32>) -> tensor<8xf32>
-  return %s : tensor<8xf32>
+func.func @synchronizes_an_input(%i: tensor<8xf32>, %o: tensor<8xf32>) -> tensor<8xf32> attributes {xgpu.kernel, xgpu.inputs = 1 : i64} {
+  // expected-error @below {{'xgpu.sync_threads': expected tiles that the function allocates, or outputs, got parameter 0 of @synchronizes_an_input}}
+  %s = "xgpu.sync_threads"(%i) : (tensor<8xf32>) -> tensor<8xf32>
+  return %o : tensor<8xf32>
 }
 
 // -----
@@ -47,13 +47,14 @@ func.func @returns_a_tile() -> tensor<8xf32> attributes {xgpu.kernel, xgpu.input
 
 // -----
 
-func.func @barrier_in_a_branch(%c: i1) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+func.func @barrier_in_a_branch(%c: i1, %i: index) -> f32 attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
-  // expected-error @below {{'scf.if': an update of tile 0 in its body is not among its results}}
   scf.if %c {
     %s = "xgpu.sync_threads"(%t) : (tensor<8xf32>) -> tensor<8xf32>
   }
-  return
+  // expected-error @below {{'tensor.extract': uses an old value of tile 0}}
+  %x = tensor.extract %t[%i] : tensor<8xf32>
+  return %x : f32
 }
 
 // -----

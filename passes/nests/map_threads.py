@@ -1,0 +1,169 @@
+"""The pass `map-threads`."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.device import DEFAULT_DEVICE, Device, device
+from xgpu.dialects import attributes
+from xgpu.dialects.discardable import MAX_GRID
+from xgpu.dialects.nests.loops import LaunchOp, NewOp, ParOp, SeqOp
+from xgpu.errors import InvalidInput, Unsupported
+from xgpu.hlo.source_location import source_of
+from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.nests.mapping import Choice, Space, Touch, choose
+from xgpu.nests.structure import (
+    LAUNCH,
+    PAR,
+    Access,
+    accesses_in,
+    ancestors,
+    band_at,
+    launches_of,
+    loop_of,
+)
+from xgpu.passes.framework.base import Pass
+from xgpu.structure import owning_op, walk
+from xgpu.target_machine import WARP_SIZE
+
+THREADS = 128
+"""Threads of a block whose blocks share nothing."""
+MOST_THREADS = 256
+"""Threads of a block that runs par loops itself, if the program does not ask for more."""
+
+
+@dataclass(frozen=True)
+class MapThreads(Pass):
+    """Decides which block and which thread runs which iterations of the par loops.
+
+    The number of a block's threads is what the program asks for (``#threads(n)``), else as many as its largest band of
+    par loops has iterations, up to 256; 128 where the threads of all blocks share one band. Then a map is chosen for
+    each band from a family of them, the one by which warps touch the fewest sectors of memory: see
+    `xgpu.nests.mapping`. A loop may have its runs asked for (``#vector(n)``).
+    Needs assign-bands and place-buffers.
+
+    ```mlir
+    "xgpu.par"() ({ "xgpu.par"() ({ ... }) {band = "grid", called = "j", extent = 256 : i64} })
+        {band = "grid", called = "i", extent = 64 : i64}
+    // becomes
+    "xgpu.par"() ({ "xgpu.par"() ({ ... }) {band = "grid", called = "j", extent = 256 : i64} })
+        {band = "grid", called = "i", extent = 64 : i64,
+         map = #xgpu.map<(d0, d1)[s0, s1] -> (d1 floordiv 2, (d1 mod 2) * 128 + d0), ...>}
+    ```
+    """
+
+    NAME: ClassVar[str] = "map-threads"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((LAUNCH,))
+    target: str = DEFAULT_DEVICE
+    """The GPU, whose threads and accesses there are."""
+
+    def apply(self, module: ir.Module) -> None:
+        """Write the launch of every kernel of ``module``, and the map of each of its bands."""
+        for launch in launches_of(module):
+            _map_launch(launch, device(self.target))
+
+
+def _map_launch(launch: LaunchOp, target: Device) -> None:
+    bands = _bands(launch)
+    threads = launch.block or _threads(bands)
+    launch.operation.attributes["block"] = attributes.int_attribute(threads)
+    grid = 1
+    for band in bands:
+        first = band[0]
+        extents = tuple(loop.extent for loop in band)
+        if first.band == "block":
+            grid = math.prod(extents)
+            map_ = IndexingMap((Interval(0, grid - 1),), (), delinearize(dim(0), extents), ()).simplify()
+            chosen = first.map or map_
+        else:
+            space = Space(extents, threads, blocks=first.band == "grid")
+            chosen = first.map or _chosen(band, space, target).map
+            if space.blocks:
+                grid = chosen.dims[1].size
+        first.operation.attributes["map"] = attributes.map_attribute(chosen)
+    if grid > MAX_GRID[0]:
+        raise Unsupported(f"a launch has at most {MAX_GRID[0]} blocks, got {grid}", source_of(launch.operation))
+    launch.operation.attributes["grid"] = attributes.int_attribute(launch.grid or grid)
+
+
+def _bands(launch: LaunchOp) -> list[list[ParOp]]:
+    """Return the bands of a kernel, outer ones first."""
+    found: list[list[ParOp]] = []
+    seen: set[ParOp] = set()
+    for op in walk(launch.operation, PAR, post_order=False):
+        loop = op.opview
+        assert isinstance(loop, ParOp)
+        if loop not in seen:
+            found.append(band_at(op))
+            seen.update(found[-1])
+    return found
+
+
+def _threads(bands: Sequence[Sequence[ParOp]]) -> int:
+    """Return the threads of a block, in whole warps unless the program asks for another number."""
+    asked = {loop.threads: loop for band in bands for loop in band if loop.threads is not None}
+    if len(asked) > 1:
+        (_, other) = list(asked.values())[:2]
+        raise InvalidInput(
+            "a kernel has one number of threads; '#threads' says another one here", source_of(other.operation)
+        )
+    if asked:
+        return next(iter(asked))
+    if any(band[0].band == "grid" for band in bands):
+        return THREADS
+    largest = max((math.prod(loop.extent for loop in band) for band in bands if band[0].band == "thread"), default=1)
+    return min(MOST_THREADS, -(-largest // WARP_SIZE) * WARP_SIZE)
+
+
+def _chosen(band: Sequence[ParOp], space: Space, target: Device) -> Choice:
+    accesses = [access for access in accesses_in(band[0].operation) if _is_global(access)]
+    runs = _runs(band, space, accesses, target)
+    touches = [touch for access in accesses if (touch := _touch(access, band)) is not None]
+    return choose(space, touches, runs)
+
+
+def _is_global(access: Access) -> bool:
+    owner = owning_op(access.buffer)
+    return owner.name != NewOp.OPERATION_NAME or ir.StringAttr(owner.attributes["memory"]).value == "scratch"
+
+
+def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
+    """Return an access as what the band's variables make of it, all others at 0; None if a value decides where."""
+    numbers = {loop.variable: number for number, loop in enumerate(band)}
+    values: list[AffineExpr] = []
+    for variable in access.variables:
+        if loop_of(variable) is None:
+            return None
+        values.append(dim(numbers[variable]) if variable in numbers else constant(0))
+    times = 1
+    for op in ancestors(access.op):
+        if op == band[0].operation:
+            break
+        if op.name == SeqOp.OPERATION_NAME:
+            times *= ir.IntegerAttr(op.attributes["extent"]).value
+    return Touch(access.position.substitute(values), access.dtype.storage_bits, times)
+
+
+def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:
+    """Return the lengths of runs to choose from: of elements for one access, where the band only moves elements."""
+    asked = [loop.vector for loop in band if loop.vector is not None]
+    if asked:
+        if any(band[-1].extent % length for length in asked):
+            raise InvalidInput(
+                f"'#vector({asked[0]})': expected a divisor of {band[-1].extent}, the extent of '{band[-1].called}'",
+                source_of(band[0].operation),
+            )
+        return (asked[0],)
+    simple = not walk(band[0].operation, SeqOp.OPERATION_NAME, NewOp.OPERATION_NAME)
+    enough = space.size >= target.resident_threads if space.blocks else space.size > space.threads
+    if not simple or not enough or not accesses:
+        return (1,)
+    widest = max(access.dtype.storage_bits for access in accesses)
+    most = target.max_vector_bytes * 8 // widest
+    if not space.blocks:
+        most = min(most, space.size // space.threads)
+    return tuple(1 << power for power in range(max(0, most).bit_length()) if 1 << power <= 8) or (1,)

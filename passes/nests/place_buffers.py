@@ -1,0 +1,98 @@
+"""The pass `place-buffers`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+from xgpu import ir
+from xgpu.dialects.nests.accesses import elements_of
+from xgpu.dialects.nests.loops import NewOp
+from xgpu.errors import InvalidInput, Unsupported
+from xgpu.hlo.source_location import source_of
+from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, ancestors, loop_of
+from xgpu.passes.framework.base import Pass
+from xgpu.structure import walk
+
+MAX_REGISTERS = 64
+"""Elements of a buffer in registers, at most."""
+_MEMORY = "memory"
+
+
+@dataclass(frozen=True)
+class PlaceBuffers(Pass):
+    """Decides where each new buffer lies: in registers, in shared memory, or in global memory.
+
+    One that a thread's iteration makes is in registers: its indices must be known once seq loops are unrolled. One that
+    a block makes is in shared memory, unless all threads compute what is in it alike: nothing that a thread does
+    alone changes it. One that is made outside of all kernels is in global memory. A program may say it
+    (``#register``, ``#shared``, ``#scratch``) where that is possible.
+    Needs assign-bands.
+
+    ```mlir
+    %tile = "xgpu.new"() {called = "tile"} : () -> memref<32x32xf32>
+    // becomes
+    %tile = "xgpu.new"() {called = "tile", memory = "shared"} : () -> memref<32x32xf32>
+    ```
+    """
+
+    NAME: ClassVar[str] = "place-buffers"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((NewOp.OPERATION_NAME,))
+
+    def apply(self, module: ir.Module) -> None:
+        """Write the memory of every buffer of ``module``."""
+        accesses: dict[ir.Value, list[Access]] = {}
+        for access in accesses_in(module.operation):
+            accesses.setdefault(access.buffer, []).append(access)
+        for op in walk(module.operation, NewOp.OPERATION_NAME):
+            new = cast(NewOp, op.opview)
+            memory = _memory(new, accesses.get(new.buffer, []))
+            op.attributes[_MEMORY] = ir.StringAttr.get(memory)
+
+
+def _memory(new: NewOp, accesses: list[Access]) -> str:
+    at = source_of(new.operation)
+    around = list(ancestors(new.operation))
+    if around[0].name == "func.func":
+        return _given(new, "scratch")
+    fits = elements_of(new.buffer) <= MAX_REGISTERS and all(_is_unrolled(access) for access in accesses)
+    if any(_runs_threads(each) for each in around):
+        if not fits:
+            raise Unsupported(
+                f"'{new.called}' of a thread: expected at most {MAX_REGISTERS} elements at indices that are known when"
+                " seq loops are unrolled",
+                at,
+            )
+        return _given(new, "register")
+    is_uniform = fits and not any(access.writes and _is_of_thread(access) for access in accesses)
+    if new.memory == "register" and not is_uniform:
+        raise InvalidInput(f"'{new.called}' is shared by the threads that change it: it cannot be in registers", at)
+    if new.memory == "scratch":
+        raise InvalidInput(f"'{new.called}' is made by a block: expected #shared or #register", at)
+    return new.memory or ("register" if is_uniform else "shared")
+
+
+def _given(new: NewOp, memory: str) -> str:
+    if new.memory not in (None, memory):
+        raise InvalidInput(
+            f"'{new.called}': expected #{memory} where it is made, got #{new.memory}", source_of(new.operation)
+        )
+    return memory
+
+
+def _runs_threads(op: ir.Operation) -> bool:
+    return op.name == PAR and ir.StringAttr(op.attributes["band"]).value != "block"
+
+
+def _is_of_thread(access: Access) -> bool:
+    return any(_runs_threads(each) for each in ancestors(access.op))
+
+
+def _is_unrolled(access: Access) -> bool:
+    """Whether the indices are numbers once the seq loops whose variables are in them are unrolled."""
+    return all(loop is not None and loop.name == SEQ for loop in _loops_of(access))
+
+
+def _loops_of(access: Access) -> Iterator[ir.Operation | None]:
+    used = {number for result in access.map.results for number in result.variables()[0]}
+    for number in used:
+        yield loop_of(access.variables[number])

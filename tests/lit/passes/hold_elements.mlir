@@ -1,0 +1,38 @@
+// RUN: xgpu-opt %s -p 'hold-elements' --split-input-file --verify-diagnostics | FileCheck %s
+
+// The sum is held in a register: read before the loop, written after it. Where elements differ, nothing is.
+// CHECK-LABEL: func.func @hold
+// CHECK:         "xgpu.write"(%{{.*}}, %arg1, %[[I:[^)]*]])
+// CHECK-NEXT:    %[[HELD:.*]] = "xgpu.new"() {called = "held_C"} : () -> memref<f32>
+// CHECK-NEXT:    %[[BEFORE:.*]] = "xgpu.read"(%arg1, %[[I]])
+// CHECK-NEXT:    "xgpu.write"(%[[BEFORE]], %[[HELD]])
+// CHECK-NEXT:    "xgpu.seq"() ({
+// CHECK:           "xgpu.accumulate"(%{{.*}}, %[[HELD]]) {atomic = false, combiner = "add", map = #xgpu.map<() -> ()>}
+// CHECK:         %[[AFTER:.*]] = "xgpu.read"(%[[HELD]])
+// CHECK-NEXT:    "xgpu.write"(%[[AFTER]], %arg1, %[[I]])
+// CHECK-NEXT:    "xgpu.seq"() ({
+// CHECK:           "xgpu.accumulate"(%{{.*}}, %arg2
+func.func @hold(%arg0: memref<64x80xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<64xf32> {xgpu.access = "out", xgpu.called = "C"}, %arg2: memref<64xf32> {xgpu.access = "inout", xgpu.called = "D"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg3: index):
+      %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+      "xgpu.write"(%cst, %arg1, %arg3) {map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+      "xgpu.seq"() ({
+      ^bb0(%arg4: index):
+        %0 = "xgpu.read"(%arg0, %arg3, %arg4) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 63], d1 in [0, 79]>} : (memref<64x80xf32>, index, index) -> tensor<f32>
+        "xgpu.accumulate"(%0, %arg1, %arg3) {atomic = false, combiner = "add", map = #xgpu.map<(d0) -> (d0), d0 in [0, 63]>} : (tensor<f32>, memref<64xf32>, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {called = "k", extent = 80 : i64} : () -> ()
+      "xgpu.seq"() ({
+      ^bb0(%arg4: index):
+        %cst_0 = stablehlo.constant dense<1.000000e+00> : tensor<f32>
+        "xgpu.accumulate"(%cst_0, %arg2, %arg3, %arg4) {atomic = true, combiner = "add", map = #xgpu.map<(d0, d1) -> ((d0 + d1) mod 64), d0 in [0, 63], d1 in [0, 62]>} : (tensor<f32>, memref<64xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {called = "k", extent = 63 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "i", extent = 64 : i64, independent = "proved"} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}

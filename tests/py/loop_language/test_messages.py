@@ -1,0 +1,87 @@
+"""What is wrong in a program's text is said with its line and column."""
+
+import pytest
+
+from xgpu.errors import InvalidInput
+from xgpu.loop_language.build import build
+from xgpu.loop_language.parser import parse
+
+_BODY = "fn f(A: f32[8, 4], n: s32[8], out B: f32[8, 4], inout C: u8[8]) {{\n{}\n}}"
+
+
+def refused(text: str) -> str:
+    with pytest.raises(InvalidInput) as caught:
+        build(parse(text, "f.te"))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "f.te:1:1: expected 'fn' or 'size', got the end of the text"),
+        ("fn f(A f32[8]) {}", "f.te:1:8: expected ':', got 'f32'"),
+        ("fn f(A: f32[8)) {}", "f.te:1:14: expected ',' or ']', got ')'"),
+        ("fn f(A: f33[8]) {}", "f.te:1:6: unknown element type 'f33'"),
+        ("fn f(A: f32[8]) {\n", "f.te:2:1: expected '}', got the end of the text"),
+        ("fn f(A: f32[8]) { ? }", "f.te:1:19: unexpected character '?'"),
+        ("fn par(A: f32[8]) {}", "f.te:1:4: expected the name of the program, which no keyword is, got 'par'"),
+        ("size N\nfn f(out A: f32[N]) {}", "f.te:1:6: size 'N' has no default, and no argument says what it is"),
+        ("size N = 0\nfn f(out A: f32[N]) {}", "f.te:2:17: the shape of 'A': expected a size of at least 1, got 0"),
+        ("fn f(out A: f32[N]) {}", "f.te:1:17: the shape of 'A': expected sizes and whole numbers, got 'N'"),
+        ("fn f(A: f32[8]) {}", "f.te:1:1: 'f' has no out or inout array: it does nothing"),
+        ("fn f(out A: f32[8]) {}", "f.te:1:10: nothing is assigned to 'A'"),
+        ("fn f(out A: s4[8]) {}", "f.te:1:10: 'A': elements of s4 share bytes, which several threads cannot write"),
+        ("fn f(out A: f32[8]) { A[0] = " + "(" * 40, "expressions nest more than 32 deep"),
+        ("fn f(out A: f32[8]) { A[0] = 1" + " + 1" * 300, "a statement has more than 200 operators"),
+    ],
+)
+def test_of_the_whole(text: str, message: str) -> None:
+    assert message in refused(text)
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("B[0] = 1.0", "f.te:2:1: 'B' has 2 dimensions, got 1 indices"),
+        ("B[8, 0] = 1.0", "f.te:2:3: index 0 of 'B' may be from 8 to 8; expected 0 to 7"),
+        ("par 8 i { B[i, i] = 1.0 }", "index 1 of 'B' may be from 0 to 7; expected 0 to 3"),
+        ("par 8 i { par 4 j { B[i * j, 0] = 1.0 } }", "f.te:2:25: this product of two indices is not affine"),
+        ("par 8 i { B[8 // i, 0] = 1.0 }", "f.te:2:15: this quotient is not affine: the divisor must be a number"),
+        ("par 8 i { B[i % 0, 0] = 1.0 }", "this remainder: expected a positive divisor, got 0"),
+        ("par 8 i { par i j { B[i, j] = 1.0 } }", "the extent of 'j': expected sizes and whole numbers, got 'i'"),
+        ("A[0, 0] = 1.0", "f.te:2:1: 'A' is an input; declare it out or inout to assign to it"),
+        ("B[0, 0] += 1.0", "f.te:2:1: 'B' has no value yet to combine with: assign to it first"),
+        ("B[0, 0] = B[0, 1]", "f.te:2:11: 'B' has no value yet; declare it inout to start from what it is given"),
+        ("B[0, 0] = n[0]", "f.te:2:11: expected f32, got s32; f32(...) converts"),
+        ("B[0, 0] = A[0, 0] + n[0]", "f.te:2:19: expected f32, got s32; f32(...) converts"),
+        ("C[0] = 256", "f.te:2:8: 256 is no u8, which is from 0 to 255"),
+        ("C[0] = 1.5", "f.te:2:8: 1.5 is no u8"),
+        ("B[0, 0] = sine(A[0, 0])", "f.te:2:11: there is no function 'sine'"),
+        ("B[0, 0] = exp(1.0, 2.0)", "f.te:2:11: 'exp' takes 1 arguments, got 2"),
+        ("C[0] = exp(C[1])", "f.te:2:8: stablehlo.exponential of u8"),
+        ("B[0, 0] = x", "f.te:2:11: 'x' means nothing here; known are A, B, C, n"),
+        ("let A = 1.0", "f.te:2:1: 'A' has a meaning here already"),
+        ("B[0, 0] = 1.0 1.0", "f.te:2:15: expected the end of the statement, got '1.0'"),
+        ("par 8 i #fast { B[i, 0] = 1.0 }", "f.te:2:9: 'par' has no pragma '#fast'"),
+        ("par 8 i #threads(2000) { B[i, 0] = 1.0 }", "pragma '#threads': expected 1 to 1024, got 2000"),
+        ("B[0, 0] = 1.0 #atomic", "f.te:2:15: '=' has no pragma '#atomic'"),
+        ("par 8 i { if A[i, 0] > 0.0 { B[i, 0] = 1.0 } }", "expected an index, got a value of type f32"),
+        ("par 8 i { if i != 0 { B[i, 0] = 1.0 } }", "f.te:2:16: '!=' is two conditions"),
+        ("new t: s4[8]", "f.te:2:1: 't': elements of s4 share bytes; use s8 or u8"),
+        ("static 99999999 s { }", "static loops make more than 10000 statements"),
+    ],
+)
+def test_of_statements(statement: str, message: str) -> None:
+    assert message in refused(_BODY.format(statement))
+
+
+def test_arguments_that_do_not_fit() -> None:
+    function = parse("size N = 4\nfn f(A: f32[N], B: f32[N], out C: f32[N]) { par N i { C[i] = A[i] + B[i] } }", "f.te")
+    f32 = build(function).arguments[0].dtype
+    assert build(function, [(f32, (9,)), (f32, (9,))]).results[0].shape == (9,)
+    with pytest.raises(InvalidInput, match="'B': expected size 'N' to be 9, got 8"):
+        build(function, [(f32, (9,)), (f32, (8,))])
+    with pytest.raises(InvalidInput, match="f: expected 2 arguments, got 1"):
+        build(function, [(f32, (9,))])
+    with pytest.raises(InvalidInput, match="'A' has 1 dimensions, got 2"):
+        build(function, [(f32, (9, 9)), (f32, (9,))])

@@ -1,0 +1,126 @@
+"""The loop language in Python makes the programs that its text does, and names lines of the function."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xgpu
+from xgpu import loops
+from xgpu.errors import InvalidInput
+from xgpu.loop_language.build import build
+from xgpu.loop_language.parser import parse
+
+M, N, T = loops.sizes(M=64, N=96, T=32)
+
+
+@loops.program
+def transpose(A: loops.f32[M, N], B: loops.out(loops.f32[N, M])) -> None:
+    with loops.par(N // T, "bn") as bn, loops.par(M // T, "bm", block=True) as bm:
+        tile = loops.new(loops.f32[T, T], "tile", pad=1)
+        with loops.par(T, "i") as i, loops.par(T, "j") as j:
+            tile[i, j] = A[bm * T + i, bn * T + j]
+        with loops.par(T, "i") as i, loops.par(T, "j") as j:
+            B[bn * T + i, bm * T + j] = tile[j, i]
+
+
+_TRANSPOSE = """size M = 64, N = 96, T = 32
+fn transpose(A: f32[M, N], out B: f32[N, M]) {
+  par N // T bn { par M // T bm #block {
+    new tile: f32[T, T] #pad(1)
+    par T i { par T j { tile[i, j] = A[bm * T + i, bn * T + j] } }
+    par T i { par T j { B[bn * T + i, bm * T + j] = tile[j, i] } }
+  } }
+}"""
+
+
+@loops.program
+def sums(A: loops.f32[M, N], n: loops.s32[N], B: loops.inout(loops.f32[M]), C: loops.inout(loops.s32[4])) -> None:
+    with loops.par(M, "i") as i:
+        total = loops.new(loops.f32, "total")
+        total[()] = 0.0
+        with loops.seq(N, "k") as k:
+            with loops.when(k >= 2, k < N - 1):
+                total[()] += loops.exp(A[i, k]) * loops.f32(n[k] % 3)
+            with loops.otherwise():
+                total.combine((), "max=", loops.select(A[i, k] > 0.0, A[i, k], -1.0))
+        B[i] *= total[()]
+        C.combine(0, "+=", 1, atomic=True)
+
+
+_SUMS = """size M = 64, N = 96
+fn sums(A: f32[M, N], n: s32[N], inout B: f32[M], inout C: s32[4]) {
+  par M i {
+    new total: f32
+    total = 0.0
+    seq N k {
+      if k >= 2 and k < N - 1 {
+        let a = A[i, k]
+        let b = n[k]
+        total += exp(a) * f32(b % 3)
+      } else {
+        let a = A[i, k]
+        let b = A[i, k]
+        total max= select(a > 0.0, b, -1.0)
+      }
+    }
+    let before = total
+    B[i] *= before
+    C[0] += 1 #atomic
+  }
+}"""
+
+
+@pytest.mark.parametrize(("program", "text"), [(transpose, _TRANSPOSE), (sums, _SUMS)])
+def test_is_the_program_of_the_text(program: Any, text: str) -> None:
+    assert str(program.loop_source(()).module) == str(build(parse(text)).module)
+    assert str(build(parse(str(program))).module) == str(build(parse(text)).module)
+
+
+def test_runs_with_sizes_of_arguments() -> None:
+    program = xgpu.compile(transpose, "f32[32,64]")
+    (values,) = program.random_inputs()
+    np.testing.assert_array_equal(program.run(values)[0], values.T)
+
+
+def line_of(function: Any, offset: int) -> int:
+    return int(function.says.__code__.co_firstlineno) + offset
+
+
+def test_errors_name_the_line() -> None:
+    @loops.program
+    def wrong(A: loops.f32[8], B: loops.out(loops.f32[8])) -> None:
+        with loops.par(8) as i:
+            B[i] = A[i + 1]
+
+    with pytest.raises(InvalidInput, match="index 0 of 'A' may be from 1 to 8") as caught:
+        xgpu.compile(wrong)
+    assert caught.value.location is not None
+    assert caught.value.location.file == __file__
+    assert caught.value.location.line == line_of(wrong, 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (lambda A, B: B.__setitem__(0, "x"), "expected a value of the program or a number, got str"),
+        (lambda A, B: bool(A[0] > 0.0), "it is not known yet whether this holds: use loops.when or loops.select"),
+        (lambda A, B: A[0].nothing, "AttributeError"),
+        (lambda A, B: B.combine(0, "-=", 1.0), "expected one of"),
+        (lambda A, B: loops.par(8, fast=True).__enter__(), "nothing is assigned to 'B'"),
+    ],
+)
+def test_what_is_wrong(body: Any, message: str) -> None:
+    def wrong(A: Any, B: Any) -> None:
+        body(A, B)
+
+    wrong.__annotations__ = {"A": loops.f32[8], "B": loops.out(loops.f32[8])}
+    with pytest.raises(InvalidInput, match=message):
+        xgpu.compile(loops.program(wrong))
+
+
+def test_statements_outside_of_a_program() -> None:
+    with pytest.raises(InvalidInput, match=r"stand in a function that loops\.program decorates"):
+        loops.new(loops.f32)
+    with pytest.raises(AttributeError, match=r"xgpu\.loops has no 'nothing'"):
+        loops.nothing  # noqa: B018

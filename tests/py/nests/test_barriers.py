@@ -1,0 +1,53 @@
+"""Barriers: none is missing and none superfluous, as the sanitizer tells when any one is taken away."""
+
+import pytest
+
+import xgpu
+from xgpu.errors import KernelFault
+
+from .loop_references import FOLDER, inputs_of
+from .te import compiled
+
+_BARRIER = '"xgpu.barrier"'
+
+
+@pytest.mark.parametrize(
+    ("name", "barriers"),
+    [("histogram", 2), ("prefix_sum", 10), ("smith_waterman", 2), ("stencil", 1), ("transpose", 1)],
+)
+def test_each_is_needed(name: str, barriers: int) -> None:
+    program = xgpu.compile(FOLDER / f"{name}.te")
+    inputs = inputs_of(name, program)
+    lines = program.ir("mapped").splitlines()
+    places = [number for number, line in enumerate(lines) if _BARRIER in line]
+    assert len(places) == barriers
+    for place in places:
+        mutated = xgpu.compile("\n".join([*lines[:place], *lines[place + 1 :]]))
+        with pytest.raises(KernelFault, match="no barrier between"):
+            mutated.run(*inputs, sanitize=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "barriers"),
+    [
+        # One thread writes and reads an element.
+        ("par 64 i { t[i] = A[b, i] }\n par 64 i { B[b, i] = t[i] }", 0),
+        # What a value decides may be any element.
+        ("par 64 i { t[i] = A[b, i] }\n par 64 i { B[b, i] = t[n[i]] }", 1),
+        # All threads read what the first one wrote, and what it wrote to global memory.
+        ("t[3] = 1.0\n par 64 i { B[b, i] = t[3] }", 1),
+        ("B[b, 3] = 1.0\n par 64 i { B[b, i] += B[b, i] }", 1),
+        # Nothing is written inside of the loop: one barrier before it does for all iterations.
+        ("par 64 i { t[i] = A[b, i] }\n seq 9 k { par 64 i { B[b, i] = t[63 - i] } }", 1),
+        # Two buffers that take turns need one barrier an iteration.
+        ("par 64 i { u[0, i] = A[b, i] }\n seq 8 k { par 64 i { u[(k + 1) % 2, i] = u[k % 2, 63 - i] } }", 1),
+        # Single steps of different threads do not disturb each other.
+        ("t[0] = 0.0\n par 64 i { t[0] += A[b, i] #atomic }\n par 64 i { t[0] += 1.0 #atomic }\n B[b, 0] = t[0]", 2),
+        # An iteration is read by the next one, and a buffer is written again.
+        ("seq 8 k { par 64 i { t[i] = A[b, i] }\n par 64 i { B[b, i] = t[63 - i] } }", 2),
+    ],
+)
+def test_as_few_as_possible(body: str, barriers: int) -> None:
+    buffers = "new t: f32[64] #shared\n new u: f32[2, 64] #shared\n"
+    text = f"fn f(A: f32[2, 64], n: s32[64], inout B: f32[2, 64]) {{\n par 2 b {{\n {buffers} {body}\n }}\n}}"
+    assert compiled(text).ir("mapped").count(_BARRIER) == barriers

@@ -1,0 +1,109 @@
+"""The maps of threads: each iteration once, and as few sectors as any map of the family touches."""
+
+import itertools
+import math
+
+import pytest
+
+from xgpu.indexing.affine import AffineExpr, dim, linearize
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.nests import mapping
+from xgpu.nests.mapping import Space, Touch, choose, family, score_of
+
+
+def position(order: tuple[int, ...], extents: tuple[int, ...]) -> AffineExpr:
+    """The position in an array whose dimensions are the loops in some order."""
+    return linearize([dim(number) for number in order], [extents[number] for number in order])
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        Space((7,), 32, True),
+        Space((100,), 32, False),
+        Space((5, 9), 32, True),
+        Space((8, 16), 64, False),
+        Space((3, 4, 10), 64, True),
+        Space((4, 6, 5), 32, False),
+    ],
+)
+def test_every_map_has_each_iteration_once(space: Space) -> None:
+    maps = list(family(space, (1, 2)))
+    assert maps
+    for map_ in maps:
+        assert map_.dims[0].size == space.threads
+        assert map_.coverage(space.extents).is_exact
+
+
+def best_by_trying_all(space: Space, touches: list[Touch], runs: tuple[int, ...]) -> float:
+    return min(score_of(map_, space, touches).sectors for map_ in family(space, runs))
+
+
+_COPIES = [((64, 96), (0, 1)), ((64, 96), (1, 0)), ((33, 50), (1, 0))]
+
+
+@pytest.mark.parametrize(("extents", "order"), _COPIES)
+def test_copies_coalesce(extents: tuple[int, ...], order: tuple[int, ...]) -> None:
+    """Rows or columns, whichever loop is outside: a warp touches what its elements fill."""
+    space = Space(extents, 128, True)
+    touches = [Touch(position(order, extents), 32)] * 2
+    choice = choose(space, touches)
+    assert choice.complete
+    assert choice.score.sectors == best_by_trying_all(space, touches, (1,))
+    assert choice.score.sectors <= 2 * 4 / 32 * 1.1
+
+
+@pytest.mark.parametrize("order", [order for order in itertools.permutations(range(3)) if order != (0, 1, 2)])
+def test_transposes_of_rank_3(order: tuple[int, ...]) -> None:
+    extents = (16, 24, 32)
+    space = Space(extents, 128, True)
+    touches = [Touch(position((0, 1, 2), extents), 32), Touch(position(order, extents), 32)]
+    choice = choose(space, touches)
+    assert choice.complete
+    assert choice.score.sectors == best_by_trying_all(space, touches, (1,))
+    # Where the last dimension stays the last, both arrays coalesce; else no map has both do.
+    assert (choice.score.sectors == 2 * 4 / 32) == (order[-1] == 2)
+
+
+@pytest.mark.parametrize("stride", [2, 3, 8, 64])
+def test_strided_gathers(stride: int) -> None:
+    extents = (stride, 64)
+    space = Space(extents, 64, True)
+    # Element j * stride + i: loops over columns inside have neighbours far apart.
+    touches = [Touch(dim(1) * stride + dim(0), 32), Touch(dim(0) * 64 + dim(1), 32, times=1)]
+    choice = choose(space, touches)
+    assert choice.score.sectors == best_by_trying_all(space, touches, (1,))
+
+
+def test_the_maximum_decides_and_not_the_sum_of_distances() -> None:
+    """Neighbours that are 64 apart within a warp cost more than those that are far apart across warps."""
+    extents = (8, 64)
+    space = Space(extents, 128, True)
+    touches = [Touch(dim(0) * 64 + dim(1), 32)]
+    assert choose(space, touches).score.sectors == 4 / 32
+
+
+def test_runs_make_fewer_accesses() -> None:
+    space = Space((64, 256), 128, True)
+    touches = [Touch(position((0, 1), space.extents), 32)] * 2
+    choice = choose(space, touches, (1, 2, 4))
+    assert choice.map.symbols[-1].size == 4
+    assert choice.score.accesses == 0.5
+
+
+def test_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "MOST_EVALUATIONS", 5)
+    space = Space((16, 24, 32), 128, True)
+    touches = [Touch(position((2, 1, 0), space.extents), 32)]
+    choice = choose(space, touches)
+    assert (choice.tried, choice.complete) == (5, False)
+    assert choice == choose(space, touches)
+
+
+def test_threads_without_iterations_do_nothing() -> None:
+    (map_,) = (choose(Space((20,), 32, True), []).map,)
+    assert map_.dims[0].size == 32
+    assert math.prod(map_.dims[n].size for n in range(2)) == 32
+    assert isinstance(map_, IndexingMap)
+    assert map_.evaluate((25, 0)) is None
+    assert map_.evaluate((19, 0)) == (19,)

@@ -1,0 +1,1 @@
+"""The emitter of nests: kernels of level ``mapped`` to level ``emitted``."""

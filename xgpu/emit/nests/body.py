@@ -1,0 +1,282 @@
+"""Writes the statements of a nest: loops, conditions, barriers, accesses and what is computed of elements."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self, cast
+
+from xgpu import ir
+from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp, elements_of
+from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.threads import AllocateSharedOp
+from xgpu.dialects.xgpu import InDomainOp
+from xgpu.dtypes import DType, dtype_of_element
+from xgpu.emit.builders import Values, apply_map, scalar_type
+from xgpu.emit.kernel_builder import Tensor, Variable, choose, loop, sync_threads, when
+from xgpu.emit.scalar.constants import emit_constant
+from xgpu.emit.scalar.op import ScalarOp, compare_integers, constant
+from xgpu.emit.scalar.table import build_scalar
+from xgpu.errors import CompilerError
+from xgpu.hlo.source_location import source_of
+from xgpu.indexing.affine import constant as number
+from xgpu.indexing.affine import dim, linearize, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.nests.structure import Access, access_of, accesses_in, band_at, operations_of
+from xgpu.structure import dtype_of, owning_op, walk
+
+Index = ir.Value | int
+"""The value of a loop's variable; a number where the loop is unrolled."""
+
+
+@dataclass(frozen=True)
+class Memories:
+    """Where the elements of buffers are: tensors that are only read, tensors that change, and values of a thread.
+
+    ``synchronized`` are the tensors that barriers are for.
+    """
+
+    inputs: Mapping[ir.Value, ir.Value]
+    tensors: dict[ir.Value, Tensor]
+    registers: dict[ir.Value, list[Variable]] = field(default_factory=dict)
+    synchronized: list[Tensor] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, launch: LaunchOp, inputs: Mapping[ir.Value, ir.Value], outputs: Mapping[ir.Value, Tensor]) -> Self:
+        """Return the memories of a kernel: those that it is given, and tiles, which are made here."""
+        memories = cls(inputs, dict(outputs))
+        read = {access.buffer for access in accesses_in(launch.operation) if access.reads}
+        memories.synchronized.extend(tensor for buffer, tensor in outputs.items() if buffer in read)
+        for op in walk(launch.operation, NewOp.OPERATION_NAME):
+            new = cast(NewOp, op.opview)
+            if new.memory == "shared":
+                type_ = ir.MemRefType(new.buffer.type)
+                shape = [*type_.shape[:-1], type_.shape[-1] + (new.pad or 0)] if type_.rank else []
+                with op.location:
+                    tile = Tensor(AllocateSharedOp.build(shape, _scalar(new.buffer)))
+                memories.tensors[new.buffer] = tile
+                memories.synchronized.append(tile)
+        return memories
+
+    def make_registers(self, new: NewOp) -> None:
+        """Give a buffer of a thread its values, which are zero until something is written."""
+        zero = _zero(_scalar(new.buffer))
+        self.registers[new.buffer] = [Variable(zero) for _ in range(elements_of(new.buffer))]
+
+    def changed_in(self, *blocks: ir.Block) -> list[Variable]:
+        """Return what statements change of what is there before them."""
+        operations = [op for block in blocks for op in operations_of(block)]
+        found: dict[Variable, None] = {}
+        for access in accesses_in(*operations):
+            if access.writes and access.buffer in self.tensors:
+                found[self.tensors[access.buffer]] = None
+            elif access.writes:
+                found.update(dict.fromkeys(self.registers.get(access.buffer, ())))
+        if any(walk(op, BarrierOp.OPERATION_NAME) for op in operations):
+            found.update(dict.fromkeys(self.synchronized))
+        return list(found)
+
+
+class BodyWriter:
+    """Writes blocks of statements at the current insertion point; ``position`` is the thread's and block's number."""
+
+    def __init__(self, memories: Memories, position: Values):
+        self._memories = memories
+        self._thread, self._block = position
+        self._indices: dict[ir.Value, Index] = {}
+        self._elements: dict[ir.Value, ir.Value] = {}
+        self._is_of_thread = False
+
+    def write(self, block: ir.Block) -> None:
+        """Write the statements of a block."""
+        for op in operations_of(block):
+            with op.location:
+                self._statement(op)
+
+    def _statement(self, op: ir.Operation) -> None:
+        write = _STATEMENTS.get(op.name)
+        if write is not None:
+            write(self, op.opview)
+        elif op.name == "stablehlo.constant":
+            self._elements[op.results[0]] = emit_constant(op, ())
+        else:
+            operands = tuple(self._elements[operand] for operand in op.operands)
+            self._elements[op.results[0]] = build_scalar(ScalarOp(op, operands))
+
+    def _par(self, par: ParOp) -> None:
+        band = band_at(par.operation)
+        body = band[-1].body
+        if par.map is None:
+            raise CompilerError("expected a map on the first par loop of a band", source_of(par.operation))
+        given = {"grid": [self._thread, self._block], "block": [self._block], "thread": [self._thread]}
+        outside, self._is_of_thread = self._is_of_thread, par.band != "block"
+        with loop(par.map, given[par.band or "grid"], self._memories.changed_in(body)) as each:
+            for member, value in zip(band, each.result_arguments, strict=True):
+                self._indices[member.variable] = value
+            self.write(body)
+        self._is_of_thread = outside
+
+    def _seq(self, seq: SeqOp) -> None:
+        if self._is_unrolled(seq):
+            for iteration in range(seq.extent):
+                self._indices[seq.variable] = iteration
+                self.write(seq.body)
+            return
+        steps = IndexingMap((), (Interval(0, seq.extent - 1),), (symbol(0),))
+        with loop(steps, [], self._memories.changed_in(seq.body)) as each:
+            self._indices[seq.variable] = each.result_arguments[0]
+            self.write(seq.body)
+
+    def _is_unrolled(self, seq: SeqOp) -> bool:
+        """Whether the loop's variable says which of a thread's own values are meant."""
+        for access in accesses_in(seq.operation):
+            new = owning_op(access.buffer)
+            if new.name != NewOp.OPERATION_NAME or cast(NewOp, new.opview).memory != "register":
+                continue
+            used = {n for result in access.map.results for n in result.variables()[0]}
+            if any(access.variables[n] == seq.variable for n in used):
+                return True
+        return False
+
+    def _where(self, where: WhereOp) -> None:
+        map_, variables = self._known(where.map, where.variables)
+        if map_.is_empty() or not map_.simplify().constraints:
+            simple = map_.simplify()
+            if simple.is_empty():
+                self.write(where.otherwise)
+                return
+            if simple.dims == map_.dims:
+                self.write(where.then)
+                return
+        condition = InDomainOp.build(map_, variables)
+        changed = self._memories.changed_in(where.then, where.otherwise)
+        if operations_of(where.otherwise):
+            choose(condition, changed, lambda: self.write(where.then), lambda: self.write(where.otherwise))
+            return
+        with when(condition, changed):
+            self.write(where.then)
+
+    def _known(self, map_: IndexingMap, variables: Sequence[ir.Value]) -> tuple[IndexingMap, Values]:
+        """Return a map of the variables that are no numbers here, and their values."""
+        values = [self._indices[variable] for variable in variables]
+        kept = [n for n, value in enumerate(values) if not isinstance(value, int)]
+        if len(kept) == len(values):
+            return map_, cast(Values, values)
+        places = {n: dim(kept.index(n)) if n in kept else number(cast(int, value)) for n, value in enumerate(values)}
+        substituted = IndexingMap(
+            tuple(map_.dims[n] for n in kept),
+            (),
+            tuple(result.substitute(places) for result in map_.results),
+            tuple((expr.substitute(places), interval) for expr, interval in map_.constraints),
+        )
+        return substituted, [cast(ir.Value, values[n]) for n in kept]
+
+    def _new(self, new: NewOp) -> None:
+        if new.memory == "register":
+            self._memories.make_registers(new)
+
+    def _barrier(self, barrier: BarrierOp) -> None:
+        sync_threads(self._memories.synchronized)
+
+    def _register(self, access: Access) -> Variable:
+        """Return the value of a thread that an access is to."""
+        map_, _ = self._known(access.map, access.variables)
+        position = linearize(list(map_.results), access.shape)
+        if not position.is_constant:
+            raise CompilerError("expected an index of a register that is known", source_of(access.op))
+        return self._memories.registers[access.buffer][position.constant]
+
+    def _place(self, access: Access) -> Values:
+        return apply_map(*self._known(access.map, access.variables))
+
+    def _read(self, read: ReadOp) -> None:
+        self._elements[read.operation.results[0]] = self._element(access_of(read.operation))
+
+    def _element(self, access: Access) -> ir.Value:
+        if access.buffer in self._memories.registers:
+            return self._register(access).value
+        if access.buffer in self._memories.tensors:
+            return self._memories.tensors[access.buffer].extract(self._place(access))
+        return Tensor(self._memories.inputs[access.buffer]).extract(self._place(access))
+
+    def _write(self, write: WriteOp) -> None:
+        self._change(access_of(write.operation), lambda: self._elements[write.value])
+
+    def _accumulate(self, accumulate: AccumulateOp) -> None:
+        access, value = access_of(accumulate.operation), self._elements[accumulate.value]
+        combine = _combiner(accumulate)
+        if accumulate.atomic and access.buffer in self._memories.tensors:
+            tensor = self._memories.tensors[access.buffer]
+            with when(self._is_first(), [tensor]):
+                tensor.update_atomically(self._place(access), lambda old: combine(old, value))
+            return
+        self._change(access, lambda: combine(self._element(access), value))
+
+    def _is_first(self) -> ir.Value | None:
+        """Return whether this is the first thread, for what a block does once; None for what each thread does."""
+        if self._is_of_thread:
+            return None
+        return compare_integers("eq", self._thread, constant(self._thread.type, 0))
+
+    def _change(self, access: Access, value: Callable[[], ir.Value]) -> None:
+        """Give an element a value: one of a thread's own at once, another one by the first thread, or each."""
+        if access.buffer in self._memories.registers:
+            self._register(access).value = value()
+            return
+        tensor = self._memories.tensors[access.buffer]
+        with when(self._is_first(), [tensor]):
+            tensor.insert(value(), self._place(access))
+
+    def _to_index(self, op: ToIndexOp) -> None:
+        dtype, index = dtype_of(op.value), ir.IndexType.get()
+        cast_ = ir.arith.index_castui if dtype.is_unsigned else ir.arith.index_cast
+        self._indices[op.operation.results[0]] = cast_(index, self._elements[op.value])
+
+    def _from_index(self, op: FromIndexOp) -> None:
+        (index,) = apply_map(*self._known(op.map, op.variables))
+        i32 = ir.IntegerType.get_signless(32)
+        self._elements[op.operation.results[0]] = ir.arith.index_cast(i32, index)
+
+    def _anchor(self, anchor: AnchorOp) -> None:
+        """What is computed for it stands here already."""
+
+
+_STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
+    ParOp.OPERATION_NAME: BodyWriter._par,  # type: ignore[dict-item]
+    SeqOp.OPERATION_NAME: BodyWriter._seq,  # type: ignore[dict-item]
+    WhereOp.OPERATION_NAME: BodyWriter._where,  # type: ignore[dict-item]
+    NewOp.OPERATION_NAME: BodyWriter._new,  # type: ignore[dict-item]
+    BarrierOp.OPERATION_NAME: BodyWriter._barrier,  # type: ignore[dict-item]
+    ReadOp.OPERATION_NAME: BodyWriter._read,  # type: ignore[dict-item]
+    WriteOp.OPERATION_NAME: BodyWriter._write,  # type: ignore[dict-item]
+    AccumulateOp.OPERATION_NAME: BodyWriter._accumulate,  # type: ignore[dict-item]
+    ToIndexOp.OPERATION_NAME: BodyWriter._to_index,  # type: ignore[dict-item]
+    FromIndexOp.OPERATION_NAME: BodyWriter._from_index,  # type: ignore[dict-item]
+    AnchorOp.OPERATION_NAME: BodyWriter._anchor,  # type: ignore[dict-item]
+}
+"""How each operation is written; others compute elements of elements."""
+
+
+def _combiner(accumulate: AccumulateOp) -> Callable[[ir.Value, ir.Value], ir.Value]:
+    """Return what combines an element with a value: the code of the StableHLO operation of the combiner's name."""
+    value = accumulate.value
+    # Only what it is, and of what type, is asked of it.
+    op = ir.Operation.create(
+        f"stablehlo.{accumulate.combiner}", results=[value.type], operands=[value, value], ip=False
+    )
+    return lambda old, new: build_scalar(ScalarOp(op, (old, new)))
+
+
+def _scalar(buffer: ir.Value) -> ir.Type:
+    return scalar_type(_dtype(buffer))
+
+
+def _dtype(buffer: ir.Value) -> DType:
+    return dtype_of_element(ir.MemRefType(buffer.type).element_type)
+
+
+def _zero(type_: ir.Type) -> ir.Value:
+    if isinstance(type_, ir.ComplexType):
+        part = ir.FloatAttr.get(type_.element_type, 0.0)
+        parts: dict[str, ir.Attribute] = {"value": ir.ArrayAttr.get([part, part])}
+        return ir.Operation.create("complex.constant", results=[type_], attributes=parts).results[0]
+    return constant(type_, 0)

@@ -1,0 +1,49 @@
+"""Explains a program of par and seq loops: what was decided for each kernel."""
+
+from typing import cast
+
+from xgpu import ir
+from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp
+from xgpu.errors import InvalidInput
+from xgpu.hlo.source_location import source_of
+from xgpu.interface.api import Compiled
+from xgpu.nests.structure import PAR, ancestors, band_at, launches_of
+from xgpu.structure import walk
+
+_INDENT = "  "
+
+
+def explain_nests(program: Compiled) -> str:
+    """Return what was decided for the kernels of a program of loops. Raises `InvalidInput` for other programs."""
+    mapped = program.modules.get("mapped")
+    if mapped is None:
+        raise InvalidInput(f"expected a program of loops; this one was given at level '{program.given_level}'")
+    with mapped.context:
+        lines = [line for number, launch in enumerate(launches_of(mapped)) for line in _launch(number, launch, program)]
+    return "\n".join(lines or ["no kernels"])
+
+
+def _launch(number: int, launch: LaunchOp, program: Compiled) -> list[str]:
+    lines = [f"kernel {program.source.name}_{number}{_at(launch.operation)}: {launch.grid} blocks of {launch.block}"]
+    for op in walk(launch.operation, PAR, post_order=False):
+        par = cast(ParOp, op.opview)
+        if par.map is not None:
+            names = ", ".join(loop.called for loop in band_at(op))
+            depth = _INDENT * (1 + sum("map" in each.attributes for each in ancestors(op) if each.name == PAR))
+            lines.append(f"{depth}par {names}{_at(op)}: by {_BY[par.band or 'grid']}, independence {par.independent}")
+            lines.append(f"{depth}{_INDENT}{par.map}")
+    for op in walk(launch.operation, NewOp.OPERATION_NAME):
+        new = cast(NewOp, op.opview)
+        pad = f", rows longer by {new.pad}" if new.pad else ""
+        lines.append(f"{_INDENT}new {new.called}{_at(op)}: {ir.MemRefType(new.buffer.type)} in {new.memory}{pad}")
+    barriers = walk(launch.operation, BarrierOp.OPERATION_NAME)
+    lines.append(f"{_INDENT}barriers: {len(barriers)}" + "".join(f"{_at(op)}" for op in barriers))
+    return lines
+
+
+_BY = {"grid": "the threads of all blocks", "block": "blocks", "thread": "the threads of a block"}
+
+
+def _at(op: ir.Operation) -> str:
+    location = source_of(op)
+    return f" at {location}" if location is not None else ""

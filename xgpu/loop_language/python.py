@@ -1,0 +1,384 @@
+"""The loop language in Python: ``from xgpu import loops``.
+
+A function is run once and says, statement by statement, what the program is; the program is the same as if it had been
+written as text, and errors name lines of the function.
+
+>>> from xgpu import loops
+>>> M, N = loops.sizes(M=256, N=192)
+>>> @loops.program
+... def scaled(A: loops.f32[M, N], B: loops.out(loops.f32[M, N])):
+...     with loops.par(M) as i, loops.par(N) as j:
+...         B[i, j] = A[i, j] * 2.0
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from xgpu.dtypes import DTYPES
+from xgpu.errors import InvalidInput, SourceLocation, XgpuError
+from xgpu.frontend.jax_function import user_error
+from xgpu.frontend.signature import Source
+from xgpu.loop_language import syntax
+from xgpu.loop_language.build import build
+from xgpu.loop_language.functions import COMBINERS, FUNCTIONS
+from xgpu.loop_language.printer import print_function
+from xgpu.loop_language.sizes import Spec
+
+__all__ = ["new", "otherwise", "out", "par", "program", "select", "seq", "sizes", "when"]
+
+_TYPES = frozenset(dtype.hlo for dtype in DTYPES)
+
+
+def _here() -> SourceLocation:
+    """Return the line of the user's that is being run."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (
+        frame.f_code.co_filename == __file__ or "contextlib" in frame.f_code.co_filename
+    ):
+        frame = frame.f_back
+    return SourceLocation(frame.f_code.co_filename, frame.f_lineno, function=frame.f_code.co_name)
+
+
+@dataclass
+class _Tracing:
+    """The program that a function is saying: its statements so far, those of the innermost block last."""
+
+    blocks: list[list[syntax.Statement]] = field(default_factory=lambda: [[]])
+    sizes: dict[str, syntax.Size] = field(default_factory=dict)
+    names: int = 0
+
+    def add(self, statement: syntax.Statement) -> None:
+        """Put a statement at the end of the innermost block."""
+        self.blocks[-1].append(statement)
+
+    def new_name(self, prefix: str) -> str:
+        """Return a name that is given to nothing else."""
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+
+_current: list[_Tracing] = []
+
+
+def _tracing() -> _Tracing:
+    if not _current:
+        raise InvalidInput("statements of the loop language stand in a function that loops.program decorates", _here())
+    return _current[-1]
+
+
+class Expression:
+    """A value, or an index, of the program that is being said. Operators make others of it."""
+
+    def __init__(self, node: syntax.Expr, size: syntax.Size | None = None):
+        self.node = node
+        self.size = size
+
+    def __bool__(self) -> bool:
+        raise InvalidInput("it is not known yet whether this holds: use loops.when or loops.select", _here())
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __neg__(self) -> "Expression":
+        return Expression(syntax.Unary("-", _node(self), _here()))
+
+    def __invert__(self) -> "Expression":
+        return Expression(syntax.Unary("~", _node(self), _here()))
+
+
+def _operator(operator: str, swapped: bool = False) -> Callable[[Any, Any], Expression]:
+    def combine(left: Any, right: Any) -> Expression:
+        sides = (right, left) if swapped else (left, right)
+        return Expression(syntax.Binary(operator, _node(sides[0]), _node(sides[1]), _here()))
+
+    return combine
+
+
+_METHODS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "lshift": "<<",
+    "rshift": ">>",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+}
+for _name, _sign in _METHODS.items():
+    setattr(Expression, f"__{_name}__", _operator(_sign))
+    setattr(Expression, f"__r{_name}__", _operator(_sign, swapped=True))
+for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
+    setattr(Expression, f"__{_name}__", _operator(_sign))
+
+
+@dataclass(frozen=True)
+class Combined:
+    """What ``buffer[i] += value`` makes, until it is assigned."""
+
+    read: str
+    operator: str
+    value: Any
+    atomic: bool = False
+
+
+class Read(Expression):
+    """An element that was read: ``+=`` and the like combine what is there with a value."""
+
+    def __init__(self, name: str, at: SourceLocation):
+        super().__init__(syntax.Name(name, at))
+        self.name = name
+
+
+def _combination(operator: str) -> Callable[[Read, Any], Combined]:
+    return lambda read, value: Combined(read.name, operator, value)
+
+
+for _name, _sign in {"iadd": "+=", "imul": "*=", "iand": "&=", "ior": "|=", "ixor": "^="}.items():
+    setattr(Read, f"__{_name}__", _combination(_sign))
+
+
+class Buffer:
+    """A buffer of the program. One without dimensions has the element ``buffer[()]``."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def _target(self, indices: Any, at: SourceLocation) -> syntax.Element:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        return syntax.Element(self.name, tuple(_node(index) for index in given), at)
+
+    def __getitem__(self, indices: Any) -> Read:
+        # It is read here, whatever is written to it before the value is used.
+        tracing, at = _tracing(), _here()
+        name = tracing.new_name("v")
+        tracing.add(syntax.Let(name, self._target(indices, at), at))
+        return Read(name, at)
+
+    def __setitem__(self, indices: Any, value: Any) -> None:
+        tracing, at = _tracing(), _here()
+        operator, pragmas = "=", ()
+        if isinstance(value, Combined):
+            block = tracing.blocks[-1]
+            block[:] = [each for each in block if not (isinstance(each, syntax.Let) and each.name == value.read)]
+            operator = value.operator
+            pragmas = (syntax.Pragma("atomic", (), at),) if value.atomic else ()  # type: ignore[assignment]
+            value = value.value
+        tracing.add(syntax.Assign(self._target(indices, at), operator, _node(value), pragmas, at))
+
+    def combine(self, indices: Any, operator: str, value: Any, atomic: bool = False) -> None:
+        """Combine an element with a value: ``operator`` is one of the language, such as ``"max="``."""
+        if operator not in COMBINERS:
+            raise InvalidInput(f"expected one of {', '.join(COMBINERS)}, got '{operator}'", _here())
+        self[indices] = Combined("", operator, value, atomic)
+
+
+def _node(value: Any) -> syntax.Expr:
+    """Return what a Python value is in the language."""
+    if isinstance(value, Expression):
+        if value.size is not None:
+            for tracing in _current[-1:]:
+                tracing.sizes[value.size.name] = value.size
+        return value.node
+    if isinstance(value, bool):
+        return syntax.Name(str(value).lower(), _here())
+    if isinstance(value, (int, float)):
+        return syntax.Number(value, _here())
+    if isinstance(value, Buffer):
+        return _node(value[()])
+    raise InvalidInput(f"expected a value of the program or a number, got {type(value).__name__}", _here())
+
+
+@dataclass(frozen=True)
+class ArrayType:
+    """An element type and a shape; ``access`` is what a program does with an argument of it."""
+
+    dtype: str
+    shape: tuple[Any, ...] = ()
+    access: str = "in"
+
+
+@dataclass(frozen=True)
+class ElementType:
+    """An element type: indexed by sizes the type of an array, called with a value its conversion."""
+
+    name: str
+
+    def __getitem__(self, shape: Any) -> ArrayType:
+        return ArrayType(self.name, shape if isinstance(shape, tuple) else (shape,))
+
+    def __call__(self, value: Any) -> Expression:
+        return _call(self.name, value)
+
+
+def _call(name: str, *values: Any) -> Expression:
+    at = _here()
+    return Expression(syntax.Call(name, tuple(_node(value) for value in values), at))
+
+
+def __getattr__(name: str) -> Any:
+    # Types and functions of the language, each under its name there.
+    if name in _TYPES:
+        return ElementType(name)
+    if name in FUNCTIONS:
+        return lambda *values: _call(name, *values)
+    raise AttributeError(f"xgpu.loops has no '{name}'")
+
+
+def select(condition: Any, then: Any, otherwise: Any) -> Expression:
+    """Return one of two values, by a third."""
+    return _call("select", condition, then, otherwise)
+
+
+def sizes(**defaults: int | None) -> tuple[Expression, ...]:
+    """Return sizes by their names, each with what it is if no argument says so, in the order given."""
+    at = _here()
+    return tuple(
+        Expression(
+            syntax.Name(name, at), syntax.Size(name, None if default is None else syntax.Number(default, at), at)
+        )
+        for name, default in defaults.items()
+    )
+
+
+def out(array: ArrayType) -> ArrayType:
+    """Return the type of an argument that the program makes."""
+    return ArrayType(array.dtype, array.shape, "out")
+
+
+def inout(array: ArrayType) -> ArrayType:
+    """Return the type of an argument that the program changes."""
+    return ArrayType(array.dtype, array.shape, "inout")
+
+
+def new(array: ArrayType | ElementType, name: str = "", **pragmas: Any) -> Buffer:
+    """Make a buffer; ``shared=True`` and such, or ``pad=1``, are its pragmas."""
+    tracing, at = _tracing(), _here()
+    type_ = array if isinstance(array, ArrayType) else ArrayType(array.name)
+    name = name or tracing.new_name("b")
+    shape = tuple(_node(size) for size in type_.shape)
+    tracing.add(syntax.New(name, type_.dtype, shape, _pragmas(pragmas, at), at))
+    return Buffer(name)
+
+
+def _pragmas(given: dict[str, Any], at: SourceLocation) -> tuple[syntax.Pragma, ...]:
+    found = []
+    for name, value in given.items():
+        if value is not False:
+            found.append(syntax.Pragma(name, () if value is True else (_node(value),), at))
+    return tuple(found)
+
+
+@contextmanager
+def _block() -> Iterator[list[syntax.Statement]]:
+    tracing, statements = _tracing(), list[syntax.Statement]()
+    tracing.blocks.append(statements)
+    try:
+        yield statements
+    finally:
+        tracing.blocks.pop()
+
+
+@contextmanager
+def _loop(kind: str, extent: Any, name: str, pragmas: dict[str, Any]) -> Iterator[Expression]:
+    tracing, at = _tracing(), _here()
+    variable = name or tracing.new_name("i")
+    size = _node(extent)
+    with _block() as body:
+        yield Expression(syntax.Name(variable, at))
+    tracing.add(syntax.Loop(kind, size, variable, _pragmas(pragmas, at), tuple(body), at))
+
+
+def par(extent: Any, name: str = "", **pragmas: Any) -> Any:
+    """Begin a parallel loop; ``block=True`` and such, or ``threads=128``, are its pragmas."""
+    return _loop("par", extent, name, pragmas)
+
+
+def seq(extent: Any, name: str = "") -> Any:
+    """Begin a loop whose iterations run one after the other."""
+    return _loop("seq", extent, name, {})
+
+
+@contextmanager
+def when(*conditions: Any) -> Iterator[None]:
+    """Begin what is done where all conditions on indices hold."""
+    tracing, at = _tracing(), _here()
+    nodes = [_node(condition) for condition in conditions]
+    if not nodes:
+        raise InvalidInput("expected at least one condition", at)
+    whole = nodes[0]
+    for node in nodes[1:]:
+        whole = syntax.Binary("and", whole, node, at)
+    with _block() as body:
+        yield
+    tracing.add(syntax.If(whole, tuple(body), (), at))
+
+
+@contextmanager
+def otherwise() -> Iterator[None]:
+    """Begin what is done where the conditions of the `when` before it do not hold."""
+    tracing, at = _tracing(), _here()
+    before = tracing.blocks[-1][-1] if tracing.blocks[-1] else None
+    if not isinstance(before, syntax.If) or before.otherwise:
+        raise InvalidInput("loops.otherwise follows the loops.when that it belongs to", at)
+    with _block() as body:
+        yield
+    tracing.blocks[-1][-1] = syntax.If(before.condition, before.then, tuple(body), before.at)
+
+
+@dataclass(frozen=True)
+class LoopProgram:
+    """A program of the loop language that a function says: `xgpu.compile` takes it, and ``str`` gives its text."""
+
+    says: Callable[..., None]
+
+    @property
+    def __name__(self) -> str:
+        return self.says.__name__
+
+    def function(self) -> syntax.Function:
+        """Return the syntax tree. Raises InvalidInput, at a line of the function, for what is wrong in it."""
+        code = self.says.__code__
+        at = SourceLocation(code.co_filename, code.co_firstlineno, function=self.__name__)
+        tracing = _Tracing()
+        _current.append(tracing)
+        try:
+            parameters = self._parameters(at)
+            self.says(*(Buffer(parameter.name) for parameter in parameters))
+        except XgpuError:
+            raise
+        except Exception as error:
+            raise user_error(error, f"program {self.__name__}") from error
+        finally:
+            _current.pop()
+        (body,) = tracing.blocks
+        return syntax.Function(self.__name__, tuple(tracing.sizes.values()), parameters, tuple(body), at)
+
+    def _parameters(self, at: SourceLocation) -> tuple[syntax.Parameter, ...]:
+        found = []
+        for name, parameter in inspect.signature(self.says, eval_str=True).parameters.items():
+            type_ = parameter.annotation
+            if isinstance(type_, ElementType):
+                type_ = ArrayType(type_.name)
+            if not isinstance(type_, ArrayType):
+                raise InvalidInput(f"argument '{name}': expected a type such as loops.f32[M, N]", at)
+            shape = tuple(_node(size) for size in type_.shape)
+            found.append(syntax.Parameter(type_.access, name, type_.dtype, shape, at))
+        return tuple(found)
+
+    def loop_source(self, given: Sequence[Spec]) -> Source:
+        """Return the program at level ``loops``, for arrays of these types and shapes or by its defaults."""
+        return build(self.function(), given)
+
+    def __str__(self) -> str:
+        return print_function(self.function())
+
+
+def program(says: Callable[..., None]) -> LoopProgram:
+    """Make a program of a function: its arguments are annotated with their types, its body says what is done."""
+    return LoopProgram(says)

@@ -1,0 +1,1 @@
+"""Analyses of nests of par and seq loops: their accesses, what depends on what, and who runs which iteration."""

@@ -1,0 +1,268 @@
+"""Which thread runs which iterations of a band of par loops: maps to choose from, and what chooses.
+
+A map sends (thread, block)[steps..., run] to the variables of the band's loops, one-to-one onto the iterations. The
+family has two kinds. *Lines* go through the iterations in the order of some permutation of the loops, threads taking
+runs of them one after the other. *Tiles* give the lanes of a warp a box of iterations, and the warps of a block a box
+of these. Both have runs: consecutive iterations of one loop that a thread takes itself.
+
+The best map touches the fewest sectors of memory (`xgpu.costs.sectors`, which costs of other kernels are made of, too),
+then takes the fewest accesses, then is the simplest.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from xgpu.costs.sectors import sectors
+from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.target_machine import WARP_SIZE
+
+MOST_EVALUATIONS = 4000
+"""Maps that are tried for a band at most: a second's work. The first ones are those that most programs want."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """The iterations of a band: how many each loop has, and what runs them.
+
+    ``blocks``: those of a grid share them; if not, the threads of one block run all.
+    """
+
+    extents: tuple[int, ...]
+    threads: int
+    blocks: bool
+
+    @property
+    def size(self) -> int:
+        """The number of iterations."""
+        return math.prod(self.extents)
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access to global memory: the element's position as a function of the band's variables alone.
+
+    It is made ``times`` for each iteration; elements have ``bits``.
+    """
+
+    position: AffineExpr
+    bits: int
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good a map is: sectors, accesses and threads' places for each iteration, and the size of its expressions."""
+
+    sectors: float
+    accesses: float
+    places: float
+    size: int
+
+    @property
+    def key(self) -> tuple[float, float, float, int]:
+        """What is compared; less is better. A few threads that do nothing are as good as none."""
+        return (round(self.sectors * max(1.0, self.places / 1.25), 6), round(self.accesses, 6), self.places, self.size)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The map that was chosen, its score, and of how many it is the best; ``complete`` if these were all."""
+
+    map: IndexingMap
+    score: Score
+    tried: int
+    complete: bool
+
+
+def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,)) -> Choice:
+    """Return the best map of a band, with runs of one of these lengths. Equal inputs give the same."""
+    best: tuple[IndexingMap, Score] | None = None
+    tried = 0
+    complete = True
+    for map_ in family(space, runs):
+        if tried == MOST_EVALUATIONS:
+            complete = False
+            break
+        tried += 1
+        score = score_of(map_, space, touches)
+        if best is None or score.key < best[1].key:
+            best = (map_, score)
+    assert best is not None, "lines are maps of any space"
+    return Choice(_without_single_steps(best[0]), best[1], tried, complete)
+
+
+def _without_single_steps(map_: IndexingMap) -> IndexingMap:
+    """Return a map without the range variables that have one value."""
+    kept = [number for number, interval in enumerate(map_.symbols) if not interval.is_point]
+    places = {
+        number: symbol(kept.index(number)) if number in kept else constant(interval.lower)
+        for number, interval in enumerate(map_.symbols)
+    }
+    return IndexingMap(
+        map_.dims,
+        tuple(map_.symbols[number] for number in kept),
+        tuple(result.substitute(None, places) for result in map_.results),
+        tuple((expr.substitute(None, places), interval) for expr, interval in map_.constraints),
+    )
+
+
+def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
+    """Yield the maps of a space, each once, those that most programs want first."""
+    found: set[IndexingMap] = set()
+    for map_ in itertools.chain(_lines(space, runs), _tiles(space, runs)):
+        if map_ not in found:
+            found.add(map_)
+            yield map_
+
+
+def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score:
+    """Return how good a map is, by the accesses of the first block's threads."""
+    run = map_.symbols[-1].size
+    points = map_.dims[0].size * math.prod(each.size for each in map_.symbols)
+    iterations = max(1, min(points, space.size))
+    touched, accesses = 0.0, 0.0
+    for touch in touches:
+        position = _composed(map_, touch.position)
+        together = _is_consecutive(position, len(map_.symbols) - 1)
+        # A run that is not consecutive takes an access for each element.
+        symbols = map_.symbols if together else (*map_.symbols, Interval(0, 0))
+        seen = sectors(replace(map_, symbols=_first_steps(symbols), results=(position,)), touch.bits)
+        share = math.prod(each.size for each in symbols[:-1]) / math.prod(
+            each.size for each in _first_steps(symbols)[:-1]
+        )
+        touched += touch.times * seen.sectors * share
+        accesses += touch.times * (1 if together else run) / run
+    places = math.prod(each.size for each in (*map_.dims, *map_.symbols)) / space.size
+    return Score(touched / iterations, accesses, places, sum(result.size() for result in map_.results))
+
+
+_STEPS_SEEN = 2
+"""Steps of a thread along each range variable that are looked at: the others are like them."""
+
+
+def _first_steps(symbols: Sequence[Interval]) -> tuple[Interval, ...]:
+    *steps, last = symbols
+    return (*(each if each.size <= 8 else Interval(0, _STEPS_SEEN - 1) for each in steps), last)
+
+
+def _composed(map_: IndexingMap, position: AffineExpr) -> AffineExpr:
+    composed = position.substitute(list(map_.results))
+    return replace(map_, results=(composed,)).with_simple_results().results[0]
+
+
+def _is_consecutive(position: AffineExpr, run: int) -> bool:
+    """Whether elements along a range variable lie one after the other, as far as the expression shows it."""
+    coefficient = {str(atom): c for atom, c in position.terms}.get(f"s{run}", 0)
+    others = AffineExpr(tuple((a, c) for a, c in position.terms if str(a) != f"s{run}"), position.constant)
+    return coefficient == 1 and run not in others.variables()[1]
+
+
+def _lines(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
+    """Yield maps that number all iterations, the loops in some order, and give threads runs one after the other."""
+    rank = len(space.extents)
+    orders = sorted(itertools.permutations(range(rank)), key=lambda order: order != tuple(range(rank)))
+    for order, run in itertools.product(orders, runs):
+        shape = [space.extents[number] for number in order]
+        if run > 1 and shape[-1] % run:
+            continue
+        each = space.threads * run
+        steps = 1 if space.blocks else -(-space.size // each)
+        blocks = -(-space.size // each) if space.blocks else 1
+        outer = dim(1) if space.blocks else symbol(0)
+        position = (outer * space.threads + dim(0)) * run + symbol(1)
+        indices = delinearize(position, shape)
+        results = tuple(indices[order.index(number)] for number in range(rank))
+        constraints = ((position, Interval(0, space.size - 1)),)
+        yield _made(space, blocks, (steps, run), results, constraints)
+
+
+def _tiles(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
+    """Yield maps that give each warp a box of iterations."""
+    rank = len(space.extents)
+    if rank == 1 or space.threads % WARP_SIZE:
+        return
+    warps = space.threads // WARP_SIZE
+    for lanes in _boxes(WARP_SIZE, [_power_above(extent) for extent in space.extents]):
+        for order in itertools.permutations(range(rank)):
+            if not _is_ordered(order, lanes):
+                continue
+            for along, run in itertools.product(range(rank), runs):
+                if run == 1 and along:
+                    continue
+                if run > 1 and space.extents[along] % run:
+                    continue
+                yield _tile(space, lanes, order, warps, along, run)
+
+
+def _is_ordered(order: Sequence[int], lanes: Sequence[int]) -> bool:
+    """Whether loops of which a warp has one iteration come first, in their own order: others are the same map."""
+    single = [number for number in order if lanes[number] == 1]
+    return list(order[: len(single)]) == sorted(single)
+
+
+def _tile(space: Space, lanes: Sequence[int], order: Sequence[int], warps: int, along: int, run: int) -> IndexingMap:
+    rank = len(space.extents)
+    runs = [run if number == along else 1 for number in range(rank)]
+    boxes = _warp_boxes(space, lanes, runs, warps)
+    lane = delinearize(dim(0) % WARP_SIZE, [lanes[number] for number in order])
+    warp = delinearize(dim(0) // WARP_SIZE, boxes)
+    tiles = [-(-extent // (lanes[n] * boxes[n] * runs[n])) for n, extent in enumerate(space.extents)]
+    if space.blocks:
+        outer: Sequence[AffineExpr] = delinearize(dim(1), tiles)
+        steps: tuple[int, ...] = ()
+    else:
+        outer = [symbol(number) for number in range(rank)]
+        steps = tuple(tiles)
+    results, constraints = [], []
+    for number, extent in enumerate(space.extents):
+        place = (outer[number] * boxes[number] + warp[number]) * lanes[number] + lane[list(order).index(number)]
+        result = place * runs[number] + (symbol(len(steps)) if number == along else constant(0))
+        results.append(result)
+        constraints.append((result, Interval(0, extent - 1)))
+    return _made(space, math.prod(tiles) if space.blocks else 1, (*steps, run), tuple(results), tuple(constraints))
+
+
+def _warp_boxes(space: Space, lanes: Sequence[int], runs: Sequence[int], warps: int) -> list[int]:
+    """Return how many warps of a block lie along each loop: as many as it takes, the last loop first, powers of two."""
+    boxes = [1] * len(lanes)
+    for number in reversed(range(len(lanes))):
+        while warps % 2 == 0 and lanes[number] * runs[number] * boxes[number] < space.extents[number]:
+            boxes[number] *= 2
+            warps //= 2
+    boxes[0] *= warps
+    return boxes
+
+
+def _made(
+    space: Space,
+    blocks: int,
+    steps: Sequence[int],
+    results: tuple[AffineExpr, ...],
+    constraints: tuple[tuple[AffineExpr, Interval], ...],
+) -> IndexingMap:
+    dims = (Interval(0, space.threads - 1), *((Interval(0, blocks - 1),) if space.blocks else ()))
+    map_ = IndexingMap(dims, tuple(Interval(0, size - 1) for size in steps), results, constraints).simplify()
+    # Threads beyond the iterations do nothing; to narrow their numbers' ranges is the same as to say so.
+    narrowed = [(dim(n), own) for n, own in enumerate(map_.dims) if own != dims[n]]
+    return replace(map_, dims=dims, constraints=(*narrowed, *map_.constraints))
+
+
+def _boxes(product: int, most: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the boxes of powers of two with this product, no side larger than ``most``; flat ones first."""
+    if len(most) == 1:
+        if product <= most[0]:
+            yield (product,)
+        return
+    side = 1
+    while side <= min(product, most[0]):
+        for rest in _boxes(product // side, most[1:]):
+            yield (side, *rest)
+        side *= 2
+
+
+def _power_above(size: int) -> int:
+    return 1 << (size - 1).bit_length()

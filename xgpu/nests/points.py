@@ -1,0 +1,63 @@
+"""Which elements accesses access, for values of loops' variables: arrays of them, to go through all at once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from xgpu import ir
+from xgpu.indexing.affine import AffineExpr, Dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.nests.structure import Access
+
+type Values = Mapping[ir.Value, Any]
+"""Numbers, or arrays of one shape, for variables."""
+
+
+def variables_of(access: Access) -> tuple[ir.Value, ...]:
+    """Return the variables that say which element an access accesses, and whether it does."""
+    guarding = (variable for guard in access.guards for variable in guard.variables)
+    return tuple(dict.fromkeys((*access.variables, *guarding)))
+
+
+def position(access: Access, values: Values) -> Any:
+    """Return the position of the element, counted in elements of the buffer."""
+    return access.position.evaluate([values[variable] for variable in access.variables])
+
+
+def is_made(access: Access, values: Values) -> Any:
+    """Return whether the access is made: where its map is defined, and its conditions hold."""
+    inside = holds(access.map, [values[variable] for variable in access.variables])
+    for guard in access.guards:
+        holding = holds(guard.map, [values[variable] for variable in guard.variables])
+        inside = inside & (holding if guard.holds else ~np.asarray(holding, bool))
+    return inside
+
+
+def holds(map_: IndexingMap, dims: list[Any], symbols: list[Any] | None = None) -> Any:
+    """Return where variables are in a map's domain."""
+    inside: Any = True
+    for value, interval in zip((*dims, *(symbols or [])), (*map_.dims, *map_.symbols), strict=True):
+        inside = inside & (value >= interval.lower) & (value <= interval.upper)
+    for expr, interval in map_.constraints:
+        value = expr.evaluate(dims, symbols or [])
+        inside = inside & (value >= interval.lower) & (value <= interval.upper)
+    return inside
+
+
+def offset(access: Access, variable: ir.Value) -> int | None:
+    """Return by how much a variable moves the element of an access each time; None if that is not all that it does."""
+    if any(variable in guard.variables for guard in access.guards):
+        return None
+    if variable not in access.variables:
+        return 0
+    number = access.variables.index(variable)
+    if any(number in expr.variables()[0] for expr, _ in access.map.constraints) or access.map.dims[number].lower:
+        return None
+    found = 0
+    for atom, factor in access.position.terms:
+        if isinstance(atom, Dim) and atom.index == number:
+            found = factor
+        elif number in AffineExpr(((atom, 1),), 0).variables()[0]:
+            return None
+    return found

@@ -1,0 +1,157 @@
+"""The structure of nests: which loops there are, how they are in each other, and what accesses which buffer."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+from xgpu import ir
+from xgpu.dialects.namespace import YIELD
+from xgpu.dialects.nests.accesses import AccumulateOp, ReadOp, WriteOp
+from xgpu.dialects.nests.loops import LaunchOp, ParOp, SeqOp, WhereOp
+from xgpu.dtypes import DType, dtype_of_element
+from xgpu.indexing.affine import AffineExpr, linearize
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import owning_op, walk
+
+PAR, SEQ, LAUNCH = ParOp.OPERATION_NAME, SeqOp.OPERATION_NAME, LaunchOp.OPERATION_NAME
+ACCESSES = (ReadOp.OPERATION_NAME, WriteOp.OPERATION_NAME, AccumulateOp.OPERATION_NAME)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """A condition on loops' variables under which something is done: that a map's constraints hold, or do not."""
+
+    map: IndexingMap
+    variables: tuple[ir.Value, ...]
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Access:
+    """An operation on an element of a buffer: at which one, as a map of loops' variables, and what it does there.
+
+    It is done under the conditions ``guards``.
+    """
+
+    op: ir.Operation
+    buffer: ir.Value
+    map: IndexingMap
+    variables: tuple[ir.Value, ...]
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes the element."""
+        return self.op.name != ReadOp.OPERATION_NAME
+
+    @property
+    def reads(self) -> bool:
+        """Whether it takes the element's value."""
+        return self.op.name != WriteOp.OPERATION_NAME
+
+    @property
+    def is_atomic(self) -> bool:
+        """Whether it is a single step."""
+        return self.op.name == AccumulateOp.OPERATION_NAME and cast(AccumulateOp, self.op.opview).atomic
+
+    @property
+    def dtype(self) -> DType:
+        """The element type."""
+        return dtype_of_element(ir.MemRefType(self.buffer.type).element_type)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The buffer's shape."""
+        return tuple(ir.MemRefType(self.buffer.type).shape)
+
+    @property
+    def position(self) -> AffineExpr:
+        """The element's position in the buffer, counted in elements, rows one after the other."""
+        return linearize(list(self.map.results), self.shape)
+
+
+def access_of(op: ir.Operation) -> Access:
+    """Return what an operation that is one of `ACCESSES` accesses."""
+    view = cast(ReadOp, op.opview)
+    return Access(op, view.buffer, view.map, tuple(view.variables), tuple(_guards(op)))
+
+
+def _guards(op: ir.Operation) -> Iterator[Guard]:
+    """Yield the conditions that an operation is under."""
+    inner = op
+    for outer in ancestors(op):
+        if outer.name == WhereOp.OPERATION_NAME:
+            where = cast(WhereOp, outer.opview)
+            yield Guard(where.map, tuple(where.variables), holds=inner.block == where.then)
+        inner = outer
+
+
+def accesses_in(*within: ir.Operation) -> list[Access]:
+    """Return the accesses inside operations, in the order of the text."""
+    return [access_of(op) for each in within for op in walk(each, *ACCESSES)]
+
+
+def operations_of(block: ir.Block) -> list[ir.Operation]:
+    """Return the operations of a block but for its end."""
+    return [op.operation for op in block.operations if op.operation.name != YIELD]
+
+
+def body_of(op: ir.Operation) -> ir.Block:
+    """Return the body of a loop or a launch."""
+    return op.regions[0].blocks[0]
+
+
+def perfect_nest(par: ir.Operation) -> list[ParOp]:
+    """Return a par loop and the ones inside it, each the only thing in the one before."""
+    found = [cast(ParOp, par.opview)]
+    while len(inner := operations_of(found[-1].body)) == 1 and inner[0].name == PAR:
+        found.append(cast(ParOp, inner[0].opview))
+    return found
+
+
+def has_par(*within: ir.Operation) -> bool:
+    """Whether there is a par loop inside these operations, themselves included."""
+    return any(walk(op, PAR) for op in within)
+
+
+def launches_of(module: ir.Module) -> list[LaunchOp]:
+    """Return the kernels of a module, in order."""
+    return [cast(LaunchOp, op.opview) for op in walk(module.operation, LAUNCH)]
+
+
+def band_at(par: ir.Operation) -> list[ParOp]:
+    """Return the loops of the band that begins with a loop: those of its perfect nest that have the same band."""
+    nest = perfect_nest(par)
+    count = next((n for n, loop in enumerate(nest) if loop.band != nest[0].band), len(nest))
+    return nest[:count]
+
+
+def ancestors(op: ir.Operation) -> Iterator[ir.Operation]:
+    """Yield the operations that an operation is in, from the inside out."""
+    parent = op.parent
+    while parent is not None:
+        yield parent.operation
+        parent = parent.operation.parent
+
+
+def loops_around(op: ir.Operation) -> list[ir.Operation]:
+    """Return the par and seq loops that an operation is in, from the outside in."""
+    return [each for each in ancestors(op) if each.name in (PAR, SEQ)][::-1]
+
+
+def loop_of(variable: ir.Value) -> ir.Operation | None:
+    """Return the loop whose variable this is; None for an index that a value decides."""
+    owner = owning_op(variable)
+    return owner if owner.name in (PAR, SEQ) else None
+
+
+def name_of_buffer(buffer: ir.Value) -> str:
+    """Return what a buffer is called."""
+    owner = owning_op(buffer)
+    if "called" in owner.attributes:
+        return ir.StringAttr(owner.attributes["called"]).value
+    described = ir.ArrayAttr(owner.attributes["arg_attrs"]) if "arg_attrs" in owner.attributes else None
+    number = cast(ir.BlockArgument, buffer).arg_number
+    if described is None or "xgpu.called" not in (attributes := ir.DictAttr(described[number])):
+        return f"arg{number}"
+    return ir.StringAttr(attributes["xgpu.called"]).value
