@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xgpu import ir
+from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.block.tiles import IndexTileOp, TileOp
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import unsupported
@@ -94,7 +95,7 @@ class TileProgram:
             op.name,
             results=[_tile_type(value, map_)],
             operands=operands,
-            attributes={name: attribute for name, attribute in op.attributes.items() if not name.startswith("xgpu.")},
+            attributes={name: attribute for name, attribute in op.attributes.items() if _is_kept(name)},
             loc=op.location,
         ).results[0]
 
@@ -106,6 +107,11 @@ def then(tile: IndexingMap, access: IndexingMap) -> IndexingMap:
     """
     composed = tile.compose(access)
     return replace(composed, constraints=tile.constraints).with_simple_results()
+
+
+def _is_kept(name: str) -> bool:
+    """Whether an attribute is one of tiles, too: xgpu's are of whole arrays, but for how exact a weight is."""
+    return name == WEIGHT or not name.startswith("xgpu.")
 
 
 def _tile_type(value: ir.Value, map_: IndexingMap) -> ir.Type:

@@ -130,8 +130,11 @@ class SpreadCode:
     def __init__(self, at: Sequence[ir.Value], position: Position, known: Mapping[ir.Value, Spread], branched: bool):
         self._at, self._position, self._branched = list(at), position, branched
         self._values = dict(known)
+        self._pending: dict[ir.Value, Callable[[], Spread]] = {}
 
     def __getitem__(self, tile: ir.Value) -> Spread:
+        if tile in self._pending:
+            self._values[tile] = self._pending.pop(tile)()
         if tile not in self._values:
             self.write(producer(tile))
         return self._values[tile]
@@ -139,6 +142,10 @@ class SpreadCode:
     def know(self, tile: ir.Value, spread: Spread) -> None:
         """Take ``spread`` for a tile."""
         self._values[tile] = spread
+
+    def know_when_needed(self, tile: ir.Value, spread: Callable[[], Spread]) -> None:
+        """Have ``spread`` write a tile as soon as something needs it."""
+        self._pending[tile] = spread
 
     def write(self, op: ir.Operation) -> None:
         """Write an operation on single elements, a broadcast, or a reduction of rows, and what it needs."""

@@ -1,0 +1,40 @@
+"""How the blocks and threads of a chain of sums share it."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xgpu.emit.families.attention.schedule import ChainSchedule, ChainSizes
+from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles
+from xgpu.emit.families.attention.tiles import panels
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+
+
+@dataclass(frozen=True)
+class SumsSchedule(ChainSchedule):
+    """How blocks share the rows of a chain of sums, and how the threads of a block do."""
+
+    most_held: ClassVar[int] = 224
+
+    @classmethod
+    def of(cls, facts: SumsFacts) -> Self:
+        """As many rows as two warp groups have, and the most keys that there are registers and memory for."""
+        space, most = facts.chain.space, facts.fusion.device.sm_count
+        rows, keys = space.shape[space.resident], space.shape[space.stepped]
+        candidates = []
+        for groups in (2, 1) if rows > WARPGROUP_ROWS else (1,):
+            for step in (128, 64) if keys > WARPGROUP_ROWS else (64,):
+                for stages in (2, 1):
+                    size = groups * WARPGROUP_ROWS
+                    tiles = math.prod(SumsTiles(facts.chain, size, step).grid)
+                    candidates.append(cls(size, step, stages, groups, min(tiles, most)))
+        fitting = [each for each in candidates if each.fits(facts)]
+        return (fitting or candidates)[0]
+
+    def problems(self, facts: SumsFacts) -> Iterator[str]:
+        """The tiles are ones that warp groups multiply, and fit the memory of a block."""
+        fixed = tuple(panels(each.width) for each in facts.chain.products)
+        results = tuple(panels(each.sums.columns) for each in facts.chain.sums)
+        sizes = ChainSizes(fixed, tuple(facts.fed), results, len(facts.chain.products))
+        yield from self.kernel_problems(sizes, facts.fusion.device)
