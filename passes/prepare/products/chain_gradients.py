@@ -9,7 +9,7 @@ from xgpu import ir
 from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
 from xgpu.analysis.attention.gradient import Gradient
 from xgpu.dialects.chain import returned
-from xgpu.emit.families.attention.sums_facts import sums_problem
+from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.indexing.access import shape_of
 from xgpu.passes.prepare.products.chain_parts import MOVES, Parts, Taken, depending, last_moved
 from xgpu.passes.prepare.products.row_sums import reciprocal, row_sum
@@ -30,6 +30,7 @@ class GradientChains:
     rows: Mapping[ir.Value, ir.Value]
     stage: ir.Value
     _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    _reciprocals: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     def write(self) -> Mapping[ir.Value, ir.Value] | str:
         """Write them; return their results by what they are instead of, or why there are no such chains."""
@@ -61,17 +62,13 @@ class GradientChains:
 
     def _together(self) -> list[list[ir.Value]]:
         """Return the results of the ends, those that are added up along the same dimensions together."""
-        groups: dict[object, dict[ir.Value, int]] = {}
+        groups: dict[object, list[ir.Value]] = {}
         for end in self.gradient.ends:
             result = last_moved(end.results[0])
             chain = chained_sums([result])
-            if isinstance(chain, ChainedSums):
-                along = (chain.space.stepped, chain.space.loops)
-                groups.setdefault(along, {})[result] = len(chain.products)
-            else:
-                groups[result] = {result: 0}
-        # What needs fewer products comes first: others are under way meanwhile.
-        return [sorted(each, key=each.__getitem__) for each in groups.values()]
+            is_one = isinstance(chain, ChainedSums)
+            groups.setdefault((chain.space.stepped, chain.space.loops) if is_one else result, []).append(result)
+        return list(groups.values())
 
     def _write_chain(self, results: Sequence[ir.Value]) -> ir.Operation | str:
         """Write a chain that returns some results; return it, or why there is none."""
@@ -100,7 +97,7 @@ class GradientChains:
             if value in self._depending:
                 divisions = parts.divisors(value)
                 factors.update(divisions)
-                given[value] = reciprocal(self._row(value)) if divisions else self._row(value)
+                given[value] = self._reciprocal(value) if divisions else self._row(value)
         weights = {defining_op(self.gradient.attention.softmax.powers[0])}
         if dtype_of(self.gradient.attention.softmax.powers[0]).hlo != "f32":
             weights = set()
@@ -144,6 +141,11 @@ class GradientChains:
         """Whether a value is known where the chains are; what was made for them is not among the operations."""
         op = defining_op(value)
         return op is None or self._order.get(op, -1) < self._order[self.end]
+
+    def _reciprocal(self, value: ir.Value) -> ir.Value:
+        if value not in self._reciprocals:
+            self._reciprocals[value] = reciprocal(self._row(value))
+        return self._reciprocals[value]
 
     def _row(self, value: ir.Value) -> ir.Value:
         """Return a value of rows, computed again of what attention's chain stores."""

@@ -114,9 +114,9 @@ class Parts:
         return chain
 
 
-def last_moved(value: ir.Value) -> ir.Value:
+def last_moved(value: ir.Value, moves: Container[str] = MOVED) -> ir.Value:
     """Return what a value is moved to, as long as nothing else reads it: a chain may return each of these."""
-    while len(users := users_of(value)) == 1 and users[0].name in MOVED and keeps_numbers(users[0]):
+    while len(users := users_of(value)) == 1 and users[0].name in moves and keeps_numbers(users[0]):
         value = users[0].results[0]
     return value
 

@@ -6,15 +6,19 @@ from typing import ClassVar
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Attention, attention_of
+from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient, gradient_of
 from xgpu.costs.attention import AttentionSizes, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem
 from xgpu.emit.families.products.schedule import device_problem
+from xgpu.hlo.stablehlo_builder import reshape
+from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.products.chain_gradients import GradientChains, first_user
 from xgpu.passes.prepare.products.chain_parts import MOVES, Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.products.softmax_gradients import with_quotients
 from xgpu.structure import backward_slice, producer, users_of
 
 
@@ -82,21 +86,26 @@ def _chained(op: ir.Operation, target: Device, name: str) -> list[ir.Operation]:
     if not (is_gradient_fast if gradient.ends else is_fast)(sizes, target):
         return []
     block, before = op.block, set(_operations(op.block))
+    rewritten = with_quotients(attention) if gradient.ends else {}
     replaced = _write(gradient)
     if isinstance(replaced, str):
         remark(name, op, f"attention is left in parts: {replaced}")
+        for old, new in rewritten.items():
+            new.replace_all_uses_with(old)
         for each in reversed([each for each in _operations(block) if each not in before]):
             each.erase()
         return []
     for old, new in replaced.items():
         old.replace_all_uses_with(new)
-    return _dead([producer(old) for old in replaced])
+    return _dead([producer(old) for old in (*replaced, *rewritten)])
 
 
 def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:
     """Write the chains of attention, and of its gradient if there is one; return what they compute instead of what."""
     attention = gradient.attention
-    result = gradient.stage if gradient.ends else last_moved(attention.second.results[0])
+    stage = gradient.stage if gradient.ends else attention.second.results[0]
+    # A gradient knows the result in another shape, not in another order of its elements.
+    result = last_moved(stage, frozenset(("stablehlo.reshape",)) if gradient.ends else MOVED)
     rows = list(attention.row_values) if gradient.ends else []
     chain = _write_attention(attention, [result, *rows])
     if isinstance(chain, str) or not gradient.ends:
@@ -106,7 +115,7 @@ def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:
         return "expected results of a gradient that are read"
     stored = dict(zip(rows, list(chain.results)[1:], strict=True))
     with ir.InsertionPoint(end), end.location:
-        made = GradientChains(gradient, end, stored, chain.results[0]).write()
+        made = GradientChains(gradient, end, stored, reshape(chain.results[0], shape_of(stage))).write()
     return made if isinstance(made, str) else {result: chain.results[0], **made}
 
 

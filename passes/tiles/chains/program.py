@@ -129,6 +129,11 @@ class ChainProgram:
         """Whether masks by numbers are asked only where they hide something."""
         return isinstance(self.schedule, AttentionSchedule) and self.schedule.branched
 
+    @property
+    def is_deep(self) -> bool:
+        """Whether elements are computed one after the other: no reduction needs all of a row."""
+        return not any(each.operation.name == "stablehlo.reduce" for each in self.steps.body.operations)
+
     @cached_property
     def largest(self) -> ir.Value:
         """What steps carry as the largest of each row: what they yield as a maximum with what they take."""

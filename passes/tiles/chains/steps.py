@@ -50,7 +50,7 @@ class ChainSteps:
         ring = next(iter(self.operands.fed.values())).ring
         with steps_of(tile, [*begin, slot, phase]) as steps:
             *carried, number, turn = steps.carried
-            code = SpreadCode([*tile.at, steps.counter], self.position, {}, self.program.is_branched)
+            code = SpreadCode([*tile.at, steps.counter], self.position, {}, self.program.is_branched, self.program.is_deep)
             step = _Step(self.program, self.place, self.operands, code, [number, turn])
             for argument, part in zip(self._arguments, self._parts(carried), strict=True):
                 step.take(argument, part)
@@ -185,7 +185,9 @@ class _Step:
             self.waited.add(tile)
 
     def _finished(self, number: int) -> Spread:
-        self._finish(number + 1)
+        # A sum that is under way has its left operand in registers, which are needed then.
+        has_sums = any(each.product.left is None for each in self.under_way)
+        self._finish(len(self.under_way) if has_sums else number + 1)
         sums = self.under_way[number].sums
         assert sums is not None
         return of_accumulators(sums)

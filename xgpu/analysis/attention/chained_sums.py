@@ -68,11 +68,12 @@ class ArrayProduct:
 
 @dataclass(frozen=True)
 class ComputedSum:
-    """The ``sums`` whose weights are computed of products; their ``indices`` are given by those of the space."""
+    """The ``sums`` whose weights are computed of some products; their ``indices`` are given by those of the space."""
 
     sums: Weighted
     indices: tuple[AffineExpr, ...]
     result: ir.Value
+    products: int
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,8 @@ def chained_sums(results: Sequence[ir.Value]) -> ChainedSums | str:
     if len(products) != len(maps):
         return "expected products whose operands have either the rows of a block, or those that it goes along"
     sums = tuple(
-        ComputedSum(each.behind.sums, each.indices, result) for each, result in zip(known, results, strict=True)
+        ComputedSum(each.behind.sums, each.indices, result, len(each.maps))
+        for each, result in zip(known, results, strict=True)
     )
     return ChainedSums(space, products, sums)
 

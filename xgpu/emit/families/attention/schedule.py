@@ -76,14 +76,17 @@ class ChainSchedule(Schedule):
         """Yield why no kernel of these sizes has these numbers."""
         if missing := device_problem(target):
             yield missing
+        yield from self.size_problems(sizes, target.shared_bytes_optin)
+
+    def size_problems(self, sizes: ChainSizes, most: int) -> Iterator[str]:
+        """Yield the same of numbers and sizes alone, for so many bytes of shared memory."""
         if self.tile_m != self.groups * WARPGROUP_ROWS:
             yield self.wrong("tile_m", f"{WARPGROUP_ROWS} rows for each of {self.groups} warp groups")
         if self.tile_n % WARPGROUP_ROWS:
             yield self.wrong("tile_n", f"a multiple of {WARPGROUP_ROWS}")
         if (held := self.held(sizes)) > self.most_held:
             yield self.wrong("tile_n", f"so few keys that a thread holds at most {self.most_held} numbers, not {held}")
-        used, most = self.shared_bytes(sizes), target.shared_bytes_optin
-        if used > most:
+        if (used := self.shared_bytes(sizes)) > most:
             yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")
 
 

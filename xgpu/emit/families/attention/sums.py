@@ -18,8 +18,8 @@ from xgpu.dialects.chain import CHAIN, returned
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
-from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles, sums_problem
-from xgpu.emit.families.attention.sums_schedule import SumsSchedule
+from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles
+from xgpu.emit.families.attention.sums_schedule import SumsSchedule, sums_problem
 from xgpu.emit.families.attention.tiles import in_memory
 from xgpu.emit.families.attention.writing import (
     FULL,
@@ -99,13 +99,15 @@ class SumsEmitter:
             right = self._fed(arrays, fed, at, product.operand(1), self.tiles.right(product))
             made = as_rounded(tile_product(left, right, product.op), product.result)
             program.make(product.result, partial(_same, made))
-        sums = []
-        for computed, before in zip(self.stored, carried, strict=True):
+        sums: dict[ir.Value, ir.Value] = {}
+        # What needs fewer products comes first: others are under way meanwhile.
+        given = sorted(zip(self.stored, carried, strict=True), key=lambda each: each[0].products)
+        for computed, before in given:
             weights = self._write_weights(program, computed, at)
             tile = self._fed(arrays, fed, at, computed.sums.values, self.tiles.values(computed))
             rows = hlo.transpose(tile, [1, 0])
-            sums.append(hlo.add(before, tile_product(weights, rows, computed.sums.product)))
-        return sums
+            sums[before] = hlo.add(before, tile_product(weights, rows, computed.sums.product))
+        return [sums[before] for before in carried]
 
     @staticmethod
     def _fed(

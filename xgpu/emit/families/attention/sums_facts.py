@@ -11,6 +11,7 @@ from xgpu.analysis.attention.vanishing import steps_seen
 from xgpu.analysis.attention.visible_keys import VisibleKeys
 from xgpu.dialects.chain import returned
 from xgpu.emit.base import Fusion
+from xgpu.emit.families.attention.schedule import ChainSizes
 from xgpu.emit.families.attention.tiles import (
     ELEMENT_BYTES,
     MOST_COLUMNS,
@@ -27,7 +28,7 @@ from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 from xgpu.indexing.tiles.tensor_views import tensor_view
-from xgpu.structure import dtype_of
+from xgpu.structure import body_of, dtype_of
 
 
 @dataclass(frozen=True)
@@ -111,17 +112,24 @@ class SumsFacts:
         return steps_seen(self.chain)
 
     @cached_property
-    def fed(self) -> list[int]:
-        """The elements of rows of the tiles of each step; tiles that several products read count once."""
-        tiles = SumsTiles(self.chain, PANEL, PANEL)
-        arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in self.op.regions[0].blocks[0].arguments}
-        read = [(each.operand(1), tiles.right(each)) for each in self.chain.products]
-        read += [(each.sums.values, tiles.values(each)) for each in self.chain.sums]
-        found = dict.fromkeys(in_memory(*each, arrays, converts=True) for each in read)
-        return [each[1].symbols[0].size for each in found if each is not None]
+    def sizes(self) -> ChainSizes:
+        """The sizes of its tiles."""
+        return sizes_of(self.chain, {argument: argument for argument in body_of(self.op).arguments})
 
 
-def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
+def sizes_of(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> ChainSizes:
+    """Return the sizes of the tiles of a chain; those of a step that several products read count once."""
+    tiles = SumsTiles(chain, PANEL, PANEL)
+    read = [(each.operand(1), tiles.right(each)) for each in chain.products]
+    read += [(each.sums.values, tiles.values(each)) for each in chain.sums]
+    found = dict.fromkeys(in_memory(*each, arrays, converts=True) for each in read)
+    fed = tuple(each[1].symbols[0].size for each in found if each is not None)
+    fixed = tuple(panels(each.width) for each in chain.products)
+    results = tuple(panels(each.sums.columns) for each in chain.sums)
+    return ChainSizes(fixed, fed, results, len(chain.products))
+
+
+def form_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
     """Return why no kernel computes a chain of sums of operands that are ``arrays``, or made of them."""
     types = {dtype_of(each.operand(number)).hlo for each in chain.products for number in range(2)}
     if types not in ({"bf16"}, {"f16"}):

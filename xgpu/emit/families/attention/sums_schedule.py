@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from xgpu.emit.families.attention.schedule import ChainSchedule, ChainSizes
-from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles
-from xgpu.emit.families.attention.tiles import panels
+from xgpu import ir
+from xgpu.analysis.attention.chained_sums import ChainedSums
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.emit.families.attention.schedule import ChainSchedule
+from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles, form_problem, sizes_of
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 
 
@@ -34,7 +36,16 @@ class SumsSchedule(ChainSchedule):
 
     def problems(self, facts: SumsFacts) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block."""
-        fixed = tuple(panels(each.width) for each in facts.chain.products)
-        results = tuple(panels(each.sums.columns) for each in facts.chain.sums)
-        sizes = ChainSizes(fixed, tuple(facts.fed), results, len(facts.chain.products))
-        yield from self.kernel_problems(sizes, facts.fusion.device)
+        yield from self.kernel_problems(facts.sizes, facts.fusion.device)
+
+
+def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
+    """Return why no kernel computes a chain of sums of operands that are ``arrays``, or made of them; None if one does.
+
+    Threads have to have room for the products and sums of 64 rows, and blocks for the tiles of a step.
+    """
+    if problem := form_problem(chain, arrays):
+        return problem
+    least = SumsSchedule(WARPGROUP_ROWS, WARPGROUP_ROWS, 1, 1, 1)
+    most = device(DEFAULT_DEVICE).shared_bytes_optin
+    return next(least.size_problems(sizes_of(chain, arrays), most), None)

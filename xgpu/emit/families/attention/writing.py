@@ -12,6 +12,8 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.structure import body_of, element_of, users_of
 
+MOVES = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
+"""What keeps elements as they are."""
 FULL = "f32"
 """The type of products and their sums, whatever types the program has there."""
 _ROW_LANES = 4
@@ -49,11 +51,17 @@ def as_rounded(made: ir.Value, result: ir.Value) -> ir.Value:
 
     XLA takes such numbers as they were before.
     """
-    return made if all(_widens(user) for user in users_of(result)) else convert(made, element_of(result))
+    return made if _is_only_widened(result) else convert(made, element_of(result))
 
 
-def _widens(op: ir.Operation) -> bool:
-    return op.name == "stablehlo.convert" and isinstance(element_of(op.results[0]), ir.F32Type)
+def _is_only_widened(value: ir.Value) -> bool:
+    """Whether f32 is made of all elements, before or after they are moved."""
+    return all(
+        isinstance(element_of(user.results[0]), ir.F32Type)
+        if user.name == "stablehlo.convert"
+        else user.name in MOVES and _is_only_widened(user.results[0])
+        for user in users_of(value)
+    )
 
 
 def compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
