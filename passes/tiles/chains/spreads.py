@@ -196,7 +196,8 @@ class SpreadCode:
     def _written(self, op: ir.Operation) -> Spread:
         view = op.opview
         if isinstance(view, TileOp):
-            return self._by_map(view.map, shape_of(view.tile), lambda where: _read(view, where))
+            read = _read_within if self._deep and _is_bounded(view.map) else _read
+            return self._by_map(view.map, shape_of(view.tile), lambda where: read(view, where))
         if isinstance(view, IndexTileOp):
             return self._by_map(view.map, shape_of(view.tile), lambda where: _number(view, where))
         if op.name == "stablehlo.constant":
@@ -342,6 +343,27 @@ def _read(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
         return extract(tile.array, indices)
     condition = InDomainOp.build(tile.map, where)
     return PredicatedExtractOp.build(condition, constant(element_of(tile.array), 0), tile.array, indices)
+
+
+def _is_bounded(map_: IndexingMap) -> bool:
+    """Whether constraints say nothing but that indices of an array, which are not negative, are in it."""
+    return all(
+        each in map_.results and bound.lower <= 0 <= each.interval(map_.dims, map_.symbols).lower
+        for each, bound in map_.constraints
+    )
+
+
+def _read_within(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
+    """Read an element, or the last one instead of one that is beyond, which is zero: threads need no branch for it."""
+    indices = ApplyIndexingOp.build(tile.map, where) if tile.map.results else []
+    if not tile.map.constraints:
+        return extract(tile.array, indices)
+    for expression, bound in tile.map.constraints:
+        number = tile.map.results.index(expression)
+        indices[number] = ir.arith.minsi(indices[number], create_index(bound.upper))
+    zero = constant(element_of(tile.array), 0)
+    value: ir.Value = ir.arith.select(InDomainOp.build(tile.map, where), extract(tile.array, indices), zero)
+    return value
 
 
 def _number(tile: IndexTileOp, where: Sequence[ir.Value]) -> ir.Value:

@@ -185,9 +185,7 @@ class _Step:
             self.waited.add(tile)
 
     def _finished(self, number: int) -> Spread:
-        # A sum that is under way has its left operand in registers, which are needed then.
-        has_sums = any(each.product.left is None for each in self.under_way)
-        self._finish(len(self.under_way) if has_sums else number + 1)
+        self._finish(number + 1)
         sums = self.under_way[number].sums
         assert sums is not None
         return of_accumulators(sums)

@@ -40,15 +40,20 @@ class ChainSchedule(Schedule):
     """How blocks share the rows of a chain of products, and how the threads of a block do."""
 
     tile_m: int = whole_number("Rows of a block's tile, a multiple of 64 for each warp group.", least=64, most=192)
-    tile_n: int = whole_number("Keys of a step, a multiple of 64.", least=64, most=256)
+    tile_n: int = whole_number("Keys of a step, a multiple of 64, or of 32 without a softmax.", least=32, most=256)
     stages: int = whole_number("Steps whose tiles shared memory has room for.", least=1, most=8)
     groups: int = whole_number("Warp groups that multiply; each has 64 of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
     band: ClassVar[int] = 1
     cluster: ClassVar[int] = 1
     """Blocks work alone."""
-    most_held: ClassVar[int] = 200
-    """Registers that a thread has for products, weights and sums, beside addresses."""
+    key_multiple: ClassVar[int] = WARPGROUP_ROWS
+    """Of what the keys of a step are a multiple."""
+
+    @property
+    def most_held(self) -> int:
+        """The registers that a thread has for products, weights and sums, beside addresses."""
+        return 200
 
     @property
     def threads(self) -> int:
@@ -82,8 +87,8 @@ class ChainSchedule(Schedule):
         """Yield the same of numbers and sizes alone, for so many bytes of shared memory."""
         if self.tile_m != self.groups * WARPGROUP_ROWS:
             yield self.wrong("tile_m", f"{WARPGROUP_ROWS} rows for each of {self.groups} warp groups")
-        if self.tile_n % WARPGROUP_ROWS:
-            yield self.wrong("tile_n", f"a multiple of {WARPGROUP_ROWS}")
+        if self.tile_n % self.key_multiple:
+            yield self.wrong("tile_n", f"a multiple of {self.key_multiple}")
         if (held := self.held(sizes)) > self.most_held:
             yield self.wrong("tile_n", f"so few keys that a thread holds at most {self.most_held} numbers, not {held}")
         if (used := self.shared_bytes(sizes)) > most:

@@ -93,7 +93,7 @@ class SumsEmitter:
         self, arrays: dict[ir.Value, ir.Value], lefts: list[ir.Value], at: list[ir.Value], carried: list[ir.Value]
     ) -> list[ir.Value]:
         """Write a step; return the sums after it."""
-        program = TileProgram(at, arrays)
+        program = TileProgram(at, arrays, own=True)
         fed: dict[tuple[ir.Value, IndexingMap], ir.Value] = {}
         for product, left in zip(self.chain.products, lefts, strict=True):
             right = self._fed(arrays, fed, at, product.operand(1), self.tiles.right(product))

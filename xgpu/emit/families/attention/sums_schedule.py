@@ -12,12 +12,19 @@ from xgpu.emit.families.attention.schedule import ChainSchedule
 from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles, form_problem, sizes_of
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 
+_LEAST_KEYS = 32
+
 
 @dataclass(frozen=True)
 class SumsSchedule(ChainSchedule):
     """How blocks share the rows of a chain of sums, and how the threads of a block do."""
 
-    most_held: ClassVar[int] = 224
+    key_multiple: ClassVar[int] = _LEAST_KEYS
+
+    @property
+    def most_held(self) -> int:
+        """What threads were seen to have room for: two warp groups have each a little more than one by itself."""
+        return 224 if self.groups > 1 else 200
 
     @classmethod
     def of(cls, facts: SumsFacts) -> Self:
@@ -26,7 +33,7 @@ class SumsSchedule(ChainSchedule):
         rows, keys = space.shape[space.resident], space.shape[space.stepped]
         candidates = []
         for groups in (2, 1) if rows > WARPGROUP_ROWS else (1,):
-            for step in (128, 64) if keys > WARPGROUP_ROWS else (64,):
+            for step in (128, 64, 32) if keys > WARPGROUP_ROWS else (64, 32):
                 for stages in (2, 1):
                     size = groups * WARPGROUP_ROWS
                     tiles = math.prod(SumsTiles(facts.chain, size, step).grid)
@@ -46,6 +53,6 @@ def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | 
     """
     if problem := form_problem(chain, arrays):
         return problem
-    least = SumsSchedule(WARPGROUP_ROWS, WARPGROUP_ROWS, 1, 1, 1)
+    least = SumsSchedule(WARPGROUP_ROWS, _LEAST_KEYS, 1, 1, 1)
     most = device(DEFAULT_DEVICE).shared_bytes_optin
     return next(least.size_problems(sizes_of(chain, arrays), most), None)
