@@ -16,9 +16,9 @@ from xgpu.hlo.stablehlo_builder import reshape
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
-from xgpu.passes.prepare.products.chain_gradients import GradientChains, first_user
-from xgpu.passes.prepare.products.chain_parts import MOVES, Parts, Taken, depending, last_moved
-from xgpu.passes.prepare.products.softmax_gradients import with_quotients
+from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
+from xgpu.passes.prepare.chains.parts import MOVES, Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.chains.softmax import with_quotients
 from xgpu.structure import backward_slice, producer, users_of
 
 
@@ -76,9 +76,7 @@ def _chained(op: ir.Operation, target: Device, name: str) -> list[ir.Operation]:
     attention = attention_of(op)
     if attention is None:
         return []
-    sizes = AttentionSizes(
-        attention.batch, attention.rows, attention.keys, attention.width, attention.columns
-    )
+    sizes = AttentionSizes(attention.batch, attention.rows, attention.keys, attention.width, attention.columns)
     gradient = gradient_of(attention)
     if isinstance(gradient, str):
         remark(name, op, f"attention is left in parts: {gradient}")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS

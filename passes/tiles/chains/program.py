@@ -163,7 +163,9 @@ def read_chain(function: ir.Operation, schedule: ChainSchedule) -> ChainProgram:
     products = tuple(_read_product(op, (at, blocks.grid), (in_step, sizes)) for op in dots)
     if steps.count < 1 or not any(each.left for each in products) or all(each.left for each in products):
         got = f"{steps.count} steps of {len(products)}"
-        refuse(PASS, steps.operation, f"expected steps of products of tiles, and of what is computed of them, got {got}")
+        refuse(
+            PASS, steps.operation, f"expected steps of products of tiles, and of what is computed of them, got {got}"
+        )
     (*_, end) = blocks.body.operations
     arrays = list(blocks.body.arguments)[3:]
     stores = tuple(stored(end.operation, number, array, at, blocks.grid) for number, array in enumerate(arrays))

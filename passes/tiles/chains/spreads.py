@@ -94,8 +94,11 @@ def left_operand(spread: Spread, part: int) -> ir.Value:
 class _Deferred(Mapping[_Key, ir.Value]):
     """The elements of a tile, each written at the insertion point where it is first asked for."""
 
-    def __init__(self, keys: Sequence[_Key], element: Callable[[_Key], ir.Value], location: ir.Location):
-        self._keys, self._element, self._location = keys, element, location
+    def __init__(self, keys: Sequence[_Key], element: Callable[[_Key], ir.Value]):
+        self._keys, self._element = keys, element
+        location = ir.Location.current
+        assert location is not None
+        self._location = location
         self._made: dict[_Key, ir.Value] = {}
 
     def __getitem__(self, key: _Key) -> ir.Value:
@@ -249,12 +252,10 @@ class SpreadCode:
             by_row, by_column, keys, lambda key: build_scalar(ScalarOp(op, tuple(each.at(*key) for each in operands)))
         )
 
-    def _made(
-        self, by_row: bool, by_column: bool, keys: Sequence[_Key], element: Callable[[_Key], ir.Value]
-    ) -> Spread:
+    def _made(self, by_row: bool, by_column: bool, keys: Sequence[_Key], element: Callable[[_Key], ir.Value]) -> Spread:
         """Return a tile whose elements are written now, or one by one as they are needed."""
         if self._deep:
-            return Spread(by_row, by_column, _Deferred(keys, element, ir.Location.current))
+            return Spread(by_row, by_column, _Deferred(keys, element))
         return Spread(by_row, by_column, {key: element(key) for key in keys})
 
     def _weights(self, op: ir.Operation, difference: "_Difference") -> Spread:

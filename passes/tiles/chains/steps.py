@@ -50,7 +50,9 @@ class ChainSteps:
         ring = next(iter(self.operands.fed.values())).ring
         with steps_of(tile, [*begin, slot, phase]) as steps:
             *carried, number, turn = steps.carried
-            code = SpreadCode([*tile.at, steps.counter], self.position, {}, self.program.is_branched, self.program.is_deep)
+            code = SpreadCode(
+                [*tile.at, steps.counter], self.position, {}, self.program.is_branched, self.program.is_deep
+            )
             step = _Step(self.program, self.place, self.operands, code, [number, turn])
             for argument, part in zip(self._arguments, self._parts(carried), strict=True):
                 step.take(argument, part)

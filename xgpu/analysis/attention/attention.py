@@ -159,9 +159,7 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
     return None
 
 
-def _with_first(
-    sums: Weighted, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int
-) -> Attention | None:
+def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int) -> Attention | None:
     """Return the attention with this first product, of which operands have either the keys, or the rows."""
     operands = [then(map_, accesses(first)[number].map) for number in range(2)]
     if any(len(each.symbols) != 1 for each in operands):

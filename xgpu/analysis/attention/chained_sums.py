@@ -25,8 +25,8 @@ MOVED = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")
 class Space(NamedTuple):
     """The indices of what is computed between products.
 
-    A block has rows along ``resident``, and goes along ``stepped`` and, in each step of that, along all ``loops``. Along
-    the ``others`` there are chains of their own.
+    A block has rows along ``resident``, and goes along ``stepped`` and, in each step of that, along all ``loops``.
+    Along the ``others`` there are chains of their own.
     """
 
     shape: Shape

@@ -98,7 +98,7 @@ def gradient_of(attention: Attention) -> Gradient | str:
     return Gradient(attention, tuple(ends), found)
 
 
-def _new(op: ir.Operation, seen: set[ir.Value]) -> list[ir.Value]:
+def _new(op: ir.Operation, seen: set[ir.Value]) -> Sequence[ir.Value]:
     found = [value for value in op.results if value not in seen]
     seen.update(found)
     return found
@@ -126,12 +126,10 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     to_operand = _joined(own, weight, attention, shape)
     if to_operand is None:
         return "expected sums of weights that are multiplied by their own gradients"
-    reduced = {number for each in accesses(op)[0].map.results for number in each.variables()[1]}
     map_ = accesses(op)[0].map
-    kept, along = [], []
-    for number, each in enumerate(map_.results):
-        (along if each.variables()[1] else kept).append(to_operand.results[number])
-    if reduced and not _is_key(along, attention):
+    along = [to for to, each in zip(to_operand.results, map_.results, strict=True) if each.variables()[1]]
+    kept = [to for to, each in zip(to_operand.results, map_.results, strict=True) if not each.variables()[1]]
+    if not _is_key(along, attention):
         return "expected sums along the keys"
     rows = [(value, then(to_operand, at)) for value, at in factors if (value, at) not in (weight, product)]
     if any(attention.key in each.variables()[0] for _, at in rows for each in at.results):

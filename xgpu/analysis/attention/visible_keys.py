@@ -99,9 +99,7 @@ def _where(place: Place, numbers: tuple[int, int], everything: VisibleKeys) -> V
     return found
 
 
-def _compared(
-    op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int], everything: VisibleKeys
-) -> VisibleKeys:
+def _compared(op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:
     direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
     left, right = (_number(operand, map_) for operand in op.operands)
     if left is None or right is None or direction not in _NOT_NEGATIVE:

@@ -133,7 +133,7 @@ def _others(simplifier: Simplifier, map_: IndexingMap, rest: AffineExpr, used: s
         start = simplifier.simplify(linear({atom: count // stride for atom, count in together.items()}, 0))
         starts.append((start, stride))
     ends = [start.interval(map_.dims) for start, _ in starts]
-    if together.keys() <= used and together or any(each.lower < 0 for each in ends):
+    if (together.keys() <= used and together) or any(each.lower < 0 for each in ends):
         return None
     return [_Dimension(each.upper + 1, stride, start, None) for (start, stride), each in zip(starts, ends, strict=True)]
 

@@ -8,7 +8,6 @@ sums are scaled (Milakov and Gimelshein, Online normalizer calculation for softm
 
 import math
 from collections.abc import Callable, Hashable
-from functools import cached_property
 
 from xgpu import ir
 from xgpu.analysis.attention.factors import Factored

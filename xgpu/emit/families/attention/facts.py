@@ -28,7 +28,8 @@ from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 from xgpu.indexing.tiles.tensor_views import tensor_view
-from xgpu.structure import body_of, defining_op, dtype_of
+from xgpu.structure import defining_op, dtype_of
+
 
 @dataclass(frozen=True)
 class AttentionTiles(ChainTiles):
@@ -96,7 +97,7 @@ class AttentionTiles(ChainTiles):
         return moved_map(self.sums, value, self.attention.second.results[0])
 
     def stored(self, value: ir.Value) -> IndexingMap:
-        """The map of a tile of what a chain returns: the same, or what a reduction of the softmax leaves of each row."""
+        """The map of a tile of what a chain returns: the same, or what the softmax leaves of each row."""
         if value not in self.attention.row_values:
             return self.result(value)
         row = self.row(symbol(0))

@@ -6,7 +6,7 @@ computes weights of these products element by element, and adds the rows of the 
 level ``tiles``.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import partial
 
 from xgpu import ir
@@ -90,7 +90,7 @@ class SumsEmitter:
         return written
 
     def _write_step(
-        self, arrays: dict[ir.Value, ir.Value], lefts: list[ir.Value], at: list[ir.Value], carried: list[ir.Value]
+        self, arrays: dict[ir.Value, ir.Value], lefts: list[ir.Value], at: list[ir.Value], carried: Sequence[ir.Value]
     ) -> list[ir.Value]:
         """Write a step; return the sums after it."""
         program = TileProgram(at, arrays, own=True)

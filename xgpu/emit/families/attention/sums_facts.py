@@ -169,7 +169,7 @@ def _rounding_problem(chain: ChainedSums, computed: ComputedSum, kind: str) -> s
         counts = (algorithm.lhs_component_count, algorithm.rhs_component_count, algorithm.num_primitive_operations)
         is_asked = asked == {kind} and counts == (1, 1, 1) and str(algorithm.accumulation_type) == "f32"
         return None if is_asked else f"expected an algorithm of one product of {kind}"
-    given = ir.ArrayAttr(product.attributes[PRECISION]) if PRECISION in product.attributes else []
+    given = list(ir.ArrayAttr(product.attributes[PRECISION])) if PRECISION in product.attributes else []
     if any(ir.stablehlo.PrecisionAttr(each).value != "DEFAULT" for each in given):
         return "expected precision DEFAULT, with which weights may be rounded"
     if kind != "bf16" or not any(dtype_of(each.result).hlo == "bf16" for each in chain.products):

@@ -31,7 +31,7 @@ def chain_arrays(fusion: Fusion, chain: ir.Operation, kernel: KernelBuilder) -> 
 def stored_values(fusion: Fusion) -> list[ir.Value]:
     """Return what a fusion of one chain stores, as it is in the region."""
     (chain,) = fusion.heroes
-    inside = dict(zip(chain.results, returned(chain), strict=True))
+    inside: dict[ir.Value, ir.Value] = dict(zip(chain.results, returned(chain), strict=True))
     return [inside[value] for value in fusion.results]
 
 

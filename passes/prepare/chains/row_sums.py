@@ -12,9 +12,7 @@ from xgpu.structure import element_of
 _FULL = "f32"
 
 
-def row_sum(
-    sums: RowSum, result: ir.Value, computed: Callable[[ir.Value], ir.Value]
-) -> ir.Value:
+def row_sum(sums: RowSum, result: ir.Value, computed: Callable[[ir.Value], ir.Value]) -> ir.Value:
     """Write the sums of attention's ``result`` times its gradient, and times factors, which are ``computed`` again."""
     left, right = (convert(value, _FULL) for value in (sums.given, result))
     (column,) = (number for number, each in enumerate(sums.place.results) if each == symbol(0))

@@ -11,8 +11,8 @@ from xgpu.analysis.attention.gradient import Gradient
 from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
 from xgpu.indexing.access import shape_of
-from xgpu.passes.prepare.products.chain_parts import MOVES, Parts, Taken, depending, last_moved
-from xgpu.passes.prepare.products.row_sums import reciprocal, row_sum
+from xgpu.passes.prepare.chains.parts import MOVES, Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
 from xgpu.structure import copy_operation, defining_op, dtype_of, producer, users_of
 
 _LATE = "expected operands of a gradient before what reads it"
@@ -66,8 +66,8 @@ class GradientChains:
         for end in self.gradient.ends:
             result = last_moved(end.results[0])
             chain = chained_sums([result])
-            is_one = isinstance(chain, ChainedSums)
-            groups.setdefault((chain.space.stepped, chain.space.loops) if is_one else result, []).append(result)
+            along = (chain.space.stepped, chain.space.loops) if isinstance(chain, ChainedSums) else result
+            groups.setdefault(along, []).append(result)
         return list(groups.values())
 
     def _write_chain(self, results: Sequence[ir.Value]) -> ir.Operation | str:
@@ -98,9 +98,8 @@ class GradientChains:
                 divisions = parts.divisors(value)
                 factors.update(divisions)
                 given[value] = self._reciprocal(value) if divisions else self._row(value)
-        weights = {defining_op(self.gradient.attention.softmax.powers[0])}
-        if dtype_of(self.gradient.attention.softmax.powers[0]).hlo != "f32":
-            weights = set()
+        powers = self.gradient.attention.softmax.powers[0]
+        weights = {producer(powers)} if dtype_of(powers).hlo == "f32" else set()
         return parts.write(results, given, weights, factors)
 
     def _inner(self, chain: ChainedSums, results: Sequence[ir.Value]) -> frozenset[ir.Operation]:
