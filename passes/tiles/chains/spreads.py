@@ -7,7 +7,7 @@ between rows alone, or columns alone, are computed once for these.
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.dialects.attributes import WEIGHT
@@ -356,7 +356,8 @@ def _is_bounded(map_: IndexingMap) -> bool:
 
 def _read_within(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
     """Read an element, or the last one instead of one that is beyond, which is zero: threads need no branch for it."""
-    indices = ApplyIndexingOp.build(tile.map, where) if tile.map.results else []
+    # Where constraints do not hold, what is computed under them is anything.
+    indices = ApplyIndexingOp.build(replace(tile.map, constraints=()), where) if tile.map.results else []
     if not tile.map.constraints:
         return extract(tile.array, indices)
     for expression, bound in tile.map.constraints:
