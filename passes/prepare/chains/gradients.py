@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.attention.attention import DOT
 from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
 from xgpu.analysis.attention.gradient import Gradient
 from xgpu.dialects.chain import returned
@@ -65,14 +66,14 @@ class GradientChains:
         groups: dict[object, list[ir.Value]] = {}
         for end in self.gradient.ends:
             result = last_moved(end.results[0])
-            chain = chained_sums([result])
+            chain = chained_sums([result], self.gradient.products)
             along = (chain.space.stepped, chain.space.loops) if isinstance(chain, ChainedSums) else result
             groups.setdefault(along, []).append(result)
         return list(groups.values())
 
     def _write_chain(self, results: Sequence[ir.Value]) -> ir.Operation | str:
         """Write a chain that returns some results; return it, or why there is none."""
-        chain = chained_sums(results)
+        chain = chained_sums(results, self.gradient.products)
         if isinstance(chain, str):
             return chain
         problem: str | None = None
@@ -90,7 +91,7 @@ class GradientChains:
         """Write a chain with some moves of arrays in it."""
         products = {each.op: list(each.op.operands) for each in chain.products}
         moved = {**products, **{each.sums.product: [each.sums.values] for each in chain.sums}}
-        inner = self._inner(chain, results)
+        inner = self._inner(chain)
         parts = Parts.of(results, Taken(inner, moved, moves, self._is_row))
         given, factors = {}, set()
         for value in parts.inputs:
@@ -102,12 +103,14 @@ class GradientChains:
         weights = {producer(powers)} if dtype_of(powers).hlo == "f32" else set()
         return parts.write(results, given, weights, factors)
 
-    def _inner(self, chain: ChainedSums, results: Sequence[ir.Value]) -> frozenset[ir.Operation]:
+    def _inner(self, chain: ChainedSums) -> frozenset[ir.Operation]:
         """Return the operations from the products of arrays to the results, without those on rows."""
         made = {each.result for each in chain.products}
         found = {each.op for each in chain.products}
+        ends = {each.sums.product for each in chain.sums}
         for op in self._operations:
-            if op not in self._reductions and any(value in made for value in op.operands):
+            is_other = op in self._reductions or (op.name == DOT and op not in ends)
+            if not is_other and any(value in made for value in op.operands):
                 made.update(op.results)
                 found.add(op)
         return frozenset(found)

@@ -15,6 +15,8 @@ from xgpu.structure import copy_operation, defining_op, dtype_of, is_constant, u
 MOVES = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
 """What may lie between an array and a product that copies tiles of it."""
 _DIVIDE = "stablehlo.divide"
+_RESULT_BITS = 16
+"""Those of elements that chains return."""
 _CHEAP = 4
 """Instructions of an operation that each block may compute for itself, instead of reading its result."""
 _MOST_OPERATIONS = 64
@@ -115,10 +117,15 @@ class Parts:
 
 
 def last_moved(value: ir.Value, moves: Container[str] = MOVED) -> ir.Value:
-    """Return what a value is moved to, as long as nothing else reads it: a chain may return each of these."""
+    """Return the last of 16 bits that a value is moved to, as long as nothing else reads it; itself if there is none.
+
+    A chain may return each of these.
+    """
+    last = value
     while len(users := users_of(value)) == 1 and users[0].name in moves and keeps_numbers(users[0]):
         value = users[0].results[0]
-    return value
+        last = value if dtype_of(value).bits == _RESULT_BITS else last
+    return last
 
 
 def depending(operations: Iterable[ir.Operation], values: Iterable[ir.Value]) -> list[ir.Operation]:

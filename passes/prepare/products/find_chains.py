@@ -101,9 +101,9 @@ def _chained(op: ir.Operation, target: Device, name: str) -> list[ir.Operation]:
 def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:
     """Write the chains of attention, and of its gradient if there is one; return what they compute instead of what."""
     attention = gradient.attention
-    stage = gradient.stage if gradient.ends else attention.second.results[0]
-    # A gradient knows the result in another shape, not in another order of its elements.
-    result = last_moved(stage, frozenset(("stablehlo.reshape",)) if gradient.ends else MOVED)
+    # Sums of a gradient know the result in another shape, not in another order of its elements.
+    stage = gradient.stage
+    result = last_moved(stage, frozenset(("stablehlo.reshape",)) if gradient.sums else MOVED)
     rows = list(attention.row_values) if gradient.ends else []
     chain = _write_attention(attention, [result, *rows])
     if isinstance(chain, str) or not gradient.ends:

@@ -4,7 +4,7 @@ Gradients of attention have this form. With the largest logits and the sums of w
 computed of the logits element by element, and so is what the gradients of queries and keys are made with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -85,9 +85,12 @@ class ChainedSums:
     sums: tuple[ComputedSum, ...]
 
 
-def chained_sums(results: Sequence[ir.Value]) -> ChainedSums | str:
-    """Return the chain that computes and then only moves these results, or why there is none."""
-    behind = [_behind(result) for result in results]
+def chained_sums(results: Sequence[ir.Value], among: Collection[ir.Operation] | None = None) -> ChainedSums | str:
+    """Return the chain that computes and then only moves these results, or why there is none.
+
+    Its products are those ``among`` some, if these are given: what others compute are arrays.
+    """
+    behind = [_behind(result, among) for result in results]
     found = [each for each in behind if each is not None]
     if not results or len(found) != len(results):
         return "expected results that are sums of rows, each times what is computed of other products"
@@ -129,7 +132,7 @@ class _Behind(NamedTuple):
     products: Mapping[ir.Operation, IndexingMap]
 
 
-def _behind(result: ir.Value) -> _Behind | None:
+def _behind(result: ir.Value, among: Collection[ir.Operation] | None) -> _Behind | None:
     op = defining_op(moved_from(result))
     if op is None or op.name != DOT:
         return None
@@ -137,6 +140,8 @@ def _behind(result: ir.Value) -> _Behind | None:
     for weight in range(2):
         sums = Weighted(op, weight)
         products = products_behind(sums.weights, identity_map(shape_of(sums.weights)))
+        if among is not None:
+            products = {product: map_ for product, map_ in products.items() if product in among}
         known = {product: map_ for product, map_ in products.items() if map_ is not None}
         if known and len(known) == len(products) and sums.column >= 0:
             found.append(_Behind(sums, known))

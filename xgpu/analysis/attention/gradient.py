@@ -29,7 +29,7 @@ from xgpu.indexing.affine import AffineExpr, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.structure import block_of, defining_op, users_of
+from xgpu.structure import block_of, defining_op, dtype_of, producer, users_of
 
 _MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
 _SPREADS = _MOVES | {"stablehlo.broadcast_in_dim"}
@@ -41,10 +41,11 @@ class RowSum:
 
     It is the sum of the result times its gradient, times ``factors``, which there are of each row. The result is taken
     as ``moved``, its gradient as ``given``: both have a ``map`` from the indices of the weights, and the column.
-    Results of other maps are those of the weights' indices alone.
+    Results of other maps are those of the weights' indices alone. The gradient of weights is a ``product``.
     """
 
     op: ir.Operation
+    product: ir.Operation
     map: tuple[AffineExpr, ...]
     factors: tuple[Place, ...]
     is_negative: bool
@@ -60,6 +61,11 @@ class Gradient:
     attention: Attention
     ends: tuple[ir.Operation, ...]
     sums: tuple[RowSum, ...]
+
+    @property
+    def products(self) -> tuple[ir.Operation, ...]:
+        """The products of arrays that all else is computed of."""
+        return (self.attention.first, *dict.fromkeys(each.product for each in self.sums))
 
     @property
     def stage(self) -> ir.Value:
@@ -140,7 +146,7 @@ def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
     if found is None:
         return "expected sums of gradients of attention's own result"
     moved, given, place = found
-    return RowSum(op, tuple(kept), tuple(rows), is_negative, moved, given, place)
+    return RowSum(op, producer(product[0]), tuple(kept), tuple(rows), is_negative, moved, given, place)
 
 
 def _factors(place: Place) -> tuple[list[Place], bool]:
@@ -208,7 +214,8 @@ def _met(attention: Attention, product: Place) -> tuple[ir.Value, ir.Value, Inde
         given = _stages((op.operands[number], maps[number]))
         for moved, at in reversed(stages):
             for value, map_ in given:
-                if at == map_ and shape_of(moved) == shape_of(value) and _has_column(at):
+                is_same = at == map_ and shape_of(moved) == shape_of(value) and dtype_of(moved) == dtype_of(value)
+                if is_same and _has_column(at):
                     return moved, value, at
     return None
 
