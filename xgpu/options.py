@@ -26,8 +26,9 @@ class Options:
     follows them (`xgpu.passes.prepare.products.mark_products`).
     ``pad_products`` has rows of products padded where they are not aligned and that makes them faster on the GPU;
     programs of ``xgpu.jit`` that run on a CPU have none padded, whatever it says.
-    ``fuse_attention`` has attention computed by one kernel where that is expected to be faster on the GPU
-    (`xgpu.passes.prepare.products.find_chains`), and never in programs of ``xgpu.jit`` that run on a CPU.
+    ``fuse_attention`` has attention computed by one kernel, and its gradients by two or three, where that is expected
+    to be faster on the GPU (`xgpu.passes.prepare.products.find_chains`), and never in programs of ``xgpu.jit`` that
+    run on a CPU.
     ``autotune`` has each product that a kernel can compute measured once, on the GPU that JAX has, with what follows
     it: by the library, and by kernels of several schedules. What is fastest computes it, whatever ``products`` says,
     and is kept on disk with the compiled kernels; see `xgpu.driver.tuning`.
