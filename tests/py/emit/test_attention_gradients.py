@@ -44,7 +44,6 @@ def _causal_dot_product(q: Any, k: Any, v: Any) -> Any:
     ("function", "specs"),
     [
         (einsum_attention, _specs(70, 130, 2, 2, 40)),
-        (causal, _specs(150, 150, 1, 1, 64)),
         (_dot_product, _specs(100, 33, 2, 2, 64, dtype="f16")),
         (_causal_dot_product, _specs(70, 70, 4, 2, 64)),
     ],
@@ -54,30 +53,29 @@ def test_sizes(function: Callable[..., Any], specs: list[str]) -> None:
     program = compiled_gradients(function, *specs)
     arrays = program.random_inputs(1)
     rows, keys = arrays[1].shape[1], arrays[2].shape[1]
-    is_causal = function in (causal, _causal_dot_product)
+    is_causal = function is _causal_dot_product
     gradients_are_right(program, arrays, np.tril(np.ones((rows, keys), bool)) if is_causal else None)
 
 
 def test_wide_rows_have_a_kernel_for_each_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads have no room for the sums of two gradients of 256 columns."""
     monkeypatch.setattr(find_chains, "is_gradient_fast", lambda *_: True)
-    program = compiled_gradients(causal, *_specs(100, 100, 1, 1, 256))
+    program = compiled_gradients(causal, *_specs(70, 70, 1, 1, 256))
     assert [kernel.emitter for kernel in program.kernels].count("sums") == 3
-    gradients_are_right(program, program.random_inputs(2), np.tril(np.ones((100, 100), bool)))
+    gradients_are_right(program, program.random_inputs(2), np.tril(np.ones((70, 70), bool)))
 
 
 @pytest.mark.parametrize(
     "schedule",
     [
-        {"tile_m": 64, "groups": 1, "tile_n": 64, "stages": 1, "blocks": 1},
-        {"tile_m": 128, "groups": 2, "tile_n": 32, "stages": 3, "blocks": 2},
-        {"tile_m": 192, "groups": 3, "tile_n": 64, "stages": 2, "blocks": 5},
+        {"tile_m": 128, "groups": 2, "tile_n": 32, "stages": 3, "blocks": 1},
+        {"tile_m": 192, "groups": 3, "tile_n": 64, "stages": 1, "blocks": 5},
     ],
     ids=str,
 )
 def test_schedules(schedule: dict[str, int]) -> None:
-    program = compiled_gradients(causal, *_specs(200, 200, 1, 1, 64), **schedule)
-    gradients_are_right(program, program.random_inputs(3), np.tril(np.ones((200, 200), bool)))
+    program = compiled_gradients(causal, *_specs(140, 140, 1, 1, 64), **schedule)
+    gradients_are_right(program, program.random_inputs(3), np.tril(np.ones((140, 140), bool)))
 
 
 def test_refused_schedules() -> None:
