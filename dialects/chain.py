@@ -17,7 +17,7 @@ class ChainOp(BodyOp):
     """Products of which one reads what is computed of the other, and all between them, for one kernel to compute.
 
     The region is the program as it was written, on whole arrays. It takes the operands, which are in memory, and uses
-    nothing else from outside.
+    nothing else from outside. It returns what is stored: a product, or what later operations read of those between.
 
     ```mlir
     %y = "xgpu.chain"(%q, %k, %v) ({
@@ -32,10 +32,10 @@ class ChainOp(BodyOp):
 
     OPERATION_NAME = CHAIN
     OPERANDS = (Values("inputs", TENSOR, "The arrays that it reads.", variadic=True),)
-    RESULTS = (Values("result", TENSOR, "What the last operation of the region computes."),)
+    RESULTS = (Values("stored", TENSOR, "What the region returns.", variadic=True),)
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
-        """The region takes the operands and returns the result."""
+        """The region takes the operands and returns the results, of which there are some."""
         blocks = self.operation.regions[0].blocks
         if len(blocks) != 1:
             yield f"expected a region of one block, got {len(blocks)}"
@@ -50,6 +50,13 @@ class ChainOp(BodyOp):
         if end is None or end.name != _RETURN:
             yield f"expected the region to end with {_RETURN}"
             return
-        result, returned = str(self.operation.results[0].type), [str(value.type) for value in end.operands]
-        if returned != [result]:
-            yield f"expected {_RETURN} of {result}, got ({', '.join(returned)})"
+        results, returned = ([str(value.type) for value in values] for values in (self.operation.results, end.operands))
+        if returned != results or not results:
+            wanted = ", ".join(results) or "a tensor"
+            yield f"expected {_RETURN} of {wanted}, got ({', '.join(returned)})"
+
+
+def returned(chain: ir.Operation) -> list[ir.Value]:
+    """Return what the region of a chain returns, its results as they are inside."""
+    *_, end = chain.regions[0].blocks[0].operations
+    return list(end.operation.operands)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from xgpu import ir
@@ -9,7 +10,9 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.attributes import EMITTER
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.emit.families.attention.attention import AttentionEmitter
-from xgpu.emit.families.attention.schedule import AttentionSchedule
+from xgpu.emit.families.attention.schedule import AttentionSchedule, ChainSchedule
+from xgpu.emit.families.attention.sums import SumsEmitter
+from xgpu.emit.families.attention.sums_schedule import SumsSchedule
 from xgpu.emit.families.products.product import ProductEmitter
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.families.products.warp_product import WarpProductEmitter
@@ -33,8 +36,8 @@ class LowerTiles(Pass):
     copies them, and warp groups multiply them, each its share of the rows; the blocks of a cluster may each have a part
     of a tile's steps, and add up the parts in shared memory before what follows is computed. Where it is
     ``warp_product``, all warps copy units of rows ahead of time, and each multiplies its part of the tile. What follows
-    is then computed of the elements that the threads hold. Where it is ``attention``, each step has two products, and
-    what lies between them is computed of such elements, too, which become the left operand of the second.
+    is then computed of the elements that the threads hold. Where it is ``attention`` or ``sums``, each step has several
+    products, and what lies between them is computed of such elements, too, which become left operands of others.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({
@@ -81,8 +84,8 @@ def _by_warps(function: ir.Operation, target: Device) -> None:
     WarpProductKernel(program).write()
 
 
-def _chained(function: ir.Operation, target: Device) -> None:
-    program = read_chain(function, schedule_of(function, AttentionSchedule))
+def _chained(kind: type[ChainSchedule], function: ir.Operation, target: Device) -> None:
+    program = read_chain(function, schedule_of(function, kind))
     check_chain(program, target)
     ChainKernel(program, target).write()
 
@@ -90,6 +93,7 @@ def _chained(function: ir.Operation, target: Device) -> None:
 _KERNELS: Mapping[str, Callable[[ir.Operation, Device], None]] = {
     ProductEmitter.NAME: _by_groups,
     WarpProductEmitter.NAME: _by_warps,
-    AttentionEmitter.NAME: _chained,
+    AttentionEmitter.NAME: partial(_chained, AttentionSchedule),
+    SumsEmitter.NAME: partial(_chained, SumsSchedule),
 }
 """What lowers the kernels of each emitter."""

@@ -28,7 +28,9 @@ class Options:
     ``pad_products`` has rows of products padded where they are not aligned and that makes them faster on the GPU;
     programs of ``xgpu.jit`` that run on a CPU have none padded, whatever it says.
     ``fuse_attention`` has attention computed by one kernel where that is expected to be faster on the GPU
-    (`xgpu.passes.prepare.products.find_chains`), and never in programs of ``xgpu.jit`` that run on a CPU.
+    (`xgpu.passes.prepare.products.find_chains`), and never in programs of ``xgpu.jit`` that run on a CPU. With
+    ``fuse_attention_gradients`` its gradients are computed so, too, by two or three kernels; these were not measured on
+    a GPU yet, so that is off.
     ``autotune`` has each product that a kernel can compute measured once, on the GPU that JAX has, with what follows
     it: by the library, and by kernels of several schedules. What is fastest computes it, whatever ``products`` says,
     and is kept on disk with the compiled kernels; see `xgpu.driver.tuning`.
@@ -45,12 +47,20 @@ class Options:
     products: str = PRODUCTS[0]
     pad_products: bool = True
     fuse_attention: bool = True
+    fuse_attention_gradients: bool = False
     autotune: bool = field(default=False, repr=False)
     schedules: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for what no kernel can have."""
-        for switch in ("deterministic", "keep_barriers", "pad_products", "fuse_attention", "autotune"):
+        for switch in (
+            "deterministic",
+            "keep_barriers",
+            "pad_products",
+            "fuse_attention",
+            "fuse_attention_gradients",
+            "autotune",
+        ):
             if not isinstance(getattr(self, switch), bool):
                 raise InvalidInput(f"option {switch}: expected True or False, got {getattr(self, switch)!r}")
         if self.products not in PRODUCTS:

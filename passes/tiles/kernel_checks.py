@@ -6,6 +6,7 @@ from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, TileOp
+from xgpu.emit.families.attention.schedule import ChainSizes
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.emit.schedule import Schedule
@@ -85,17 +86,30 @@ def check_chain(program: ChainProgram, device: Device) -> None:
     """Raise `CompilerError` for a kernel of two products, or a schedule, that no warp groups compute."""
     schedule = program.schedule
     _check_launch(program.function, program.blocks, schedule.blocks, schedule.threads)
-    for product in (program.first, program.second):
-        _check_operands(product)
-    inputs = list(program.function.regions[0].blocks[0].arguments)[:-1]
-    for op in (each for kind in (TileOp,) for each in walk(program.blocks.operation, kind.OPERATION_NAME)):
+    for product in program.products:
+        _check_operands(product.op)
+    count = len(list(program.function.regions[0].blocks[0].arguments)) - len(program.outputs)
+    inputs = list(program.function.regions[0].blocks[0].arguments)[:count]
+    for op in walk(program.blocks.operation, TileOp.OPERATION_NAME):
         if op.operands[0] not in inputs:
             refuse(PASS, op, "expected a tile of an input of the kernel")
-    (rows, width), (_, keys) = shape_of(program.queries.tile), shape_of(program.keys.tile)
-    if (schedule.tile_m, schedule.tile_n) != (rows, keys):
-        refuse(PASS, program.function, f"{attributes.SCHEDULE}: expected tile_m, tile_n = {rows, keys}, its tiles")
-    for problem in schedule.kernel_problems(width, program.columns, device):
+    sizes = chain_sizes(program)
+    for product in program.products:
+        keys = shape_of(product.computed)[1] if product.left is None else product.columns
+        tile = (shape_of(product.result)[0], keys)
+        if (schedule.tile_m, schedule.tile_n) != tile:
+            refuse(PASS, program.function, f"{attributes.SCHEDULE}: expected tile_m, tile_n = {tile}, its tiles")
+    for problem in schedule.kernel_problems(sizes, device):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
+
+
+def chain_sizes(program: ChainProgram) -> ChainSizes:
+    """Return the sizes of the tiles of a kernel."""
+    fixed = tuple(shape_of(each.tile)[1] for each in program.fixed)
+    keys = {product.right: product.keys for product in program.products}
+    fed = tuple(shape_of(each.tile)[1 - keys[each]] for each in program.fed)
+    results = tuple(each.columns for each in program.summed)
+    return ChainSizes(fixed, fed, results, len(program.started))
 
 
 def _check_function(program: BlockProgram[BlockSchedule]) -> None:

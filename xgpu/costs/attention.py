@@ -18,6 +18,13 @@ _LIBRARY_BYTES = 12
 _LIBRARY_LAUNCHES = 6
 """What two small products of a library, and a kernel between them, take besides their work, in launches."""
 
+_PRODUCTS = 2
+"""Products of attention."""
+_LIBRARY_PRODUCTS = 4
+"""Those of its gradient: of the values, of the weights, of the queries and of the keys."""
+_SUM_LAUNCHES = 3
+"""What sums of rows, and what is made of them, take besides, in launches."""
+
 
 class AttentionSizes(NamedTuple):
     """Matrices of weights, their rows and keys, and the elements of a row of both products' operands."""
@@ -37,6 +44,31 @@ def is_fast(attention: AttentionSizes, target: Device) -> bool:
     if attention.rows < _LEAST_ROWS:
         return False
     return kernel_seconds(attention, target) < library_seconds(attention, target)
+
+
+def is_gradient_fast(attention: AttentionSizes, target: Device) -> bool:
+    """Whether kernels of attention and of its gradient take less time than all parts of these."""
+    if attention.rows < _LEAST_ROWS:
+        return False
+    ours = kernel_seconds(attention, target) + gradient_seconds(attention, target)
+    return ours < library_seconds(attention, target) + library_gradient_seconds(attention, target)
+
+
+def gradient_seconds(attention: AttentionSizes, target: Device) -> float:
+    """Return how long two kernels take, of which one has tiles of rows, and one tiles of keys, about.
+
+    A step of the one has three products instead of attention's two, a step of the other four. They are taken to be as
+    far from the tensor cores' rate as those of attention.
+    """
+    turned = attention._replace(rows=attention.keys, keys=attention.rows)
+    seconds = 3 * kernel_seconds(attention, target) + 4 * kernel_seconds(turned, target)
+    return seconds / _PRODUCTS + _SUM_LAUNCHES * target.launch_seconds
+
+
+def library_gradient_seconds(attention: AttentionSizes, target: Device) -> float:
+    """Return how long a library's four products take, with gradients of weights in memory between them, about."""
+    seconds = library_seconds(attention, target)
+    return seconds * _LIBRARY_PRODUCTS / _PRODUCTS
 
 
 def kernel_seconds(attention: AttentionSizes, target: Device) -> float:

@@ -13,6 +13,7 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.emit.base import Emitter, Fusion
 from xgpu.emit.families.attention.attention import ATTENTION
+from xgpu.emit.families.attention.sums import SUMS
 from xgpu.emit.families.concatenate import CONCATENATIONS
 from xgpu.emit.families.concatenate_tiled import TILED_CONCATENATIONS
 from xgpu.emit.families.input_slices import INPUT_SLICES
@@ -48,6 +49,7 @@ FAMILIES: Mapping[str, Family] = {
         ORDERED_SCATTERS,
         SLICE_UPDATES,
         ATTENTION,
+        SUMS,
         PRODUCTS,
         WARP_PRODUCTS,
         RECURRENCES,

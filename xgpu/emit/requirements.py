@@ -97,6 +97,13 @@ def hero_results(fusion: Fusion) -> str | None:
     return None if fusion.results == made else "expected the heroes' results, in order"
 
 
+def of_heroes(fusion: Fusion) -> str | None:
+    """Require results of the heroes, each once, in any order."""
+    made = [value for hero in fusion.heroes for value in hero.results]
+    is_own = all(value in made for value in fusion.results) and len(set(fusion.results)) == len(fusion.results)
+    return None if is_own else "expected results of its heroes, each once"
+
+
 def no_aliases(fusion: Fusion) -> str | None:
     """Require that nothing is updated in place."""
     return f"expected no {ALIASES}, as this emitter updates nothing in place" if any_alias(fusion) else None

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from xgpu import ir
+from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.block.tiles import IndexTileOp, TileOp
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import unsupported
@@ -36,11 +37,12 @@ def is_plain(element: ir.Type) -> bool:
 class TileProgram:
     """The tiles that a block computes, at the insertion point: ``at`` are the numbers of the block, and of the step.
 
-    ``arrays`` has the kernel's parameter for each of the fusion's.
+    ``arrays`` has the kernel's parameter for each of the fusion's. What arrays do not have is zero; if they are read by
+    their ``own`` bounds, that is only so where an index of theirs is beyond its bound.
     """
 
-    def __init__(self, at: Sequence[ir.Value], arrays: dict[ir.Value, ir.Value]):
-        self._at = list(at)
+    def __init__(self, at: Sequence[ir.Value], arrays: dict[ir.Value, ir.Value], own: bool = False):
+        self._at, self._own = list(at), own
         self._arrays = arrays
         self._tiles: dict[_Tile, ir.Value] = {}
         self._known: dict[ir.Value, Callable[[IndexingMap], ir.Value]] = {}
@@ -73,7 +75,8 @@ class TileProgram:
     def _make(self, tile: _Tile, operands: list[ir.Value]) -> ir.Value:
         value, map_ = tile
         if value in self._arrays:
-            return TileOp.build(self._arrays[value], self._at, map_, element_of(value))
+            read = _with_own_bounds(map_) if self._own else map_
+            return TileOp.build(self._arrays[value], self._at, read, element_of(value))
         if value in self._known:
             return self._known[value](map_)
         op = producer(value)
@@ -94,7 +97,7 @@ class TileProgram:
             op.name,
             results=[_tile_type(value, map_)],
             operands=operands,
-            attributes={name: attribute for name, attribute in op.attributes.items() if not name.startswith("xgpu.")},
+            attributes={name: attribute for name, attribute in op.attributes.items() if _is_kept(name)},
             loc=op.location,
         ).results[0]
 
@@ -106,6 +109,18 @@ def then(tile: IndexingMap, access: IndexingMap) -> IndexingMap:
     """
     composed = tile.compose(access)
     return replace(composed, constraints=tile.constraints).with_simple_results()
+
+
+def _with_own_bounds(map_: IndexingMap) -> IndexingMap:
+    """Return the map of a tile without constraints on what no index depends on."""
+    used = {number for each in map_.results for number in each.variables()[1]}
+    kept = tuple((each, bound) for each, bound in map_.constraints if each.variables()[1] & used)
+    return replace(map_, constraints=kept)
+
+
+def _is_kept(name: str) -> bool:
+    """Whether an attribute is one of tiles, too: xgpu's are of whole arrays, but for how exact a weight is."""
+    return name == WEIGHT or not name.startswith("xgpu.")
 
 
 def _tile_type(value: ir.Value, map_: IndexingMap) -> ir.Type:

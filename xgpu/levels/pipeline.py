@@ -51,7 +51,7 @@ PREPARE: Pipeline = (
     ("simplify-whole-slices", "before layouts are chosen: what is no slice is seen to lie in memory as it is"),
     ("forward-barriers{{keep={keep_barriers}}}", "before all that asks who reads a value: a barrier hides its readers"),
     (
-        "find-chains{{target={target} find={fuse_attention}}}",
+        "find-chains{{target={target} find={fuse_attention} gradients={fuse_attention_gradients}}}",
         "before products are merged or rewritten, which a chain's are not; after barriers, which keep readers apart",
     ),
     (
@@ -218,6 +218,7 @@ def steps(
         "products": options.products,
         "pad_products": str(options.pad_products).lower(),
         "fuse_attention": str(options.fuse_attention).lower(),
+        "fuse_attention_gradients": str(options.fuse_attention_gradients).lower(),
         "choices": choices,
         "keep_barriers": str(options.keep_barriers).lower(),
     }

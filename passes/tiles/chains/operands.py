@@ -1,15 +1,16 @@
-"""The operands of a step's two products: each with a ring of its own, and how they are multiplied."""
+"""The operands of a step's products: each with a ring of its own, and how they are multiplied."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.block import matrices, waits
+from xgpu.dialects.block.tiles import TileOp
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.tiles.boxes import Boxes
-from xgpu.passes.tiles.chains.program import ChainProgram
+from xgpu.passes.tiles.chains.program import ChainProduct
 from xgpu.passes.tiles.copying import Source, copy_tile
 from xgpu.passes.tiles.multiplying import advance, rows_of_group
 from xgpu.passes.tiles.ring import Ring, i32, offset
@@ -41,43 +42,42 @@ class Fed:
 
 @dataclass(frozen=True)
 class Operands:
-    """What is multiplied: the queries are those of a block's tile, keys and values those of each step."""
+    """What is multiplied: tiles that all steps of a block share, and those of each step; each with its boxes."""
 
-    queries: Fed
-    keys: Fed
-    values: Fed
+    fixed: Mapping[TileOp, Fed]
+    fed: Mapping[TileOp, Fed]
 
     @property
-    def all(self) -> tuple[Fed, Fed, Fed]:
+    def all(self) -> list[Fed]:
         """All of them."""
-        return self.queries, self.keys, self.values
+        return [*self.fixed.values(), *self.fed.values()]
 
-    def start_first(self, program: ChainProgram, place: Place, slot: ir.Value) -> ir.Value:
-        """Start to multiply the queries of a warp group by the keys of a slot; return the accumulators."""
-        queries, keys = self.queries.source, self.keys.source
-        left = rows_of_group(queries.boxes, queries.memory, place.group, 1)
-        described = _described(program.first, queries.boxes, keys.boxes)
-        right = keys.buffer(slot)
+    def start(self, product: ChainProduct, place: Place, slot: ir.Value) -> ir.Value:
+        """Start to multiply a warp group's rows of a tile by the tile of a slot; return the accumulators."""
+        assert product.left is not None
+        left, right = self.fixed[product.left].source, self.fed[product.right].source
+        rows = rows_of_group(left.boxes, left.memory, place.group, 1)
+        described = _described(product, left.boxes, right.boxes)
+        buffer = right.buffer(slot)
         matrices.WarpgroupFenceOp.create()
-        width, columns = shape_of(program.keys.tile)
-        held = columns * WARPGROUP_ROWS // WARPGROUP_SIZE
+        held = product.columns * WARPGROUP_ROWS // WARPGROUP_SIZE
         sums = constant(0, ir.VectorType.get([held], ir.F32Type.get()))
-        for first in range(0, width, contracted(program.first)):
-            a = offset(left, advance(queries.boxes, 1, first))
-            b = offset(right, advance(keys.boxes, 0, first))
+        for first in range(0, shape_of(product.left.tile)[1], contracted(product.op)):
+            a = offset(rows, advance(left.boxes, 1, first))
+            b = offset(buffer, advance(right.boxes, product.contracted, first))
             operands = [sums, a, b, _boolean(first > 0)]
             sums = matrices.WarpgroupMmaOp.create(operands, [sums.type], described).operation.results[0]
         matrices.WarpgroupCommitOp.create()
         return sums
 
-    def start_second(self, program: ChainProgram, left: Sequence[ir.Value], sums: ir.Value, slot: ir.Value) -> ir.Value:
-        """Start to add the product of a left operand, which the threads hold, by the values of a slot."""
-        values = self.values.source
-        described = _described(program.second, values.boxes, values.boxes)
-        right, step = values.buffer(slot), contracted(program.second)
+    def start_sum(self, product: ChainProduct, left: Sequence[ir.Value], sums: ir.Value, slot: ir.Value) -> ir.Value:
+        """Start to add the product of a left operand, which the threads hold, by the tile of a slot."""
+        right = self.fed[product.right].source
+        described = _described(product, right.boxes, right.boxes)
+        buffer, step = right.buffer(slot), contracted(product.op)
         matrices.WarpgroupFenceOp.create()
         for number, part in enumerate(left):
-            b = offset(right, advance(values.boxes, 0, number * step))
+            b = offset(buffer, advance(right.boxes, product.contracted, number * step))
             operands = [sums, part, b, _boolean(True)]
             sums = matrices.WarpgroupMmaOp.create(operands, [sums.type], described).operation.results[0]
         matrices.WarpgroupCommitOp.create()
@@ -100,13 +100,13 @@ def contracted(product: ir.Operation) -> int:
     return matrices.contracted(matrices.multiplied_as(str(element_of(product.operands[0]))))
 
 
-def _described(product: ir.Operation, left: Boxes, right: Boxes) -> Mapping[str, object]:
-    kinds = [ir.Type.parse(matrices.multiplied_as(str(element_of(each)))) for each in product.operands]
+def _described(product: ChainProduct, left: Boxes, right: Boxes) -> Mapping[str, object]:
+    kinds = [ir.Type.parse(matrices.multiplied_as(str(element_of(each)))) for each in product.op.operands]
     return {
         "a_element": kinds[0],
         "b_element": kinds[1],
         "a_layout": left.layout(contracted=1),
-        "b_layout": right.layout(contracted=0),
+        "b_layout": right.layout(contracted=product.contracted),
     }
 
 

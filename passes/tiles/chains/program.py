@@ -1,5 +1,6 @@
-"""What lower-tiles makes of a kernel of level ``tiles`` whose steps have two products, one after the other."""
+"""What lower-tiles makes of a kernel of level ``tiles`` whose steps have several products, one after the other."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -7,55 +8,131 @@ from xgpu import ir
 from xgpu.analysis.attention.attention import DOT
 from xgpu.dialects.attributes import HIDDEN
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
-from xgpu.emit.families.attention.schedule import AttentionSchedule
+from xgpu.emit.families.attention.schedule import AttentionSchedule, ChainSchedule
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, check_numbers, only, stored, tile_operand
-from xgpu.structure import block_of, body_of, defining_op, is_result_of, producer, users_of
+from xgpu.structure import block_of, body_of, defining_op, dtype_of, is_result_of, producer, users_of
 
 _ADD = "stablehlo.add"
+_TRANSPOSE = "stablehlo.transpose"
+_BITS = 16
+"""Those of elements that threads hold as a left operand."""
+
+
+@dataclass(frozen=True)
+class ChainProduct:
+    """A product ``op`` of a step by the tile ``right`` of that step, which lies transposed in memory if ``is_turned``.
+
+    Its ``left`` operand is a tile that all steps share; or it is computed in the step, where that is None, and the
+    product is then ``added`` to what steps carry.
+    """
+
+    op: ir.Operation
+    left: TileOp | None
+    right: TileOp
+    is_turned: bool
+    added: ir.Operation | None
+
+    @property
+    def result(self) -> ir.Value:
+        """What it computes."""
+        return self.op.results[0]
+
+    @property
+    def columns(self) -> int:
+        """The columns of the result."""
+        return shape_of(self.result)[1]
+
+    @property
+    def contracted(self) -> int:
+        """The dimension of the right tile that is contracted."""
+        return 1 if self.is_turned else 0
+
+    @property
+    def keys(self) -> int:
+        """The dimension of the right tile along which steps go."""
+        return self.contracted if self.left is None else 1 - self.contracted
+
+    @property
+    def computed(self) -> ir.Value:
+        """The left operand, where it is computed."""
+        return self.op.operands[0]
+
+    @property
+    def carried(self) -> ir.Value:
+        """What it is added to."""
+        assert self.added is not None
+        left, right = self.added.operands
+        return right if left == self.result else left
 
 
 @dataclass(frozen=True)
 class ChainProgram:
-    """A kernel whose steps multiply a tile that all of them share, and then what is computed of that product.
+    """A kernel whose steps multiply tiles that all of them share, and then what is computed of these products.
 
-    ``first`` is the product of ``queries`` and ``keys``, ``second`` has ``values`` for its right operand, and is added
-    to what steps carry. ``store`` writes what is computed of that after the last one.
+    ``fixed`` are the tiles that all steps share, ``fed`` those of each step. ``stores`` write what is computed after
+    the last step of what these carry.
     """
 
     function: ir.Operation
     blocks: BlocksOp
     steps: StepsOp
-    first: ir.Operation
-    second: ir.Operation
-    queries: TileOp
-    keys: TileOp
-    values: TileOp
-    store: InsertTileOp
-    schedule: AttentionSchedule
+    products: tuple[ChainProduct, ...]
+    stores: tuple[InsertTileOp, ...]
+    schedule: ChainSchedule
+
+    @cached_property
+    def fixed(self) -> tuple[TileOp, ...]:
+        """The tiles that products of all steps share, in their order."""
+        return tuple(dict.fromkeys(each.left for each in self.products if each.left is not None))
+
+    @cached_property
+    def fed(self) -> tuple[TileOp, ...]:
+        """The tiles of each step that are multiplied, in their order."""
+        return tuple(dict.fromkeys(each.right for each in self.products))
 
     @property
-    def output(self) -> ir.Value:
-        """The array that blocks write, before they do."""
-        return self.blocks.operation.operands[0]
+    def outputs(self) -> list[ir.Value]:
+        """The arrays that blocks write, before they do."""
+        return list(self.blocks.operation.operands)
 
     @property
     def rows(self) -> int:
         """The rows of a block's tile."""
-        return shape_of(self.store.tile)[0]
+        return shape_of(self.fixed[0].tile)[0]
 
     @property
-    def columns(self) -> int:
-        """The columns of what a block writes."""
-        return shape_of(self.store.tile)[1]
+    def started(self) -> tuple[ChainProduct, ...]:
+        """The products of tiles."""
+        return tuple(each for each in self.products if each.left is not None)
 
-    @cached_property
-    def added(self) -> ir.Operation:
-        """The operation that adds the second product to what steps carry."""
-        return users_of(self.second.results[0])[0]
+    @property
+    def summed(self) -> tuple[ChainProduct, ...]:
+        """The products of what is computed, which are added up."""
+        return tuple(each for each in self.products if each.left is None)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the second product of a step runs beside the first one of the next."""
+        return isinstance(self.schedule, AttentionSchedule) and self.schedule.overlap
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether warp groups start their products in turn."""
+        return isinstance(self.schedule, AttentionSchedule) and self.schedule.turns
+
+    @property
+    def is_branched(self) -> bool:
+        """Whether masks by numbers are asked only where they hide something."""
+        return isinstance(self.schedule, AttentionSchedule) and self.schedule.branched
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether elements are computed one after the other: no reduction needs all of a row."""
+        return not any(each.operation.name == "stablehlo.reduce" for each in self.steps.body.operations)
 
     @cached_property
     def largest(self) -> ir.Value:
@@ -71,46 +148,57 @@ class ChainProgram:
             refuse(PASS, self.steps.operation, f"expected steps that carry the largest of each row, for {HIDDEN}")
         return self.steps.operation.results[found[0]]
 
-    @property
-    def carried(self) -> ir.Value:
-        """What the second product is added to."""
-        left, right = self.added.operands
-        return right if left == self.second.results[0] else left
 
-
-def read_chain(function: ir.Operation, schedule: AttentionSchedule) -> ChainProgram:
+def read_chain(function: ir.Operation, schedule: ChainSchedule) -> ChainProgram:
     """Return a function's blocks. Raises `CompilerError` for a form that there is no code for."""
     if len(function.regions[0].blocks) != 1:
         refuse(PASS, function, f"expected a body of one block, got {len(function.regions[0].blocks)}")
     blocks = only(function, function.regions[0].blocks[0], BlocksOp)
-    if len(blocks.grid) != 3 or len(blocks.operation.operands) != 1:
-        refuse(PASS, blocks.operation, "expected a grid of matrices, rows and columns of tiles, and one array")
+    if len(blocks.grid) != 3 or not len(blocks.operation.operands):
+        refuse(PASS, blocks.operation, "expected a grid of matrices, rows and columns of tiles, and an array")
     steps = only(blocks.operation, blocks.body, StepsOp)
-    products = [each.operation for each in steps.body.operations if each.operation.name == DOT]
-    if steps.count < 1 or len(products) != 2:
-        refuse(PASS, steps.operation, f"expected steps of two products, got {steps.count} of {len(products)}")
-    first, second = products
     at = list(blocks.body.arguments)[:3]
     in_step, sizes = [*at, steps.body.arguments[0]], (*blocks.grid, steps.count)
-    queries = tile_operand(first, 0, at, blocks.grid)
-    keys, values = (tile_operand(product, 1, in_step, sizes) for product in products)
-    users = users_of(second.results[0])
-    if len(users) != 1 or users[0].name != _ADD or users[0].operands[0] == users[0].operands[1]:
-        refuse(PASS, second, f"expected its result to be added, by one {_ADD}")
-    rounded = defining_op(second.operands[0])
-    if rounded is None or rounded.name != "stablehlo.convert" or len(users_of(rounded.results[0])) != 1:
-        refuse(PASS, second, "expected its left operand to be rounded from what is computed, and read by nothing else")
+    dots = [each.operation for each in steps.body.operations if each.operation.name == DOT]
+    products = tuple(_read_product(op, (at, blocks.grid), (in_step, sizes)) for op in dots)
+    if steps.count < 1 or not any(each.left for each in products) or all(each.left for each in products):
+        got = f"{steps.count} steps of {len(products)}"
+        refuse(
+            PASS, steps.operation, f"expected steps of products of tiles, and of what is computed of them, got {got}"
+        )
     (*_, end) = blocks.body.operations
-    store = stored(end.operation, 0, blocks.body.arguments[3], at, blocks.grid)
-    program = ChainProgram(function, blocks, steps, first, second, queries, keys, values, store, schedule)
+    arrays = list(blocks.body.arguments)[3:]
+    stores = tuple(stored(end.operation, number, array, at, blocks.grid) for number, array in enumerate(arrays))
+    program = ChainProgram(function, blocks, steps, products, stores, schedule)
     for block in (blocks.body, steps.body):
         _check_operations(program, block)
     return program
 
 
+type _Taken = tuple[Sequence[ir.Value], Sequence[int]]
+"""The numbers at which tiles are taken, and how many there are of each."""
+
+
+def _read_product(op: ir.Operation, block: _Taken, step: _Taken) -> ChainProduct:
+    turned = defining_op(op.operands[1])
+    is_turned = turned is not None and turned.name == _TRANSPOSE
+    right = tile_operand(turned if is_turned and turned is not None else op, 0 if is_turned else 1, *step)
+    made = defining_op(op.operands[0])
+    if made is not None and isinstance(made.opview, TileOp):
+        return ChainProduct(op, tile_operand(op, 0, *block), right, is_turned, None)
+    users = users_of(op.results[0])
+    if len(users) != 1 or users[0].name != _ADD or users[0].operands[0] == users[0].operands[1]:
+        refuse(PASS, op, f"expected its result to be added, by one {_ADD}")
+    if made is None or dtype_of(op.operands[0]).bits != _BITS:
+        refuse(PASS, op, f"expected its left operand to be computed, in {_BITS} bits")
+    return ChainProduct(op, None, right, is_turned, users[0])
+
+
 def _check_operations(program: ChainProgram, block: ir.Block) -> None:
-    """Check that all other operations are on single elements, on rows, or write the one tile."""
-    special = {program.steps.operation, program.first, program.second, program.store.operation}
+    """Check that all other operations are on single elements, on rows, or write the tiles."""
+    special = {program.steps.operation, *(each.op for each in program.products)}
+    special |= {each.operation for each in program.stores}
+    special |= {producer(each.op.operands[1]) for each in program.products}
     for each in (view.operation for view in list(block.operations)[:-1]):
         if each in special or isinstance(each.opview, TileOp | IndexTileOp):
             _check_at(program, each, block)

@@ -1,30 +1,27 @@
 """What a warp group does with its 64 rows: its steps, and what follows the last."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
-from xgpu.dialects.block import copies, waits
+from xgpu.dialects.block.tiles import InsertTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
-from xgpu.passes.llvm.memory import store
 from xgpu.passes.support.arith_builder import constant, integer_type
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.chains.operands import Operands
 from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile
+from xgpu.passes.tiles.chains.overlapping import OverlappingSteps
 from xgpu.passes.tiles.chains.program import ChainProgram
-from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode
+from xgpu.passes.tiles.chains.spreads import Position, SpreadCode
 from xgpu.passes.tiles.chains.steps import ChainSteps
+from xgpu.passes.tiles.chains.storing import Staged, Storing
 from xgpu.passes.tiles.chains.turns import Turns
-from xgpu.passes.tiles.ring import as_i32, i32, offset
-from xgpu.passes.tiles.structured import Values, only_if
-from xgpu.passes.tiles.vectors import from_elements
-from xgpu.target_machine import WARPGROUP_SIZE
+from xgpu.passes.tiles.ring import i32
+from xgpu.passes.tiles.structured import Values
 
-_CHUNK = 16
 _FAR_ABOVE = 128.0
 """By how much a logit is above another that has no weight beside it: e^-104 is no number of f32."""
 _FIRST_BARRIER = 1
@@ -33,46 +30,64 @@ _FIRST_BARRIER = 1
 
 @dataclass(frozen=True, eq=False)
 class ChainRows:
-    """The code of a warp group. ``result`` are the boxes of what it writes, their tensor map, and room for them."""
+    """The code of a warp group. ``staged`` are results that it hands on to be copied, in ``staging``.
+
+    That is memory, and how much of it each warp group has.
+    """
 
     program: ChainProgram
     order: ChainOrder
     operands: Operands
-    result: tuple[Boxes, ir.Value, ir.Value]
+    staged: Mapping[InsertTileOp, Staged]
+    staging: tuple[ir.Value, int]
 
     def write(self) -> None:
         """Write it at the insertion point."""
-        with only_if(self._is_leader):
-            copies.AcquireTensorMapOp.create([self.result[1]])
+        storing = Storing(self.order.place, *self.staging, _FIRST_BARRIER)
+        storing.begin(list(self.staged.values()))
         position = self._position()
         self._turns.begin()
         with self.order.tiles([i32(0), i32(0), i32(0)], multiplies=True) as tile:
             turn, slot, phase = tile.carried
-            self.operands.queries.ring.wait_full(i32(0), turn)
-            slot, phase = self._write_block(tile, position, slot, phase)
+            for each in self.operands.fixed.values():
+                each.ring.wait_full(i32(0), turn)
+            slot, phase = self._write_block(tile, position, storing, [slot, phase])
             tile.carried = [ir.arith.xori(turn, i32(1)), slot, phase]
-        with only_if(self._is_leader):
-            copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
+        storing.end()
 
     def _write_block(
-        self, tile: ChainTile, position: Position, slot: ir.Value, phase: ir.Value
+        self, tile: ChainTile, position: Position, storing: Storing, slot: Values
     ) -> tuple[ir.Value, ir.Value]:
-        """Write the operations of a block's tile; return the ring's slot and phase after it."""
+        """Write the operations of a block's tile; return the rings' slot and phase after it."""
         program, place = self.program, self.order.place
-        code = SpreadCode(tile.at, position, {}, program.schedule.branched)
-        steps = ChainSteps(program, place, self.operands, position, self._turns)
+        code = SpreadCode(tile.at, position, {}, program.is_branched)
+        steps = self._steps(position)
+        number, phase = slot
+        stores = {each.operation: each for each in program.stores}
+        shared = {each.operation for each in program.fixed}
         for each in (view.operation for view in list(program.blocks.body.operations)[:-1]):
-            if each == program.queries.operation:
+            if each in shared:
                 continue
             if each == program.steps.operation:
-                slot, phase = steps.write(code, tile, slot, phase)
-                self.operands.queries.release(place, i32(0))
+                number, phase = steps.write(code, tile, number, phase)
+                for fed in self.operands.fixed.values():
+                    fed.release(place, i32(0))
                 self._note_hidden(code, tile, position)
-            elif each == program.store.operation:
-                self._store(tile.at, code[program.store.tile])
+            elif (store := stores.get(each)) is not None:
+                if store in self.staged:
+                    storing.matrix(self.staged[store], tile.at, code[store.tile])
+                else:
+                    storing.rows(store, self._output(store), tile.at, position, code[store.tile])
             elif not code.is_lazy(each):
                 code.write(each)
-        return slot, phase
+        return number, phase
+
+    def _steps(self, position: Position) -> ChainSteps:
+        kind = OverlappingSteps if self.program.overlaps else ChainSteps
+        return kind(self.program, self.order.place, self.operands, position, self._turns)
+
+    def _output(self, store: InsertTileOp) -> ir.Value:
+        return self.program.outputs[self.program.stores.index(store)]
 
     def _note_hidden(self, code: SpreadCode, tile: ChainTile, position: Position) -> None:
         """Note rows of the array whose largest logit is so low that keys which the mask hides have weights, too."""
@@ -80,7 +95,7 @@ class ChainRows:
         if hidden is None:
             return
         largest = code[self.program.largest]
-        map_ = self.program.store.map
+        map_ = self.program.stores[0].map
         limit = constant(hidden + _FAR_ABOVE, ir.F32Type.get())
         is_low = _boolean(False)
         for half in range(2):
@@ -91,9 +106,8 @@ class ChainRows:
 
     @property
     def _turns(self) -> Turns:
-        schedule = self.program.schedule
-        groups = schedule.groups
-        return Turns(groups if schedule.turns else 1, _FIRST_BARRIER + groups, self.order.place)
+        groups = self.program.schedule.groups
+        return Turns(groups if self.program.has_turns else 1, _FIRST_BARRIER + groups, self.order.place)
 
     def _position(self) -> Position:
         """Compute where a thread's elements are in tiles, and its lane."""
@@ -112,58 +126,10 @@ class ChainRows:
     @cached_property
     def _own(self) -> IndexingMap:
         """(thread)[half, eighth, neighbour] -> row and column in the block's tile, and the number in the vector."""
-        holders = self.program.schedule.holders(self.program.columns)
+        holders = self.program.schedule.holders(self.program.products[0].columns)
         map_ = holders.accumulators
         row, *others = map_.results
         return IndexingMap(map_.dims, map_.symbols, (row + holders.first_row(0), *others))
-
-    @property
-    def _is_leader(self) -> ir.Value:
-        place = self.order.place
-        first = ir.arith.muli(place.group, create_index(WARPGROUP_SIZE))
-        return ir.arith.cmpi(ir.arith.CmpIPredicate.eq, place.thread, first)
-
-    def _store(self, at: Values, spread: Spread) -> None:
-        """Write the group's rows to shared memory, each chunk where the swizzle has it, and have them copied."""
-        boxes, map_, memory = self.result
-        place, panels = self.order.place, boxes.view.panels
-        room = offset(memory, ir.arith.muli(as_i32(place.group), i32(panels * WARPGROUP_ROWS * SWIZZLE)))
-        with only_if(self._is_leader):
-            copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
-        self._meet()
-        self._write_room(room, spread)
-        waits.FenceOp.create(attributes={"kind": "async"})
-        self._meet()
-        with only_if(self._is_leader):
-            row = ir.arith.muli(place.group, create_index(WARPGROUP_ROWS))
-            for panel in range(panels):
-                where = boxes.coordinates(at, create_index(panel), row)
-                source = offset(room, panel * WARPGROUP_ROWS * SWIZZLE)
-                copies.TensorStoreOp.create([map_, source, *where])
-            copies.BulkCommitOp.create()
-
-    def _write_room(self, room: ir.Value, spread: Spread) -> None:
-        boxes = self.result[0]
-        size, columns = boxes.element_bytes, self.program.columns
-        place, pair = self.order.place, 2 * boxes.element_bytes
-        chunk_columns, panel_columns = _CHUNK // size, SWIZZLE // size
-        thread = as_i32(place.thread)
-        lane, turn = as_i32(place.lane), ir.arith.andi(ir.arith.shrui(as_i32(place.lane), i32(2)), i32(7))
-        in_group = ir.arith.andi(thread, i32(WARPGROUP_SIZE - 1))
-        first = ir.arith.addi(ir.arith.muli(ir.arith.shrui(in_group, i32(5)), i32(16)), turn)
-        begin = ir.arith.addi(ir.arith.muli(first, i32(SWIZZLE)), ir.arith.muli(ir.arith.andi(lane, i32(3)), i32(pair)))
-        for chunk in range(columns // chunk_columns):
-            panel, inside = divmod(chunk * chunk_columns, panel_columns)
-            turned = ir.arith.muli(ir.arith.xori(i32(inside // chunk_columns), turn), i32(_CHUNK))
-            address = offset(room, ir.arith.addi(begin, turned))
-            for half in range(2):
-                elements = from_elements([spread.at(half, chunk * 2 + each) for each in range(2)])
-                store(elements, offset(address, panel * WARPGROUP_ROWS * SWIZZLE + half * 8 * SWIZZLE), pair)
-
-    def _meet(self) -> None:
-        """Wait for the other threads of the warp group."""
-        number = ir.arith.addi(as_i32(self.order.place.group), i32(_FIRST_BARRIER))
-        waits.NamedBarrierOp.create([number], attributes={"threads": WARPGROUP_SIZE, "wait": True})
 
 
 def _boolean(value: bool) -> ir.Value:

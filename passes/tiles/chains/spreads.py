@@ -6,8 +6,8 @@ between rows alone, or columns alone, are computed once for these.
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.dialects.attributes import WEIGHT
@@ -20,10 +20,11 @@ from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import shape_of
+from xgpu.indexing.affine import Symbol, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_if, create_index
-from xgpu.passes.tiles.chains.uniform import holds_everywhere
+from xgpu.passes.tiles.chains.uniform import compared, holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.structure import body_of, dtype_of, element_of, is_constant, is_result_of, producer, users_of
 
@@ -90,6 +91,29 @@ def left_operand(spread: Spread, part: int) -> ir.Value:
     ).results[0]
 
 
+class _Deferred(Mapping[_Key, ir.Value]):
+    """The elements of a tile, each written at the insertion point where it is first asked for."""
+
+    def __init__(self, keys: Sequence[_Key], element: Callable[[_Key], ir.Value]):
+        self._keys, self._element = keys, element
+        location = ir.Location.current
+        assert location is not None
+        self._location = location
+        self._made: dict[_Key, ir.Value] = {}
+
+    def __getitem__(self, key: _Key) -> ir.Value:
+        if key not in self._made:
+            with self._location:
+                self._made[key] = self._element(key)
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
 @dataclass(frozen=True)
 class _Difference:
     """The exponent of a weight: ``factor`` times what is left of ``left`` without ``right``, a value of each row."""
@@ -124,14 +148,25 @@ class Position:
 class SpreadCode:
     """The scalars of tiles, written at the insertion point, operation by operation; ``known`` are those of some tiles.
 
-    ``at`` are the numbers of block and step. If it is ``branched``, masks are asked only where they hide something.
+    ``at`` are the numbers of block and step. If it is ``branched``, masks are asked only where they hide something. If
+    it is ``deep``, all that an element is made of is written before the next element: fewer registers are in use.
     """
 
-    def __init__(self, at: Sequence[ir.Value], position: Position, known: Mapping[ir.Value, Spread], branched: bool):
-        self._at, self._position, self._branched = list(at), position, branched
+    def __init__(
+        self,
+        at: Sequence[ir.Value],
+        position: Position,
+        known: Mapping[ir.Value, Spread],
+        branched: bool = False,
+        deep: bool = False,
+    ):
+        self._at, self._position, self._branched, self._deep = list(at), position, branched, deep
         self._values = dict(known)
+        self._pending: dict[ir.Value, Callable[[], Spread]] = {}
 
     def __getitem__(self, tile: ir.Value) -> Spread:
+        if tile in self._pending:
+            self._values[tile] = self._pending.pop(tile)()
         if tile not in self._values:
             self.write(producer(tile))
         return self._values[tile]
@@ -139,6 +174,10 @@ class SpreadCode:
     def know(self, tile: ir.Value, spread: Spread) -> None:
         """Take ``spread`` for a tile."""
         self._values[tile] = spread
+
+    def know_when_needed(self, tile: ir.Value, spread: Callable[[], Spread]) -> None:
+        """Have ``spread`` write a tile as soon as something needs it."""
+        self._pending[tile] = spread
 
     def write(self, op: ir.Operation) -> None:
         """Write an operation on single elements, a broadcast, or a reduction of rows, and what it needs."""
@@ -160,7 +199,8 @@ class SpreadCode:
     def _written(self, op: ir.Operation) -> Spread:
         view = op.opview
         if isinstance(view, TileOp):
-            return self._by_map(view.map, shape_of(view.tile), lambda where: _read(view, where))
+            read = _read_within if self._deep and _is_bounded(view.map) else _read
+            return self._by_map(view.map, shape_of(view.tile), lambda where: read(view, where))
         if isinstance(view, IndexTileOp):
             return self._by_map(view.map, shape_of(view.tile), lambda where: _number(view, where))
         if op.name == "stablehlo.constant":
@@ -171,9 +211,36 @@ class SpreadCode:
             return self._weights(op, difference)
         if op.name == "stablehlo.select" and (chosen := self._masked(op)) is not None:
             return chosen
+        if op.name == "stablehlo.compare" and self._deep and (asked := self._compared(op)) is not None:
+            return asked
         if op.name == "stablehlo.reduce":
             return self._reduced(op)
         return self._elementwise(op)
+
+    def _compared(self, op: ir.Operation) -> Spread | None:
+        """Write a comparison of numbers as one of a number of each row with a constant of each column.
+
+        It is then so cheap that nobody keeps it. None for what depends on the column in another way.
+        """
+        map_ = compared(op)
+        if map_ is None or len(map_.symbols) != 2:
+            return None
+        (number,) = map_.results
+        step = dict(number.terms).get(Symbol(1), 0)
+        if 1 in (number - symbol(1) * step).variables()[1]:
+            return None
+        keys = keys_of(True, step != 0, shape_of(op.results[0])[1])
+        firsts: dict[int, ir.Value] = {}
+
+        def asked(key: _Key) -> ir.Value:
+            half, column = key
+            if half not in firsts:
+                where = [*self._at, self._position.rows[half], self._position.column]
+                (firsts[half],) = ApplyIndexingOp.build(map_.with_simple_results(), where)
+            limit = create_index(-step * column_of(column))
+            return ir.arith.cmpi(ir.arith.CmpIPredicate.sge, firsts[half], limit)
+
+        return self._made(True, step != 0, keys, asked)
 
     def _elementwise(self, op: ir.Operation) -> Spread:
         operands = [self[each] for each in op.operands]
@@ -181,11 +248,15 @@ class SpreadCode:
         keys = keys_of(by_row, by_column, shape_of(op.results[0])[-1])
         if _narrows(op) and by_column:
             return Spread(by_row, by_column, _narrowed(op, operands[0], keys))
-        return Spread(
-            by_row,
-            by_column,
-            {key: build_scalar(ScalarOp(op, tuple(each.at(*key) for each in operands))) for key in keys},
+        return self._made(
+            by_row, by_column, keys, lambda key: build_scalar(ScalarOp(op, tuple(each.at(*key) for each in operands)))
         )
+
+    def _made(self, by_row: bool, by_column: bool, keys: Sequence[_Key], element: Callable[[_Key], ir.Value]) -> Spread:
+        """Return a tile whose elements are written now, or one by one as they are needed."""
+        if self._deep:
+            return Spread(by_row, by_column, _Deferred(keys, element))
+        return Spread(by_row, by_column, {key: element(key) for key in keys})
 
     def _weights(self, op: ir.Operation, difference: "_Difference") -> Spread:
         """Write e^((x - y) f) of values of rows y as 2^(x g - y g): one instruction before that for powers of two."""
@@ -230,11 +301,13 @@ class SpreadCode:
             for number in each.variables()[1]
         }
         by_row, by_column = 0 in used, 1 in used
-        found = {}
-        for half, number in keys_of(by_row, by_column, shape[-1]):
+
+        def at(key: _Key) -> ir.Value:
+            half, number = key
             column = ir.arith.addi(self._position.column, create_index(column_of(number)))
-            found[half, number] = element([*self._at, self._position.rows[half], column])
-        return Spread(by_row, by_column, found)
+            return element([*self._at, self._position.rows[half], column])
+
+        return self._made(by_row, by_column, keys_of(by_row, by_column, shape[-1]), at)
 
     def _reduced(self, op: ir.Operation) -> Spread:
         """Combine the elements of each row: those of the thread, in pairs, then those of the lanes that share it."""
@@ -271,6 +344,28 @@ def _read(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
         return extract(tile.array, indices)
     condition = InDomainOp.build(tile.map, where)
     return PredicatedExtractOp.build(condition, constant(element_of(tile.array), 0), tile.array, indices)
+
+
+def _is_bounded(map_: IndexingMap) -> bool:
+    """Whether constraints say nothing but that indices of an array, which are not negative, are in it."""
+    return all(
+        each in map_.results and bound.lower <= 0 <= each.interval(map_.dims, map_.symbols).lower
+        for each, bound in map_.constraints
+    )
+
+
+def _read_within(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
+    """Read an element, or the last one instead of one that is beyond, which is zero: threads need no branch for it."""
+    # Where constraints do not hold, what is computed under them is anything.
+    indices = ApplyIndexingOp.build(replace(tile.map, constraints=()), where) if tile.map.results else []
+    if not tile.map.constraints:
+        return extract(tile.array, indices)
+    for expression, bound in tile.map.constraints:
+        number = tile.map.results.index(expression)
+        indices[number] = ir.arith.minsi(indices[number], create_index(bound.upper))
+    zero = constant(element_of(tile.array), 0)
+    value: ir.Value = ir.arith.select(InDomainOp.build(tile.map, where), extract(tile.array, indices), zero)
+    return value
 
 
 def _number(tile: IndexTileOp, where: Sequence[ir.Value]) -> ir.Value:

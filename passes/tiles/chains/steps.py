@@ -1,60 +1,32 @@
-"""The loop over the steps of two chained products: one by one, or the second of a step beside the first of the next.
+"""The loop over the steps of chained products, one by one: each product is waited for where it is needed.
 
-While both are under way tensor cores are busy, and what lies between the products of the later step is computed as soon
-as its first product is there. What the second is added to comes last: the sums are read once it is complete.
+Products of tiles start where the program has them, so that the next one is under way while what is made of the first is
+computed. Sums are left to the end of the step.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.dialects.block.tiles import TileOp
 from xgpu.indexing.access import shape_of
 from xgpu.passes.support.refusals import refuse
-from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
-from xgpu.passes.tiles.chains.operands import Operands, contracted, finished, finished_after
+from xgpu.passes.tiles.chains.operands import Operands, contracted, finished_after
 from xgpu.passes.tiles.chains.order import ChainTile, steps_of
-from xgpu.passes.tiles.chains.program import ChainProgram
+from xgpu.passes.tiles.chains.program import ChainProduct, ChainProgram
 from xgpu.passes.tiles.chains.spreads import Position, Spread, SpreadCode, accumulators, left_operand, of_accumulators
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.roles import Place
-from xgpu.passes.tiles.structured import Values, counted, only_if
+from xgpu.passes.tiles.structured import Values
 from xgpu.structure import producer
 
-
-@dataclass(frozen=True, eq=False)
-class _Held:
-    """What a warp group has after what lies between the products of a step.
-
-    ``left`` is the left operand of the second product, ``sums`` what that is added to, ``rows`` what is carried of each
-    row; ``keys`` and ``values`` are the slot and the phase of the next tile of each.
-    """
-
-    left: Values
-    sums: ir.Value
-    rows: Values
-    keys: Values
-    values: Values
-
-    @property
-    def flat(self) -> Values:
-        """All of it."""
-        return [*self.left, self.sums, *self.rows, *self.keys, *self.values]
-
-    def like(self, flat: Values) -> "_Held":
-        """Return other values of the same kinds."""
-        found, first = [], 0
-        for part in (self.left, [self.sums], self.rows, self.keys, self.values):
-            found.append(flat[first : first + len(part)])
-            first += len(part)
-        left, (sums,), rows, keys, values = found
-        return _Held(left, sums, rows, keys, values)
+_HALVES = 2
 
 
 @dataclass(frozen=True, eq=False)
 class ChainSteps:
-    """The steps of a warp group."""
+    """The steps of a warp group. What they carry are sums of products, vectors, and of others two rows."""
 
     program: ChainProgram
     place: Place
@@ -63,168 +35,179 @@ class ChainSteps:
     turns: Turns
 
     def write(self, code: SpreadCode, tile: ChainTile, slot: ir.Value, phase: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Write the loop, whose results ``code`` then knows; return the ring's slot and phase after it."""
+        """Write the loop, whose results ``code`` then knows; return the rings' slot and phase after it."""
         op = self.program.steps.operation
-        begin = [code[each] for each in op.operands]
-        rows = [each for number, spread in enumerate(begin) if number != self._number for each in _of_rows(spread)]
-        write = self._overlapping if self.program.schedule.overlap else self._one_by_one
-        sums, rows, (slot, phase) = write(tile, begin[self._number], rows, [slot, phase])
-        pending = list(rows)
-        for number, result in enumerate(op.results):
-            if number == self._number:
-                code.know(result, of_accumulators(sums))
-            else:
-                code.know(result, Spread(True, False, {(0, 0): pending.pop(0), (1, 0): pending.pop(0)}))
+        begin = [part for value in op.operands for part in self._packed(value, code[value])]
+        carried, slot, phase = self._loop(tile, begin, slot, phase)
+        for result, spread in zip(op.results, self._unpacked(carried), strict=True):
+            code.know(result, spread)
         return slot, phase
 
-    def _one_by_one(
-        self, tile: ChainTile, begin: Spread, rows: Values, slot: Values
-    ) -> tuple[ir.Value, Values, Values]:
-        """Write steps that wait for each product; return the sums, the rows, and the ring's slot and phase."""
-        keys, values = self.operands.keys, self.operands.values
-        sums = accumulators(begin, self.program.columns)
-        with steps_of(tile, [sums, *rows, *slot]) as steps:
-            sums, *rows, number, phase = steps.carried
-            keys.ring.wait_full(number, phase)
-            scores = finished(self.operands.start_first(self.program, self.place, number), 0)
-            keys.release(self.place, number)
-            inner, rows = self._between(tile, steps.counter, scores, rows)
-            left, sums = self._left(inner), self._late(inner, of_accumulators(sums))
-            values.ring.wait_full(number, phase)
-            sums = finished(self.operands.start_second(self.program, left, sums, number), 0)
-            values.release(self.place, number)
-            steps.carried = [sums, *rows, *keys.ring.next(number, phase)]
-        sums, *rows, number, phase = steps.results
-        return sums, rows, [number, phase]
-
-    def _overlapping(
-        self, tile: ChainTile, begin: Spread, rows: Values, slot: Values
-    ) -> tuple[ir.Value, Values, Values]:
-        """Write steps of which the second product runs beside the first of the next; return the same."""
-        keys, values = self.operands.keys, self.operands.values
-        keys.ring.wait_full(*slot)
-        scores = finished(self.operands.start_first(self.program, self.place, slot[0]), 0)
-        keys.release(self.place, slot[0])
-        inner, rows = self._between(tile, tile.first, scores, rows)
-        sums = self._late(inner, begin)
-        left = self._left(inner)
-        following = list(keys.ring.next(*slot))
-        self._await_keys(tile, tile.first, following)
-        held = _Held(left, sums, rows, following, slot)
-        second = ir.arith.addi(tile.first, create_index(1))
-        with counted(second, tile.end, create_index(1), held.flat) as loop:
-            loop.carried = self._step(tile, loop.counter, held.like(loop.carried)).flat
-        held = held.like(loop.results)
-        values.ring.wait_full(*held.values)
-        sums = finished(self.operands.start_second(self.program, held.left, held.sums, held.values[0]), 0)
-        values.release(self.place, held.values[0])
-        return sums, held.rows, held.keys
-
-    def _step(self, tile: ChainTile, number: ir.Value, held: _Held) -> _Held:
-        """Write the first product of a step, the second one of the step before, and what lies between."""
-        keys, values = self.operands.keys, self.operands.values
-        self.turns.take()
-        scores = self.operands.start_first(self.program, self.place, held.keys[0])
-        values.ring.wait_full(*held.values)
-        sums = self.operands.start_second(self.program, held.left, held.sums, held.values[0])
-        self.turns.hand_on()
-        scores = finished(scores, 1)
-        keys.release(self.place, held.keys[0])
-        inner, rows = self._between(tile, number, scores, held.rows)
-        # What lies between the products is not to be left until the sums are there, for which ptxas waits as early as
-        # it may: in the same basic block. But that it is rounded is left: the second product under way reads its left
-        # operand from the registers that the next one will be in.
-        unrounded, columns = self._unrounded, self.program.schedule.tile_n
-        (wide,) = finished_after([accumulators(inner[unrounded], columns)], 1)
-        following = list(keys.ring.next(*held.keys))
-        self._await_keys(tile, number, following)
-        sums, wide = finished_after([sums, wide], 0)
-        inner.know(unrounded, of_accumulators(wide))
-        values.release(self.place, held.values[0])
-        sums = self._late(inner, of_accumulators(sums))
-        left = self._left(inner)
-        return _Held(left, sums, rows, following, held.keys)
-
-    def _await_keys(self, tile: ChainTile, number: ir.Value, following: Values) -> None:
-        """Wait for the keys of the step after one, if there is one."""
-        after = ir.arith.addi(number, create_index(1))
-        with only_if(ir.arith.cmpi(ir.arith.CmpIPredicate.slt, after, tile.end)):
-            self.operands.keys.ring.wait_full(*following)
-
-    def _between(self, tile: ChainTile, number: ir.Value, scores: ir.Value, rows: Values) -> tuple[SpreadCode, Values]:
-        """Write what lies between the products of a step; return its code, and the rows."""
-        program = self.program
-        known = {program.first.results[0]: of_accumulators(scores)}
-        pending = list(rows)
-        for each, argument in enumerate(self._arguments):
-            if each != self._number:
-                known[argument] = Spread(True, False, {(0, 0): pending.pop(0), (1, 0): pending.pop(0)})
-        code = SpreadCode([*tile.at, number], self.position, known, program.schedule.branched)
-        for op in self._operations:
-            if op not in self._late_operations and not code.is_lazy(op):
-                code.write(op)
-        (*_, end) = program.steps.body.operations
-        yielded = [value for each, value in enumerate(end.operation.operands) if each != self._number]
-        return code, [scalar for value in yielded for scalar in _of_rows(code[value])]
-
-    def _left(self, code: SpreadCode) -> Values:
-        """Write the left operand of the second product."""
-        second = self.program.second
-        code.write(producer(second.operands[0]))
-        keys = shape_of(second.operands[0])[1]
-        return [left_operand(code[second.operands[0]], part) for part in range(keys // contracted(second))]
-
-    @property
-    def _unrounded(self) -> ir.Value:
-        """What the left operand of the second product is rounded from."""
-        return producer(self.program.second.operands[0]).operands[0]
-
-    def _late(self, code: SpreadCode, sums: Spread) -> ir.Value:
-        """Write what is made of the sums before the second product is added to them."""
-        code.know(self._arguments[self._number], sums)
-        for op in self._operations:
-            if op in self._late_operations:
-                code.write(op)
-        return accumulators(code[self.program.carried], self.program.columns)
+    def _loop(
+        self, tile: ChainTile, begin: Values, slot: ir.Value, phase: ir.Value
+    ) -> tuple[Values, ir.Value, ir.Value]:
+        """Write the steps; return what the last one yields, and the rings' slot and phase after it."""
+        ring = next(iter(self.operands.fed.values())).ring
+        with steps_of(tile, [*begin, slot, phase]) as steps:
+            *carried, number, turn = steps.carried
+            code = SpreadCode(
+                [*tile.at, steps.counter], self.position, {}, self.program.is_branched, self.program.is_deep
+            )
+            step = _Step(self.program, self.place, self.operands, code, [number, turn])
+            for argument, part in zip(self._arguments, self._parts(carried), strict=True):
+                step.take(argument, part)
+            yielded = [value for part in step.write() for value in part]
+            steps.carried = [*yielded, *ring.next(number, turn)]
+        *carried, slot, phase = steps.results
+        return carried, slot, phase
 
     @property
     def _arguments(self) -> list[ir.Value]:
         return [*list(self.program.steps.body.arguments)[1:]]
 
     @cached_property
-    def _number(self) -> int:
-        """The number of what is carried that the second product is added to; others are of rows."""
+    def _ranks(self) -> list[int]:
+        """The ranks of what is carried: 2 for sums of products, 1 for what there is of rows."""
         op = self.program.steps.operation
         (*_, end) = self.program.steps.body.operations
-        numbers = [each for each, value in enumerate(end.operation.operands) if value == self.program.added.results[0]]
-        others = [len(shape_of(value)) for each, value in enumerate(op.operands) if each not in numbers]
-        if len(numbers) != 1 or any(rank != 1 for rank in others):
-            refuse(PASS, op, "expected steps that carry the sum of the second product, and else numbers of rows")
-        return numbers[0]
+        sums = [each.added.results[0] for each in self.program.summed if each.added is not None]
+        yielded = [value for value in end.operation.operands if len(shape_of(value)) != 1]
+        if len(yielded) != len(sums) or set(yielded) != set(sums):
+            refuse(PASS, op, "expected steps that carry the sum of each product, and else numbers of rows")
+        return [len(shape_of(value)) for value in op.operands]
 
-    @cached_property
-    def _operations(self) -> list[ir.Operation]:
-        """The operations on tiles that threads hold, but for what rounds the second product's left operand."""
-        program = self.program
-        fed = {program.keys.operation, program.values.operation, program.first, program.second, program.added}
-        fed.add(producer(program.second.operands[0]))
-        return [each.operation for each in list(program.steps.body.operations)[:-1] if each.operation not in fed]
+    @staticmethod
+    def _packed(tile: ir.Value, spread: Spread) -> Values:
+        """Return the values by which loops carry a tile."""
+        _, *columns = shape_of(tile)
+        return [accumulators(spread, *columns)] if columns else rows_of(spread)
 
-    @cached_property
-    def _late_operations(self) -> set[ir.Operation]:
-        """Those that need the sums, which nothing but the sums may need."""
-        needing = {self._arguments[self._number], self.program.added.results[0]}
-        found = set()
-        for op in self._operations:
-            if any(operand in needing for operand in op.operands):
-                needing.update(op.results)
-                found.add(op)
-        (*_, end) = self.program.steps.body.operations
-        others = [value for each, value in enumerate(end.operation.operands) if each != self._number]
-        if any(value in needing for value in (*others, self.program.second.operands[0])):
-            refuse(PASS, self.program.steps.operation, "expected nothing but the sums to be computed of the sums")
+    def _parts(self, carried: Values) -> list[Values]:
+        """Return those of each tile."""
+        found, first = [], 0
+        for rank in self._ranks:
+            count = 1 if rank != 1 else _HALVES
+            found.append(carried[first : first + count])
+            first += count
         return found
 
+    def _unpacked(self, carried: Values) -> list[Spread]:
+        return [of_part(part) for part in self._parts(carried)]
 
-def _of_rows(spread: Spread) -> Sequence[ir.Value]:
-    return [spread.at(half, 0) for half in range(2)]
+
+def rows_of(spread: Spread) -> Values:
+    """Return a thread's elements of a tile of rows."""
+    return [spread.at(half, 0) for half in range(_HALVES)]
+
+
+def of_part(part: Values) -> Spread:
+    """Return the tile that values carry."""
+    return of_accumulators(part[0]) if len(part) == 1 else Spread(True, False, {(0, 0): part[0], (1, 0): part[1]})
+
+
+@dataclass(eq=False)
+class _UnderWay:
+    """A product that was started: the accumulators as it gave them, and then as they are once it was waited for."""
+
+    product: ChainProduct
+    started: ir.Value
+    sums: ir.Value | None = None
+
+
+@dataclass(eq=False)
+class _Step:
+    """A step that is being written, operation by operation; ``slot`` are the number and the phase of the rings'."""
+
+    program: ChainProgram
+    place: Place
+    operands: Operands
+    code: SpreadCode
+    slot: Values
+    taken: dict[ir.Value, Values] = field(default_factory=dict)
+    under_way: list[_UnderWay] = field(default_factory=list)
+    lefts: dict[ir.Operation, Values] = field(default_factory=dict)
+    waited: set[TileOp] = field(default_factory=set)
+    released: set[TileOp] = field(default_factory=set)
+
+    def take(self, argument: ir.Value, part: Values) -> None:
+        """Take the values that the step before has yielded for an argument."""
+        self.taken[argument] = part
+        self.code.know_when_needed(argument, lambda: of_part(part))
+
+    def write(self) -> list[Values]:
+        """Write all operations; return the values that are yielded of each tile."""
+        products = {each.op: each for each in self.program.products}
+        added = {each.added: each for each in self.program.summed}
+        fed = {each.operation for each in self.program.fed} | {
+            producer(each.op.operands[1]) for each in self.program.products
+        }
+        *operations, end = (view.operation for view in self.program.steps.body.operations)
+        for op in operations:
+            if op in fed:
+                continue
+            if op in products and products[op].left is not None:
+                self._start(products[op])
+            elif op in products:
+                self.lefts[op] = left_of(self.code, products[op])
+            elif op in added:
+                self._start_sum(added[op])
+            elif not self.code.is_lazy(op):
+                self.code.write(op)
+        sums = {each.added.results[0]: each for each in self.program.summed if each.added is not None}
+        rows = {value: rows_of(self.code[value]) for value in end.operands if value not in sums}
+        self._finish(len(self.under_way))
+        finished = {each.product.op: each.sums for each in self.under_way}
+        yielded = []
+        for value in end.operands:
+            made = finished[sums[value].op] if value in sums else None
+            yielded.append(rows[value] if made is None else [made])
+        return yielded
+
+    def _start(self, product: ChainProduct) -> None:
+        self._await(product.right)
+        sums = self.operands.start(product, self.place, self.slot[0])
+        self._note(product, sums, product.result)
+
+    def _start_sum(self, product: ChainProduct) -> None:
+        taken = self.taken.get(product.carried)
+        sums = taken[0] if taken is not None else accumulators(self.code[product.carried], product.columns)
+        self._await(product.right)
+        sums = self.operands.start_sum(product, self.lefts[product.op], sums, self.slot[0])
+        assert product.added is not None
+        self._note(product, sums, product.added.results[0])
+
+    def _note(self, product: ChainProduct, sums: ir.Value, result: ir.Value) -> None:
+        number = len(self.under_way)
+        self.under_way.append(_UnderWay(product, sums))
+        self.code.know_when_needed(result, lambda: self._finished(number))
+
+    def _await(self, tile: TileOp) -> None:
+        if tile not in self.waited:
+            self.operands.fed[tile].ring.wait_full(*self.slot)
+            self.waited.add(tile)
+
+    def _finished(self, number: int) -> Spread:
+        self._finish(number + 1)
+        sums = self.under_way[number].sums
+        assert sums is not None
+        return of_accumulators(sums)
+
+    def _finish(self, count: int) -> None:
+        """Wait for so many of the products that were started, and let go of tiles that no other needs."""
+        finishing = [each for each in self.under_way[:count] if each.sums is None]
+        if finishing:
+            made = finished_after([each.started for each in finishing], len(self.under_way) - count)
+            for each, sums in zip(finishing, made, strict=True):
+                each.sums = sums
+        done = {each.product.op for each in self.under_way if each.sums is not None}
+        for tile in self.program.fed:
+            users = {each.op for each in self.program.products if each.right == tile}
+            if tile not in self.released and users <= done:
+                self.operands.fed[tile].release(self.place, self.slot[0])
+                self.released.add(tile)
+
+
+def left_of(code: SpreadCode, product: ChainProduct) -> Values:
+    """Write the left operand of a product of what is computed."""
+    keys = shape_of(product.computed)[1]
+    return [left_operand(code[product.computed], part) for part in range(keys // contracted(product.op))]

@@ -34,7 +34,8 @@ def holds_everywhere(tile: ir.Value, at: Sequence[ir.Value]) -> ir.Value | None:
     return None
 
 
-def _compared(op: ir.Operation, at: Sequence[ir.Value]) -> ir.Value | None:
+def compared(op: ir.Operation) -> IndexingMap | None:
+    """Return the number, of an element, that is not negative where a comparison of numbers holds; None for others."""
     direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
     left, right = (_index(operand) for operand in op.operands)
     known = next((each for each in (left, right) if each is not None and each.dims), None)
@@ -42,6 +43,14 @@ def _compared(op: ir.Operation, at: Sequence[ir.Value]) -> ir.Value | None:
         return None
     times, others, rest = _NOT_NEGATIVE[direction]
     least = left.results[0] * times + right.results[0] * others + rest
+    return IndexingMap(known.dims, known.symbols, (least,))
+
+
+def _compared(op: ir.Operation, at: Sequence[ir.Value]) -> ir.Value | None:
+    known = compared(op)
+    if known is None:
+        return None
+    (least,) = known.results
     ends = {}
     for atom, factor in least.terms:
         if isinstance(atom, Symbol):

@@ -30,3 +30,14 @@ func.func @end(%x: tensor<8xf32>) {
   }) : (tensor<8xf32>) -> tensor<8xf32>
   return
 }
+
+// -----
+
+func.func @results(%x: tensor<8xf32>) {
+  // expected-error @+1 {{expected stablehlo.return of tensor<8xf32>, got (tensor<8xf32>, tensor<8xf32>)}}
+  %0 = "xgpu.chain"(%x) ({
+  ^bb0(%a: tensor<8xf32>):
+    stablehlo.return %a, %a : tensor<8xf32>, tensor<8xf32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  return
+}

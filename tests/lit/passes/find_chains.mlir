@@ -1,5 +1,5 @@
-// RUN: xgpu-opt %s -p find-chains --split-input-file | FileCheck %s
-// RUN: xgpu-opt %s -p 'find-chains{target=sm_90}' --split-input-file | FileCheck %s --check-prefix=OTHER
+// RUN: xgpu-opt %s -p 'find-chains{gradients=true}' --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p 'find-chains{target=sm_90 gradients=true}' --split-input-file | FileCheck %s --check-prefix=OTHER
 
 // OTHER-NOT: xgpu.chain
 
@@ -41,7 +41,7 @@ func.func @main(%q: tensor<4x32x64xbf16>, %k: tensor<4x32x64xbf16>, %v: tensor<4
 
 // -----
 
-// The weights are a result, too, as they are where a gradient needs them.
+// The weights are a result, too.
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:   xgpu.chain
 func.func @main(%q: tensor<32x64xbf16>, %k: tensor<32x64xbf16>, %v: tensor<32x64xbf16>) -> (tensor<32x64xbf16>, tensor<32x32xbf16>) {
@@ -79,4 +79,142 @@ func.func @main(%q: tensor<32x64xbf16>, %k: tensor<32x64xbf16>, %v: tensor<32x64
   %w = stablehlo.convert %p : (tensor<32x32xf32>) -> tensor<32x32xbf16>
   %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<32x32xbf16>, tensor<32x64xbf16>) -> tensor<32x64xbf16>
   return %o : tensor<32x64xbf16>
+}
+
+// -----
+
+// A gradient. Attention stores the largest logit and the sum of weights of each row; sums of gradients times weights are
+// made of the result. One chain has the gradients of keys and values, one that of queries; both compute weights again.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[A:.*]]:3 = "xgpu.chain"(%arg0, %arg1, %arg2) ({
+// CHECK:           stablehlo.return %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x64xbf16>, tensor<64xf32>, tensor<64xf32>
+// CHECK:         %[[G:.*]] = stablehlo.convert %arg3
+// CHECK-NEXT:    %[[O:.*]] = stablehlo.convert %[[A]]#0
+// CHECK-NEXT:    %[[GO:.*]] = stablehlo.multiply %[[G]], %[[O]]
+// CHECK:         %[[D:.*]] = stablehlo.reduce(%[[GO]] init: %{{.*}}) applies stablehlo.add across dimensions = [1]
+// CHECK:         %[[R:.*]] = stablehlo.divide %{{.*}}, %[[A]]#2
+// CHECK:         %[[N:.*]] = stablehlo.negate
+// CHECK-NEXT:    %[[T:.*]] = stablehlo.multiply %[[N]], %[[A]]#2
+// CHECK-NEXT:    %[[K:.*]]:2 = "xgpu.chain"(%arg0, %arg1, %[[A]]#1, %[[R]], %arg3, %arg2, %[[T]]) ({
+// CHECK:           stablehlo.exponential %{{.*}} {xgpu.weight}
+// CHECK:           %[[P:.*]] = stablehlo.multiply
+// CHECK:           stablehlo.dot_general {{.*}}, contracting_dims = [0] x [0]
+// CHECK:           %[[DP:.*]] = stablehlo.add
+// CHECK-NEXT:      stablehlo.multiply %[[DP]], %[[P]]
+// CHECK:           stablehlo.dot_general {{.*}}, contracting_dims = [0] x [0]
+// CHECK-NEXT:      stablehlo.return
+// CHECK:         %[[Q:.*]] = "xgpu.chain"(
+// CHECK:           stablehlo.dot_general {{.*}}, contracting_dims = [1] x [0]
+// CHECK-NEXT:      stablehlo.return
+// CHECK:         return %[[A]]#0, %[[Q]], %[[K]]#1, %[[K]]#0
+func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64xbf16>, %g: tensor<64x64xbf16>) -> (tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>) {
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<64xf32>
+  %x = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<64x64xf32>
+  %e = stablehlo.exponential %d : tensor<64x64xf32>
+  %z = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %zb = stablehlo.broadcast_in_dim %z, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %p = stablehlo.divide %e, %zb : tensor<64x64xf32>
+  %w = stablehlo.convert %p : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dv = stablehlo.dot_general %w, %g, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dp = stablehlo.dot_general %g, %v, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dpf = stablehlo.convert %dp : (tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %zz = stablehlo.multiply %z, %z : tensor<64xf32>
+  %r = stablehlo.divide %one, %zz : tensor<64xf32>
+  %rb = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %a = stablehlo.multiply %dpf, %rb : tensor<64x64xf32>
+  %b = stablehlo.multiply %a, %e : tensor<64x64xf32>
+  %t = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %n = stablehlo.negate %t : tensor<64xf32>
+  %nb = stablehlo.broadcast_in_dim %n, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %f = stablehlo.divide %dpf, %zb : tensor<64x64xf32>
+  %h = stablehlo.add %f, %nb : tensor<64x64xf32>
+  %dx = stablehlo.multiply %h, %e : tensor<64x64xf32>
+  %ds = stablehlo.convert %dx : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %dk = stablehlo.dot_general %ds, %q, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dq = stablehlo.dot_general %ds, %k, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  return %o, %dq, %dk, %dv : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>
+}
+
+// -----
+
+// The gradient of the logits is a result, as that of a bias would be: nothing of it can stay in a kernel.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:   xgpu.chain
+func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64xbf16>, %g: tensor<64x64xbf16>) -> (tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>) {
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<64xf32>
+  %x = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<64x64xf32>
+  %e = stablehlo.exponential %d : tensor<64x64xf32>
+  %z = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %zb = stablehlo.broadcast_in_dim %z, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %p = stablehlo.divide %e, %zb : tensor<64x64xf32>
+  %w = stablehlo.convert %p : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dv = stablehlo.dot_general %w, %g, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dp = stablehlo.dot_general %g, %v, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dpf = stablehlo.convert %dp : (tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %zz = stablehlo.multiply %z, %z : tensor<64xf32>
+  %r = stablehlo.divide %one, %zz : tensor<64xf32>
+  %rb = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %a = stablehlo.multiply %dpf, %rb : tensor<64x64xf32>
+  %b = stablehlo.multiply %a, %e : tensor<64x64xf32>
+  %t = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %n = stablehlo.negate %t : tensor<64xf32>
+  %nb = stablehlo.broadcast_in_dim %n, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %f = stablehlo.divide %dpf, %zb : tensor<64x64xf32>
+  %h = stablehlo.add %f, %nb : tensor<64x64xf32>
+  %dx = stablehlo.multiply %h, %e : tensor<64x64xf32>
+  %ds = stablehlo.convert %dx : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %dk = stablehlo.dot_general %ds, %q, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dq = stablehlo.dot_general %ds, %k, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  return %o, %dq, %dx : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xf32>
+}
+
+// -----
+
+// The sum is not one of weights times their gradients: it is known only when all keys have been seen.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT:   xgpu.chain
+func.func @main(%q: tensor<64x64xbf16>, %k: tensor<64x64xbf16>, %v: tensor<64x64xbf16>, %g: tensor<64x64xbf16>) -> (tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>) {
+  %neg = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %one = stablehlo.constant dense<1.0> : tensor<64xf32>
+  %x = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %m = stablehlo.reduce(%x init: %neg) applies stablehlo.maximum across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %mb = stablehlo.broadcast_in_dim %m, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %d = stablehlo.subtract %x, %mb : tensor<64x64xf32>
+  %e = stablehlo.exponential %d : tensor<64x64xf32>
+  %z = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %zb = stablehlo.broadcast_in_dim %z, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %p = stablehlo.divide %e, %zb : tensor<64x64xf32>
+  %w = stablehlo.convert %p : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %o = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dv = stablehlo.dot_general %w, %g, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dp = stablehlo.dot_general %g, %v, contracting_dims = [1] x [1] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dpf = stablehlo.convert %dp : (tensor<64x64xbf16>) -> tensor<64x64xf32>
+  %zz = stablehlo.multiply %z, %z : tensor<64xf32>
+  %r = stablehlo.divide %one, %zz : tensor<64xf32>
+  %rb = stablehlo.broadcast_in_dim %r, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %a = stablehlo.multiply %dpf, %rb : tensor<64x64xf32>
+  %b = stablehlo.multiply %a, %x : tensor<64x64xf32>
+  %t = stablehlo.reduce(%b init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<64x64xf32>, tensor<f32>) -> tensor<64xf32>
+  %n = stablehlo.negate %t : tensor<64xf32>
+  %nb = stablehlo.broadcast_in_dim %n, dims = [0] : (tensor<64xf32>) -> tensor<64x64xf32>
+  %f = stablehlo.divide %dpf, %zb : tensor<64x64xf32>
+  %h = stablehlo.add %f, %nb : tensor<64x64xf32>
+  %dx = stablehlo.multiply %h, %e : tensor<64x64xf32>
+  %ds = stablehlo.convert %dx : (tensor<64x64xf32>) -> tensor<64x64xbf16>
+  %dk = stablehlo.dot_general %ds, %q, contracting_dims = [0] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  %dq = stablehlo.dot_general %ds, %k, contracting_dims = [1] x [0] : (tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<64x64xbf16>
+  return %o, %dq, %dk, %dv : tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>
 }

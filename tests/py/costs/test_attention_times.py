@@ -2,7 +2,15 @@
 
 import pytest
 
-from xgpu.costs.attention import AttentionSizes, is_fast, kernel_seconds, library_seconds
+from xgpu.costs.attention import (
+    AttentionSizes,
+    gradient_seconds,
+    is_fast,
+    is_gradient_fast,
+    kernel_seconds,
+    library_gradient_seconds,
+    library_seconds,
+)
 from xgpu.device import device
 
 H200 = device("sm_90a")
@@ -26,3 +34,16 @@ def test_few_rows_with_many_keys_are_left() -> None:
     assert is_fast(AttentionSizes(8, 64, 512, 128, 128), H200)
     assert not is_fast(AttentionSizes(8, 64, 65536, 128, 128), H200)
     assert not is_fast(AttentionSizes(8, 8, 512, 128, 128), H200)
+
+
+def test_gradients_have_more_products() -> None:
+    """Kernels compute the logits twice more, and the gradients of weights once more; parts have these in memory."""
+    sizes = AttentionSizes(256, 2048, 2048, 128, 128)
+    assert 3.4 < gradient_seconds(sizes, H200) / kernel_seconds(sizes, H200) < 3.6
+    assert library_gradient_seconds(sizes, H200) / library_seconds(sizes, H200) == 2
+    assert is_gradient_fast(sizes, H200)
+
+
+def test_gradients_of_few_long_rows_are_left() -> None:
+    assert not is_gradient_fast(AttentionSizes(8, 64, 65536, 128, 128), H200)
+    assert not is_gradient_fast(AttentionSizes(8, 8, 512, 128, 128), H200)

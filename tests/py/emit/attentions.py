@@ -1,6 +1,7 @@
 """Attention that one kernel computes, and what it is in float64."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -26,6 +27,68 @@ def causal(q: Any, k: Any, v: Any) -> Any:
     """Return attention in which no row sees keys after it."""
     rows, keys = q.shape[1], k.shape[1]
     return einsum_attention(q, k, v, jnp.tril(jnp.ones((rows, keys), bool)))
+
+
+def with_gradients(attention: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of the result's gradient and of attention's operands: the result, and their gradients."""
+
+    def both(g: Any, q: Any, k: Any, v: Any, *rest: Any) -> Any:
+        result, backward = jax.vjp(lambda q, k, v: attention(q, k, v, *rest), q, k, v)
+        return (result, *backward(g))
+
+    return both
+
+
+GRADIENTS = xgpu.Options(fuse_attention_gradients=True)
+
+
+def compiled_gradients(attention: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
+    """Return a program of attention and its gradients, both as kernels, with some numbers of these fixed."""
+    program = xgpu.compile(with_gradients(attention), *specs, options=GRADIENTS)
+    if schedule:
+        schedules = {kernel.name: schedule for kernel in program.kernels if kernel.emitter == "sums"}
+        program = xgpu.compile(with_gradients(attention), *specs, options=replace(GRADIENTS, schedules=schedules))
+    emitters = [kernel.emitter for kernel in program.kernels]
+    assert emitters[0] == "attention"
+    assert emitters.count("sums") >= 2
+    return program
+
+
+def gradients_are_right(
+    program: xgpu.Compiled, arrays: list[Any], mask: Any = None, fill: float = -np.inf, bias: Any = 0.0
+) -> list[np.ndarray[Any, Any]]:
+    """Run on the host, whose sanitizer finds nothing, and compare with float64 and the reference; return results.
+
+    Errors are not much larger than those of XLA, which rounds other values.
+    """
+    found, reference = program.run(*arrays, sanitize=True), program.reference(*arrays)
+    expected = _gradients(*(np.asarray(array, np.float64) for array in arrays[:4]), mask, fill, bias)
+    results = []
+    for own, other, exact in zip(found, reference, expected, strict=True):
+        ours, theirs = (np.asarray(each, np.float64) - exact for each in (own, other))
+        assert np.array_equal(np.isnan(ours), np.isnan(exact))
+        assert np.sqrt(np.nanmean(ours**2)) <= 1.5 * np.sqrt(np.nanmean(theirs**2))
+        assert np.nanmax(np.abs(ours)) <= 2.5 * np.nanmax(np.abs(theirs))
+        results.append(np.asarray(own, np.float64))
+    return results
+
+
+def _gradients(g: Any, q: Any, k: Any, v: Any, mask: Any, fill: float, bias: Any) -> list[np.ndarray[Any, Any]]:
+    """Return attention and its gradients in float64."""
+    shared = q.shape[2] // k.shape[2]
+    wide_k, wide_v = (np.repeat(each, shared, 2) for each in (k, v))
+    scale = q.shape[-1] ** -0.5
+    s = np.einsum("bqhd,bkhd->bhqk", q, wide_k) * scale + bias
+    s = s if mask is None else np.where(mask, s, fill)
+    with np.errstate(invalid="ignore"):
+        p = np.exp(s - s.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+    dp = np.einsum("bqhd,bkhd->bhqk", g, wide_v)
+    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
+    ds = ds if mask is None else np.where(mask, ds, 0)
+    dk, dv = np.einsum("bhqk,bqhd->bkhd", ds, q), np.einsum("bhqk,bqhd->bkhd", p, g)
+    of_keys = [each.reshape(*k.shape[:3], shared, -1).sum(3) for each in (dk, dv)]
+    return [np.einsum("bhqk,bkhd->bqhd", p, wide_v), np.einsum("bhqk,bkhd->bqhd", ds, wide_k), *of_keys]
 
 
 def compiled(function: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:

@@ -146,7 +146,7 @@ def test_functions_of_logits() -> None:
     np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.03)
 
 
-def test_gradients_have_the_weights_in_memory() -> None:
+def test_gradients_without_the_result_have_the_weights_in_memory() -> None:
     def function(q: Any, k: Any, v: Any) -> Any:
         return jax.grad(lambda q: einsum_attention(q, k, v).astype(jnp.float32).sum())(q)
 

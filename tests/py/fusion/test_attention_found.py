@@ -16,6 +16,9 @@ _Program = Callable[..., Any]
 _Q = "bf16[2,48,4,64]"
 
 
+_GRADIENTS = xgpu.Options(fuse_attention_gradients=True)
+
+
 def _emitters(function: _Program, *specs: str) -> set[str]:
     program = compile_to(None, function, specs, device("sm_90a"), xgpu.Options())
     return {kernel.emitter for kernel in program.kernels}
@@ -91,3 +94,77 @@ def test_found(function: _Program, specs: tuple[str, ...]) -> None:
 )
 def test_left(function: _Program, specs: tuple[str, ...]) -> None:
     assert "attention" not in _emitters(function, *specs)
+
+
+def _loss(attention: _Program, *others: int) -> _Program:
+    """Return a function that has the loss of attention of its arguments, and the gradients of some."""
+
+    def function(*arguments: Any) -> Any:
+        def loss(*arguments: Any) -> Any:
+            return (attention(*arguments).astype(jnp.float32) ** 2).sum()
+
+        return jax.value_and_grad(loss, (0, 1, 2, *others))(*arguments)
+
+    return function
+
+
+def _attend(q: Any, k: Any, v: Any) -> Any:
+    return _sums(_logits(q, k) * 0.125, v)
+
+
+def _biased(q: Any, k: Any, v: Any, b: Any) -> Any:
+    return _sums(_logits(q, k) + b, v)
+
+
+def _projected(x: Any, w: Any, v: Any) -> Any:
+    q, k = (jnp.einsum("bqhd,de->bqhe", x, w) for _ in range(2))
+    return jnp.einsum("bqf,fg->bqg", _sums(_logits(q, k), v).reshape(2, 48, 256), jnp.tile(w, (4, 4)))
+
+
+def test_gradients_are_left_if_they_are_not_asked_for() -> None:
+    assert "attention" not in _emitters(_loss(_attend), _Q, _Q, _Q)
+
+
+@pytest.mark.parametrize(
+    ("function", "specs", "kernels"),
+    [
+        (_loss(_attend), (_Q,) * 3, 2),
+        (jax.vmap(_loss(_attend)), ("bf16[3,2,48,4,64]",) * 3, 2),
+        (_loss(lambda q, k, v: jax.nn.dot_product_attention(q, k, v, is_causal=True)), (_Q,) * 3, 2),
+        (
+            _loss(lambda q, k, v: jax.nn.dot_product_attention(q, k, v, is_causal=True, local_window_size=(7, 0))),
+            (_Q, "bf16[2,48,2,64]", "bf16[2,48,2,64]"),
+            2,
+        ),
+        (
+            _loss(lambda q, k, v: _attend(q, *(jnp.repeat(each, 2, 2) for each in (k, v)))),
+            (_Q, *["bf16[2,48,2,64]"] * 2),
+            2,
+        ),
+        (_loss(_biased), (_Q, _Q, _Q, "f32[4,48,48]"), 2),
+        (_loss(_projected), (_Q, "bf16[64,64]", _Q), 2),
+        (_loss(lambda q, k, v: _attend(_attend(q, k, v), k, v)), (_Q,) * 3, 4),
+        (lambda q, k, v: jax.value_and_grad(lambda q: (_attend(q, k, v) ** 2).sum())(q), (_Q,) * 3, 1),
+        (lambda q, k, v: jax.value_and_grad(lambda v: (_attend(q, k, v) ** 2).sum())(v), (_Q,) * 3, 1),
+    ],
+)
+def test_gradients_found(function: _Program, specs: tuple[str, ...], kernels: int) -> None:
+    program = compile_to(None, function, specs, device("sm_90a"), _GRADIENTS)
+    emitters = [kernel.emitter for kernel in program.kernels]
+    assert "attention" in emitters
+    assert emitters.count("sums") == kernels
+
+
+@pytest.mark.parametrize(
+    ("function", "specs"),
+    [
+        (_loss(_biased, 3), (_Q, _Q, _Q, "f32[4,48,48]")),
+        (_loss(_attend), ("f16[2,48,4,64]",) * 3),
+        (lambda q, k, v, g: jax.vjp(_attend, q, k, v)[1](g), (_Q,) * 4),
+        (_loss(jax.checkpoint(_attend)), (_Q,) * 3),
+    ],
+    ids=["of a bias", "of weights of f32 that f16 does not hold", "of a result that is not computed", "computed again"],
+)
+def test_gradients_left(function: _Program, specs: tuple[str, ...]) -> None:
+    program = compile_to(None, function, specs, device("sm_90a"), _GRADIENTS)
+    assert "sums" not in {kernel.emitter for kernel in program.kernels}

@@ -55,8 +55,13 @@ def positions(view: TensorView, point: tuple[int, ...]) -> dict[tuple[int, ...],
             "(d0)[s0, s1] -> (d0 * 2 + s0, s1), d0 in [0, 2], s0 in [0, 1], s1 in [0, 3], d0 * 2 + s0 in [0, 100]",
             (6, 4),
         ),
+        (
+            "(d0, d1)[s0, s1] -> (s1 + d1 floordiv 2 * 2, d0, d1 mod 2, s0), d0 in [0, 2], d1 in [0, 3], s0 in [0, 3], "
+            "s1 in [0, 1], s1 + d1 floordiv 2 * 2 in [0, 2]",
+            (3, 3, 2, 4),
+        ),
     ],
-    ids=["whole", "bounds", "batch", "one", "reshaped", "trivial"],
+    ids=["whole", "bounds", "batch", "one", "reshaped", "trivial", "remainder"],
 )
 def test_boxes_are_tiles(text: str, shape: tuple[int, ...]) -> None:
     map_ = IndexingMap.parse(text)

@@ -8,13 +8,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from xgpu import ir
+from xgpu.analysis.attention.weighted import Weighted
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.scan_op import function_of
 from xgpu.indexing.access import Shape, identity_map, shape_of
-from xgpu.indexing.affine import AffineExpr, dim
+from xgpu.indexing.affine import dim
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import body_of, defining_op, dtype_of
@@ -30,10 +32,18 @@ Place = tuple[ir.Value, IndexingMap]
 
 @dataclass(frozen=True)
 class Softmax:
-    """What a value is the softmax of, along one of its dimensions: ``logits``, found at ``map``; none is normalised."""
+    """What a value is the softmax of, along one of its dimensions: ``logits``, found at ``map``; none is normalised.
+
+    ``powers`` are those of logits without the ``largest`` of a row, of which ``total`` is the sum: both as they are
+    reduced. ``quotients`` are what the softmax is.
+    """
 
     logits: ir.Value
     map: IndexingMap
+    powers: Place
+    quotients: Place
+    largest: Place
+    total: Place
 
 
 @dataclass(frozen=True)
@@ -54,10 +64,15 @@ class Attention:
     row: int
     key: int
 
+    @cached_property
+    def sums(self) -> Weighted:
+        """The second product."""
+        return Weighted(self.second, self.weight)
+
     @property
     def weights(self) -> ir.Value:
         """The operand of the second product that is a softmax."""
-        return self.second.operands[self.weight]
+        return self.sums.weights
 
     @cached_property
     def shape(self) -> Shape:
@@ -99,7 +114,7 @@ class Attention:
     @property
     def values(self) -> ir.Value:
         """The other operand of the second product."""
-        return self.second.operands[1 - self.weight]
+        return self.sums.values
 
     def operand_map(self, number: int) -> IndexingMap:
         """Return (weights)[contracted] -> the indices of an operand of the first product."""
@@ -113,22 +128,12 @@ class Attention:
     @property
     def columns(self) -> int:
         """The columns of the second product."""
-        return shape_of(self.second.results[0])[_column(self.second, self.weight)]
+        return self.sums.columns
 
-    def result_indices(self, weights: Sequence[AffineExpr], column: AffineExpr) -> list[AffineExpr]:
-        """Return the indices of the second product's result, given those of the weights and the column."""
-        found = {_column(self.second, self.weight): column}
-        for number, each in enumerate(accesses(self.second)[self.weight].map.results):
-            if number != self.key:
-                (position,) = each.variables()[0]
-                found[position] = weights[number]
-        return [found[number] for number in range(len(found))]
-
-    def value_indices(self, weights: Sequence[AffineExpr], column: AffineExpr) -> list[AffineExpr]:
-        """Return the indices of the values that a weight and a column of the result are made with."""
-        indices = self.result_indices(weights, column)
-        map_ = accesses(self.second)[1 - self.weight].map
-        return [each.substitute(indices, [weights[self.key]]) for each in map_.results]
+    @property
+    def row_values(self) -> dict[ir.Value, IndexingMap]:
+        """What the softmax has of each row, the largest logit and the sum of weights, and the maps to them."""
+        return dict((self.softmax.largest, self.softmax.total))
 
 
 def attention_of(second: ir.Operation) -> Attention | None:
@@ -140,51 +145,39 @@ def attention_of(second: ir.Operation) -> Attention | None:
 
 def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
     """Return the attention whose weights are this operand of its second product."""
-    maps = [each.map for each in accesses(second)]
-    keys = [number for number, each in enumerate(maps[weight].results) if each.variables()[1]]
-    if len(keys) != 1 or _column(second, weight) < 0:
+    sums = Weighted(second, weight)
+    if len(sums.contracted) != 1 or sums.column < 0:
         return None
-    (key,) = keys
+    (key,) = sums.contracted
     softmax = _softmax(second.operands[weight], key)
     if softmax is None:
         return None
-    for first, map_ in _products_behind(softmax.logits, softmax.map).items():
-        found = None if map_ is None else _with_first(second, weight, first, softmax, map_, key)
+    for first, map_ in products_behind(softmax.logits, softmax.map).items():
+        found = None if map_ is None else _with_first(sums, first, softmax, map_, key)
         if found is not None:
             return found
     return None
 
 
-def _with_first(
-    second: ir.Operation, weight: int, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int
-) -> Attention | None:
+def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: IndexingMap, key: int) -> Attention | None:
     """Return the attention with this first product, of which operands have either the keys, or the rows."""
     operands = [then(map_, accesses(first)[number].map) for number in range(2)]
     if any(len(each.symbols) != 1 for each in operands):
         return None
     used = [{number for each in operand.results for number in each.variables()[0]} for operand in operands]
-    shared = {number for each in accesses(second)[1 - weight].map.results for number in each.variables()[0]}
-    free = [
-        number
-        for number, each in enumerate(accesses(second)[weight].map.results)
-        if number != key and not each.variables()[0] <= shared
-    ]
     for query in range(2):
-        rows = [number for number in free if number not in used[1 - query]]
+        rows = [number for number in sums.free if number not in used[1 - query]]
         if key in used[query] or key not in used[1 - query] or not rows:
             continue
-        shape = shape_of(second.operands[weight])
-        # Of several such dimensions, the longest; of equal ones the last.
-        row = max(rows, key=lambda number: (shape[number], number))
-        return Attention(second, weight, first, softmax, map_, query, row, key)
+        return Attention(
+            sums.product, sums.weight, first, softmax, map_, query, longest(rows, shape_of(sums.weights)), key
+        )
     return None
 
 
-def _column(second: ir.Operation, weight: int) -> int:
-    """Return the only dimension of a product's result that its operand ``weight`` has not, -1 if there are others."""
-    used = {number for each in accesses(second)[weight].map.results for number in each.variables()[0]}
-    rest = [number for number in range(len(shape_of(second.results[0]))) if number not in used]
-    return rest[0] if len(rest) == 1 else -1
+def longest(dimensions: Sequence[int], shape: Shape) -> int:
+    """Return the longest of some dimensions of a shape; of equal ones the last."""
+    return max(dimensions, key=lambda number: (shape[number], number))
 
 
 def is_tiled(op: ir.Operation) -> bool:
@@ -199,7 +192,7 @@ def is_tiled(op: ir.Operation) -> bool:
     return kind == "elementwise" or (kind == "indexing" and not any(each.runtime for each in accesses(op)))
 
 
-def _products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
+def products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
     """Return the products that a value is computed of element by element, each with the map that leads to its result.
 
     None if elements are computed of several elements of it.
@@ -224,46 +217,61 @@ def _products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation
 
 def _softmax(weights: ir.Value, key: int) -> Softmax | None:
     """Return what ``weights`` are the softmax of along ``key``."""
-    value, map_ = behind((weights, identity_map(shape_of(weights)).with_simple_results()), _MOVES)
+    quotients = value, map_ = behind((weights, identity_map(shape_of(weights)).with_simple_results()), _MOVES)
     quotient = defining_op(value)
     if quotient is None or quotient.name != "stablehlo.divide":
         return None
-    value, powers = behind((quotient.operands[0], map_), _MOVES)
+    powers = value, power_map = behind((quotient.operands[0], map_), _MOVES)
     power = defining_op(value)
     if power is None or power.name != "stablehlo.exponential":
         return None
-    if _reduced((quotient.operands[1], map_), "add", 0.0, key) != (value, powers):
+    total = _reduced((quotient.operands[1], map_), "add", 0.0, key)
+    if total is None or total.elements != powers:
         return None
-    below, below_map = behind((power.operands[0], powers), _MOVES)
+    below, below_map = behind((power.operands[0], power_map), _MOVES)
     difference = defining_op(below)
     if difference is None or difference.name != "stablehlo.subtract":
         return None
     logits = behind((difference.operands[0], below_map), _MOVES)
-    if _reduced((difference.operands[1], below_map), "maximum", -math.inf, key) != logits:
+    largest = _reduced((difference.operands[1], below_map), "maximum", -math.inf, key)
+    if largest is None or largest.elements != logits:
         return None
-    return Softmax(*logits)
+    return Softmax(*logits, powers, quotients, largest.result, total.result)
 
 
-def _reduced(place: Place, function: str, start: float, key: int) -> Place | None:
-    """Return the elements, one for each weight, of which a value is the reduction along ``key`` that begins so."""
+class _Reduction(NamedTuple):
+    """The elements, one for each weight, that are reduced, and where the result is."""
+
+    elements: Place
+    result: Place
+
+
+def _reduced(place: Place, function: str, start: float, key: int) -> _Reduction | None:
+    """Return the reduction along ``key``, which begins so, that a value is."""
     value, map_ = behind(place, _SPREADS)
     while (inner := _without_start(value, start)) is not None:
         value, map_ = behind((inner, map_), _SPREADS)
     op = defining_op(value)
     if op is None or op.name != REDUCE or len(op.results) != 1 or number_of(op.operands[1]) != start:
         return None
-    body = body_of(op)
-    *operations, _ = (each.operation for each in body.operations)
-    if len(operations) != 1 or function_of(operations[0], list(body.arguments)) != function:
+    if reducing_function(op) != function:
         return None
     inside = then(map_, accesses(op)[0].map)
-    value, inside = behind((op.operands[0], inside), _MOVES)
+    elements, inside = behind((op.operands[0], inside), _MOVES)
     if len(inside.symbols) != 1 or inside.symbols[0] != inside.dims[key]:
         return None
     if any(key in each.variables()[0] for each in inside.results):
         return None
     results = tuple(each.substitute(None, [dim(key)]) for each in inside.results)
-    return value, IndexingMap(inside.dims, (), results).with_simple_results()
+    read = elements, IndexingMap(inside.dims, (), results).with_simple_results()
+    return _Reduction(read, (value, map_))
+
+
+def reducing_function(op: ir.Operation) -> str | None:
+    """Return the name of the one function by which an operation reduces, None if it does so in another way."""
+    body = body_of(op)
+    *operations, _ = (each.operation for each in body.operations)
+    return function_of(operations[0], list(body.arguments)) if len(operations) == 1 else None
 
 
 def _without_start(value: ir.Value, start: float) -> ir.Value | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from xgpu import ir
-from xgpu.analysis.attention.attention import IOTA, Attention, behind, number_of, then
+from xgpu.analysis.attention.attention import IOTA, Attention, Place, behind, number_of, then
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import integer
 from xgpu.indexing.affine import AffineExpr, Dim, constant
@@ -46,26 +46,44 @@ class VisibleKeys:
         ]
         return VisibleKeys(ends[0], ends[1], self.hidden)
 
+    def either(self, other: "VisibleKeys") -> "VisibleKeys":
+        """Return the keys that one of both leaves."""
+        ends = [
+            None if None in pair else max(each for each in pair if each is not None)
+            for pair in ((self.before, other.before), (self.after, other.after))
+        ]
+        return VisibleKeys(ends[0], ends[1], self.hidden)
+
 
 def visible_keys(attention: Attention) -> VisibleKeys | None:
     """Return which keys rows see; None if a mask does not say so, or hidden ones may have weights."""
-    value, map_ = behind((attention.softmax.logits, attention.softmax.map), _MOVES)
+    numbers = attention.row, attention.key
+    found = chosen_keys((attention.softmax.logits, attention.softmax.map), numbers)
+    return found if found is not None and (found.hidden == -math.inf or found.hidden <= _FEW_BITS_BELOW) else None
+
+
+def chosen_keys(place: Place, numbers: tuple[int, int]) -> VisibleKeys | None:
+    """Return the keys for which a value is not just one number, as it is chosen so; None if that is not known.
+
+    ``numbers`` are the dimensions of rows and keys.
+    """
+    value, map_ = behind(place, _MOVES)
     op = defining_op(value)
     if op is None or op.name != "stablehlo.select":
         return None
     condition, _, other = op.operands
     hidden = number_of(other)
-    if hidden is None or not (hidden == -math.inf or hidden <= _FEW_BITS_BELOW):
+    if hidden is None:
         return None
     condition_map = then(map_, accesses(op)[0].map)
     everything = VisibleKeys(None, None, hidden)
-    found = _where(condition, condition_map, attention, everything)
+    found = _where((condition, condition_map), numbers, everything)
     return None if found == everything else found
 
 
-def _where(value: ir.Value, map_: IndexingMap, attention: Attention, everything: VisibleKeys) -> VisibleKeys:
+def _where(place: Place, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:
     """Return the keys for which a condition can hold."""
-    value, map_ = behind((value, map_), _MOVES)
+    value, map_ = behind(place, _MOVES)
     op = defining_op(value)
     if op is None:
         return everything
@@ -73,22 +91,22 @@ def _where(value: ir.Value, map_: IndexingMap, attention: Attention, everything:
     if op.name == "stablehlo.and" or (op.name == "stablehlo.select" and _is_false(op.operands[2])):
         parts = [0, 1]
     elif op.name == "stablehlo.compare":
-        return _compared(op, map_, attention, everything)
+        return _compared(op, map_, numbers, everything)
     found = everything
     for number in parts:
         place = op.operands[number], then(map_, accesses(op)[number].map)
-        found = found.together(_where(*place, attention, everything))
+        found = found.together(_where(place, numbers, everything))
     return found
 
 
-def _compared(op: ir.Operation, map_: IndexingMap, attention: Attention, everything: VisibleKeys) -> VisibleKeys:
+def _compared(op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:
     direction = ir.stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
     left, right = (_number(operand, map_) for operand in op.operands)
     if left is None or right is None or direction not in _NOT_NEGATIVE:
         return everything
     difference = _NOT_NEGATIVE[direction](left, right)
     terms = dict(difference.terms)
-    row, key = terms.pop(Dim(attention.row), 0), terms.pop(Dim(attention.key), 0)
+    row, key = (terms.pop(Dim(number), 0) for number in numbers)
     if terms or (row, key) not in ((1, -1), (-1, 1)):
         return everything
     if key < 0:

@@ -1,6 +1,7 @@
 """How TMA copies a tile of an array: as boxes of a tensor, derived from the tile's indexing map."""
 
 from dataclasses import dataclass
+from math import gcd
 
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, Symbol, constant, dim, linear, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -99,22 +100,47 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
         return "elements of it are left out that boxes have"
     # Where all but one index is outside, any distance will do.
     strides |= {Symbol(number): STRIDE_BYTES // size for number in single}
-    dimensions = [_dimension(map_, strides, number, bounds.get(number)) for number in range(2)]
-    used = {atom for each in dimensions for atom, _ in each.start.terms}
-    rest = {atom: linear({atom: 1}, 0) for atom in strides if not isinstance(atom, Symbol) and atom not in used}
-    dimensions += [
-        _Dimension(each.interval(map_.dims).upper + 1, strides[atom], each, None) for atom, each in rest.items()
-    ]
-    parts = [
-        (each.start + (constant(0) if each.symbol is None else symbol(each.symbol))) * each.stride
-        for each in dimensions
-        if each.symbol is None or each.symbol not in single
-    ]
-    if simplifier.simplify(sum(parts, constant(0))) != position:
+    dimensions = None
+    for apart in (False, True):
+        own = [_dimension(map_, strides, number, bounds.get(number), apart) for number in range(2)]
+        tiled = [(each.start + symbol(number)) * each.stride for number, each in enumerate(own) if number not in single]
+        rest = simplifier.simplify(position - sum(tiled, constant(0)))
+        others = _others(simplifier, map_, rest, {atom for each in own for atom, _ in each.start.terms})
+        if others is not None:
+            dimensions = [*own, *others]
+            break
+    if dimensions is None:
         return _UNEVEN
     dimensions.sort(key=lambda each: -each.stride)
     view = TensorView(tuple(dimensions), tuple(each.size for each in map_.symbols), row_bytes // size)
     return _problem(view, size) or view
+
+
+def _others(simplifier: Simplifier, map_: IndexingMap, rest: AffineExpr, used: set[Atom]) -> list[_Dimension] | None:
+    """Return the dimensions along which boxes are one element thick, for what is ``rest`` of a position.
+
+    They are those of each atom of it. Atoms that are ``used`` are what remainders have beside their variable: one
+    dimension is that of all remainders.
+    """
+    atoms = dict(rest.terms)
+    if rest.constant or any(_has_symbols(atom) for atom in atoms):
+        return None
+    inside = {each for atom in atoms.keys() & used for each in _inside(atom)}
+    together = {atom: count for atom, count in atoms.items() if atom in used or atom in inside}
+    starts = [(linear({atom: 1}, 0), stride) for atom, stride in atoms.items() if atom not in together]
+    if together:
+        stride = gcd(*together.values())
+        start = simplifier.simplify(linear({atom: count // stride for atom, count in together.items()}, 0))
+        starts.append((start, stride))
+    ends = [start.interval(map_.dims) for start, _ in starts]
+    if (together.keys() <= used and together) or any(each.lower < 0 for each in ends):
+        return None
+    return [_Dimension(each.upper + 1, stride, start, None) for (start, stride), each in zip(starts, ends, strict=True)]
+
+
+def _inside(atom: Atom) -> set[Dim]:
+    """Return the dimensions of a map that an atom is made of."""
+    return {Dim(number) for number in linear({atom: 1}, 0).variables()[0]}
 
 
 def _has_symbols(atom: Atom) -> bool:
@@ -143,15 +169,19 @@ def _bounds(map_: IndexingMap) -> dict[int, tuple[AffineExpr, int]] | None:
 
 
 def _dimension(
-    map_: IndexingMap, strides: dict[Atom, int], number: int, bound: tuple[AffineExpr, int] | None
+    map_: IndexingMap, strides: dict[Atom, int], number: int, bound: tuple[AffineExpr, int] | None, apart: bool
 ) -> _Dimension:
-    """Return the dimension along one of the tile's: as far as a bound allows, or as its tiles reach."""
+    """Return the dimension along one of the tile's: as far as a bound allows, or as its tiles reach.
+
+    If they are kept ``apart``, tiles that are numbered by a part of a number do not lie beside each other.
+    """
     stride, own = strides[Symbol(number)], map_.symbols[number].size
     if bound:
         start, size = bound
         return _Dimension(size, stride, start, number)
+    divided = {each for atom in strides if apart and not isinstance(atom, Dim) for each in _inside(atom)}
     for atom, coefficient in strides.items():
-        if isinstance(atom, Dim) and coefficient == stride * own:
+        if isinstance(atom, Dim) and coefficient == stride * own and atom not in divided:
             return _Dimension(own * map_.dims[atom.index].size, stride, dim(atom.index) * own, number)
     return _Dimension(own, stride, constant(0), number)
 

@@ -23,26 +23,29 @@ from xgpu.dialects.attributes import (
     schedule_attribute,
 )
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp
-from xgpu.dialects.chain import CHAIN
+from xgpu.dialects.chain import CHAIN, returned
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.families.attention.facts import AttentionFacts, attention_problem, chained_attention
 from xgpu.emit.families.attention.schedule import AttentionSchedule
+from xgpu.emit.families.attention.writing import (
+    FULL,
+    as_rounded,
+    chain_arrays,
+    compare,
+    stored_values,
+    tile_product,
+    written_by_threads,
+)
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
 from xgpu.emit.tile_program import TileProgram, then
 from xgpu.fusion.grouping.families import Heroes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, splat_like, tensor
-from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
-from xgpu.indexing.affine import constant, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.indexing.interval import Interval
 from xgpu.reasons import Reason
-from xgpu.structure import body_of, element_of, producer, users_of
-
-_FULL = "f32"
-"""The type of what is computed between the products, whatever types the program has there."""
+from xgpu.structure import body_of, element_of, producer
 
 
 class AttentionEmitter:
@@ -53,7 +56,7 @@ class AttentionEmitter:
     def __init__(self, facts: AttentionFacts, schedule: AttentionSchedule):
         self.facts, self.schedule, self.fusion = facts, schedule, facts.fusion
         self.attention = facts.attention
-        self.tiles = facts.tiles(schedule.tile_m, schedule.tile_n)
+        self.tiles, self.stored = facts.tiles(schedule.tile_m, schedule.tile_n), stored_values(facts.fusion)
 
     def launch_dimensions(self) -> LaunchDimensions:
         """The threads that the schedule says."""
@@ -61,52 +64,8 @@ class AttentionEmitter:
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[tile, and the thread's elements of it] -> indices."""
-        schedule, (threads, blocks) = self.schedule, self.launch_dimensions().ranges
-        holders = schedule.holders(self.tiles.columns)
-        own = holders.accumulators
-        order = self._paired() if self.facts.visible else self._in_turn()
-        first = len(order.symbols)
-        row, column, _ = (each.substitute(None, [symbol(first + i) for i in range(3)]) for each in own.results)
-        row = row + holders.first_row(0)
-        block = [each.substitute([dim(1)]) for each in order.results]
-        result = self.tiles.result(_returned(self.facts.chain))
-        bounds = [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
-        bounds += [(each.substitute([dim(1)]), bound) for each, bound in order.constraints]
-        bounds.append((dim(0), Interval(0, holders.threads - 1)))
-        results = tuple(each.substitute(block, [row, column]) for each in result.results)
-        return IndexingMap((threads, blocks), (*order.symbols, *own.symbols), results, tuple(bounds)).simplify()
-
-    def _in_turn(self) -> IndexingMap:
-        """Return (block)[tile of the block] -> (matrix, row of tiles, 0)."""
-        batch, rows, _ = self.tiles.grid
-        number, count = dim(0) + symbol(0) * self.schedule.blocks, batch * rows
-        symbols = (Interval(0, -(-count // self.schedule.blocks) - 1),)
-        results = (number // rows, number % rows, constant(0))
-        (_, blocks) = self.launch_dimensions().ranges
-        return IndexingMap((blocks,), symbols, results, ((number, Interval(0, count - 1)),))
-
-    def _paired(self) -> IndexingMap:
-        """Return (block)[pair of the block, which of the pair, row of tiles] -> (matrix, row of tiles, 0).
-
-        The first of a pair is as far from the end as the second is from the begin, which constraints say.
-        """
-        batch, rows, _ = self.tiles.grid
-        pairs = -(-rows // 2)
-        number, half, row = dim(0) + symbol(0) * self.schedule.blocks, symbol(1), symbol(2)
-        near, far = row - number % pairs, row + number % pairs - (rows - 1)
-        count = Interval(0, batch * pairs - 1)
-        symbols = (Interval(0, -(-count.size // self.schedule.blocks) - 1), Interval(0, 1), Interval(0, rows - 1))
-        # Whichever half it is, one of the differences is zero; the other one is anything between -rows and rows.
-        bounds = (
-            (number, count),
-            (far - half * rows, Interval(-2 * rows, 0)),
-            (far + half * rows, Interval(0, 2 * rows)),
-            (near + half * rows, Interval(-rows, rows)),
-            (near - half * rows, Interval(-rows, rows)),
-            (number % pairs * 2 + half, Interval(0, rows - 1)),
-        )
-        (_, blocks) = self.launch_dimensions().ranges
-        return IndexingMap((blocks,), symbols, (number // pairs, row, constant(0)), bounds)
+        map_ = self.tiles.stored(self.stored[output])
+        return written_by_threads(self.schedule, map_, self.tiles.grid, self.facts.visible is not None)
 
     def emit(self) -> None:
         """Write the entry function."""
@@ -114,31 +73,34 @@ class AttentionEmitter:
             kernel.attributes[SCHEDULE] = schedule_attribute(self.schedule.values)
             blocks = BlocksOp.build(self.tiles.grid, [each.value for each in kernel.outputs])
             with ir.InsertionPoint(blocks.body), self.facts.chain.location:
-                YieldOp.build([self._write_block(kernel, list(blocks.body.arguments))])
+                YieldOp.build(self._write_block(kernel, list(blocks.body.arguments)))
             assign(kernel.outputs, blocks.operation.results)
 
-    def _write_block(self, kernel: KernelBuilder, arguments: list[ir.Value]) -> ir.Value:
+    def _write_block(self, kernel: KernelBuilder, arguments: list[ir.Value]) -> list[ir.Value]:
         """Write what follows the steps of a block: sums are divided by those of the weights."""
-        *at, output = arguments
-        inputs: dict[ir.Value, ir.Value] = dict(zip(self.fusion.body.arguments, kernel.inputs, strict=True))
-        given = zip(body_of(self.facts.chain).arguments, self.facts.chain.operands, strict=True)
-        arrays: dict[ir.Value, ir.Value] = {argument: inputs[operand] for argument, operand in given}
+        at, outputs = arguments[:3], arguments[3:]
+        arrays = chain_arrays(self.fusion, self.facts.chain, kernel)
         queries = TileProgram(at, arrays).tile(self.attention.queries, self.tiles.queries)
-        sums, _, total = self._write_steps(arrays, at, queries)
+        sums, largest, total = self._write_steps(arrays, at, queries)
         shape = [self.tiles.rows, self.tiles.columns]
         quotient: ir.Value = hlo.divide(sums, broadcast(total, shape, [0]))
         producer(quotient).attributes[GRADE] = int_attribute(16)
-        returned = _returned(self.facts.chain)
-        rounded = convert(quotient, element_of(returned))
-        return InsertTileOp.build(rounded, output, at, self.tiles.result(returned))
+        softmax, written = self.attention.softmax, []
+        for value, output in zip(self.stored, outputs, strict=True):
+            tile = quotient
+            if value in self.attention.row_values:
+                tile = largest if value == softmax.largest[0] else _where_any(largest, total)
+            rounded = convert(tile, element_of(value))
+            written.append(InsertTileOp.build(rounded, output, at, self.tiles.stored(value)))
+        return written
 
     def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value], queries: ir.Value) -> list[ir.Value]:
         """Write the loop over the keys; return the sums, the largest logits, and the sums of weights."""
         rows, columns = self.tiles.rows, self.tiles.columns
         begin = [
-            splat(0, tensor([rows, columns], _FULL)),
-            splat(-math.inf, tensor([rows], _FULL)),
-            splat(0, tensor([rows], _FULL)),
+            splat(0, tensor([rows, columns], FULL)),
+            splat(-math.inf, tensor([rows], FULL)),
+            splat(0, tensor([rows], FULL)),
         ]
         steps = StepsOp.build(self.tiles.steps, begin)
         self._describe(steps.operation)
@@ -148,14 +110,14 @@ class AttentionEmitter:
             logits = self._write_logits(program, queries, [*at, step])
             above = hlo.maximum(largest, _reduced(logits, hlo.maximum, -math.inf))
             # Rows without any logit above -inf so far have weights of zero, and keep none.
-            is_low = _compare("EQ", above, splat(-math.inf, tensor([rows], _FULL)))
-            base = hlo.select(is_low, splat(0, tensor([rows], _FULL)), above)
+            is_low = compare("EQ", above, splat(-math.inf, tensor([rows], FULL)))
+            base = hlo.select(is_low, splat(0, tensor([rows], FULL)), above)
             weights = self._power(hlo.subtract(logits, broadcast(base, [rows, self.tiles.keys], [0])))
             scale = self._power(hlo.subtract(largest, base))
             total = hlo.add(hlo.multiply(total, scale), _reduced(weights, hlo.add, 0.0))
             values = program.tile(self.attention.values, self.tiles.values)
             rounded = convert(weights, element_of(self.attention.weights))
-            product = _dot(rounded, values, self.attention.second)
+            product = tile_product(rounded, values, self.attention.second)
             sums = hlo.add(hlo.multiply(sums, broadcast(scale, [rows, columns], [0])), product)
             YieldOp.build([sums, above, total])
         return list(steps.operation.results)
@@ -173,15 +135,14 @@ class AttentionEmitter:
         """Write the logits of a step, -inf for keys beyond the last."""
         attention = self.attention
         keys = program.tile(attention.key_rows, self.tiles.key_rows)
-        rounded, scores = attention.first.results[0], _dot(queries, keys, attention.first)
-        if not all(_widens(user) for user in users_of(rounded)):
-            scores = convert(scores, element_of(rounded))
-        program.make(rounded, lambda map_: scores)
+        made = attention.first.results[0]
+        scores = as_rounded(tile_product(queries, keys, attention.first), made)
+        program.make(made, lambda map_: scores)
         logits = self._write_values(program)
         if not attention.keys % self.tiles.keys:
             return logits
         numbers = IndexTileOp.build(at, self.tiles.key_numbers, ir.IntegerType.get_signless(32))
-        is_key = _compare("LT", numbers, splat(attention.keys, ir.RankedTensorType(numbers.type)))
+        is_key = compare("LT", numbers, splat(attention.keys, ir.RankedTensorType(numbers.type)))
         return hlo.select(is_key, logits, splat(-math.inf, ir.RankedTensorType(logits.type)))
 
     @property
@@ -193,7 +154,7 @@ class AttentionEmitter:
         """Write the logits of a step, without the factor that is left to the exponential."""
         if (found := self._factored) is None:
             softmax = self.attention.softmax
-            return convert(program.tile(softmax.logits, then(self.tiles.weights, softmax.map)), _FULL)
+            return convert(program.tile(softmax.logits, then(self.tiles.weights, softmax.map)), FULL)
         value = program.tile(found.value, then(self.tiles.weights, found.map))
         if found.condition is None:
             return value
@@ -211,36 +172,19 @@ class AttentionEmitter:
         return power
 
 
-def _widens(op: ir.Operation) -> bool:
-    """Whether ``op`` makes f32 of what was rounded only for that: XLA takes such numbers as they were before."""
-    return op.name == "stablehlo.convert" and isinstance(element_of(op.results[0]), ir.F32Type)
-
-
-def _returned(chain: ir.Operation) -> ir.Value:
-    *_, end = body_of(chain).operations
-    return end.operation.operands[0]
-
-
-def _dot(left: ir.Value, right: ir.Value, product: ir.Operation) -> ir.Value:
-    """Return the product of two tiles, as precise as ``product``, in f32."""
-    rows, columns = (ir.RankedTensorType(each.type).shape[number] for number, each in enumerate((left, right)))
-    described = {name: product.attributes[name] for name in (PRECISION, ALGORITHM) if name in product.attributes}
-    described["dot_dimension_numbers"] = ir.stablehlo.DotDimensionNumbers.get([], [], [1], [0])
-    type_ = tensor([rows, columns], _FULL)
-    return ir.Operation.create("stablehlo.dot_general", [type_], [left, right], described).results[0]
-
-
-def _compare(direction: str, left: ir.Value, right: ir.Value) -> ir.Value:
-    result: ir.Value = hlo.compare(left, right, hlo.ComparisonDirectionAttr.get(direction))
-    return result
+def _where_any(largest: ir.Value, total: ir.Value) -> ir.Value:
+    """Return the sums of weights of rows as the program has them: of rows without any logit they are not numbers."""
+    is_low = compare("EQ", largest, splat_like(-math.inf, largest))
+    chosen: ir.Value = hlo.select(is_low, splat_like(math.nan, total), total)
+    return chosen
 
 
 def _reduced(value: ir.Value, combine: Callable[..., ir.Value], start: float) -> ir.Value:
     """Return the combination of each row."""
-    (rows, _), scalar = ir.RankedTensorType(value.type).shape, tensor([], _FULL)
+    (rows, _), scalar = ir.RankedTensorType(value.type).shape, tensor([], FULL)
     described: dict[str, ir.Attribute] = {"dimensions": ir.DenseI64ArrayAttr.get([1])}
     operands = [value, splat(start, scalar)]
-    op = ir.Operation.create("stablehlo.reduce", [tensor([rows], _FULL)], operands, described, regions=1)
+    op = ir.Operation.create("stablehlo.reduce", [tensor([rows], FULL)], operands, described, regions=1)
     fill_region(op, [scalar, scalar], lambda arguments: [combine(*arguments)])
     return op.results[0]
 
@@ -251,7 +195,7 @@ def _key(op: ir.Operation) -> Hashable | None:
     if attention is None:
         return None
     arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(op).arguments}
-    return op if attention_problem(attention, _returned(op), arrays) is None else None
+    return op if attention_problem(attention, returned(op)[0], arrays) is None else None
 
 
 def _never(op: ir.Operation, form: Form) -> bool:
@@ -271,6 +215,6 @@ ATTENTION = Family(
     emitter=AttentionEmitter,
     facts=AttentionFacts,
     schedule=AttentionSchedule,
-    results=requirements.results_of_one_shape,
+    results=requirements.of_heroes,
     level="tiles",
 )

@@ -3,46 +3,107 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 from xgpu.costs.attention import AttentionSizes, kernel_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
-from xgpu.emit.families.attention.facts import ELEMENT_BYTES, AttentionFacts
+from xgpu.emit.families.attention.facts import AttentionFacts
+from xgpu.emit.families.attention.tiles import ELEMENT_BYTES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.schedule import Schedule, flag, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
-ARRAYS = 4
-"""Those with a tensor map: queries, keys, values and the result."""
 _BARRIER_BYTES = 16
 """The two mbarriers of a buffer."""
 _DECIDING_BYTES = 64
 """What tells whether tiles are to be computed again: an mbarrier, and a word for each warp."""
-_MOST_HELD = 200
-"""Registers that a thread has for scores, weights and sums, beside addresses."""
 _KEYS = (128, 64)
 _PLAIN = dict.fromkeys(("folded", "branched", "overlap", "turns"), False)
 """How threads work if nobody says otherwise: one thing after the other, as none of these was measured as it is now."""
 
 
+class ChainSizes(NamedTuple):
+    """The elements of rows of tiles: of those that all steps of a block share, of those of each step, of results.
+
+    ``started`` products of a step are of arrays; each result is the sum of others, whose left operands are computed.
+    """
+
+    fixed: tuple[int, ...]
+    fed: tuple[int, ...]
+    results: tuple[int, ...]
+    started: int
+
+
 @dataclass(frozen=True)
-class AttentionSchedule(Schedule):
-    """How blocks share the rows of attention, and how the threads of a block do."""
+class ChainSchedule(Schedule):
+    """How blocks share the rows of a chain of products, and how the threads of a block do."""
 
     tile_m: int = whole_number("Rows of a block's tile, a multiple of 64 for each warp group.", least=64, most=192)
-    tile_n: int = whole_number("Keys of a step, a multiple of 64.", least=64, most=256)
-    stages: int = whole_number("Steps whose keys and values shared memory has room for.", least=1, most=8)
+    tile_n: int = whole_number("Keys of a step, a multiple of 64, or of 32 without a softmax.", least=32, most=256)
+    stages: int = whole_number("Steps whose tiles shared memory has room for.", least=1, most=8)
     groups: int = whole_number("Warp groups that multiply; each has 64 of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
+    band: ClassVar[int] = 1
+    cluster: ClassVar[int] = 1
+    """Blocks work alone."""
+    key_multiple: ClassVar[int] = WARPGROUP_ROWS
+    """Of what the keys of a step are a multiple."""
+
+    @property
+    def most_held(self) -> int:
+        """The registers that a thread has for products, weights and sums, beside addresses."""
+        return 200
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block: the warp groups that multiply, and one that copies."""
+        return (self.groups + 1) * WARPGROUP_SIZE
+
+    def holders(self, columns: int) -> Holders:
+        """Which threads hold the rows of a matrix of so many columns."""
+        return Holders(self.groups, WARPGROUP_SIZE // WARP_SIZE, 1, 1, columns)
+
+    def shared_bytes(self, sizes: ChainSizes) -> int:
+        """The shared memory of a block: tiles, results that are handed on, tensor maps and mbarriers."""
+        rows = sum(sizes.fixed) + max(sizes.results)
+        elements = self.tile_m * rows + self.stages * self.tile_n * sum(sizes.fed)
+        arrays = len(sizes.fixed) + len(sizes.fed) + len(sizes.results)
+        barriers = (len(sizes.fixed) + self.stages * len(sizes.fed)) * _BARRIER_BYTES
+        return elements * ELEMENT_BYTES + arrays * TENSOR_MAP_BYTES + barriers + _DECIDING_BYTES
+
+    def held(self, sizes: ChainSizes) -> int:
+        """The registers of a thread that hold products of arrays, sums, and weights as they are rounded."""
+        rounded = len(sizes.results) * self.tile_n // 2
+        return (sizes.started * self.tile_n + rounded + sum(sizes.results)) // 2
+
+    def kernel_problems(self, sizes: ChainSizes, target: Device) -> Iterator[str]:
+        """Yield why no kernel of these sizes has these numbers."""
+        if missing := device_problem(target):
+            yield missing
+        yield from self.size_problems(sizes, target.shared_bytes_optin)
+
+    def size_problems(self, sizes: ChainSizes, most: int) -> Iterator[str]:
+        """Yield the same of numbers and sizes alone, for so many bytes of shared memory."""
+        if self.tile_m != self.groups * WARPGROUP_ROWS:
+            yield self.wrong("tile_m", f"{WARPGROUP_ROWS} rows for each of {self.groups} warp groups")
+        if self.tile_n % self.key_multiple:
+            yield self.wrong("tile_n", f"a multiple of {self.key_multiple}")
+        if (held := self.held(sizes)) > self.most_held:
+            yield self.wrong("tile_n", f"so few keys that a thread holds at most {self.most_held} numbers, not {held}")
+        if (used := self.shared_bytes(sizes)) > most:
+            yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")
+
+
+@dataclass(frozen=True)
+class AttentionSchedule(ChainSchedule):
+    """How blocks share the rows of attention, and how the threads of a block do."""
+
     folded: bool = flag("Whether a factor of all logits is left to the exponential.")
     branched: bool = flag("Whether masks by numbers are asked only in steps where they hide something.")
     overlap: bool = flag("Whether the second product of a step runs beside the first one of the next.")
     turns: bool = flag("Whether warp groups start their products in turn; for products that overlap.")
-    band: ClassVar[int] = 1
-    cluster: ClassVar[int] = 1
-    """Blocks work alone."""
 
     def seconds(self, facts: AttentionFacts) -> float:
         """Return how long the kernel takes, about."""
@@ -66,40 +127,14 @@ class AttentionSchedule(Schedule):
         fitting = [each for each in candidates if each.fits(facts)]
         return (fitting or candidates)[0]
 
-    @property
-    def threads(self) -> int:
-        """The threads of a block: the warp groups that multiply, and one that copies."""
-        return (self.groups + 1) * WARPGROUP_SIZE
-
-    def holders(self, columns: int) -> Holders:
-        """Which threads hold the rows of a matrix of so many columns."""
-        return Holders(self.groups, WARPGROUP_SIZE // WARP_SIZE, 1, 1, columns)
-
-    def shared_bytes(self, width: int, columns: int) -> int:
-        """The shared memory of a block: queries, keys, values, results, tensor maps and mbarriers."""
-        steps = self.stages * self.tile_n * (width + columns)
-        elements = self.tile_m * (width + columns) + steps
-        barriers = (1 + 2 * self.stages) * _BARRIER_BYTES
-        return elements * ELEMENT_BYTES + ARRAYS * TENSOR_MAP_BYTES + barriers + _DECIDING_BYTES
-
     def problems(self, facts: AttentionFacts) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block."""
         tiles = facts.tiles(self.tile_m, self.tile_n)
-        yield from self.kernel_problems(tiles.width, tiles.columns, facts.fusion.device)
+        sizes = ChainSizes((tiles.width,), (tiles.width, tiles.columns), (tiles.columns,), 1)
+        yield from self.kernel_problems(sizes, facts.fusion.device)
 
-    def kernel_problems(self, width: int, columns: int, target: Device) -> Iterator[str]:
-        """Yield why no kernel has these numbers, whose rows have so many elements, and results so many columns."""
-        if missing := device_problem(target):
-            yield missing
-        if self.tile_m != self.groups * WARPGROUP_ROWS:
-            yield self.wrong("tile_m", f"{WARPGROUP_ROWS} rows for each of {self.groups} warp groups")
-        if self.tile_n % WARPGROUP_ROWS:
-            yield self.wrong("tile_n", f"a multiple of {WARPGROUP_ROWS}")
-        held = (self.tile_n + self.tile_n // 2 + columns) // 2
-        if held > _MOST_HELD:
-            yield self.wrong("tile_n", f"so few keys that a thread holds at most {_MOST_HELD} numbers, not {held}")
+    def kernel_problems(self, sizes: ChainSizes, target: Device) -> Iterator[str]:
+        """Yield why no kernel of these sizes has these numbers."""
+        yield from super().kernel_problems(sizes, target)
         if self.turns and not (self.overlap and self.groups > 1):
             yield self.wrong("turns", "several warp groups, whose products overlap")
-        used, most = self.shared_bytes(width, columns), target.shared_bytes_optin
-        if used > most:
-            yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")

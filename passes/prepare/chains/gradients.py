@@ -1,0 +1,178 @@
+"""The chains of a gradient of attention: of its rows and of its keys, of what attention then stores of each row."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import DOT
+from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
+from xgpu.analysis.attention.gradient import Gradient
+from xgpu.dialects.chain import returned
+from xgpu.emit.families.attention.sums_schedule import sums_problem
+from xgpu.indexing.access import shape_of
+from xgpu.passes.prepare.chains.parts import MOVES, Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
+from xgpu.structure import copy_operation, defining_op, dtype_of, producer, users_of
+
+_LATE = "expected operands of a gradient before what reads it"
+
+
+@dataclass(frozen=True)
+class GradientChains:
+    """Writes the chains of a ``gradient``. ``rows`` has what attention's chain stores of its values of rows.
+
+    All is written at the insertion point, before ``end``, which is the first operation that reads a result.
+    """
+
+    gradient: Gradient
+    end: ir.Operation
+    rows: Mapping[ir.Value, ir.Value]
+    stage: ir.Value
+    _made: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    _reciprocals: dict[ir.Value, ir.Value] = field(default_factory=dict)
+
+    def write(self) -> Mapping[ir.Value, ir.Value] | str:
+        """Write them; return their results by what they are instead of, or why there are no such chains."""
+        self._made.update(self.rows)
+        for each in self.gradient.sums:
+            self._made[each.op.results[0]] = row_sum(each, self.stage, self._row)
+        found: dict[ir.Value, ir.Value] = {}
+        for results in self._together():
+            made = self._write_all(results)
+            if isinstance(made, str):
+                return made
+            found |= made
+        return found
+
+    def _write_all(self, results: Sequence[ir.Value]) -> Mapping[ir.Value, ir.Value] | str:
+        """Write one chain that returns all results, or else one for each."""
+        made = self._write_chain(results)
+        if not isinstance(made, str):
+            return dict(zip(results, made.results, strict=True))
+        if len(results) == 1:
+            return made
+        found: dict[ir.Value, ir.Value] = {}
+        for result in results:
+            alone = self._write_all([result])
+            if isinstance(alone, str):
+                return alone
+            found |= alone
+        return found
+
+    def _together(self) -> list[list[ir.Value]]:
+        """Return the results of the ends, those that are added up along the same dimensions together."""
+        groups: dict[object, list[ir.Value]] = {}
+        for end in self.gradient.ends:
+            result = last_moved(end.results[0])
+            chain = chained_sums([result], self.gradient.products)
+            along = (chain.space.stepped, chain.space.loops) if isinstance(chain, ChainedSums) else result
+            groups.setdefault(along, []).append(result)
+        return list(groups.values())
+
+    def _write_chain(self, results: Sequence[ir.Value]) -> ir.Operation | str:
+        """Write a chain that returns some results; return it, or why there is none."""
+        chain = chained_sums(results, self.gradient.products)
+        if isinstance(chain, str):
+            return chain
+        problem: str | None = None
+        for moves in (MOVES, frozenset[str]()):
+            op = self._write_parts(chain, results, moves)
+            inside = chained_sums(returned(op))
+            arrays: dict[ir.Value, ir.Value] = {each: each for each in op.regions[0].blocks[0].arguments}
+            problem = inside if isinstance(inside, str) else sums_problem(inside, arrays)
+            if problem is None and all(self._is_before(value) for value in op.operands):
+                return op
+            op.erase()
+        return problem or _LATE
+
+    def _write_parts(self, chain: ChainedSums, results: Sequence[ir.Value], moves: frozenset[str]) -> ir.Operation:
+        """Write a chain with some moves of arrays in it."""
+        products = {each.op: list(each.op.operands) for each in chain.products}
+        moved = {**products, **{each.sums.product: [each.sums.values] for each in chain.sums}}
+        inner = self._inner(chain)
+        parts = Parts.of(results, Taken(inner, moved, moves, self._is_row))
+        given, factors = {}, set()
+        for value in parts.inputs:
+            if value in self._depending:
+                divisions = parts.divisors(value)
+                factors.update(divisions)
+                given[value] = self._reciprocal(value) if divisions else self._row(value)
+        powers = self.gradient.attention.softmax.powers[0]
+        weights = {producer(powers)} if dtype_of(powers).hlo == "f32" else set()
+        return parts.write(results, given, weights, factors)
+
+    def _inner(self, chain: ChainedSums) -> frozenset[ir.Operation]:
+        """Return the operations from the products of arrays to the results, without those on rows."""
+        made = {each.result for each in chain.products}
+        found = {each.op for each in chain.products}
+        ends = {each.sums.product for each in chain.sums}
+        for op in self._operations:
+            is_other = op in self._reductions or (op.name == DOT and op not in ends)
+            if not is_other and any(value in made for value in op.operands):
+                made.update(op.results)
+                found.add(op)
+        return frozenset(found)
+
+    @cached_property
+    def _reductions(self) -> set[ir.Operation]:
+        """What makes values of rows."""
+        return {producer(value) for value in self._made}
+
+    def _is_row(self, value: ir.Value) -> bool:
+        """Whether a value is one that there is of each row."""
+        attention = self.gradient.attention
+        size = math.prod(attention.shape) // attention.keys
+        return value in self._depending and math.prod(shape_of(value)) <= size
+
+    @cached_property
+    def _operations(self) -> list[ir.Operation]:
+        return [op.operation for op in self.end.block.operations]
+
+    @cached_property
+    def _depending(self) -> set[ir.Value]:
+        """What is computed of values of rows."""
+        return {value for op in depending(self._operations, self._made) for value in op.results}
+
+    @cached_property
+    def _order(self) -> dict[ir.Operation, int]:
+        return {op: number for number, op in enumerate(self._operations)}
+
+    def _is_before(self, value: ir.Value) -> bool:
+        """Whether a value is known where the chains are; what was made for them is not among the operations."""
+        op = defining_op(value)
+        return op is None or self._order.get(op, -1) < self._order[self.end]
+
+    def _reciprocal(self, value: ir.Value) -> ir.Value:
+        if value not in self._reciprocals:
+            self._reciprocals[value] = reciprocal(self._row(value))
+        return self._reciprocals[value]
+
+    def _row(self, value: ir.Value) -> ir.Value:
+        """Return a value of rows, computed again of what attention's chain stores."""
+        if value not in self._depending:
+            return value
+        if value not in self._made:
+            op = producer(value)
+            copies = {operand: self._row(operand) for operand in op.operands}
+            copy_operation(op, copies)
+            self._made.update((each, copies[each]) for each in op.results)
+        return self._made[value]
+
+
+def first_user(gradient: Gradient) -> ir.Operation | None:
+    """Return the first operation of attention's block that reads, or has in it what reads, a gradient's result."""
+    block = gradient.attention.second.block
+    order = {op.operation: number for number, op in enumerate(block.operations)}
+    found = []
+    for end in gradient.ends:
+        for user in users_of(last_moved(end.results[0])):
+            op = user
+            while op not in order:
+                parent = op.parent
+                if parent is None:
+                    return None
+                op = parent.operation
+            found.append(op)
+    return min(found, key=order.__getitem__, default=None)

@@ -1,0 +1,154 @@
+"""What find-chains takes into a chain: the operations up to what it returns, and the arrays that these read."""
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import is_tiled, keeps_numbers
+from xgpu.analysis.attention.chained_sums import MOVED
+from xgpu.dialects.attributes import WEIGHT
+from xgpu.dialects.chain import ChainOp
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.access import shape_of
+from xgpu.structure import block_of, copy_operation, defining_op, dtype_of, is_constant, users_of
+
+MOVES = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
+"""What may lie between an array and a product that copies tiles of it."""
+_DIVIDE = "stablehlo.divide"
+_RESULT_BITS = 16
+"""Those of elements that chains return."""
+_CHEAP = 4
+"""Instructions of an operation that each block may compute for itself, instead of reading its result."""
+_MOST_OPERATIONS = 64
+"""Operations of a chain beside those that products and what lies between them are made of."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What decides about operations: those that are ``inner`` are taken, and of others those that are cheap.
+
+    Operands of products that are ``moved`` are moved in the chain, by operations named in ``moves`` and by what widens
+    floats. What ``is_read`` is an array, however cheap it is.
+    """
+
+    inner: frozenset[ir.Operation]
+    moved: Mapping[ir.Operation, Sequence[ir.Value]]
+    moves: frozenset[str]
+    is_read: Callable[[ir.Value], bool]
+
+    def takes(self, op: ir.Operation, is_moved: bool) -> bool:
+        """Whether an operation is of the chain; ``is_moved`` if an operand of a product is made by it."""
+        if op in self.inner:
+            return True
+        return op.name in self.moves or _widens(op) if is_moved else _is_cheap(op)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The ``operations`` of a chain, in order, and the ``inputs`` that they read."""
+
+    operations: tuple[ir.Operation, ...]
+    inputs: tuple[ir.Value, ...]
+
+    @classmethod
+    def of(cls, results: Sequence[ir.Value], taken: Taken) -> "Parts":
+        """Return the parts of a chain that returns some values, the arrays in the order in which they are read."""
+        found: dict[ir.Operation, None] = {}
+        inputs: dict[ir.Value, None] = {}
+        block = block_of(results[0])
+        pending = [(result, False) for result in reversed(results)]
+        while pending:
+            value, is_moved = pending.pop()
+            op = defining_op(value) if block_of(value) == block else None
+            is_full = len(found) > _MOST_OPERATIONS + len(taken.inner) and not is_constant(value)
+            if op is None or is_full or taken.is_read(value) or not taken.takes(op, is_moved):
+                inputs[value] = None
+                continue
+            found[op] = None
+            moved = taken.moved.get(op, ())
+            operands = [(operand, is_moved or operand in moved) for operand in op.operands]
+            pending += [each for each in reversed(operands) if each[0] not in inputs]
+        order = {op.operation: number for number, op in enumerate(block.operations)}
+        return cls(tuple(sorted(found, key=order.__getitem__)), tuple(inputs))
+
+    def divisors(self, value: ir.Value) -> list[ir.Operation]:
+        """Return the operations that divide by one of the inputs, an array of f32; none if others read it, too."""
+        own, found, pending = set(self.operations), [], [value]
+        while pending:
+            each = pending.pop()
+            for user in users_of(each):
+                if user not in own:
+                    continue
+                if user.name in MOVES:
+                    pending += user.results
+                elif user.name == _DIVIDE and each == user.operands[1] and each != user.operands[0]:
+                    found.append(user)
+                else:
+                    return []
+        return found if dtype_of(value).hlo == "f32" else []
+
+    def write(
+        self,
+        results: Sequence[ir.Value],
+        given: Mapping[ir.Value, ir.Value],
+        weights: Container[ir.Operation] = (),
+        factors: Container[ir.Operation] = (),
+    ) -> ir.Operation:
+        """Write the chain that returns some values, of ``given`` arrays instead of others; return it.
+
+        The copies of ``weights`` are marked as such. Those that are ``factors`` multiply where they have divided.
+        """
+        operands = [given.get(value, value) for value in self.inputs]
+        chain = ChainOp.create(operands, [value.type for value in results]).operation
+        block = chain.regions[0].blocks.append(*(value.type for value in operands))
+        values: dict[ir.Value, ir.Value] = dict(zip(self.inputs, block.arguments, strict=True))
+        with ir.InsertionPoint(block):
+            for op in self.operations:
+                if op in factors:
+                    left, right = (values[value] for value in op.operands)
+                    with op.location:
+                        values[op.results[0]] = ir.stablehlo.multiply(left, right)
+                    continue
+                copy = copy_operation(op, values)
+                if op in weights:
+                    copy.attributes[WEIGHT] = ir.UnitAttr.get()
+            ir.stablehlo.return_([values[value] for value in results])
+        return chain
+
+
+def last_moved(value: ir.Value, moves: Container[str] = MOVED) -> ir.Value:
+    """Return the last of 16 bits that a value is moved to, as long as nothing else reads it; itself if there is none.
+
+    A chain may return each of these.
+    """
+    last = value
+    while len(users := users_of(value)) == 1 and users[0].name in moves and keeps_numbers(users[0]):
+        value = users[0].results[0]
+        last = value if dtype_of(value).bits == _RESULT_BITS else last
+    return last
+
+
+def depending(operations: Iterable[ir.Operation], values: Iterable[ir.Value]) -> list[ir.Operation]:
+    """Return those of some operations, which are in order, that need one of ``values``, and those that make them."""
+    made = set(values)
+    found = []
+    for op in operations:
+        if any(value in made for value in (*op.results, *op.operands)):
+            made.update(op.results)
+            found.append(op)
+    return found
+
+
+def _is_cheap(op: ir.Operation) -> bool:
+    """Whether a block may compute an operation's tiles for itself."""
+    if not is_tiled(op):
+        return False
+    known = OPERATIONS.get(op.name)
+    return known is None or known.instructions <= _CHEAP or not shape_of(op.results[0])
+
+
+def _widens(op: ir.Operation) -> bool:
+    if op.name != "stablehlo.convert":
+        return False
+    before, after = dtype_of(op.operands[0]), dtype_of(op.results[0])
+    return before.is_float and after.is_float and before.bits == 16 and after.bits == 32

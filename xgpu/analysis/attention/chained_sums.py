@@ -1,0 +1,241 @@
+"""Chains of products without a softmax: rows that are added up, each times what is computed of other products.
+
+Gradients of attention have this form. With the largest logits and the sums of weights of all rows at hand, weights are
+computed of the logits element by element, and so is what the gradients of queries and keys are made with.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import DOT, keeps_numbers, longest, products_behind, then
+from xgpu.analysis.attention.weighted import Weighted
+from xgpu.indexing.access import Shape, identity_map, ranges, shape_of
+from xgpu.indexing.affine import AffineExpr, constant, dim
+from xgpu.indexing.hlo_maps import accesses
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import defining_op
+
+MOVED = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")
+"""What may follow the last product in a chain: each element of the result is one of its own."""
+
+
+class Space(NamedTuple):
+    """The indices of what is computed between products.
+
+    A block has rows along ``resident``, and goes along ``stepped`` and, in each step of that, along all ``loops``.
+    Along the ``others`` there are chains of their own.
+    """
+
+    shape: Shape
+    resident: int
+    stepped: int
+    loops: tuple[int, ...]
+    others: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ArrayProduct:
+    """A product ``op`` of arrays, whose operand ``left`` has rows; ``map`` leads from the space to its result."""
+
+    op: ir.Operation
+    map: IndexingMap
+    left: int
+
+    @property
+    def result(self) -> ir.Value:
+        """What it computes."""
+        return self.op.results[0]
+
+    def operand(self, number: int) -> ir.Value:
+        """Return the left operand, of number 0, or the right one."""
+        return self.op.operands[self._position(number)]
+
+    def operand_map(self, number: int) -> IndexingMap:
+        """Return (space)[contracted] -> the indices of the left operand, of number 0, or of the right one."""
+        return then(self.map, accesses(self.op)[self._position(number)].map)
+
+    @property
+    def width(self) -> int:
+        """The elements that it contracts."""
+        return self.operand_map(0).symbols[0].size
+
+    def _position(self, number: int) -> int:
+        return self.left if number == 0 else 1 - self.left
+
+
+@dataclass(frozen=True)
+class ComputedSum:
+    """The ``sums`` whose weights are computed of some products; their ``indices`` are given by those of the space."""
+
+    sums: Weighted
+    indices: tuple[AffineExpr, ...]
+    result: ir.Value
+    products: int
+
+
+@dataclass(frozen=True)
+class ChainedSums:
+    """All ``sums`` of a chain, and the ``products`` of arrays that their weights are computed of."""
+
+    space: Space
+    products: tuple[ArrayProduct, ...]
+    sums: tuple[ComputedSum, ...]
+
+
+def chained_sums(results: Sequence[ir.Value], among: Collection[ir.Operation] | None = None) -> ChainedSums | str:
+    """Return the chain that computes and then only moves these results, or why there is none.
+
+    Its products are those ``among`` some, if these are given: what others compute are arrays.
+    """
+    behind = [_behind(result, among) for result in results]
+    found = [each for each in behind if each is not None]
+    if not results or len(found) != len(results):
+        return "expected results that are sums of rows, each times what is computed of other products"
+    first = next(iter(found[0].products))
+    reached = [_Reached.of(each, first) for each in found]
+    known = [each for each in reached if each is not None]
+    if len(known) != len(reached):
+        return "expected operations that keep or exchange the dimensions of products"
+    space = _space(first, known)
+    if isinstance(space, str):
+        return space
+    maps: dict[ir.Operation, IndexingMap] = {}
+    for each in known:
+        for op, map_ in each.maps.items():
+            if maps.setdefault(op, map_) != map_:
+                return "expected one element of each product for each weight"
+    lefts = {op: _left(op, map_, space) for op, map_ in maps.items()}
+    products = tuple(ArrayProduct(op, map_, left) for op, map_ in maps.items() if (left := lefts[op]) is not None)
+    if len(products) != len(maps):
+        return "expected products whose operands have either the rows of a block, or those that it goes along"
+    sums = tuple(
+        ComputedSum(each.behind.sums, each.indices, result, len(each.maps))
+        for each, result in zip(known, results, strict=True)
+    )
+    return ChainedSums(space, products, sums)
+
+
+def moved_from(value: ir.Value) -> ir.Value:
+    """Return the value that one is made of by operations of `MOVED` that keep numbers."""
+    while (op := defining_op(value)) is not None and op.name in MOVED and keeps_numbers(op):
+        value = op.operands[0]
+    return value
+
+
+class _Behind(NamedTuple):
+    """Sums, and the maps from the indices of their weights to the products that these are computed of."""
+
+    sums: Weighted
+    products: Mapping[ir.Operation, IndexingMap]
+
+
+def _behind(result: ir.Value, among: Collection[ir.Operation] | None) -> _Behind | None:
+    op = defining_op(moved_from(result))
+    if op is None or op.name != DOT:
+        return None
+    found = []
+    for weight in range(2):
+        sums = Weighted(op, weight)
+        products = products_behind(sums.weights, identity_map(shape_of(sums.weights)))
+        if among is not None:
+            products = {product: map_ for product, map_ in products.items() if product in among}
+        known = {product: map_ for product, map_ in products.items() if map_ is not None}
+        if known and len(known) == len(products) and sums.column >= 0:
+            found.append(_Behind(sums, known))
+    return found[0] if len(found) == 1 else None
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """Sums as the space has them: the ``indices`` of their weights, and the ``maps`` to the results of products."""
+
+    behind: _Behind
+    indices: tuple[AffineExpr, ...]
+    maps: Mapping[ir.Operation, IndexingMap]
+
+    @classmethod
+    def of(cls, behind: _Behind, first: ir.Operation) -> "_Reached | None":
+        """Return sums in the space of the first product's result; None if that has other elements."""
+        if first not in behind.products:
+            return None
+        shape = shape_of(first.results[0])
+        indices = inverted(behind.products[first], shape_of(behind.sums.weights), shape)
+        if indices is None:
+            return None
+        space = IndexingMap(ranges(shape), (), indices)
+        return cls(behind, indices, {op: then(space, map_) for op, map_ in behind.products.items()})
+
+    @cached_property
+    def contracted(self) -> frozenset[int]:
+        """The dimensions of the space along which rows are added up."""
+        return self._dimensions(self.behind.sums.contracted)
+
+    @cached_property
+    def free(self) -> frozenset[int]:
+        """Those that the rows do not have."""
+        return self._dimensions(self.behind.sums.free)
+
+    def _dimensions(self, numbers: Sequence[int]) -> frozenset[int]:
+        return frozenset(found for number in numbers for found in self.indices[number].variables()[0])
+
+
+def inverted(map_: IndexingMap, weights: Shape, shape: Shape) -> tuple[AffineExpr, ...] | None:
+    """Return the indices of an array, given those of another one that ``map_`` leads to, which has the same elements.
+
+    None unless each dimension of more than one element is one of the other array.
+    """
+    found: dict[int, int] = {}
+    for number, each in enumerate(map_.results):
+        positions = each.variables()[0]
+        if not positions and shape[number] == 1:
+            continue
+        if len(positions) != 1 or each != dim(*positions) or weights[min(positions)] != shape[number]:
+            return None
+        found[min(positions)] = number
+    if any(size > 1 and number not in found for number, size in enumerate(weights)):
+        return None
+    return tuple(dim(found[number]) if number in found else constant(0) for number in range(len(weights)))
+
+
+def _space(first: ir.Operation, reached: Sequence[_Reached]) -> Space | str:
+    """Return how the indices of the first product's result are gone through."""
+    shape = shape_of(first.results[0])
+    contracted, free = reached[0].contracted, reached[0].free
+    if any(each.contracted != contracted for each in reached) or not contracted:
+        return "expected sums along the same dimensions"
+    for each in reached:
+        free &= each.free
+    stepped = longest(sorted(contracted), shape)
+    for each in reached:
+        for op, map_ in each.maps.items():
+            used = _used(op, map_)
+            if not (stepped in used[0]) ^ (stepped in used[1]):
+                return "expected products of which one operand has the rows that are added up"
+            free -= used[0] if stepped in used[0] else used[1]
+    if not free:
+        return "expected rows that share what is added up"
+    resident = longest(sorted(free), shape)
+    loops = tuple(sorted(contracted - {stepped}))
+    others = [number for number in range(len(shape)) if number not in (resident, *contracted)]
+    return Space(shape, resident, stepped, loops, tuple(sorted(others, key=lambda each: (each in free, each))))
+
+
+def _left(op: ir.Operation, map_: IndexingMap, space: Space) -> int | None:
+    """Return the operand of a product that all steps of a block share; None if there is none."""
+    used = _used(op, map_)
+    if any(len(then(map_, access.map).symbols) != 1 for access in accesses(op)):
+        return None
+    for left in range(2):
+        if not used[left] & {space.stepped, *space.loops} and space.resident in used[left]:
+            return left
+    return None
+
+
+def _used(op: ir.Operation, map_: IndexingMap) -> list[set[int]]:
+    """Return the dimensions of the space that each operand of a product has."""
+    return [
+        {number for each in then(map_, access.map).results for number in each.variables()[0]} for access in accesses(op)
+    ]

@@ -1,0 +1,255 @@
+"""Gradients of attention: what a program computes of the logits and weights beside the result.
+
+All of it are products, of which one operand is computed of the logits element by element, of numbers that there are of
+each row, and of a product that has the form of the logits: of the result's gradient and the values. Of each row there
+are what the softmax reduces, and sums of gradients times weights. Such a sum is, as products may be added up in any
+order, one of the result times its gradient: for each element of a row, and not for each key.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import (
+    DOT,
+    REDUCE,
+    Attention,
+    Place,
+    behind,
+    is_tiled,
+    keeps_numbers,
+    number_of,
+    reducing_function,
+    then,
+)
+from xgpu.analysis.attention.chained_sums import MOVED, inverted
+from xgpu.indexing.access import identity_map, ranges, shape_of
+from xgpu.indexing.affine import AffineExpr, symbol
+from xgpu.indexing.hlo_maps import accesses
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.structure import block_of, defining_op, dtype_of, producer, users_of
+
+_MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
+_SPREADS = _MOVES | {"stablehlo.broadcast_in_dim"}
+
+
+@dataclass(frozen=True)
+class RowSum:
+    """A reduction ``op`` that adds up gradients of weights times weights, along the keys.
+
+    It is the sum of the result times its gradient, times ``factors``, which there are of each row. The result is taken
+    as ``moved``, its gradient as ``given``: both have a ``map`` from the indices of the weights, and the column.
+    Results of other maps are those of the weights' indices alone. The gradient of weights is a ``product``.
+    """
+
+    op: ir.Operation
+    product: ir.Operation
+    map: tuple[AffineExpr, ...]
+    factors: tuple[Place, ...]
+    is_negative: bool
+    moved: ir.Value
+    given: ir.Value
+    place: IndexingMap
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """The ``ends`` of what is computed of attention's logits beside its result, products, and the ``sums`` of rows."""
+
+    attention: Attention
+    ends: tuple[ir.Operation, ...]
+    sums: tuple[RowSum, ...]
+
+    @property
+    def products(self) -> tuple[ir.Operation, ...]:
+        """The products of arrays that all else is computed of."""
+        return (self.attention.first, *dict.fromkeys(each.product for each in self.sums))
+
+    @property
+    def stage(self) -> ir.Value:
+        """What attention stores: of what its result is moved to, that which its gradient is of, too."""
+        return self.sums[0].moved if self.sums else self.attention.second.results[0]
+
+
+def gradient_of(attention: Attention) -> Gradient | str:
+    """Return the gradient that a program computes beside attention, or why it is none."""
+    scores, block = attention.first.results[0], block_of(attention.second.results[0])
+    whole = math.prod(shape_of(scores))
+    known = {defining_op(value) for value in attention.row_values}
+    ends: dict[ir.Operation, None] = {}
+    reductions: dict[ir.Operation, None] = {}
+    pending, seen = [scores], {scores}
+    while pending:
+        value = pending.pop()
+        for user in users_of(value):
+            if user.name == DOT and user != attention.second:
+                ends[user] = None
+            elif user.name == REDUCE and len(user.results) == 1 and math.prod(shape_of(value)) == whole:
+                if user not in known:
+                    reductions[user] = None
+                pending += _new(user, seen)
+            elif (is_tiled(user) or _drops_nothing(user)) and user.block == block:
+                pending += _new(user, seen)
+            elif user != attention.second:
+                return f"expected nothing but products of what lies between attention's products, got '{user.name}'"
+    sums = [_row_sum(op, attention) for op in reductions]
+    for each in sums:
+        if isinstance(each, str):
+            return each
+    found = tuple(each for each in sums if isinstance(each, RowSum))
+    if any(each.moved != found[0].moved for each in found):
+        return "expected sums of one gradient"
+    return Gradient(attention, tuple(ends), found)
+
+
+def _new(op: ir.Operation, seen: set[ir.Value]) -> Sequence[ir.Value]:
+    found = [value for value in op.results if value not in seen]
+    seen.update(found)
+    return found
+
+
+def _drops_nothing(op: ir.Operation) -> bool:
+    """Whether a reduction is along dimensions of one element, as gradients of broadcasts are."""
+    is_sum = op.name == REDUCE and len(op.results) == 1 and reducing_function(op) == "add"
+    return is_sum and math.prod(shape_of(op.operands[0])) == math.prod(shape_of(op.results[0]))
+
+
+def _row_sum(op: ir.Operation, attention: Attention) -> RowSum | str:
+    """Return what a reduction of a value as large as the logits adds up."""
+    if reducing_function(op) != "add" or number_of(op.operands[1]) != 0.0:
+        return "expected no reductions of what lies between attention's products but sums"
+    shape = shape_of(op.operands[0])
+    factors, is_negative = _factors((op.operands[0], identity_map(shape).with_simple_results()))
+    softmax = attention.softmax
+    weights = [each for each in factors if each[0] in (softmax.powers[0], softmax.quotients[0])]
+    products = [each for each in factors if _is_product(each)]
+    if len(weights) != 1 or len(products) != 1:
+        return "expected sums of weights times their gradients"
+    (weight,), (product,) = weights, products
+    own = softmax.powers if weight[0] == softmax.powers[0] else softmax.quotients
+    to_operand = _joined(own, weight, attention, shape)
+    if to_operand is None:
+        return "expected sums of weights that are multiplied by their own gradients"
+    map_ = accesses(op)[0].map
+    along = [to for to, each in zip(to_operand.results, map_.results, strict=True) if each.variables()[1]]
+    kept = [to for to, each in zip(to_operand.results, map_.results, strict=True) if not each.variables()[1]]
+    if not _is_key(along, attention):
+        return "expected sums along the keys"
+    rows = [(value, then(to_operand, at)) for value, at in factors if (value, at) not in (weight, product)]
+    if any(attention.key in each.variables()[0] for _, at in rows for each in at.results):
+        return "expected factors of sums that there are of each row"
+    if weight[0] == softmax.powers[0]:
+        rows.append(softmax.total)
+    found = _met(attention, (product[0], then(to_operand, product[1])))
+    if found is None:
+        return "expected sums of gradients of attention's own result"
+    moved, given, place = found
+    return RowSum(op, producer(product[0]), tuple(kept), tuple(rows), is_negative, moved, given, place)
+
+
+def _factors(place: Place) -> tuple[list[Place], bool]:
+    """Return what a value is the product of, element by element, and whether it is the negative of that."""
+    found, is_negative, pending = [], False, [place]
+    while pending:
+        value, map_ = behind(pending.pop(), _MOVES)
+        op = defining_op(value)
+        if op is not None and op.name == "stablehlo.negate":
+            is_negative = not is_negative
+            pending.append((op.operands[0], then(map_, accesses(op)[0].map)))
+        elif op is not None and op.name == "stablehlo.multiply":
+            pending += [(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
+        else:
+            # What is spread along rows is told by what it is spread of.
+            while (op := defining_op(value)) is not None and op.name in _SPREADS and keeps_numbers(op):
+                value, map_ = op.operands[0], then(map_, accesses(op)[0].map)
+            found.append((value, map_))
+    return found, is_negative
+
+
+def _is_product(place: Place) -> bool:
+    op = defining_op(place[0])
+    return op is not None and op.name == DOT
+
+
+def _joined(own: Place, other: Place, attention: Attention, shape: Sequence[int]) -> IndexingMap | None:
+    """Return the map from the weights' indices to those of an array, by a value that both have, None if it is none."""
+    middle = shape_of(own[0])
+    back = inverted(other[1], tuple(shape), middle)
+    if back is None or inverted(own[1], attention.shape, middle) is None:
+        return None
+    return then(own[1], IndexingMap(ranges(middle), (), back)) if own[0] == other[0] else None
+
+
+def _is_key(along: Sequence[AffineExpr], attention: Attention) -> bool:
+    """Whether what is reduced along are the keys, and dimensions of one element."""
+    used = {number for each in along for number in each.variables()[0] if attention.shape[number] > 1}
+    return used == {attention.key}
+
+
+def _met(attention: Attention, product: Place) -> tuple[ir.Value, ir.Value, IndexingMap] | None:
+    """Return what attention's result and its gradient are both moved to, or from, and the map of both.
+
+    The gradient is the operand of a product whose other operand are the values that weights are multiplied by.
+    """
+    op, to_product = defining_op(product[0]), product[1]
+    assert op is not None
+    dims, column = ranges(attention.shape), Interval(0, attention.columns - 1)
+    values = _stages(
+        (
+            attention.values,
+            _place(dims, column, attention.sums.value_indices(identity_map(attention.shape).results, symbol(0))),
+        )
+    )
+    results = attention.sums.result_indices(identity_map(attention.shape).results, symbol(0))
+    stages = list(_later_stages((attention.second.results[0], _place(dims, column, results))))
+    for number in range(2):
+        maps = [then(to_product, each.map) for each in accesses(op)]
+        if any(len(each.symbols) != 1 for each in maps):
+            return None
+        other = _stages((op.operands[1 - number], maps[1 - number]))
+        if not set(values) & set(other):
+            continue
+        given = _stages((op.operands[number], maps[number]))
+        for moved, at in reversed(stages):
+            for value, map_ in given:
+                is_same = at == map_ and shape_of(moved) == shape_of(value) and dtype_of(moved) == dtype_of(value)
+                if is_same and _has_column(at):
+                    return moved, value, at
+    return None
+
+
+def _has_column(map_: IndexingMap) -> bool:
+    """Whether the column is an index of its own, as all others are."""
+    return sum(each == symbol(0) for each in map_.results) == 1 and all(
+        each == symbol(0) or len(each.variables()[0]) <= 1 for each in map_.results
+    )
+
+
+def _place(dims: tuple[Interval, ...], column: Interval, results: Sequence[AffineExpr]) -> IndexingMap:
+    return IndexingMap(dims, (column,), tuple(results)).with_simple_results()
+
+
+def _stages(place: Place) -> list[Place]:
+    """Return a value and those that it was moved from."""
+    found = [place]
+    value, map_ = place
+    while (op := defining_op(value)) is not None and op.name in ("stablehlo.reshape", "stablehlo.transpose"):
+        value, map_ = op.operands[0], then(map_, accesses(op)[0].map)
+        found.append((value, map_))
+    return found
+
+
+def _later_stages(place: Place) -> Iterator[Place]:
+    """Yield a value and those that it is moved to, as long as nothing else reads it."""
+    value, map_ = place
+    yield value, map_
+    while len(users := users_of(value)) == 1 and users[0].name in MOVED and keeps_numbers(users[0]):
+        (user,) = users
+        inside = inverted(accesses(user)[0].map, shape_of(user.results[0]), shape_of(value))
+        if inside is None:
+            return
+        moved = then(map_, IndexingMap(ranges(shape_of(value)), (), inside))
+        value, map_ = user.results[0], replace(moved, constraints=())
+        yield value, map_

@@ -1,0 +1,206 @@
+"""What is known of a fusion that is a chain of sums before it is scheduled: the maps of its tiles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import is_wide
+from xgpu.analysis.attention.chained_sums import ArrayProduct, ChainedSums, ComputedSum, Space, chained_sums
+from xgpu.analysis.attention.vanishing import steps_seen
+from xgpu.analysis.attention.visible_keys import VisibleKeys
+from xgpu.dialects.chain import returned
+from xgpu.emit.base import Fusion
+from xgpu.emit.families.attention.schedule import ChainSizes
+from xgpu.emit.families.attention.tiles import (
+    ELEMENT_BYTES,
+    MOST_COLUMNS,
+    PANEL,
+    ChainTiles,
+    in_memory,
+    moved_map,
+    operand_view,
+    panels,
+)
+from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION, product_problem
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.affine import AffineExpr, dim, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tiles.product_maps import ROW_BYTES
+from xgpu.indexing.tiles.tensor_views import tensor_view
+from xgpu.structure import body_of, dtype_of
+
+
+@dataclass(frozen=True)
+class SumsTiles(ChainTiles):
+    """The maps of tiles of a chain of sums, of ``rows`` rows and ``keys`` keys, from (batch, tile of rows, 0, step)."""
+
+    chain: ChainedSums
+    rows: int
+    keys: int
+
+    @property
+    def space(self) -> Space:
+        """The indices of the products of arrays."""
+        return self.chain.space
+
+    def left(self, product: ArrayProduct) -> IndexingMap:
+        """The map of a tile of the operand that has the rows, rows x contracted."""
+        row, width = self.row(symbol(0)), panels(product.width)
+        results = self._operand(product.operand_map(0), self.indices(row, dim(1)), symbol(1))
+        bounds = [self.row_bound(row), (symbol(1), product.width, width)]
+        return self.made(results, (self.rows, width), bounds, 3)
+
+    def right(self, product: ArrayProduct) -> IndexingMap:
+        """The map of a tile of the operand that has the keys, contracted x keys."""
+        key, width = self.key(symbol(1)), panels(product.width)
+        results = self._operand(product.operand_map(1), self.indices(dim(1), key), symbol(0))
+        bounds = [(symbol(0), product.width, width), self.key_bound(key)]
+        return self.made(results, (width, self.keys), bounds)
+
+    def weights(self, computed: ComputedSum) -> IndexingMap:
+        """The map of a tile of the weights of a sum, rows x keys."""
+        row, key = self.row(symbol(0)), self.key(symbol(1))
+        results = self._weights(computed, row, key)
+        return self.made(results, (self.rows, self.keys), [self.row_bound(row), self.key_bound(key)])
+
+    def values(self, computed: ComputedSum) -> IndexingMap:
+        """The map of a tile of the rows that are added up, columns x keys."""
+        key, column, count = self.key(symbol(1)), symbol(0), computed.sums.columns
+        results = computed.sums.value_indices(self._weights(computed, dim(1), key), column)
+        bounds = [(column, count, panels(count)), self.key_bound(key)]
+        return self.made(results, (panels(count), self.keys), bounds)
+
+    def stored(self, computed: ComputedSum) -> IndexingMap:
+        """The map of a tile of what the chain returns of a sum, rows x columns."""
+        row, column, count = self.row(symbol(0)), symbol(1), computed.sums.columns
+        results = computed.sums.result_indices(self._weights(computed, row, dim(1)), column)
+        bounds = [self.row_bound(row), (column, count, panels(count))]
+        map_ = self.made(results, (self.rows, panels(count)), bounds, 3)
+        return moved_map(map_, computed.result, computed.sums.product.results[0])
+
+    def _weights(self, computed: ComputedSum, row: AffineExpr, key: AffineExpr) -> list[AffineExpr]:
+        indices = self.indices(row, key)
+        return [each.substitute(indices) for each in computed.indices]
+
+    @staticmethod
+    def _operand(map_: IndexingMap, space: Sequence[AffineExpr], contracted: AffineExpr) -> list[AffineExpr]:
+        return [each.substitute(list(space), [contracted]) for each in map_.results]
+
+
+@dataclass(frozen=True)
+class SumsFacts:
+    """A fusion of one chain of sums."""
+
+    fusion: Fusion
+
+    @cached_property
+    def chain(self) -> ChainedSums:
+        """What it computes."""
+        found = chained_sums(returned(self.op))
+        assert isinstance(found, ChainedSums)
+        return found
+
+    @property
+    def op(self) -> ir.Operation:
+        """The operation."""
+        return self.fusion.heroes[0]
+
+    @cached_property
+    def visible(self) -> VisibleKeys | None:
+        """From where to where rows see what they are added up of, where a mask says so."""
+        return steps_seen(self.chain)
+
+    @cached_property
+    def sizes(self) -> ChainSizes:
+        """The sizes of its tiles."""
+        return sizes_of(self.chain, {argument: argument for argument in body_of(self.op).arguments})
+
+
+def sizes_of(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> ChainSizes:
+    """Return the sizes of the tiles of a chain; those of a step that several products read count once."""
+    tiles = SumsTiles(chain, PANEL, PANEL)
+    read = [(each.operand(1), tiles.right(each)) for each in chain.products]
+    read += [(each.sums.values, tiles.values(each)) for each in chain.sums]
+    found = dict.fromkeys(in_memory(*each, arrays, converts=True) for each in read)
+    fed = tuple(each[1].symbols[0].size for each in found if each is not None)
+    fixed = tuple(panels(each.width) for each in chain.products)
+    results = tuple(panels(each.sums.columns) for each in chain.sums)
+    return ChainSizes(fixed, fed, results, len(chain.products))
+
+
+def form_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
+    """Return why no kernel computes a chain of sums of operands that are ``arrays``, or made of them."""
+    types = {dtype_of(each.operand(number)).hlo for each in chain.products for number in range(2)}
+    if types not in ({"bf16"}, {"f16"}):
+        return f"expected operands of bf16 or of f16, got {', '.join(sorted(types))}"
+    (kind,) = types
+    for product in chain.products:
+        if problem := product_problem(product.op):
+            return problem
+        if not is_wide(product.result):
+            return f"expected products of 16 bits or more, got {dtype_of(product.result)}"
+    for computed in chain.sums:
+        if problem := _rounding_problem(chain, computed, kind) or _result_problem(computed, kind):
+            return problem
+    widths = [each.width for each in chain.products] + [each.sums.columns for each in chain.sums]
+    if not all((*chain.space.shape, *widths)):
+        return "expected operands with elements"
+    if max(widths) > MOST_COLUMNS:
+        return f"expected rows of at most {MOST_COLUMNS} elements"
+    return _copies_problem(chain, arrays)
+
+
+def _rounding_problem(chain: ChainedSums, computed: ComputedSum, kind: str) -> str | None:
+    """Return why weights, and what they are for, cannot be rounded to a type of 16 bits; None if they may be.
+
+    They may if the program has them of that type, or says so by the product's algorithm. Weights of f32 may be rounded
+    to bf16, which has its range, where the program has rounded a product to it that they are made of: that error, which
+    is not made here, is of the same size.
+    """
+    product, of = computed.sums.product, dtype_of(computed.sums.weights).hlo
+    if of == kind:
+        return product_problem(product)
+    if of != "f32" or dtype_of(computed.sums.values).hlo not in (kind, "f32"):
+        return f"expected weights and rows of {kind} or f32, got {of} and {dtype_of(computed.sums.values)}"
+    if ALGORITHM in product.attributes:
+        algorithm = ir.stablehlo.DotAlgorithm(product.attributes[ALGORITHM])
+        asked = {str(algorithm.lhs_precision_type), str(algorithm.rhs_precision_type)}
+        counts = (algorithm.lhs_component_count, algorithm.rhs_component_count, algorithm.num_primitive_operations)
+        is_asked = asked == {kind} and counts == (1, 1, 1) and str(algorithm.accumulation_type) == "f32"
+        return None if is_asked else f"expected an algorithm of one product of {kind}"
+    given = list(ir.ArrayAttr(product.attributes[PRECISION])) if PRECISION in product.attributes else []
+    if any(ir.stablehlo.PrecisionAttr(each).value != "DEFAULT" for each in given):
+        return "expected precision DEFAULT, with which weights may be rounded"
+    if kind != "bf16" or not any(dtype_of(each.result).hlo == "bf16" for each in chain.products):
+        return f"expected weights that may be rounded to {kind}, got f32"
+    return None
+
+
+def _result_problem(computed: ComputedSum, kind: str) -> str | None:
+    if not is_wide(computed.sums.product.results[0]):
+        return f"expected sums of 16 bits or more, got {dtype_of(computed.sums.product.results[0])}"
+    got = dtype_of(computed.result).hlo
+    return None if got == kind else f"expected a result of {kind}, got {got}"
+
+
+def _copies_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
+    """Return which tile cannot be copied as boxes, and why; None if all can be."""
+    tiles = SumsTiles(chain, PANEL, PANEL)
+    wanted = []
+    for each in chain.products:
+        wanted += [(each.operand(0), tiles.left(each)), (each.operand(1), tiles.right(each))]
+    for value, map_ in wanted:
+        view = operand_view(value, map_, arrays)
+        if isinstance(view, str):
+            return f"expected operands that can be copied as boxes, but {view}"
+    for computed in chain.sums:
+        found = in_memory(computed.sums.values, tiles.values(computed), arrays, converts=True)
+        view = "they are computed" if found is None else operand_view(*found, arrays)
+        if isinstance(view, str):
+            return f"expected rows that can be copied as boxes, but {view}"
+        stored = tiles.stored(computed)
+        view = tensor_view(stored, shape_of(computed.result), ELEMENT_BYTES, ROW_BYTES)
+        if isinstance(view, str) or view.inner != 1:
+            return f"expected a result that can be copied as boxes, but {view}"
+    return None

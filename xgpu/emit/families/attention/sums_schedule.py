@@ -1,0 +1,58 @@
+"""How the blocks and threads of a chain of sums share it."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from xgpu import ir
+from xgpu.analysis.attention.chained_sums import ChainedSums
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.emit.families.attention.schedule import ChainSchedule
+from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles, form_problem, sizes_of
+from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+
+_LEAST_KEYS = 32
+
+
+@dataclass(frozen=True)
+class SumsSchedule(ChainSchedule):
+    """How blocks share the rows of a chain of sums, and how the threads of a block do."""
+
+    key_multiple: ClassVar[int] = _LEAST_KEYS
+
+    @property
+    def most_held(self) -> int:
+        """What threads were seen to have room for: two warp groups have each a little more than one by itself."""
+        return 224 if self.groups > 1 else 200
+
+    @classmethod
+    def of(cls, facts: SumsFacts) -> Self:
+        """As many rows as two warp groups have, and the most keys that there are registers and memory for."""
+        space, most = facts.chain.space, facts.fusion.device.sm_count
+        rows, keys = space.shape[space.resident], space.shape[space.stepped]
+        candidates = []
+        for groups in (2, 1) if rows > WARPGROUP_ROWS else (1,):
+            for step in (128, 64, 32) if keys > WARPGROUP_ROWS else (64, 32):
+                for stages in (2, 1):
+                    size = groups * WARPGROUP_ROWS
+                    tiles = math.prod(SumsTiles(facts.chain, size, step).grid)
+                    candidates.append(cls(size, step, stages, groups, min(tiles, most)))
+        fitting = [each for each in candidates if each.fits(facts)]
+        return (fitting or candidates)[0]
+
+    def problems(self, facts: SumsFacts) -> Iterator[str]:
+        """The tiles are ones that warp groups multiply, and fit the memory of a block."""
+        yield from self.kernel_problems(facts.sizes, facts.fusion.device)
+
+
+def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | None:
+    """Return why no kernel computes a chain of sums of operands that are ``arrays``, or made of them; None if one does.
+
+    Threads have to have room for the products and sums of 64 rows, and blocks for the tiles of a step.
+    """
+    if problem := form_problem(chain, arrays):
+        return problem
+    least = SumsSchedule(WARPGROUP_ROWS, _LEAST_KEYS, 1, 1, 1)
+    most = device(DEFAULT_DEVICE).shared_bytes_optin
+    return next(least.size_problems(sizes_of(chain, arrays), most), None)
