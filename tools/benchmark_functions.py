@@ -54,7 +54,8 @@ def _ready(values: Any) -> Any:
     return jax.block_until_ready(values)  # type: ignore[no-untyped-call]
 
 
-def _arguments(specs: Sequence[str]) -> list[Any]:
+def arguments_of(specs: Sequence[str]) -> list[Any]:
+    """Return random arrays, or keys, for specifications."""
     drawn: list[Any] = []
     generator = np.random.default_rng(0)
     for spec in specs:
@@ -70,7 +71,7 @@ def _arguments(specs: Sequence[str]) -> list[Any]:
 def measure(name: str, seconds: float) -> Measurement:
     """Measure one function; each compiled one runs for about so many ``seconds``, in turns."""
     function, specs = cases()[name]
-    arguments = _arguments(specs)
+    arguments = arguments_of(specs)
     theirs, ours = jax.jit(function), xgpu.jit(function)
     start = time.perf_counter()
     expected = _ready(theirs(*arguments))

@@ -14,6 +14,7 @@ from typing import Any
 
 from xgpu import ir
 from xgpu.device import device
+from xgpu.driver.collector import rare_collections
 from xgpu.driver.compiler import Kernel
 from xgpu.errors import XgpuError
 from xgpu.options import Options
@@ -39,6 +40,7 @@ def _described(error: Exception) -> dict[str, Any]:
     return {"type": "CompilerError", "message": f"{type(error).__name__}: {error}", "location": None}
 
 
+@rare_collections()
 def main() -> None:
     """Answer requests until there are no more."""
     # What libraries print, in Python or not, is not an answer.

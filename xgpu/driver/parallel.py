@@ -1,7 +1,8 @@
 """Compiles the kernels of large programs in several processes, as many as there are cores.
 
-The passes are Python, which runs on one core for a process. A process starts in the time of a few kernels, so small
-programs are compiled in this one. ``XGPU_JOBS`` says how many processes there may be; 1 for this one alone.
+The passes are Python, which runs on one core for a process. A process starts in the time of a few kernels; this one
+compiles kernels meanwhile, and as long as there are any, and small programs alone. ``XGPU_JOBS`` says how many
+processes there may be, this one among them; 1 for this one alone.
 
 A process that ends, or that was stopped, is replaced once for a kernel, since what ended it may have been the machine
 (memory, an operator); the second time it is an error, and not tried in this process, which would end too. Where no
@@ -10,6 +11,7 @@ process gets as far as to say that it is ready, kernels are compiled in this one
 
 import base64
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -30,7 +32,7 @@ from xgpu.errors import CompilerError, InvalidInput, SourceLocation, XgpuError
 from xgpu.passes.framework import manager
 
 _KERNELS_PER_PROCESS = 8
-"""A process takes 0.9 s of a core to start, as long as it compiles about as many kernels."""
+"""A process takes 0.5 to 0.9 s of a core to start, as long as it compiles about as many kernels."""
 _MOST_PROCESSES = 32
 _SILENT_SECONDS = 2.0
 _ATTEMPTS = 2
@@ -41,7 +43,7 @@ _STALLED_SECONDS = 30.0
 type _Pending = queue.SimpleQueue[tuple[int, str, bytes]]
 """Kernels to compile: position, name and request."""
 type _Answer = dict[str, Any] | XgpuError
-type _Done = queue.SimpleQueue[tuple[int, _Answer] | None]
+type _Done = queue.SimpleQueue[tuple[int, _Answer | None] | None]
 """Positions of kernels and their compiled forms; None from each thread that has ended."""
 type Progress = Callable[[int], None]
 """Is told how many kernels are compiled."""
@@ -67,17 +69,15 @@ def compile_each(
     missing = [kernel for kernel in kernels if not kernel.is_known]
     # Kernels that were given at a later level have less to go.
     whole = [kernel for kernel in missing if kernel.source is not None]
-    processes = min(_jobs(), len(whole) // per_process)
+    # Until another process is ready, this one has compiled the first of them.
+    processes = min(_jobs() - 1, (len(whole) - per_process) // max(1, per_process // 2))
     failed: dict[Kernel, XgpuError] = {}
-    if processes > 1:
+    if processes > 0:
         with _progress(len(whole)) as progress:
             failed = _compile(whole, level, processes, progress)
     for kernel in missing:
-        if kernel.built is None and kernel not in failed:
-            try:
-                kernel.check()
-            except XgpuError as error:
-                failed[kernel] = error
+        if kernel.built is None and kernel not in failed and (error := _error_of(kernel.check)) is not None:
+            failed[kernel] = error
         if kernel in failed:
             yield kernel, failed[kernel]
 
@@ -95,23 +95,29 @@ def _jobs() -> int:
 
 
 def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Progress) -> dict[Kernel, XgpuError]:
-    """Compile the kernels in processes, each with a thread that talks to it, and accept them in any order.
+    """Compile the kernels in processes, each with a thread that talks to it, and here, and accept them in any order.
 
     Returns the errors of those that cannot be compiled.
     """
     pending: _Pending = queue.SimpleQueue()
     done: _Done = queue.SimpleQueue()
-    for number, kernel in enumerate(kernels):
-        pending.put((number, kernel.name, _request(kernel, level)))
     workers: list[_Worker] = []
     failed: dict[Kernel, XgpuError] = {}
     try:
-        _start(workers, processes, pending, done)
-        for count, (number, answer) in enumerate(_answers(workers, len(kernels), done)):
+        with contextlib.suppress(OSError):
+            for _ in range(processes):
+                workers.append(_Worker())
+        # The processes start meanwhile.
+        for number, kernel in enumerate(kernels):
+            pending.put((number, kernel.name, _request(kernel, level)))
+        for worker in workers:
+            threading.Thread(target=worker.serve, args=(pending, done), daemon=True).start()
+        here = functools.partial(_compile_here, kernels, level, pending)
+        for count, (number, answer) in enumerate(_answers(workers, len(kernels), done, here)):
             progress(count)
             if isinstance(answer, XgpuError):
                 failed[kernels[number]] = answer
-            else:
+            elif answer is not None:
                 kernels[number].accept(_built(answer))
     finally:
         with contextlib.suppress(queue.Empty):
@@ -122,25 +128,43 @@ def _compile(kernels: Sequence[Kernel], level: str, processes: int, progress: Pr
     return failed
 
 
-def _start(workers: "list[_Worker]", processes: int, pending: "_Pending", done: "_Done") -> None:
-    """Start as many of the processes as the machine lets."""
-    with contextlib.suppress(OSError):
-        for _ in range(processes):
-            workers.append(_Worker())
-    for worker in workers:
-        threading.Thread(target=worker.serve, args=(pending, done), daemon=True).start()
+def _compile_here(kernels: Sequence[Kernel], level: str, pending: _Pending) -> tuple[int, XgpuError | None] | None:
+    """Compile one of the pending kernels in this process; return its position and error, None if there is none."""
+    try:
+        number, _, _ = pending.get_nowait()
+    except queue.Empty:
+        return None
+    kernel = kernels[number]
+    return number, _error_of((lambda: kernel.compiled) if level == "ptx" else kernel.check)
 
 
-def _answers(workers: "Sequence[_Worker]", count: int, done: "_Done") -> "Iterator[tuple[int, _Answer]]":
-    """Yield the answers for ``count`` kernels, fewer if no process is left, and keep an eye on the processes."""
+def _error_of(compile_one: Callable[[], object]) -> XgpuError | None:
+    try:
+        compile_one()
+    except XgpuError as error:
+        return error
+    return None
+
+
+def _answers(
+    workers: "Sequence[_Worker]", count: int, done: _Done, here: Callable[[], tuple[int, XgpuError | None] | None]
+) -> Iterator[tuple[int, _Answer | None]]:
+    """Yield the answers for ``count`` kernels, fewer if no process is left, and keep an eye on the processes.
+
+    While there is none, ``here`` compiles a kernel, whose answer is None or its error.
+    """
     serving = len(workers)
-    while count and serving:
-        try:
-            answer = done.get(timeout=_WATCH_SECONDS)
-        except queue.Empty:
-            for worker in workers:
-                worker.watch()
-            continue
+    while count:
+        for worker in workers:
+            worker.watch()
+        answer: tuple[int, _Answer | None] | None = here() if done.empty() else None
+        if answer is None:
+            if not serving and done.empty():
+                return
+            try:
+                answer = done.get(timeout=_WATCH_SECONDS)
+            except queue.Empty:
+                continue
         if answer is None:
             serving -= 1
             continue

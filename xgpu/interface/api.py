@@ -14,6 +14,7 @@ from jax import jit as jax_jit
 from xgpu import ir
 from xgpu.device import Device, device
 from xgpu.dialects import attributes
+from xgpu.driver.collector import rare_collections
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_program, plan_program, timed
 from xgpu.driver.nest_programs import emit_nests, map_program
 from xgpu.driver.parallel import compile_kernels
@@ -66,6 +67,7 @@ class Compiled:
             compile_kernels(self.kernels, level)
 
     @classmethod
+    @rare_collections()
     def from_source(
         cls, source: Source, target: Device, options: Options, times: Times, level: str | None = "ptx"
     ) -> "Compiled":
@@ -293,6 +295,7 @@ def compile(
     return compile_to("ptx", source, args_or_specs, device(target), checked_options(options))
 
 
+@rare_collections()
 def compile_to(
     level: str | None,
     source: Callable[..., Any] | str | Path,

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -34,15 +35,24 @@ def jobs(monkeypatch):
     return lambda number: monkeypatch.setenv("XGPU_JOBS", str(number))
 
 
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Have every kernel compiled by other processes, none by this one."""
+    monkeypatch.setattr(parallel, "_compile_here", lambda *given: None)
+    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+
+
 def _compiled():
     return xgpu.compile(_function, "f32[64]")
 
 
-def test_kernels_are_the_same(jobs, monkeypatch):
+@pytest.mark.parametrize("by", ["others", "all"])
+def test_kernels_are_the_same(jobs, request, by):
     jobs(1)
     expected = [(kernel.name, kernel.ptx, kernel.shared_bytes, kernel.grid) for kernel in _compiled().kernels]
-    jobs(2)
-    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+    if by == "others":
+        request.getfixturevalue("elsewhere")
+    jobs(3)
     program = _compiled()
     assert [(kernel.name, kernel.ptx, kernel.shared_bytes, kernel.grid) for kernel in program.kernels] == expected
     assert len(expected) == COUNT
@@ -91,11 +101,36 @@ def test_errors_come_back(error):
     assert str(again) == ("ValueError: bad" if isinstance(error, ValueError) else str(error))
 
 
-def test_few_kernels_that_take_long(jobs, monkeypatch):
+def test_this_process_compiles_while_others_start(jobs, monkeypatch):
+    class Slow(parallel._Worker):
+        def _receive(self):
+            answer = super()._receive()
+            ready.wait()
+            return answer
+
+    ready = threading.Event()
+    compile_here, here = parallel._compile_here, []
+
+    def counted(*given):
+        here.append(compile_here(*given))
+        if len(here) == 5:
+            ready.set()
+        return here[-1]
+
+    jobs(2)
+    monkeypatch.setattr(parallel, "_Worker", Slow)
+    monkeypatch.setattr(parallel, "_compile_here", counted)
+    program = _compiled()
+    compiled_here = [kernel for kernel in program.kernels if kernel.built is None]
+    assert len(compiled_here) >= 5
+    assert all("compiled" in vars(kernel) for kernel in program.kernels), "to PTX, here too"
+
+
+def test_few_kernels_that_take_long(jobs, request):
     jobs(2)
     kernels = xgpu.compile(_function, "f32[64]").kernels
     fresh = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels[:4]]
-    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
+    request.getfixturevalue("elsewhere")
     assert list(compile_each(fresh, "ptx", 2)) == []
     assert [kernel.ptx for kernel in fresh] == [kernel.ptx for kernel in kernels[:4]]
 
@@ -111,6 +146,7 @@ def test_the_first_error_of_the_program_is_raised(jobs, monkeypatch):
 
     jobs(2)
     monkeypatch.setattr(parallel, "_request", broken)
+    monkeypatch.setattr(parallel, "_compile_here", lambda *given: None)
     with pytest.raises(CompilerError, match="KeyError: 'emitted'"):
         compile_kernels(fresh, "ptx")
     again = [Kernel(k.name, k.device, k.options, [], {"emitted": k.modules["emitted"]}) for k in kernels]
@@ -135,15 +171,14 @@ def _ending_by(monkeypatch, number, times):
     return sent
 
 
-def test_a_process_that_is_killed_is_replaced(jobs, monkeypatch):
+def test_a_process_that_is_killed_is_replaced(jobs, monkeypatch, elsewhere):
     jobs(2)
-    monkeypatch.setattr(Kernel, "check", lambda kernel: pytest.fail("compiled in this process"))
     sent = _ending_by(monkeypatch, signal.SIGKILL, 1)
     assert all(".entry" in kernel.ptx for kernel in _compiled().kernels)
     assert len(sent) == 1
 
 
-def test_a_process_that_is_stopped_is_replaced(jobs, monkeypatch):
+def test_a_process_that_is_stopped_is_replaced(jobs, monkeypatch, elsewhere):
     jobs(2)
     monkeypatch.setattr(parallel, "_WATCH_SECONDS", 0.2)
     monkeypatch.setattr(parallel, "_STALLED_SECONDS", 5.0)
@@ -152,7 +187,7 @@ def test_a_process_that_is_stopped_is_replaced(jobs, monkeypatch):
     assert len(sent) == 1
 
 
-def test_a_kernel_that_ends_every_process_is_an_error(jobs, monkeypatch):
+def test_a_kernel_that_ends_every_process_is_an_error(jobs, monkeypatch, elsewhere):
     jobs(2)
     _ending_by(monkeypatch, signal.SIGKILL, 100)
     with pytest.raises(CompilerError, match=r"kernel function_fusion_\d+: the process .* ended, 2 times: signal 9"):
@@ -209,7 +244,7 @@ def test_an_interrupt_leaves_no_process_behind(tmp_path):
         command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=os.environ | {"XGPU_JOBS": "2"},
+        env=os.environ | {"XGPU_JOBS": "3"},
         start_new_session=True,
     )
     deadline = time.monotonic() + 120
@@ -246,7 +281,7 @@ def test_programs_without_stderr(jobs, monkeypatch):
 
 
 def test_an_error_while_processes_start_leaves_none(jobs, monkeypatch):
-    jobs(2)
+    jobs(3)
     started = []
 
     class Worker(parallel._Worker):
