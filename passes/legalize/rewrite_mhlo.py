@@ -9,8 +9,9 @@ from xgpu import ir
 from xgpu.errors import InvalidInput
 from xgpu.hlo.layouts import is_row_major, layout_of
 from xgpu.hlo.source_location import source_of, unsupported
+from xgpu.hlo.stablehlo_builder import hlo, inline_block, shape_of
 from xgpu.passes.framework.base import ModuleRewrite
-from xgpu.structure import replace_op
+from xgpu.structure import body_of, replace_op
 
 _CHLO_FUNCTIONS = ("acos", "acosh", "asin", "asinh", "atanh", "cosh", "erf", "sinh")
 """Functions that MHLO shares with CHLO."""
@@ -22,9 +23,10 @@ _OTHERS = ("fusion", "copy", "domain", "add_dependency", "bitcast", "topk")
 class RewriteMhlo(ModuleRewrite):
     """Unwraps fusions and rewrites what HLO has and StableHLO lacks to StableHLO and CHLO.
 
-    That is layout changes, copies, a few functions and the largest elements. Operations that both dialects have are
-    left to legalize-mhlo. Raises Unsupported for a bitcast that is no reordering of the same bits in elements of one
-    width, and InvalidInput for a fusion whose operands are not what its computation takes. Needs: nothing.
+    That is layout changes, copies, a few functions and the largest elements, or roughly those. Operations that both
+    dialects have are left to legalize-mhlo. Raises Unsupported for a bitcast that is no reordering of the same bits in
+    elements of one width, and InvalidInput for a fusion whose operands are not what its computation takes.
+    Needs: nothing.
 
     ```mlir
     %0 = "mhlo.fusion"(%x) ({
@@ -89,10 +91,17 @@ def _top_k(op: ir.Operation, types: Sequence[ir.Type], count: ir.Attribute) -> l
     return list(made.results)
 
 
+def _open_call(op: ir.Operation) -> None:
+    target = ir.StringAttr(op.attributes["call_target_name"]).value
+    if target in _TOP_K_CALLS:
+        _open_top_k_call(op)
+    elif target == _APPROXIMATE_TOP_K:
+        _open_approximate_top_k(op)
+
+
 def _open_top_k_call(op: ir.Operation) -> None:
     """Replace XLA's own call for the largest elements of rows, which only its compiler for one kind of device knows."""
-    target = ir.StringAttr(op.attributes["call_target_name"]).value
-    if target not in _TOP_K_CALLS or len(op.operands) != 1 or not isinstance(op.results[0].type, ir.TupleType):
+    if len(op.operands) != 1 or not isinstance(op.results[0].type, ir.TupleType):
         return
     type_ = ir.TupleType(op.results[0].type)
     types = [type_.get_type(number) for number in range(type_.num_types)]
@@ -103,6 +112,36 @@ def _open_top_k_call(op: ir.Operation) -> None:
         values = _top_k(op, types, ir.IntegerAttr.get(ir.IntegerType.get_signless(64), arrays[0].shape[-1]))
         place = ir.InsertionPoint(op)
         replace_op(op, [ir.Operation.create("stablehlo.tuple", [type_], values, ip=place).results[0]])
+
+
+def _open_approximate_top_k(op: ir.Operation) -> None:
+    """Replace the call for elements that are roughly the first in an order by a sort, where they are to be exact.
+
+    The function of the order would be lost: calls alone keep functions.
+    """
+    settings = ir.DictAttr(op.attributes.get("mhlo.backend_config") or ir.DictAttr.get({}))
+    exact = ("is_fallback", "aggregate_to_topk")
+    if not all(name in settings and ir.BoolAttr(settings[name]).value for name in exact):
+        return
+    (order,) = ir.ArrayAttr(op.attributes["called_computations"])
+    function = _symbols(op)[ir.FlatSymbolRefAttr(order).value].operation
+    arrays = list(op.operands)[: len(op.results)]
+    numbers = {"dimension": settings["reduction_dim"], "is_stable": ir.BoolAttr.get(True)}
+    sort = ir.Operation.create("stablehlo.sort", [each.type for each in arrays], arrays, numbers, regions=1)
+    arguments = body_of(function).arguments
+    block = sort.regions[0].blocks.append(*(each.type for each in arguments))
+    with ir.InsertionPoint(block):
+        hlo.return_(inline_block(body_of(function), list(block.arguments)))
+    sizes = [shape_of(result) for result in op.results]
+    pairs = zip(sort.results, sizes, strict=True)
+    replace_op(op, [hlo.slice(value, [0] * len(size), size, [1] * len(size)) for value, size in pairs])
+
+
+def _symbols(op: ir.Operation) -> ir.SymbolTable:
+    """Return the functions of the module that ``op`` is in."""
+    while (parent := op.parent) is not None:
+        op = parent
+    return ir.SymbolTable(op)
 
 
 def _expand_bitcast(op: ir.Operation) -> None:
@@ -155,6 +194,7 @@ def _width(element: ir.Type) -> int:
 
 
 _TOP_K_CALLS = ("TopK", "__gpu$TopK")
+_APPROXIMATE_TOP_K = "ApproxTopK"
 _REWRITES: Mapping[str, Callable[[ir.Operation], None]] = {
     "mhlo.fusion": _unwrap_fusion,
     "mhlo.copy": _forward_operands,
@@ -162,5 +202,5 @@ _REWRITES: Mapping[str, Callable[[ir.Operation], None]] = {
     "mhlo.add_dependency": _forward_operands,
     "mhlo.bitcast": _expand_bitcast,
     "mhlo.topk": _rename_top_k,
-    "stablehlo.custom_call": _open_top_k_call,
+    "stablehlo.custom_call": _open_call,
 } | {f"mhlo.{name}": _rename_to_chlo for name in _CHLO_FUNCTIONS}

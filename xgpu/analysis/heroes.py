@@ -65,7 +65,9 @@ def follow(op: ir.Operation, forms: Sequence[Form | None]) -> Form | None:
     ``forms`` holds, for each operand, its form, or None for an operand that does not depend on the hero.
     """
     present = [form for form in forms if form is not None]
-    if not present or any(form != present[0] for form in present) or len(op.results) != 1:
+    if not present or any(form != present[0] for form in present):
+        return None
+    if op.name not in OPERATIONS or len(op.results) != 1:
         return None
     kind = access_kind(op)
     if kind == "elementwise":

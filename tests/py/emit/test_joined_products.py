@@ -140,6 +140,26 @@ def test_what_depends_on_another_product_has_a_kernel_of_its_own() -> None:
     is_exact(program, [np.sign(array) for array in whole_numbers(program)])
 
 
+@pytest.mark.parametrize(
+    "apart",
+    [
+        jnp.sort,
+        lambda x: lax.while_loop(lambda x: jnp.sum(x) < 0, lambda x: x + 1, x),
+        lambda x: jax.nn.softmax(x @ x.T) @ x,
+    ],
+    ids=["sort", "loop", "attention"],
+)
+def test_what_kernels_of_products_do_not_compute_may_read_one(apart: Callable[[Any], Any]) -> None:
+    """It makes no epilogue; the products still meet elsewhere."""
+    program = xgpu.compile(
+        lambda x, w, v: (_gated(x, w, v), apart(x @ w)), "bf16[128,64]", *["bf16[64,64]"] * 2, options=KERNELS
+    )
+    assert [kernel.emitter for kernel in program.kernels].count("product") == 1
+    arguments = [np.sign(array) for array in whole_numbers(program)]
+    for found, expected in zip(program.run(*arguments), program.reference(*arguments), strict=True):
+        np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), rtol=1e-2)
+
+
 def _plan() -> str:
     return compiled(_gated, X, W, W).ir("fusions")
 

@@ -59,10 +59,13 @@ _EACH_TYPE = [
     )
 ]
 
+_VECTORS = [("mk,nk", ("bf16", "bf16"), "bf16", 1, 17, 1, 32), ("mk,nk", ("f16", "f16"), "f16", 2, 1, 24, 32)]
+"""Products with one column, whose result is contiguous along the rows, or one row."""
+
 
 @pytest.mark.parametrize(
     ("order", "operands", "result", "batch", "m", "n", "k"),
-    [*_EACH_TYPE, *_drawn(effort.by_level(2, 8, 400))],
+    [*_EACH_TYPE, *_VECTORS, *_drawn(effort.by_level(2, 8, 400))],
     ids=str,
 )
 def test_sizes(order: str, operands: tuple[str, str], result: str, batch: int, m: int, n: int, k: int) -> None:

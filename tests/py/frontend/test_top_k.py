@@ -44,3 +44,19 @@ def test_ties_and_nan_are_ranked_as_jax_does():
 
     for result, expected in zip(xgpu.jit(function)(x), jax.jit(function)(x), strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+def test_approximately_largest_elements_are_sorted_as_xla_does_where_it_knows_no_others():
+    def function(x):
+        least = jax.vmap(lambda rows: jax.lax.approx_min_k(rows, 1, 0))(x)
+        return jax.lax.approx_max_k(x * 2, 3, 1), jax.lax.approx_max_k(x[0, 0].astype("bfloat16"), 2), least
+
+    x = jax.random.normal(jax.random.key(0), (3, 40, 5))
+    expected = jax.tree.leaves(jax.jit(function)(x))
+    for result, each in zip(xgpu.compile(function, x).run(x), expected, strict=True):
+        np.testing.assert_array_equal(result, each)
+
+
+def test_calls_that_take_functions_are_refused():
+    with pytest.raises(xgpu.Unsupported, match=r"custom calls that take functions.*not supported"):
+        xgpu.compile(lambda x: jax.lax.approx_max_k(x, 3, aggregate_to_topk=False), "f32[4,200]")

@@ -51,6 +51,25 @@ def _layers_of_one_softmax(x: Any, k: Any) -> Any:
     return lax.scan(lambda x, _: (x + _sums(s, x), None), x, length=2)[0]
 
 
+def _branch_of_logits_from_outside(x: Any, p: Any) -> Any:
+    s = _logits(x, x)
+    return lax.cond(p, lambda: _sums(s, x), lambda: x)
+
+
+def _of_several(mix: _Program) -> _Program:
+    """Attention whose logits are each computed of several results of the first product."""
+
+    def function(q: Any) -> Any:
+        s = _logits(q, q)
+        return _sums(mix(s), q)
+
+    return function
+
+
+def _shifted(s: Any) -> Any:
+    return s + jnp.pad(s, [(0, 0)] * 3 + [(1, 0)]).reshape(2, 4, 49, 48)[:, :, 1:]
+
+
 def _dropout(q: Any, key: Any) -> Any:
     p = jax.nn.softmax(_logits(q, q), axis=-1)
     kept = jnp.where(jax.random.bernoulli(jax.random.wrap_key_data(key), 0.9, p.shape), p, 0)
@@ -86,6 +105,12 @@ def test_found(function: _Program, specs: tuple[str, ...]) -> None:
         (lambda q: jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(_logits(q, q), axis=2).astype(q.dtype), q), (_Q,)),
         (_dropout, (_Q, "u32[2]")),
         (_layers_of_one_softmax, (_Q, _Q)),
+        (_branch_of_logits_from_outside, (_Q, "pred[]")),
+        (_of_several(lambda s: s - s.mean(-1, keepdims=True)), (_Q,)),
+        (_of_several(lambda s: jnp.where(s >= lax.top_k(s, 5)[0][..., -1:], s, -jnp.inf)), (_Q,)),
+        (_of_several(lambda s: s + jnp.cumsum(s, -1)), (_Q,)),
+        (_of_several(_shifted), (_Q,)),
+        (_of_several(lambda s: s @ jnp.sin(s) + s), (_Q,)),
         (lambda q, k: _sums(_logits(q, k), k), ("bf16[2,0,4,64]", _Q)),
         (lambda q, k: _sums(_logits(q, k), k), ("bf16[2,1,4,64]", _Q)),
         (lambda q, k: _sums(_logits(q, k), k), (_Q, "bf16[2,0,4,64]")),

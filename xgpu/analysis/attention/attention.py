@@ -19,7 +19,7 @@ from xgpu.indexing.access import Shape, identity_map, shape_of
 from xgpu.indexing.affine import dim
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.structure import body_of, defining_op, dtype_of
+from xgpu.structure import backward_slice, body_of, defining_op, dtype_of
 
 DOT = "stablehlo.dot_general"
 REDUCE = "stablehlo.reduce"
@@ -153,8 +153,10 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
     if softmax is None:
         return None
     for first, map_ in products_behind(softmax.logits, softmax.map).items():
-        found = None if map_ is None else _with_first(sums, first, softmax, map_, key)
-        if found is not None:
+        # A loop around the second alone would compute the first again.
+        if map_ is None or first.block != second.block:
+            continue
+        if (found := _with_first(sums, first, softmax, map_, key)) is not None:
             return found
     return None
 
@@ -198,6 +200,7 @@ def products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation,
     None if elements are computed of several elements of it.
     """
     found: dict[ir.Operation, IndexingMap | None] = {}
+    others: dict[ir.Operation, None] = {}
     pending, seen = [(value, map_)], {(value, map_)}
     while pending:
         value, map_ = pending.pop()
@@ -206,12 +209,19 @@ def products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation,
             continue
         if op.name == DOT:
             found[op] = map_ if found.get(op, map_) == map_ else None
-        elif is_tiled(op):
+        elif not is_tiled(op):
+            others[op] = None
+        else:
             for each in accesses(op):
                 place = op.operands[each.operand], then(map_, each.map)
                 if place not in seen:
                     seen.add(place)
                     pending.append(place)
+    # What takes other elements than its own, or another product, may be computed of one too.
+    mixed = [*others, *(found if len(found) > 1 else ())]
+    for op in backward_slice([value for each in mixed for value in each.operands], lambda value: False):
+        if op in found:
+            found[op] = None
     return found
 
 

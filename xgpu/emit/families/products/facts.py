@@ -75,4 +75,8 @@ def _view(map_: IndexingMap, type_: ir.RankedTensorType) -> TensorView | str:
     bits = dtype_of_element(type_.element_type).bits
     if bits not in _COPIED_BITS:
         return "its elements are not of 8, 16, 32 or 64 bits"
-    return tensor_view(map_, tuple(type_.shape), bits // 8, ROW_BYTES)
+    view = tensor_view(map_, tuple(type_.shape), bits // 8, ROW_BYTES)
+    # The rows of a single column are as far apart as in memory: the column is what is contiguous.
+    if isinstance(view, TensorView) and view.inner != 1:
+        return "elements of a row are not neighbours in memory"
+    return view
