@@ -5,7 +5,7 @@ indexing map, and both reductions of the softmax must be of the very elements th
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -152,7 +152,7 @@ def _with_weights(second: ir.Operation, weight: int) -> Attention | None:
     softmax = _softmax(second.operands[weight], key)
     if softmax is None:
         return None
-    for first, map_ in products_behind(softmax.logits, softmax.map).items():
+    for first, map_ in _products_behind_alone(softmax.logits, softmax.map).items():
         # A loop around the second alone would compute the first again.
         if map_ is None or first.block != second.block:
             continue
@@ -199,6 +199,35 @@ def products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation,
 
     None if elements are computed of several elements of it.
     """
+    return _behind_elements(value, map_)[0]
+
+
+def _products_behind_alone(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
+    """Return the products of `products_behind`, None for those that a value is computed of in another way, too.
+
+    What takes other elements than its own, or another product, may be computed of one.
+    """
+    found, others = _behind_elements(value, map_)
+    mixed = [*others, *(found if len(found) > 1 else ())]
+    reached = set(backward_slice([operand for op in mixed for operand in op.operands], _comes_before(found)))
+    return {op: None if op in reached else each for op, each in found.items()}
+
+
+def _comes_before(operations: Iterable[ir.Operation]) -> Callable[[ir.Value], bool]:
+    """Return what tells whether a value is computed before all of some operations, and so of none of them."""
+    all_ = list(operations)
+
+    def comes_before(value: ir.Value) -> bool:
+        op = defining_op(value)
+        return op is not None and all(op.block == each.block and op.is_before_in_block(each) for each in all_)
+
+    return comes_before
+
+
+def _behind_elements(
+    value: ir.Value, map_: IndexingMap
+) -> tuple[dict[ir.Operation, IndexingMap | None], dict[ir.Operation, None]]:
+    """Return the products that a value is computed of element by element, and what else that is no tiled operation."""
     found: dict[ir.Operation, IndexingMap | None] = {}
     others: dict[ir.Operation, None] = {}
     pending, seen = [(value, map_)], {(value, map_)}
@@ -217,12 +246,7 @@ def products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation,
                 if place not in seen:
                     seen.add(place)
                     pending.append(place)
-    # What takes other elements than its own, or another product, may be computed of one too.
-    mixed = [*others, *(found if len(found) > 1 else ())]
-    for op in backward_slice([value for each in mixed for value in each.operands], lambda value: False):
-        if op in found:
-            found[op] = None
-    return found
+    return found, others
 
 
 def _softmax(weights: ir.Value, key: int) -> Softmax | None:
