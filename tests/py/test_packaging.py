@@ -1,9 +1,10 @@
-"""The wheel holds every file of the package but the developers' tools, and what it installs works from any folder."""
+"""What is distributed holds every file of the package but the developers' tools, and works from any folder."""
 
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -49,7 +50,14 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     clone = tmp_path_factory.mktemp("clone")
     for folder in package_folders().values():
         shutil.copytree(ROOT / folder, clone / folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-    for name in ("pyproject.toml", "setup.py", "LICENSE", project()["project"]["readme"]):
+    for name in (
+        "pyproject.toml",
+        "setup.py",
+        "MANIFEST.in",
+        "LICENSE",
+        "CHANGELOG.md",
+        project()["project"]["readme"],
+    ):
         shutil.copy(ROOT / name, clone / name)
     return clone
 
@@ -100,6 +108,21 @@ def test_the_wheel_has_the_licence(wheel: Path) -> None:
     assert archive.read(licence) == (ROOT / "LICENSE").read_bytes()
     (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
     assert b"License-Expression: Apache-2.0 WITH LLVM-exception" in archive.read(metadata)
+
+
+def test_the_source_distribution_makes_the_same_wheel(clone: Path, wheel: Path, tmp_path: Path) -> None:
+    build = f"from setuptools import build_meta; build_meta.build_sdist({str(tmp_path)!r})"
+    run(tmp_path, clone, sys.executable, "-c", build)
+    (source,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(source) as archive:
+        folders = {Path(name).parts[1] for name in archive.getnames() if len(Path(name).parts) > 2}
+    assert folders == {"dialects", "passes", "xgpu", "xgpu.egg-info"}
+    pip("wheel", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(tmp_path), str(source))
+    (made,) = tmp_path.glob("*.whl")
+    ours, theirs = (zipfile.ZipFile(each) for each in (made, wheel))
+    files = [name for name in theirs.namelist() if ".dist-info/" not in name]
+    assert sorted(ours.namelist()) == sorted(theirs.namelist())
+    assert all(ours.read(name) == theirs.read(name) for name in files)
 
 
 def test_an_editable_installation_has_the_tools(clone: Path, tmp_path: Path) -> None:
