@@ -40,7 +40,7 @@ def check_operations(module: ir.Module) -> None:
         if op.name == "stablehlo.remainder" and "complex" in str(op.results[0].type):
             # Neither kernels nor XLA have one, and XLA's compiler for the CPU ends the process.
             raise unsupported(op, "there is no remainder of complex numbers")
-        if len(ir.ArrayAttr(op.attributes.get("called_computations") or ir.ArrayAttr.get([]))):
+        if "called_computations" in op.attributes and len(ir.ArrayAttr(op.attributes["called_computations"])):
             raise unsupported(op, "custom calls that take functions of the program are not supported")
         check_accumulators(op)
 

@@ -59,20 +59,6 @@ func.func @barrier_in_a_branch(%c: i1, %i: index) -> f32 attributes {xgpu.kernel
 
 // -----
 
-func.func @threads_in_a_branch(%o: tensor<8xf32>, %i: index, %v: f32) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
-  %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
-  %thread = gpu.thread_id x
-  %first = arith.constant 3 : index
-  %c = arith.cmpi ult, %thread, %first : index
-  // expected-error @below {{'scf.if': an update of tile 0 in its body is not among its results}}
-  scf.if %c {
-    %u = tensor.insert %v into %t[%i] : tensor<8xf32>
-  }
-  return
-}
-
-// -----
-
 func.func @reads_a_tile_of_some_blocks(%o: tensor<8xf32>, %i: index, %v: f32) -> tensor<8xf32>
     attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
   %t = "xgpu.allocate_shared"() : () -> tensor<8xf32>
