@@ -231,7 +231,7 @@ func.func @product(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @product_with_a_value(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  // expected-error @+1 {{attribute 'xgpu.product': expected 'wgmma' or 'mma', got true}}
+  // expected-error @+1 {{attribute 'xgpu.product': expected 'wgmma', 'mma' or 'fma', got true}}
   %0 = stablehlo.dot_general %x, %x, contracting_dims = [1] x [0] {xgpu.product = true} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   return %0 : tensor<4x4xf32>
 }
