@@ -35,11 +35,13 @@ def test_all_rewrites_before_the_planner_are_meant() -> None:
 def _programs(name: str) -> tuple[str, list[re.Match[str]]]:
     """Return how the lit test of a pass runs it, and the programs in it, each in the parts of its text."""
     path = LIT / name.replace("-", "_")
-    text = (next(iter(sorted(path.iterdir()))) if path.is_dir() else path.with_suffix(".mlir")).read_text()
-    pipeline = _PIPELINE.search(text)
-    found = [_MAIN.search(part) for part in text.split("// -----\n")]
-    assert pipeline is not None
-    return pipeline[1], [each for each in found if each is not None]
+    for file in sorted(path.iterdir()) if path.is_dir() else [path.with_suffix(".mlir")]:
+        text = file.read_text()
+        pipeline = _PIPELINE.search(text)
+        assert pipeline is not None
+        if found := [each for part in text.split("// -----\n") if (each := _MAIN.search(part)) is not None]:
+            return pipeline[1], found
+    raise AssertionError(f"no lit test of {name} has programs with results")
 
 
 def _types(text: str) -> list[str]:
