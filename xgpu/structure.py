@@ -5,6 +5,7 @@ functions of this file, and only they walk it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cmp_to_key
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_of_element
@@ -191,6 +192,11 @@ def backward_slice(values: Iterable[ir.Value], stops: Callable[[ir.Value], bool]
         seen.add(op)
         yield op
         pending += op.operands
+
+
+def in_order(operations: Iterable[ir.Operation]) -> list[ir.Operation]:
+    """Return operations of one block in the order in which they stand."""
+    return sorted(operations, key=cmp_to_key(lambda left, right: -1 if left.is_before_in_block(right) else 1))
 
 
 def longest_chains(block: ir.Block, counts: Callable[[ir.Operation], bool]) -> dict[ir.Value, int]:

@@ -143,6 +143,8 @@ def _error_of(compile_one: Callable[[], object]) -> XgpuError | None:
         compile_one()
     except XgpuError as error:
         return error
+    except Exception as error:  # As another process would: the other kernels go on.
+        return CompilerError(f"{type(error).__name__}: {error}")
     return None
 
 

@@ -11,8 +11,9 @@ from xgpu.analysis.attention.chained_sums import ChainedSums, chained_sums
 from xgpu.analysis.attention.gradient import Gradient
 from xgpu.dialects.chain import returned
 from xgpu.emit.families.attention.sums_schedule import sums_problem
+from xgpu.emit.families.attention.writing import MOVES
 from xgpu.indexing.access import shape_of
-from xgpu.passes.prepare.chains.parts import MOVES, Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
 from xgpu.passes.prepare.chains.row_sums import reciprocal, row_sum
 from xgpu.structure import copy_operation, defining_op, dtype_of, producer, users_of
 

@@ -8,12 +8,11 @@ from xgpu.analysis.attention.attention import is_tiled, keeps_numbers
 from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.dialects.attributes import WEIGHT
 from xgpu.dialects.chain import ChainOp
+from xgpu.emit.families.attention.writing import MOVES
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import shape_of
-from xgpu.structure import block_of, copy_operation, defining_op, dtype_of, is_constant, users_of
+from xgpu.structure import block_of, copy_operation, defining_op, dtype_of, in_order, is_constant, users_of
 
-MOVES = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
-"""What may lie between an array and a product that copies tiles of it."""
 _DIVIDE = "stablehlo.divide"
 _RESULT_BITS = 16
 """Those of elements that chains return."""
@@ -52,24 +51,16 @@ class Parts:
 
     @classmethod
     def of(cls, results: Sequence[ir.Value], taken: Taken) -> "Parts":
-        """Return the parts of a chain that returns some values, the arrays in the order in which they are read."""
-        found: dict[ir.Operation, None] = {}
-        inputs: dict[ir.Value, None] = {}
-        block = block_of(results[0])
-        pending = [(result, False) for result in reversed(results)]
-        while pending:
-            value, is_moved = pending.pop()
-            op = defining_op(value) if block_of(value) == block else None
-            is_full = len(found) > _MOST_OPERATIONS + len(taken.inner) and not is_constant(value)
-            if op is None or is_full or taken.is_read(value) or not taken.takes(op, is_moved):
-                inputs[value] = None
-                continue
-            found[op] = None
-            moved = taken.moved.get(op, ())
-            operands = [(operand, is_moved or operand in moved) for operand in op.operands]
-            pending += [each for each in reversed(operands) if each[0] not in inputs]
-        order = {op.operation: number for number, op in enumerate(block.operations)}
-        return cls(tuple(sorted(found, key=order.__getitem__)), tuple(inputs))
+        """Return the parts of a chain that returns some values, the arrays in the order in which they are read.
+
+        What is read as an array in one place is so in all others.
+        """
+        arrays = set[ir.Value]()
+        while True:
+            operations, inputs = _reached(results, taken, arrays)
+            if not (both := {value for op in operations for value in op.results if value in inputs}):
+                return cls(tuple(in_order(operations)), tuple(inputs))
+            arrays |= both
 
     def divisors(self, value: ir.Value) -> list[ir.Operation]:
         """Return the operations that divide by one of the inputs, an array of f32; none if others read it, too."""
@@ -116,13 +107,47 @@ class Parts:
         return chain
 
 
+def _reached(
+    results: Sequence[ir.Value], taken: Taken, arrays: Container[ir.Value]
+) -> tuple[dict[ir.Operation, None], dict[ir.Value, None]]:
+    """Return the operations that are taken, and the values that they read; ``arrays`` are read, however they are made.
+
+    A value may be among both: taken where it is computed with, and read where a product moves it.
+    """
+    found: dict[ir.Operation, None] = {}
+    inputs: dict[ir.Value, None] = {}
+    others = 0
+    block = block_of(results[0])
+    pending = [(result, False) for result in reversed(results)]
+    seen = set[tuple[ir.Value, bool]]()
+    while pending:
+        value, is_moved = pending.pop()
+        if (value, is_moved) in seen:
+            continue
+        seen.add((value, is_moved))
+        op = defining_op(value) if block_of(value) == block else None
+        is_known = op is not None and (op in taken.inner or op in found or is_constant(value))
+        is_full = others > _MOST_OPERATIONS and not is_known
+        if op is None or is_full or value in arrays or taken.is_read(value) or not taken.takes(op, is_moved):
+            inputs[value] = None
+            continue
+        others += not is_known
+        found[op] = None
+        moved = taken.moved.get(op, ())
+        pending += [(operand, is_moved or operand in moved) for operand in reversed(op.operands)]
+    return found, inputs
+
+
 def last_moved(value: ir.Value, moves: Container[str] = MOVED) -> ir.Value:
     """Return the last of 16 bits that a value is moved to, as long as nothing else reads it; itself if there is none.
 
     A chain may return each of these.
     """
     last = value
+    block = block_of(value)
     while len(users := users_of(value)) == 1 and users[0].name in moves and keeps_numbers(users[0]):
+        if users[0].block != block:
+            break
         value = users[0].results[0]
         last = value if dtype_of(value).bits == _RESULT_BITS else last
     return last

@@ -11,15 +11,16 @@ from xgpu.analysis.attention.gradient import Gradient, gradient_of
 from xgpu.costs.attention import AttentionSizes, is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem
+from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.hlo.stablehlo_builder import reshape
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
 from xgpu.passes.framework.remarks import remark
 from xgpu.passes.prepare.chains.gradients import GradientChains, first_user
-from xgpu.passes.prepare.chains.parts import MOVES, Parts, Taken, depending, last_moved
+from xgpu.passes.prepare.chains.parts import Parts, Taken, depending, last_moved
 from xgpu.passes.prepare.chains.softmax import with_quotients
-from xgpu.structure import backward_slice, defining_op, producer, users_of
+from xgpu.structure import backward_slice, defining_op, in_order, is_argument, producer, users_of
 
 
 @dataclass(frozen=True)
@@ -86,15 +87,17 @@ class FindChains(BlockRewrite):
             return []
         if not (is_gradient_fast if gradient.ends else is_fast)(sizes, target):
             return []
-        block, before = op.block, set(_operations(op.block))
+        block, before = op.block, set(_operations(op.block) if gradient.ends else ())
         rewritten = with_quotients(attention) if gradient.ends else {}
         replaced = _write(gradient)
         if isinstance(replaced, str):
             remark(self.NAME, op, f"attention is left in parts: {replaced}")
+            # Attention that is refused has not been written; what its gradient is made of may have been.
             for old, new in rewritten.items():
                 new.replace_all_uses_with(old)
-            for each in reversed([each for each in _operations(block) if each not in before]):
-                each.erase()
+            for each in reversed(_operations(block) if gradient.ends else []):
+                if each not in before:
+                    each.erase()
             return []
         for old, new in replaced.items():
             old.replace_all_uses_with(new)
@@ -123,13 +126,8 @@ def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:
 def _write_attention(attention: Attention, results: Sequence[ir.Value]) -> ir.Operation | str:
     """Write the chain of attention; return it, or why there is no kernel for it."""
     result = results[0]
-    order = {op: number for number, op in enumerate(_operations(attention.second.block))}
-    # The body of a loop may use values from around it.
-    slice_ = backward_slice(
-        results, lambda value: value == attention.first.results[0] or defining_op(value) not in order
-    )
-    operations = sorted((*slice_, attention.first), key=order.__getitem__)
-    inner = frozenset(depending(operations, [attention.first.results[0]]))
+    slice_ = backward_slice(results, lambda value: not _is_after(value, attention.first))
+    inner = frozenset(depending(in_order((*slice_, attention.first)), [attention.first.results[0]]))
     moved = {
         attention.first: [attention.queries, attention.key_rows],
         attention.second: [attention.values],
@@ -144,16 +142,24 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value]) -> ir.Op
     return problem or ""
 
 
+def _is_after(value: ir.Value, first: ir.Operation) -> bool:
+    """Whether a value is made after an operation of the same block; that of a loop may use values from around it."""
+    op = defining_op(value)
+    return op is not None and op.block == first.block and first.is_before_in_block(op)
+
+
 def _operations(block: ir.Block) -> list[ir.Operation]:
     return [op.operation for op in block.operations]
 
 
 def _dead(ends: Sequence[ir.Operation]) -> list[ir.Operation]:
     """Return the operations that only some that nothing reads were made of, these among them, in order."""
-    order = {op: number for number, op in enumerate(_operations(ends[0].block))}
-    candidates = {*backward_slice([value for op in ends for value in op.operands], lambda value: False), *ends}
-    found: set[ir.Operation] = set()
-    for op in sorted((op for op in candidates if op in order), key=order.__getitem__, reverse=True):
-        if all(user in found for value in op.results for user in users_of(value)):
-            found.add(op)
-    return sorted(found, key=order.__getitem__)
+    block, found, pending = ends[0].block, set[ir.Operation](), list(ends)
+    while pending:
+        op = pending.pop()
+        is_read = any(user not in found for value in op.results for user in users_of(value))
+        if op in found or op.block != block or is_read:
+            continue
+        found.add(op)
+        pending += [producer(value) for value in op.operands if not is_argument(value)]
+    return in_order(found)

@@ -257,3 +257,13 @@ def test_threads_read_as_if_each_part_had_its_share_of_the_device() -> None:
     assert emitters(together) == ["parts"]
     lanes = [[int(each) for each in re.findall(r"lanes = (\d+), outer", c.ir("fusions"))] for c in (alone, together)]
     assert max(lanes[1]) < lanes[0][0]
+
+
+def test_a_part_that_gathers_has_no_share_for_its_table() -> None:
+    program = xgpu.compile(lambda t, i, y: (t[i] * 2, y.sum(axis=1)), "f32[1000000,64]", "s32[32]", "f32[64,4000]")
+    alone = xgpu.compile(lambda t, y: (t * 2, y.sum(axis=1)), "f32[32,64]", "f32[64,4000]")
+    schedules = [
+        re.findall(r"lanes = \d+, outer_lanes = \d+, groups = \d+", each.ir("fusions")) for each in (program, alone)
+    ]
+    assert schedules[0] == schedules[1]
+    assert schedules[0]

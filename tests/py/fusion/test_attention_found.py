@@ -70,6 +70,22 @@ def _shifted(s: Any) -> Any:
     return s + jnp.pad(s, [(0, 0)] * 3 + [(1, 0)]).reshape(2, 4, 49, 48)[:, :, 1:]
 
 
+def _of_queries_twice(q: Any, k: Any, v: Any) -> Any:
+    """The queries are computed; what they are added to is read before the product."""
+    q = q * jnp.bfloat16(0.125)
+    s = jnp.einsum("qd,kd->qk", q, k, preferred_element_type=jnp.float32)
+    return jax.nn.softmax(q[:, :1].astype(jnp.float32) + s, axis=-1).astype(v.dtype) @ v
+
+
+def _hashed(q: Any, k: Any, v: Any) -> Any:
+    """A mask by numbers of which each takes the one before twice."""
+    x = lax.broadcasted_iota(jnp.uint32, (48, 48), 0) * 48 + lax.broadcasted_iota(jnp.uint32, (48, 48), 1)
+    for shift in range(20):
+        x = x ^ (x >> (shift % 13 + 1))
+    s = jnp.einsum("qd,kd->qk", q, k, preferred_element_type=jnp.float32)
+    return jax.nn.softmax(jnp.where((x & 1) == 0, s, -jnp.inf), axis=-1).astype(v.dtype) @ v
+
+
 def _dropout(q: Any, key: Any) -> Any:
     p = jax.nn.softmax(_logits(q, q), axis=-1)
     kept = jnp.where(jax.random.bernoulli(jax.random.wrap_key_data(key), 0.9, p.shape), p, 0)
@@ -88,6 +104,8 @@ def _dropout(q: Any, key: Any) -> Any:
         (lambda x: jax.nn.softmax(x @ x.T) @ x, ("f16[48,64]",)),
         (jax.vmap(lambda q: _sums(_logits(q, q), q)), ("bf16[3,2,48,4,64]",)),
         (_layers, (_Q,)),
+        (_of_queries_twice, ("bf16[48,64]",) * 3),
+        (_hashed, ("bf16[48,64]",) * 3),
         (jax.grad(_layers_computed_again), ("bf16[2,64,64]", _Q)),
     ],
 )

@@ -13,7 +13,7 @@ from typing import Any, Self, cast
 
 from xgpu import ir
 from xgpu.costs.registers import most_threads
-from xgpu.costs.values import byte_size
+from xgpu.costs.traffic import moved_bytes
 from xgpu.device import Device
 from xgpu.dialects.attributes import ALIASES, EMITTER, SCHEDULE, schedule_values
 from xgpu.emit.base import Fusion, LaunchDimensions
@@ -35,6 +35,7 @@ from xgpu.emit.reduction_tiling import power_of_two_above
 from xgpu.emit.scalar.op import compare_integers, constant
 from xgpu.emit.schedule import BlockSchedule, Schedule, whole_number
 from xgpu.errors import InvalidInput
+from xgpu.fusion.loops.steps import read_by_loop
 from xgpu.indexing.affine import dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -68,8 +69,8 @@ class Part:
 
     @property
     def moved(self) -> int:
-        """About how many bytes it reads and writes."""
-        return sum(map(byte_size, (*self.fusion.body.arguments, *self.fusion.results)))
+        """About how many bytes it reads and writes; of what it gathers or slices that alone."""
+        return moved_bytes(self.fusion.body, self.aliases, read_by_loop)
 
     def problem(self) -> str | None:
         """Return why this can be no part of a kernel, None if it can."""
@@ -126,7 +127,7 @@ class Parts:
 
     def share(self, part: Part) -> Device:
         """Return the share of the device that a part has by what it moves."""
-        device, whole = self.fusion.device, sum(each.moved for each in self.parts)
+        device, whole = self.fusion.device, max(1, sum(each.moved for each in self.parts))
         return replace(device, sm_count=max(1, round(device.sm_count * part.moved / whole)))
 
     @cached_property
