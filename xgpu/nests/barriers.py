@@ -9,7 +9,7 @@ followed, an element that a value decides say, is taken to be any element.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -43,20 +43,19 @@ _MOST_ELEMENTS = 1 << 24
 _NOBODY, _SEVERAL = -1, -2
 
 
-type _Kind = Literal["read", "write", "combine"]
+type _Kind = str
+"""What an access does: ``read``, ``write``, or the function by which it combines in a single step."""
 type _Key = tuple[ir.Value, _Kind]
-_MEETS: Mapping[_Kind, tuple[_Kind, ...]] = {
-    "read": ("write", "combine"),
-    "write": ("write", "read", "combine"),
-    "combine": ("write", "read"),
-}
-"""Which accesses of other threads one of a kind must not meet: two reads may, and two that combine in single steps."""
+_READ, _WRITE = "read", "write"
 
 
 def _kind_of(access: Access) -> _Kind:
-    if access.is_atomic:
-        return "combine"
-    return "write" if access.writes else "read"
+    return access.single_step or (_WRITE if access.writes else _READ)
+
+
+def _meets(one: _Kind, other: _Kind) -> bool:
+    """Whether accesses of two threads are not to run at once: two reads may, and two that combine by one function."""
+    return one != other or one == _WRITE
 
 
 @dataclass(frozen=True)
@@ -85,6 +84,31 @@ class _State:
         self.threads: dict[_Key, _Array] = {}
         self.statements: dict[_Key, _Array] = {}
         self.unknown: dict[_Key, int] = {}
+
+    def kinds(self, buffer: ir.Value) -> list[_Kind]:
+        """Return what was done to a buffer, writes first."""
+        found = {kind for its, kind in (*self.threads, *self.unknown) if its == buffer}
+        return sorted(found, key=lambda kind: (kind != _WRITE, kind != _READ, kind))
+
+    def copy(self) -> "_State":
+        """Return a state that goes on from this one by itself."""
+        copy = _State()
+        copy.threads = {key: array.copy() for key, array in self.threads.items()}
+        copy.statements = {key: array.copy() for key, array in self.statements.items()}
+        copy.unknown = dict(self.unknown)
+        return copy
+
+    def add(self, other: "_State") -> None:
+        """Take in what threads did if they went another way."""
+        for key, threads in other.threads.items():
+            if key not in self.threads:
+                self.threads[key], self.statements[key] = threads, other.statements[key]
+                continue
+            own = self.threads[key]
+            both = np.where((own == _NOBODY) | (own == threads), threads, np.where(threads == _NOBODY, own, _SEVERAL))
+            self.threads[key] = both
+            self.statements[key] = np.maximum(self.statements[key], other.statements[key])
+        self.unknown |= other.unknown
 
     def clear(self) -> None:
         """Forget all: a barrier."""
@@ -158,9 +182,12 @@ class _Follower:
     def _where(self, where: WhereOp, known: dict[ir.Value, int]) -> Iterator[Conflict]:
         values = [known.get(variable) for variable in where.variables]
         if None in values:
-            # Either may be done; what both do is taken to be done.
+            # Either may be done, from the same state; a barrier in one is none in the other.
+            before = self._state.copy()
             yield from self._block(where.then, known)
+            after, self._state = self._state, before
             yield from self._block(where.otherwise, known)
+            self._state.add(after)
         else:
             inside = where.map.contains(cast(list[int], values))
             yield from self._block(where.then if inside else where.otherwise, known)
@@ -169,7 +196,9 @@ class _Follower:
         """Follow what threads do between two points where all of them come by."""
         touched = [self._touched(op, access, known) for access in accesses if access.buffer in self._buffers]
         for each in touched:
-            for kind in _MEETS[_kind_of(each.access)]:
+            for kind in self._state.kinds(each.access.buffer):
+                if not _meets(_kind_of(each.access), kind):
+                    continue
                 first = self._earlier(each, kind)
                 if first is not None:
                     yield Conflict(self._statements[first], op)

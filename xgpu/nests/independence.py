@@ -55,7 +55,7 @@ def _pairs(accesses: Sequence[Access]) -> Iterator[tuple[Access, Access]]:
     """Yield the accesses that must not meet: of one buffer, one of them a change, and not both in single steps."""
     for first, second in itertools.combinations_with_replacement(accesses, 2):
         changed = first.buffer == second.buffer and (first.writes or second.writes)
-        if changed and not (first.is_atomic and second.is_atomic):
+        if changed and (first.single_step is None or first.single_step != second.single_step):
             yield first, second
 
 

@@ -55,6 +55,11 @@ class Access:
         return self.op.name == AccumulateOp.OPERATION_NAME and cast(AccumulateOp, self.op.opview).atomic
 
     @property
+    def single_step(self) -> str | None:
+        """The function by which it combines in a single step; several of one function may be done in any order."""
+        return cast(AccumulateOp, self.op.opview).combiner if self.is_atomic else None
+
+    @property
     def dtype(self) -> DType:
         """The element type."""
         return dtype_of_element(ir.MemRefType(self.buffer.type).element_type)

@@ -43,6 +43,14 @@ def test_each_is_needed(name: str, barriers: int) -> None:
         ("par 64 i { u[0, i] = A[b, i] }\n seq 8 k { par 64 i { u[(k + 1) % 2, i] = u[k % 2, 63 - i] } }", 1),
         # Single steps of different threads do not disturb each other.
         ("t[0] = 0.0\n par 64 i { t[0] += A[b, i] #atomic }\n par 64 i { t[0] += 1.0 #atomic }\n B[b, 0] = t[0]", 2),
+        # But those of another function do.
+        ("t[0] = 0.0\n par 64 i { t[0] += A[b, i] #atomic }\n par 64 i { t[0] max= 1.0 #atomic }\n B[b, 0] = t[0]", 3),
+        # A barrier in a branch is none for blocks that do not take it.
+        (
+            "par 64 i { t[i] = A[b, i] }\n if b < 1 { par 64 i { u[0, i] = A[b, i] }\n"
+            " par 64 i { B[b, i] = u[0, 63 - i] } }\n par 64 i { B[b, i] += t[63 - i] }",
+            2,
+        ),
         # An iteration is read by the next one, and a buffer is written again.
         ("seq 8 k { par 64 i { t[i] = A[b, i] }\n par 64 i { B[b, i] = t[63 - i] } }", 2),
     ],
