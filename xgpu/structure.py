@@ -196,7 +196,11 @@ def backward_slice(values: Iterable[ir.Value], stops: Callable[[ir.Value], bool]
 
 def in_order(operations: Iterable[ir.Operation]) -> list[ir.Operation]:
     """Return operations of one block in the order in which they stand."""
-    return sorted(operations, key=cmp_to_key(lambda left, right: -1 if left.is_before_in_block(right) else 1))
+
+    def compare(left: ir.Operation, right: ir.Operation) -> int:
+        return -1 if left.is_before_in_block(right) else 1
+
+    return sorted(operations, key=cmp_to_key(compare))
 
 
 def longest_chains(block: ir.Block, counts: Callable[[ir.Operation], bool]) -> dict[ir.Value, int]:
