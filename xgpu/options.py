@@ -29,8 +29,7 @@ class Options:
     programs of ``xgpu.jit`` that run on a CPU have none padded, whatever it says.
     ``fuse_attention`` has attention computed by one kernel where that is expected to be faster on the GPU
     (`xgpu.passes.prepare.products.find_chains`), and never in programs of ``xgpu.jit`` that run on a CPU. With
-    ``fuse_attention_gradients`` its gradients are computed so, too, by two or three kernels; these were not measured on
-    a GPU yet, so that is off.
+    ``fuse_attention_gradients`` its gradients are computed so, too, by two or three kernels.
     ``autotune`` has each product that a kernel can compute measured once, on the GPU that JAX has, with what follows
     it: by the library, and by kernels of several schedules. What is fastest computes it, whatever ``products`` says,
     and is kept on disk with the compiled kernels; see `xgpu.driver.tuning`.
@@ -47,7 +46,7 @@ class Options:
     products: str = PRODUCTS[0]
     pad_products: bool = True
     fuse_attention: bool = True
-    fuse_attention_gradients: bool = False
+    fuse_attention_gradients: bool = True
     autotune: bool = field(default=False, repr=False)
     schedules: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False, hash=False)
 

@@ -8,9 +8,11 @@ _LEAST_ROWS = 16
 """Rows that share keys from which on products of 64 rows are worth their work."""
 _TILE_ROWS = 128
 _TILE_KEYS = 128
-_STEP_SECONDS = 0.79e-6
-_COLUMN_SECONDS = 1.03e-8
-"""What a step takes besides, and for each element of a row: 1.45 us of 64 and 2.11 us of 128, measured on an H200."""
+_WIDE_ROWS, _WIDE_TILE_KEYS = 128, 64
+"""Registers hold half of the keys beside rows of more elements."""
+_STEP_SECONDS = 0.77e-6
+_COLUMN_SECONDS = 6e-9
+"""What a step takes besides, and for each element of a row: 1.16 us of 64 and 1.54 us of 128, measured on an H200."""
 _LIBRARY_SHARE = 0.6
 """The part of the tensor cores' rate that a library's products reach, written out as they are."""
 _LIBRARY_BYTES = 12
@@ -22,6 +24,9 @@ _PRODUCTS = 2
 """Products of attention."""
 _LIBRARY_PRODUCTS = 4
 """Those of its gradient: of the values, of the weights, of the queries and of the keys."""
+_QUERY_PRODUCTS, _KEY_PRODUCTS = 3, 5.3
+"""What a gradient's step of a tile of queries takes, and one of keys, in products of attention. They have three and
+four; the second is as long as 5.3 of them, as it holds two sums and so has less that runs beside products."""
 _SUM_LAUNCHES = 3
 """What sums of rows, and what is made of them, take besides, in launches."""
 
@@ -57,11 +62,10 @@ def is_gradient_fast(attention: AttentionSizes, target: Device) -> bool:
 def gradient_seconds(attention: AttentionSizes, target: Device) -> float:
     """Return how long two kernels take, of which one has tiles of rows, and one tiles of keys, about.
 
-    A step of the one has three products instead of attention's two, a step of the other four. They are taken to be as
-    far from the tensor cores' rate as those of attention.
+    A step of the one has three products instead of attention's two, a step of the other four.
     """
     turned = attention._replace(rows=attention.keys, keys=attention.rows)
-    seconds = 3 * kernel_seconds(attention, target) + 4 * kernel_seconds(turned, target)
+    seconds = _QUERY_PRODUCTS * kernel_seconds(attention, target) + _KEY_PRODUCTS * kernel_seconds(turned, target)
     return seconds / _PRODUCTS + _SUM_LAUNCHES * target.launch_seconds
 
 
@@ -74,7 +78,8 @@ def library_gradient_seconds(attention: AttentionSizes, target: Device) -> float
 def kernel_seconds(attention: AttentionSizes, target: Device) -> float:
     """Return how long a kernel takes whose blocks have tiles of rows, about."""
     tiles = attention.batch * -(-attention.rows // _TILE_ROWS)
-    steps = -(-attention.keys // _TILE_KEYS)
+    is_wide = max(attention.width, attention.columns) > _WIDE_ROWS
+    steps = -(-attention.keys // (_WIDE_TILE_KEYS if is_wide else _TILE_KEYS))
     step = _STEP_SECONDS + _COLUMN_SECONDS * (attention.width + attention.columns) / 2
     return target.launch_seconds + -(-tiles // target.sm_count) * (steps + 1) * step
 

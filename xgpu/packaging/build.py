@@ -23,7 +23,7 @@ from xgpu.packaging.model import (
     TargetCode,
     Variant,
 )
-from xgpu.packaging.names import identifiers, package_name
+from xgpu.packaging.names import identifier, identifiers, package_name
 from xgpu.packaging.program import launches_of
 from xgpu.packaging.steps import Steps, make_steps
 from xgpu.target.host.context import SHARED
@@ -52,9 +52,9 @@ def make_package(programs: Programs, name: str | None, with_host: bool) -> Packa
     variants = [
         [codes[target].add(of_target[number]) for target, of_target in programs.items()] for number in range(len(first))
     ]
-    arrays = _ArrayNames(first[0])
+    arrays = _ArrayNames(first[0], its_name)
     signatures = [_signature(arrays, program, each, codes) for program, each in zip(first, variants, strict=True)]
-    size_names, sizes = _sizes([each.arguments for each in signatures], signatures[0].results)
+    size_names, sizes = _sizes([each.arguments for each in signatures], [each.results for each in signatures])
     signatures = [replace(each, sizes=its) for each, its in zip(signatures, sizes, strict=True)]
     targets = tuple(TargetCode(target, tuple(code.kernels)) for target, code in codes.items())
     host = _host_code(its_name, next(iter(codes.values())).compiled) if with_host else None
@@ -119,11 +119,14 @@ def _resources(assembled: AssembledKernel) -> Resources:
 
 
 class _ArrayNames:
-    """Names of arguments and results in C, those of the first signature."""
+    """Names of arguments and results in C, those of the first signature; none is like the package's own names."""
 
-    def __init__(self, program: Compiled):
+    def __init__(self, program: Compiled, package: str):
         names = [*(each.name for each in program.arguments), *(each.name for each in program.results)]
-        made = identifiers(names, "array")
+        made = identifiers(
+            [f"array_{name}" if identifier(name, "array").startswith(f"{package}_") else name for name in names],
+            "array",
+        )
         self.arguments, self.results = made[: len(program.arguments)], made[len(program.arguments) :]
 
 
@@ -166,17 +169,19 @@ def _natural_alignment(dtype: DType) -> int:
 
 
 def _sizes(
-    signatures: Sequence[Sequence[Array]], results: Sequence[Array]
+    signatures: Sequence[Sequence[Array]], results: Sequence[Sequence[Array]]
 ) -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
     """Return names for the sizes in which arguments differ, and each signature's; equal sizes have one name."""
-    first, *others = signatures
-    for arguments in others:
-        for mine, other in zip(first, arguments, strict=True):
-            if (mine.dtype, len(mine.shape)) != (other.dtype, len(other.shape)):
-                raise InvalidInput(
-                    f"signatures of one package differ in sizes alone: argument '{mine.source_name}' is {mine.spec} in "
-                    f"one and {other.spec} in another"
-                )
+    first, *_ = signatures
+    for kind, arrays in (("argument", signatures), ("result", results)):
+        for several in zip(*arrays, strict=True):
+            mine = several[0]
+            for other in several:
+                if (mine.dtype, len(mine.shape)) != (other.dtype, len(other.shape)):
+                    raise InvalidInput(
+                        f"signatures of one package differ in sizes alone: {kind} '{mine.source_name}' is {mine.spec} "
+                        f"in one and {other.spec} in another"
+                    )
     named: dict[tuple[int, ...], str] = {}
     for number, argument in enumerate(first):
         for dimension in range(len(argument.shape)):
@@ -186,7 +191,7 @@ def _sizes(
     chosen = [tuple(sizes[number] for sizes in named) for number in range(len(signatures))]
     if len(set(chosen)) < len(signatures):
         raise InvalidInput("two signatures have the same sizes: expected each once")
-    return identifiers(named.values(), "size", [each.name for each in (*first, *results)]), chosen
+    return identifiers(named.values(), "size", [each.name for each in (*first, *results[0])]), chosen
 
 
 def _host_code(name: str, kernels: Sequence[Kernel]) -> HostCode:

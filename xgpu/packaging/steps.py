@@ -125,7 +125,7 @@ class _Planner:
         read, written = [self._place(value) for value in inputs], [self._place(value) for value in outputs]
         for output, source in zip(outputs, kernel.aliases, strict=True):
             if source >= 0:
-                if self._homes.get(inputs[source]) is not self._homes[output]:
+                if self._homes.get(inputs[source]) is not self._homes[output] and self._bytes(output):
                     yield CopyStep(read[source], self._place(output), self._bytes(output))
                 read[source] = self._place(output)
         board = [each.place for each in own if each.is_zeroed]
@@ -140,7 +140,7 @@ class _Planner:
         """Yield copies of arguments that are results, and of values that are more than one result."""
         for position, number in enumerate(self._program.result_values):
             target = Place(Base.RESULT, position)
-            if number is not None and (source := self._place(number)) != target:
+            if number is not None and (source := self._place(number)) != target and self._bytes(number):
                 yield CopyStep(source, target, self._bytes(number))
 
     def _in_place(self) -> Iterator[tuple[int, int]]:

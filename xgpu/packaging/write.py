@@ -1,7 +1,8 @@
 """Writes a package into a folder: all files, and last the manifest that lists them."""
 
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,37 +41,55 @@ def write_package(package: Package, folder: Path, checks: Sequence[object] = ())
     """
     files = package_files(package, checks)
     try:
-        _remove_earlier(folder)
+        earlier = _earlier(folder, files)
         for path, data in files.items():
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
+        for path in earlier:
+            if path not in files:
+                (folder / path).unlink(missing_ok=True)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InvalidInput(f"cannot write a package into '{folder}': {reason}") from None
 
 
-def _remove_earlier(folder: Path) -> None:
-    """Remove the files of an earlier export; what else is in the folder, built files say, stays."""
+def _earlier(folder: Path, files: Container[str]) -> list[str]:
+    """Return the files of an earlier export in a folder; what else is there, built files say, stays.
+
+    Raises InvalidInput if there is something else in the place of ``files``, or something without an export.
+    """
     if not folder.exists() or not any(folder.iterdir()):
-        return
+        return []
     manifest = folder / PATH
-    earlier = _read(manifest) if manifest.is_file() else None
-    if earlier is None:
-        raise InvalidInput(
-            f"cannot write a package into '{folder}': expected an empty folder, or one with an earlier package; it has "
-            "other files"
-        )
-    for path in (*earlier, PATH):
-        # A path that leads out of the folder is none that an export wrote.
-        if (place := folder / path).resolve().is_relative_to(folder.resolve()):
-            place.unlink(missing_ok=True)
+    listed = _read(manifest) if manifest.is_file() else None
+    if listed is None:
+        raise _refused(folder, "it has other files")
+    # A path that leads out of the folder is none that an export wrote.
+    within = folder.resolve()
+    earlier = {path: checksum for path, checksum in listed.items() if (folder / path).resolve().is_relative_to(within)}
+    for path in sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if each.is_file()):
+        if path == PATH:
+            continue
+        if path in files and path not in earlier:
+            raise _refused(folder, f"'{path}' is not of that package")
+        if path in earlier and hashlib.sha256((folder / path).read_bytes()).hexdigest() != earlier[path]:
+            raise _refused(folder, f"'{path}' was changed since")
+    return list(earlier)
 
 
-def _read(manifest: Path) -> list[str] | None:
-    """Return the files that a manifest lists; None if it is of something else."""
+def _refused(folder: Path, reason: str) -> InvalidInput:
+    return InvalidInput(
+        f"cannot write a package into '{folder}': expected an empty folder, or one with an earlier package; {reason}"
+    )
+
+
+def _read(manifest: Path) -> dict[str, str] | None:
+    """Return the files that a manifest lists, with their checksums; None if it is of something else."""
     try:
         found: Any = json.loads(manifest.read_text(encoding="utf-8"))
-        return list(found["files"]) if found["kind"] == "xgpu package" else None
-    except (ValueError, LookupError, TypeError):
+        if found["kind"] != "xgpu package":
+            return None
+        return {str(path): str(each.get("sha256")) for path, each in found["files"].items()}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None

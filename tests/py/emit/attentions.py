@@ -1,7 +1,6 @@
 """Attention that one kernel computes, and what it is in float64."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -39,15 +38,12 @@ def with_gradients(attention: Callable[..., Any]) -> Callable[..., Any]:
     return both
 
 
-GRADIENTS = xgpu.Options(fuse_attention_gradients=True)
-
-
 def compiled_gradients(attention: Callable[..., Any], *specs: str, **schedule: int) -> xgpu.Compiled:
     """Return a program of attention and its gradients, both as kernels, with some numbers of these fixed."""
-    program = xgpu.compile(with_gradients(attention), *specs, options=GRADIENTS)
+    program = xgpu.compile(with_gradients(attention), *specs)
     if schedule:
         schedules = {kernel.name: schedule for kernel in program.kernels if kernel.emitter == "sums"}
-        program = xgpu.compile(with_gradients(attention), *specs, options=replace(GRADIENTS, schedules=schedules))
+        program = xgpu.compile(with_gradients(attention), *specs, options=xgpu.Options(schedules=schedules))
     emitters = [kernel.emitter for kernel in program.kernels]
     assert emitters[0] == "attention"
     assert emitters.count("sums") >= 2

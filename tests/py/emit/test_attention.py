@@ -39,16 +39,17 @@ def test_sizes(dtype: str, rows: int, keys: int, heads: int, shared: int, width:
 
 
 _FORMS = ("folded", "branched", "overlap", "turns")
-"""Ways in which threads work that are not chosen unless somebody asks for them."""
+"""Ways in which threads work, all of which are chosen unless somebody asks for others."""
 
 
 @pytest.mark.parametrize(
     "schedule",
     [
         {"stages": 1},
-        {"stages": 1, "overlap": True, "branched": True},
-        dict.fromkeys(_FORMS, True),
-        {"tile_m": 192, "groups": 3, "tile_n": 64, "blocks": 1, **dict.fromkeys(_FORMS, True)},
+        {"stages": 1, "folded": False, "turns": False},
+        dict.fromkeys(_FORMS, False),
+        {"tile_m": 64, "groups": 1},
+        {"tile_m": 192, "groups": 3, "tile_n": 64, "blocks": 1},
     ],
     ids=str,
 )
@@ -58,9 +59,12 @@ def test_schedules(schedule: dict[str, int]) -> None:
     is_right(program, program.random_inputs(2), mask)
 
 
-def test_forms_that_are_not_measured_are_not_chosen() -> None:
-    text = compiled(causal, *[_spec(1, 260, 1, 64)] * 3).ir("fusions")
-    assert all(f"{name} = false" in text for name in _FORMS)
+def test_forms_are_chosen_and_turns_where_several_groups_overlap() -> None:
+    specs = [_spec(1, 260, 1, 64)] * 3
+    text = compiled(causal, *specs).ir("fusions")
+    assert all(f"{name} = true" in text for name in _FORMS)
+    for schedule in ({"tile_m": 64, "groups": 1}, {"overlap": False}):
+        assert "turns = false" in compiled(causal, *specs, **schedule).ir("fusions")
 
 
 @pytest.mark.parametrize(
@@ -69,7 +73,7 @@ def test_forms_that_are_not_measured_are_not_chosen() -> None:
         ({"tile_m": 192}, "tile_m = 192: expected 64 rows for each of 2 warp groups"),
         ({"tile_n": 72}, "tile_n = 72: expected a multiple of 64"),
         ({"stages": 8}, "stages = 8: expected so few that"),
-        ({"turns": True}, "turns = true: expected several warp groups, whose products overlap"),
+        ({"turns": True, "overlap": False}, "turns = true: expected several warp groups, whose products overlap"),
     ],
 )
 def test_refused_schedules(schedule: dict[str, int], reason: str) -> None:
@@ -96,7 +100,7 @@ def test_rows_without_keys_average_all() -> None:
         return jax.nn.dot_product_attention(q, k, v, mask=mask, is_causal=True)
 
     specs = [*[_spec(1, 150, 1, 64)] * 3, "pred[1,1,150,150]"]
-    for form in ({}, {"folded": True, "branched": True, "overlap": True}):
+    for form in ({}, dict.fromkeys(_FORMS, False)):
         program = compiled(function, *specs, tile_m=64, groups=1, tile_n=64, **form)
         assert "xgpu.hidden" in program.ir("tiles")
         _average(program)

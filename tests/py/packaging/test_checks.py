@@ -163,6 +163,65 @@ def test_a_write_under_a_condition() -> None:
         assert changed(inserted, guarded).written == (f"output 0: {reason}",)
 
 
+LOADED = """
+module attributes {xgpu.level = "emitted"} {
+  func.func @kernel(%x: tensor<32xf32>, %at: tensor<1xi1>, %out: tensor<32xf32>) -> tensor<32xf32> attributes {
+      xgpu.kernel, xgpu.emitter = "loop", xgpu.inputs = 2 : i64,
+      xgpu.block = array<i64: 32, 1, 1>, xgpu.grid = array<i64: 1, 1, 1>} {
+    %thread = gpu.thread_id x upper_bound 32
+    %c0 = arith.constant 0 : index
+    %element = tensor.extract %x[%thread] : tensor<32xf32>
+    %read = tensor.extract %at[%c0] : tensor<1xi1>
+    %k = arith.index_castui %read : i1 to index
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (
+            """%c = "xgpu.in_domain"(%k) {map = #xgpu.map<(d0) -> (), d0 in [0, 1], d0 in [1, 1]>} : (index) -> i1
+            %n = scf.if %c -> (tensor<32xf32>) {
+              %new = tensor.insert %element into %out[%thread] : tensor<32xf32>
+              scf.yield %new : tensor<32xf32>
+            } else {
+              scf.yield %out : tensor<32xf32>
+            }""",
+            "output 0: some writes are under conditions",
+        ),
+        (
+            """%n = "xgpu.loop"(%k, %thread, %out) ({
+            ^bb0(%s: index, %i: index, %carried: tensor<32xf32>):
+              %new = tensor.insert %element into %carried[%i] : tensor<32xf32>
+              "xgpu.yield"(%new) : (tensor<32xf32>) -> ()
+            }) {map = #xgpu.map<(d0, d1)[s0] -> (d1 + s0), d0 in [1, 1], d1 in [0, 31], s0 in [0, 0]>}
+              : (index, index, tensor<32xf32>) -> tensor<32xf32>""",
+            "output 0: some writes are under conditions",
+        ),
+        (
+            """%w = tensor.insert %element into %x[%c0] : tensor<32xf32>
+            %n = tensor.insert %element into %out[%thread] : tensor<32xf32>""",
+            "memory that is no output is written",
+        ),
+        (
+            """%c = "xgpu.in_domain"(%thread) {map = #xgpu.map<(d0) -> (), d0 in [0, 31], d0 in [0, 15]>} : (index) -> i1
+            %a = scf.if %c -> (tensor<32xf32>) {
+              scf.yield %x : tensor<32xf32>
+            } else {
+              scf.yield %out : tensor<32xf32>
+            }
+            %n = tensor.insert %element into %a[%thread] : tensor<32xf32>""",
+            "it has scf.if that exchanges arrays, of which maps say nothing",
+        ),
+    ],
+    ids=["if a loaded bit is set", "in a loop of a loaded bit", "to an input", "to one of two arrays"],
+)
+def test_writes_that_depend_on_memory_or_go_elsewhere(code: str, reason: str) -> None:
+    proof = proof_of(f"{LOADED}{code}\nreturn %n : tensor<32xf32>\n}}\n}}")
+    assert not proof.is_complete
+    assert reason in (*proof.bounds, *proof.written, *proof.races)
+
+
 def test_an_index_from_memory() -> None:
     def indexed(*, clamp: str) -> Proof:
         given = "tensor<8x100xf32>, %out"
@@ -210,6 +269,16 @@ def test_intervals_of_integers(code: str, expected: Interval) -> None:
         module = ir.Module.parse(f"{head}%r = {code}\nreturn\n}}")
         op = walk(module.operation, code.split()[0])[-1]
         assert interval_of(op.results[0]) == expected
+
+
+def test_intervals_of_a_long_chain_are_found_once_each() -> None:
+    """Each value is read twice: without memory that were 2^200 visits."""
+    lines = [f"%v{n + 1} = arith.maxsi %v{n}, %v{n} : i32" for n in range(200)]
+    text = "\n".join(["func.func @f(%v0: i32) {", *lines, "return", "}"])
+    with ir.make_context():
+        module = ir.Module.parse(text)
+        op = walk(module.operation, "arith.maxsi")[-1]
+        assert interval_of(op.results[0]) == Interval(-(1 << 31), (1 << 31) - 1)
 
 
 def test_the_export_says_what_was_proved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

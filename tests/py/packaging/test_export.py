@@ -225,6 +225,36 @@ def test_a_package_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
     assert (tmp_path.parent / "outside.txt").exists()
 
 
+def test_what_is_no_file_of_a_package_stays(tmp_path: Path) -> None:
+    """A file of the user's own in the place of one of the package's, or a changed one, is not written over."""
+    exported(doubled, "f32[8]", to=tmp_path, name="twice")
+    changed = tmp_path / "include" / "xgpu" / "twice.h"
+    changed.write_text("// mine\n" + changed.read_text())
+    with pytest.raises(InvalidInput, match=r"'include/xgpu/twice.h' was changed since"):
+        exported(doubled, "f32[8]", to=tmp_path, name="twice")
+    exported(doubled, "f32[8]", to=tmp_path / "other", name="twice")
+    own = tmp_path / "other" / "include" / "xgpu" / "thrice.h"
+    own.write_text("// mine\n")
+    with pytest.raises(InvalidInput, match=r"'include/xgpu/thrice.h' is not of that package"):
+        exported(doubled, "f32[8]", to=tmp_path / "other", name="thrice")
+    assert own.read_text() == "// mine\n"
+
+
+@pytest.mark.parametrize("files", [[1], {"a": 1}, 7])
+def test_a_manifest_that_no_export_wrote(files: object, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"kind": "xgpu package", "files": files}))
+    with pytest.raises(InvalidInput, match="expected an empty folder, or one with an earlier package"):
+        exported(doubled, "f32[8]", to=tmp_path)
+
+
+def test_signatures_have_results_of_one_rank(tmp_path: Path) -> None:
+    def function(x: Any) -> Any:
+        return x if x.shape[0] > 8 else x[None]
+
+    with pytest.raises(InvalidInput, match="differ in sizes alone: result"):
+        exported(function, "f32[8]", signatures=[["f32[16]"]], to=tmp_path)
+
+
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match="cannot write a package into"):

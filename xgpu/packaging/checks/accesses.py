@@ -101,6 +101,7 @@ class _Walk:
         self._indices: dict[ir.Value, AffineExpr] = {}
         self._arrays: dict[ir.Value, ir.Value] = {}
         self._identities: dict[tuple[str, str], AffineExpr] = {}
+        self._intervals: dict[ir.Value, Interval | None] = {}
         self._conditions = 0
 
     def enter(self, entry: ir.Operation) -> None:
@@ -147,7 +148,7 @@ class _Walk:
 
     def _index(self, value: ir.Value) -> AffineExpr:
         if value not in self._indices:
-            self._indices[value] = self._variable(interval_of(value) or _ANY_INDEX, is_known=False)
+            self._indices[value] = self._variable(interval_of(value, self._intervals) or _ANY_INDEX, is_known=False)
         return self._indices[value]
 
     def _thread(self, op: ir.Operation) -> None:
@@ -185,7 +186,7 @@ class _Walk:
         self._leave(scope, constraints)
 
     def _for(self, op: ir.Operation) -> None:
-        low, high, step = (interval_of(each) for each in op.operands[:3])
+        low, high, step = (interval_of(each, self._intervals) for each in op.operands[:3])
         is_known = all(each is not None and each.is_point for each in (low, high, step))
         scope, constraints = len(self._scope), len(self._constraints)
         body = op.regions[0].blocks[0]
@@ -211,6 +212,7 @@ class _Walk:
 
     def _if(self, op: ir.Operation) -> None:
         scope, constraints = len(self._scope), len(self._constraints)
+        given: list[list[ir.Value | None]] = []
         for region, known in zip(op.regions, self._conditions_of(op.operands[0]), strict=True):
             self._conditions += known is None
             for block in region.blocks:
@@ -218,8 +220,11 @@ class _Walk:
                 self._block(block)
                 *_, end = block.operations
                 self._bind_arrays(op.results, end.operation.operands)
+                given.append(self._arrays_of(op.results))
                 self._leave(scope, constraints)
             self._conditions -= known is None
+        if any(each != given[-1] for each in given):
+            self.found.strange.append(f"{op.name} that exchanges arrays")
 
     def _conditions_of(self, condition: ir.Value) -> tuple[list[Constraint] | None, list[Constraint] | None]:
         """Return what holds exactly where a condition does, and where it does not; None for what is not known."""
@@ -228,6 +233,8 @@ class _Walk:
             return None, None
         map_, given = attributes.map_of(test.attributes["map"]), [self._index(each) for each in test.operands]
         dims, symbols = given[: len(map_.dims)], given[len(map_.dims) :]
+        # What it asks of its operands beyond their own ranges are the constraints.
+        self._claim(test, given, (*map_.dims, *map_.symbols))
         tested = [(expr.substitute(dims, symbols), interval) for expr, interval in map_.constraints]
         return tested, self._opposite(*tested[0]) if len(tested) == 1 else None
 
@@ -249,6 +256,9 @@ class _Walk:
         self._block(block)
         *_, end = block.operations
         self._bind(op.results, end.operation.operands)
+
+    def _arrays_of(self, values: Sequence[ir.Value]) -> list[ir.Value | None]:
+        return [self._arrays.get(value) for value in values if _is_array(value)]
 
     def _bind_arrays(self, values: Sequence[ir.Value], given: Sequence[ir.Value]) -> None:
         for value, other in zip(values, given, strict=True):
@@ -272,11 +282,19 @@ class _Walk:
                 self._point(indices),
                 updates,
                 op.name in ("tensor.insert", "tensor.extract") or is_predicated,
-                not self._conditions and not is_predicated,
+                not (self._conditions or is_predicated or self._is_decided_at_run_time()),
             )
         )
         if updates:
             self._bind_arrays([op.results[0]], [array])
+
+    def _is_decided_at_run_time(self) -> bool:
+        """Whether values known at run time only decide if an operation is reached."""
+        for expr, interval in self._constraints:
+            is_unknown = not self._unknown.isdisjoint(expr.variables()[0])
+            if is_unknown and not interval.contains_interval(expr.interval(self._ranges)):
+                return True
+        return False
 
     def _claim(self, op: ir.Operation, exprs: Sequence[AffineExpr], needed: tuple[Interval, ...]) -> None:
         if exprs:

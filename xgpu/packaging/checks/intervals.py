@@ -1,18 +1,30 @@
 """Intervals of integers that are known at run time only: what clamps and conversions leave of their types' ranges."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from xgpu import ir
 from xgpu.indexing.interval import Interval
-from xgpu.structure import defining_op
+from xgpu.structure import defining_op, made
+
+type _Rule = Callable[[ir.Operation, Sequence[Interval | None]], Interval | None]
 
 
-def interval_of(value: ir.Value) -> Interval | None:
-    """Return an interval that holds an integer or index, taken as signed; None if nothing bounds it."""
+def interval_of(value: ir.Value, known: dict[ir.Value, Interval | None] | None = None) -> Interval | None:
+    """Return an interval that holds an integer or index, taken as signed; None if nothing bounds it.
+
+    ``known`` keeps what was found of other values.
+    """
+    return made(value, {} if known is None else known, _needs, _interval)
+
+
+def _needs(value: ir.Value) -> Sequence[ir.Value]:
     op = defining_op(value)
-    found = None
-    if op is not None and op.name in _RULES:
-        found = _RULES[op.name](op)
+    return [] if op is None or op.name not in _RULES else list(op.operands)
+
+
+def _interval(value: ir.Value, operands: Sequence[Interval | None]) -> Interval | None:
+    op = defining_op(value)
+    found = None if op is None or op.name not in _RULES else _RULES[op.name](op, operands)
     limits = _limits(value.type)
     if found is None or (limits is not None and not limits.contains_interval(found)):
         return limits
@@ -25,44 +37,36 @@ def _limits(type_: ir.Type) -> Interval | None:
     return Interval(-(1 << type_.width - 1), (1 << type_.width - 1) - 1) if type_.width > 1 else Interval(-1, 0)
 
 
-def _operands(op: ir.Operation) -> list[Interval] | None:
-    found = [interval_of(each) for each in op.operands]
-    known = [each for each in found if each is not None]
-    return known if len(known) == len(found) else None
-
-
-def _constant(op: ir.Operation) -> Interval | None:
+def _constant(op: ir.Operation, operands: Sequence[Interval | None]) -> Interval | None:
     value = op.attributes["value"]
     return Interval(value.value, value.value) if isinstance(value, ir.IntegerAttr) else None
 
 
-def _binary(combine: Callable[[Interval, Interval], Interval]) -> Callable[[ir.Operation], Interval | None]:
-    def rule(op: ir.Operation) -> Interval | None:
-        known = _operands(op)
-        return None if known is None else combine(*known)
+def _binary(combine: Callable[[Interval, Interval], Interval]) -> _Rule:
+    def rule(op: ir.Operation, operands: Sequence[Interval | None]) -> Interval | None:
+        left, right = operands
+        return None if left is None or right is None else combine(left, right)
 
     return rule
 
 
-def _extended(op: ir.Operation) -> Interval | None:
-    return interval_of(op.operands[0])
+def _extended(op: ir.Operation, operands: Sequence[Interval | None]) -> Interval | None:
+    return operands[0]
 
 
-def _extended_unsigned(op: ir.Operation) -> Interval | None:
-    given = interval_of(op.operands[0])
-    type_ = op.operands[0].type
+def _extended_unsigned(op: ir.Operation, operands: Sequence[Interval | None]) -> Interval | None:
+    given, type_ = operands[0], op.operands[0].type
     if given is not None and given.lower >= 0:
         return given
     return Interval(0, (1 << type_.width) - 1) if isinstance(type_, ir.IntegerType) else None
 
 
-def _selected(op: ir.Operation) -> Interval | None:
-    either = [interval_of(each) for each in list(op.operands)[1:]]
-    first, second = either
+def _selected(op: ir.Operation, operands: Sequence[Interval | None]) -> Interval | None:
+    _, first, second = operands
     return None if first is None or second is None else first.union(second)
 
 
-_RULES: Mapping[str, Callable[[ir.Operation], Interval | None]] = {
+_RULES: Mapping[str, _Rule] = {
     "arith.constant": _constant,
     "arith.maxsi": _binary(lambda a, b: a.max(b)),
     "arith.minsi": _binary(lambda a, b: a.min(b)),

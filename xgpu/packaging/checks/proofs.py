@@ -152,5 +152,7 @@ def _races(
         yield "what is not known to be written once may be written by several threads"
     if any(not each.updates and each.array in outputs for each in found.accesses):
         yield "an output is read too"
+    if any(each.updates and each.array in arguments and each.array not in outputs for each in found.accesses):
+        yield "memory that is no output is written"
     if any(each.updates and each.array is not None and each.array not in arguments for each in found.accesses):
         yield "shared memory is written, and barriers are no part of maps"

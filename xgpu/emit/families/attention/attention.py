@@ -89,7 +89,7 @@ class AttentionEmitter:
         for value, output in zip(self.stored, outputs, strict=True):
             tile = quotient
             if value in self.attention.row_values:
-                tile = largest if value == softmax.largest[0] else _where_any(largest, total)
+                tile = self._unfolded(largest) if value == softmax.largest[0] else _where_any(largest, total)
             rounded = convert(tile, element_of(value))
             written.append(InsertTileOp.build(rounded, output, at, self.tiles.stored(value)))
         return written
@@ -161,6 +161,15 @@ class AttentionEmitter:
         condition, map_ = found.condition
         low = splat(found.hidden, ir.RankedTensorType(value.type))
         chosen: ir.Value = hlo.select(program.tile(condition, then(self.tiles.weights, map_)), value, low)
+        return chosen
+
+    def _unfolded(self, largest: ir.Value) -> ir.Value:
+        """Return the largest logits as the program has them, from those without the factor that is left."""
+        if (found := self._factored) is None:
+            return largest
+        product: ir.Value = hlo.multiply(largest, splat_like(found.factor, largest))
+        is_hidden = compare("EQ", largest, splat_like(found.hidden, largest))
+        chosen: ir.Value = hlo.select(is_hidden, splat_like(found.number, largest), product)
         return chosen
 
     def _power(self, exponent: ir.Value) -> ir.Value:

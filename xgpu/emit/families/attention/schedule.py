@@ -1,8 +1,8 @@
 """How the blocks and threads of attention share it."""
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
 from xgpu.costs.attention import AttentionSizes, kernel_seconds
@@ -20,8 +20,6 @@ _BARRIER_BYTES = 16
 _DECIDING_BYTES = 64
 """What tells whether tiles are to be computed again: an mbarrier, and a word for each warp."""
 _KEYS = (128, 64)
-_PLAIN = dict.fromkeys(("folded", "branched", "overlap", "turns"), False)
-"""How threads work if nobody says otherwise: one thing after the other, as none of these was measured as it is now."""
 
 
 class ChainSizes(NamedTuple):
@@ -121,11 +119,20 @@ class AttentionSchedule(ChainSchedule):
             for stages in (2, 1):
                 rows = groups * WARPGROUP_ROWS
                 tiles = math.prod(facts.tiles(rows, keys).grid)
-                candidates.append(cls(rows, keys, stages, groups, min(tiles, most), **_PLAIN))
+                # Each of the four made every attention faster that was measured, by itself and with the others.
+                flags = {"folded": True, "branched": True, "overlap": True, "turns": groups > 1}
+                candidates.append(cls(rows, keys, stages, groups, min(tiles, most), **flags))
         if attention.keys <= _KEYS[-1]:
             candidates = [each for each in candidates if each.tile_n == _KEYS[-1]]
         fitting = [each for each in candidates if each.fits(facts)]
         return (fitting or candidates)[0]
+
+    @classmethod
+    def beside(cls, given: Mapping[str, int], facts: AttentionFacts) -> Self:
+        """The same; warp groups take turns only if there are several, and if their products overlap."""
+        chosen = cls.of(facts)
+        overlap, groups = given.get("overlap", chosen.overlap), given.get("groups", chosen.groups)
+        return replace(chosen, turns=bool(overlap) and groups > 1)
 
     def problems(self, facts: AttentionFacts) -> Iterator[str]:
         """The tiles are ones that warp groups multiply, and fit the memory of a block."""

@@ -26,7 +26,8 @@ enum {
   LOG_BYTES = 512
 };
 
-/* Addresses of the default streams, which name no context. */
+/* Addresses of the default streams, which name no context; the first two, NULL and this, are one that is never captured. */
+#define CU_STREAM_LEGACY 1
 #define CU_STREAM_PER_THREAD 2
 
 typedef struct kernel {
@@ -311,7 +312,8 @@ static @P@_status machine_enter(session *s, @P@_stream stream) {
   if (status != @U@_OK) return status;
   s->kernels = find_loaded(s->context);
   if (s->kernels != NULL && __atomic_load_n(&s->kernels->is_loaded, __ATOMIC_ACQUIRE)) return @U@_OK;
-  CUresult result = cuda.cuStreamIsCapturing(s->stream, &capture);
+  CUresult result = CUDA_SUCCESS;
+  if ((uintptr_t)s->stream > CU_STREAM_LEGACY) result = cuda.cuStreamIsCapturing(s->stream, &capture);
   if (result != CUDA_SUCCESS)
     status = driver_failed(result, "cuStreamIsCapturing", "the stream");
   else if (capture != CU_STREAM_CAPTURE_STATUS_NONE)

@@ -183,7 +183,11 @@ pub unsafe fn unload(stream: Stream) -> Result<(), Error> {
 /// Adds the program to a stream, and does not wait for it.
 ///
 @ARRAYS@
-pub fn run(
+///
+/// # Safety
+/// Until the stream has done the work, nothing else writes to what it reads, or uses what it writes and the scratch; the
+/// slices are only borrowed for the call.
+pub unsafe fn run(
 @PARAMETERS@
     scratch: &mut DeviceSliceMut<'_, u8>,
     stream: Stream,
@@ -191,8 +195,7 @@ pub fn run(
     let needed = extents(@SIZE_NAMES@)?;
     let _ = &needed;
 @CHECKS@
-    // SAFETY: the lengths are right, and who made the slices says that the memory is there until the work has ended.
-    check(unsafe { raw::@P@_run(@SIZE_NAMES@@POINTERS@scratch.pointer.cast(), scratch.length, stream.0) })
+    check(raw::@P@_run(@SIZE_NAMES@@POINTERS@scratch.pointer.cast(), scratch.length, stream.0))
 }
 
 /// Memory on the host for scratch.
