@@ -204,7 +204,8 @@ module attributes {xgpu.level = "emitted"} {
             "memory that is no output is written",
         ),
         (
-            """%c = "xgpu.in_domain"(%thread) {map = #xgpu.map<(d0) -> (), d0 in [0, 31], d0 in [0, 15]>} : (index) -> i1
+            """%c = "xgpu.in_domain"(%thread) {
+              map = #xgpu.map<(d0) -> (), d0 in [0, 31], d0 in [0, 15]>} : (index) -> i1
             %a = scf.if %c -> (tensor<32xf32>) {
               scf.yield %x : tensor<32xf32>
             } else {
