@@ -133,8 +133,9 @@ class GradientChains:
 
     @cached_property
     def _depending(self) -> set[ir.Value]:
-        """What is computed of values of rows."""
-        return {value for op in depending(self._operations, self._made) for value in op.results}
+        """What is computed of values of rows, other than of attention's result, which its chain returns."""
+        others = [op for op in self._operations if op != self.gradient.attention.second]
+        return {value for op in depending(others, self._made) for value in op.results}
 
     @cached_property
     def _order(self) -> dict[ir.Operation, int]:

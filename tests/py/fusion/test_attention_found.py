@@ -1,5 +1,6 @@
 """Which programs have attention that one kernel computes, in the forms that JAX programs have it."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -195,6 +196,23 @@ def test_gradients_found(function: _Program, specs: tuple[str, ...], kernels: in
     emitters = [kernel.emitter for kernel in program.kernels]
     assert "attention" in emitters
     assert emitters.count("sums") == kernels
+
+
+def test_what_follows_attention_is_computed_once() -> None:
+    """The gradient of the result depends on the result, which is stored: only weights are computed again."""
+
+    def function(q: Any, k: Any, v: Any, w: Any) -> Any:
+        y = _attend(q, k, v).reshape(2, 48, 256)
+        return _attend(jnp.tanh(y @ w).reshape(q.shape), k, v)
+
+    def products(options: xgpu.Options) -> int:
+        program = compile_to(None, _loss(function, 3), (*[_Q] * 3, "bf16[256,256]"), device("sm_90a"), options)
+        # Those of chains are further to the right.
+        return len(re.findall(r"^    %\w+ = stablehlo.dot_general", program.ir("prepared"), re.MULTILINE))
+
+    in_chains = 2 * (2 + 4)
+    assert products(xgpu.Options(fuse_attention_gradients=False)) == 3 + in_chains
+    assert products(xgpu.Options()) == 3
 
 
 @pytest.mark.parametrize(
