@@ -12,6 +12,7 @@ from xgpu.dialects import attributes
 from xgpu.fusion.choice import Choice, choose
 from xgpu.fusion.grouping.families import Families
 from xgpu.fusion.grouping.groups import Group, Grouping
+from xgpu.hlo.constants import splat_of
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
@@ -19,7 +20,7 @@ from xgpu.structure import captured, copy_operation, defining_op, element_of, is
 
 _LONGEST_NAME = 64
 _LARGE = 1 << 12
-"""Elements of a constant from which on comparing its text takes too long."""
+"""Elements of a constant from which on comparing its text takes too long, unless all are one number."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ class FusionNames:
 
 def _has_large_constant(function: ir.func.FuncOp) -> bool:
     *operations, _ = (op.operation for op in function.entry_block.operations)
-    return any(is_constant(op.results[0]) and math.prod(shape_of(op.results[0])) > _LARGE for op in operations)
+    constants = (op for op in operations if op.name == "stablehlo.constant")
+    return any(math.prod(shape_of(op.results[0])) > _LARGE and splat_of(op) is None for op in constants)
 
 
 def _function_around(function: ir.func.FuncOp) -> str:

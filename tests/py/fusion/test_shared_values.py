@@ -120,6 +120,24 @@ def test_kernels_that_differ_in_a_constant_alone_are_not_the_same():
     np.testing.assert_array_equal(compiled.run(*inputs)[0], compiled.reference(*inputs)[0])
 
 
+def test_a_large_constant_of_one_number_is_text_like_any_other(tmp_path):
+    layer = """
+        %d{n} = stablehlo.divide %c, %y{n} : tensor<100x100xf32>
+        %y{m} = stablehlo.cholesky %d{n}, lower = true : tensor<100x100xf32>"""
+    path = tmp_path / "layers.mlir"
+    path.write_text(f"""
+    module {{
+      func.func @main(%y0: tensor<100x100xf32>) -> tensor<100x100xf32> {{
+        %c = stablehlo.constant dense<3.0> : tensor<100x100xf32>
+        {layer.format(n=0, m=1)}
+        {layer.format(n=1, m=2)}
+        return %y2 : tensor<100x100xf32>
+      }}
+    }}""")
+    compiled = xgpu.compile(path)
+    assert (len(compiled.kernels), len(compiled.launches)) == (1, 2)
+
+
 def test_the_report_counts_launches():
     def function(x, w):
         for _ in range(4):
