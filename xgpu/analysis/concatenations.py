@@ -125,8 +125,12 @@ class Tile:
     written: int
 
 
-def tile_of(concatenation: Concatenation, heroes: Sequence[ir.Value], roots: Sequence[ir.Value]) -> Tile | None:
+def tile_of(
+    concatenation: Concatenation, heroes: Sequence[ir.Value], roots: Sequence[ir.Value], blocks: int = 1
+) -> Tile | None:
     """Return the tile for the values ``heroes``, each with a tile of its own, and results ``roots``; None if too large.
+
+    There are at least so many ``blocks``, if that leaves rows of which all threads read an operand at once.
 
     A tile starts at multiples of what a thread reads and writes. Reads are of 4 bytes: those of a warp are a line, and
     go to different banks of the tile as far as the pieces are long. Writes are of 16 bytes. Rows of a multiple of 16
@@ -147,7 +151,8 @@ def tile_of(concatenation: Concatenation, heroes: Sequence[ir.Value], roots: Seq
         return None
     mean = max(1, row // len(concatenation.pieces))
     filling = -(-THREADS * read // mean)
-    rows = min(max(_TILE_BYTES // row_bytes, filling), _MOST_TILE_BYTES // row_bytes, concatenation.rows)
+    rows = max(min(_TILE_BYTES // row_bytes, -(-concatenation.rows // blocks)), filling)
+    rows = min(rows, _MOST_TILE_BYTES // row_bytes, concatenation.rows)
     most = max(1, rows // aligned)
     # The last tile is a partial one, in which every access is checked, unless the number divides all rows.
     dividing = (each for each in range(most, most // 2, -1) if concatenation.rows % (each * aligned) == 0)

@@ -19,8 +19,11 @@ from xgpu.costs.recomputation import LOAD, MOST_VISITED
 from xgpu.costs.values import instructions, is_immediate
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.affine import AffineExpr, Mod
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
 from xgpu.structure import captured, producer
+from xgpu.target_machine import WARP_SIZE
 
 _RUN = 8
 """Neighbouring elements of a result for which a thread computes a common value once."""
@@ -285,13 +288,15 @@ class _Repeat:
     def of(cls, reads: Reads, position: int) -> "_Repeat":
         """Return the count of an access.
 
-        Where an access happens at some indices only, these are taken to be as frequent as all others.
+        Where an access happens at some indices only, these are taken to be as frequent as all others; where they
+        alternate within a warp, it is as if all lanes read: a warp goes through what any of them does.
         """
         map_ = reads.maps[position]
         factor = float(math.prod(interval.size for interval in map_.symbols))
         for expression, interval in map_.constraints:
-            possible = expression.interval(map_.dims, map_.symbols)
-            factor *= possible.intersect(interval).size / max(1, possible.size)
+            if not _alternates_in_warps(expression, map_.dims):
+                possible = expression.interval(map_.dims, map_.symbols)
+                factor *= possible.intersect(interval).size / max(1, possible.size)
         # Not the indices of gathers: chains of them execute four times the operations that would be counted.
         alike = _neighbours_alike(map_) if reads.kind == "indexing" and len(reads.accesses) == 1 else 1
         return cls(factor / _shared_by_neighbours(alike), footprint(map_) if alike > 1 else 0)
@@ -299,6 +304,16 @@ class _Repeat:
     def times(self, computed: float) -> float:
         """Return how often the read happens if its operation is computed so often."""
         return max(self.factor * computed, self.least)
+
+
+def _alternates_in_warps(expression: AffineExpr, dims: Sequence[Interval]) -> bool:
+    """Whether a remainder takes all of its values within a warp, as it is of an index by which its lanes differ."""
+    match expression.terms:
+        case ((Mod() as atom, 1),) if not expression.constant:
+            inner, _ = expression.variables()
+            apart = math.prod(max(1, each.size) for each in dims[max(inner, default=0) + 1 :])
+            return atom.divisor * apart <= WARP_SIZE
+    return False
 
 
 def _shared_by_neighbours(alike: int) -> int:

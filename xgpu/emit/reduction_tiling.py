@@ -80,7 +80,7 @@ def distances(first: int, end: int) -> list[int]:
 
 def groups_per_block(group: int, units: int, target: Device) -> int:
     """Return how many groups a block has: fewer than fill it where that keeps multiprocessors from having nothing."""
-    count = max(1, BLOCK // group)
+    count = max(1, min(BLOCK, target.max_threads_per_block) // group)
     while count > 1 and group * count > WARP and -(-units // count) < target.sm_count:
         count //= 2
     return count

@@ -10,15 +10,18 @@ from xgpu.analysis.heroes import is_reduction
 from xgpu.analysis.reduction_regions import is_commutative
 from xgpu.analysis.reduction_shape import REDUCE, ReductionShape
 from xgpu.costs.occupancy import blocks_that_fill, elements_of_a_launch
-from xgpu.costs.recomputation import MOST_VISITED
+from xgpu.costs.recomputation import MOST_MOVES, MOST_VISITED
+from xgpu.costs.sectors import SECTOR_BYTES
 from xgpu.costs.values import elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import FIRST_EXTREME
 from xgpu.hlo.operations import OPERATIONS, AccessKind
 from xgpu.hlo.stablehlo_builder import Value, hlo, reshape, shape_of, tensor
-from xgpu.indexing.hlo_maps import access_kind
+from xgpu.indexing.access import identity_map
+from xgpu.indexing.affine import linearize
+from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import element_of, is_argument, producer
+from xgpu.structure import dtype_of, element_of, is_argument, producer
 
 SMALLEST_PART = 1 << 13
 """Fewest elements of a part: more parts are not faster to reduce, and take longer to combine."""
@@ -113,9 +116,11 @@ def _parts_of(op: ir.Operation, target: Device) -> Mapping[int, Part] | None:
         if is_narrow and shape.elements > LARGE:
             return _minor_last(shape)
     # By what is computed at the same indices, which reductions of one array mostly share: they are split alike then.
-    parts = _for_all_multiprocessors(shape, commutes, target, _weight(op, ("elementwise",)))
+    touched = _touched(op.operands[0])
+    parts = _for_all_multiprocessors(shape, commutes, target, max(touched, _weight(op, ("elementwise",))))
     if parts is None:
-        parts = _for_all_multiprocessors(shape, commutes, target, _weight(op, ("elementwise", *_MOVING)))
+        weight = max(touched, _weight(op, ("elementwise", *_MOVING)))
+        parts = _for_all_multiprocessors(shape, commutes, target, weight)
     return parts
 
 
@@ -155,6 +160,27 @@ def _weight(op: ir.Operation, kinds: Sequence[AccessKind]) -> float:
             seen |= operands
             pending += operands
     return max(1.0, taken / READ)
+
+
+def _touched(value: Value) -> float:
+    """Return how many times the bytes of an array are touched in memory where its elements lie apart in another one."""
+    bits, map_ = dtype_of(value).storage_bits, identity_map(tuple(shape_of(value)))
+    if elements(value) <= 1:
+        return 1
+    inner = max(number for number, each in enumerate(shape_of(value)) if each > 1)
+    for _ in range(MOST_MOVES):
+        if is_argument(value) or producer(value).name not in OPERATIONS or access_kind(producer(value)) != "indexing":
+            break
+        access, *others = accesses(producer(value))
+        if others or access.runtime:
+            break
+        map_ = map_.compose(access.map).with_simple_results()
+        value = producer(value).operands[access.operand]
+    position = linearize(map_.results, shape_of(value))
+    first = [each.lower for each in map_.dims]
+    second = [each + (number == inner) for number, each in enumerate(first)]
+    apart = abs(position.evaluate(second) - position.evaluate(first))
+    return min(float(max(1, apart)), max(1.0, 8 * SECTOR_BYTES / bits))
 
 
 def _for_all_multiprocessors(

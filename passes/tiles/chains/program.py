@@ -9,6 +9,7 @@ from xgpu.analysis.attention.attention import DOT
 from xgpu.dialects.attributes import HIDDEN
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.attention.schedule import AttentionSchedule, ChainSchedule
+from xgpu.emit.families.attention.sums_schedule import SumsSchedule
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integers, shape_of
@@ -122,7 +123,7 @@ class ChainProgram:
     @property
     def has_turns(self) -> bool:
         """Whether warp groups start their products in turn."""
-        return isinstance(self.schedule, AttentionSchedule) and self.schedule.turns
+        return isinstance(self.schedule, AttentionSchedule | SumsSchedule) and self.schedule.turns
 
     @property
     def is_branched(self) -> bool:

@@ -53,7 +53,7 @@ class ChainSteps:
             code = SpreadCode(
                 [*tile.at, steps.counter], self.position, {}, self.program.is_branched, self.program.is_deep
             )
-            step = _Step(self.program, self.place, self.operands, code, [number, turn])
+            step = _Step(self.program, self.place, self.operands, self.turns, code, [number, turn])
             for argument, part in zip(self._arguments, self._parts(carried), strict=True):
                 step.take(argument, part)
             yielded = [value for part in step.write() for value in part]
@@ -121,6 +121,7 @@ class _Step:
     program: ChainProgram
     place: Place
     operands: Operands
+    turns: Turns
     code: SpreadCode
     slot: Values
     taken: dict[ir.Value, Values] = field(default_factory=dict)
@@ -165,7 +166,12 @@ class _Step:
 
     def _start(self, product: ChainProduct) -> None:
         self._await(product.right)
+        first, *_ = started = self.program.started
+        if product == first:
+            self.turns.take()
         sums = self.operands.start(product, self.place, self.slot[0])
+        if product == started[-1]:
+            self.turns.hand_on()
         self._note(product, sums, product.result)
 
     def _start_sum(self, product: ChainProduct) -> None:

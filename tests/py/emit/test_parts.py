@@ -267,3 +267,30 @@ def test_a_part_that_gathers_has_no_share_for_its_table() -> None:
     ]
     assert schedules[0] == schedules[1]
     assert schedules[0]
+
+
+def _long(y: Any, steps: int) -> Any:
+    for step in range(steps):
+        y = jnp.sin(y + step) * jnp.cos(y * step)
+    return y
+
+
+def _long(y: Any, steps: int) -> Any:
+    for step in range(steps):
+        y = jnp.sin(y + step) * jnp.cos(y * step)
+    return y
+
+
+@pytest.mark.parametrize("steps", [16, 48])
+@pytest.mark.parametrize(
+    "reduced",
+    [lambda x: x.sum(-1), lambda x: x.sum(0), lambda x: x.argmax(-1), lambda x: x.var(-1), jax.nn.softmax],
+    ids=["rows", "columns", "argmax", "variance", "softmax"],
+)
+def test_a_reduction_beside_a_loop_of_much_code_has_its_small_blocks(reduced: Any, steps: int) -> None:
+    """A loop that needs many registers has few threads in a block, and so have reductions of any size beside it."""
+    found = set()
+    for shape in ("8192,64", "300,1000", "4,33000"):
+        program = xgpu.compile(lambda x, y: (reduced(x), _long(y, steps)), f"f32[{shape}]", "f32[2048,300]")
+        found |= set(re.findall(r'"parts", xgpu.schedule = #xgpu.schedule<threads = (\d+)>', program.ir("fusions")))
+    assert found & {"64", "128"}

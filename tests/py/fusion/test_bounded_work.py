@@ -110,6 +110,14 @@ FAMILIES = {
 each_family = pytest.mark.parametrize(("of_length", "specs"), FAMILIES.values(), ids=FAMILIES)
 
 
+def test_lanes_of_a_warp_that_alternate_count_as_all():
+    """Elements of even and odd indices have gradients of their own at each level of a prefix: a warp computes both."""
+    for n in (1000, 10007):
+        source = load_source(jax.grad(lambda x: lax.cumlogsumexp(x).sum()), (f"f32[{n}]",))
+        work = work_of(source.module, plan_program(source.module)["fusions"])
+        assert work.planned <= 6 * work.least
+
+
 @each_family
 def test_plans_grow_with_their_programs(of_length, specs):
     """Four times the steps are at most so many times the kernels; what is computed again is soon as much as pays."""

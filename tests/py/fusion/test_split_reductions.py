@@ -77,8 +77,15 @@ def test_moved_elements_cost_what_they_are_computed_from() -> None:
     """64,000 elements are few to read, and many to compute by one block."""
 
     def norm(x: Any, function: Any) -> Any:
-        return jnp.sum(jnp.square(jnp.expand_dims(function(x).T, 0)), axis=(1, 2))
+        return jnp.sum(jnp.square(jnp.expand_dims(function(x)[::-1], 0)), axis=(1, 2))
 
     for function, kernels in ((lambda x: x, 1), (lambda x: jnp.sin(x) * jnp.tanh(x), 2)):
         program = xgpu.compile(lambda x, function=function: norm(x, function), "f32[1000,64]")
+        assert [kernel.emitter for kernel in program.kernels] == ["reduce_row"] * kernels
+
+
+def test_elements_that_lie_apart_cost_the_sectors_they_are_in() -> None:
+    """One block takes eight times as long for 65,536 elements of which each is in a sector of its own."""
+    for columns, kernels in ((1, 1), (8, 2)):
+        program = xgpu.compile(lambda x: x[:, 0].sum(), f"f32[65536,{columns}]")
         assert [kernel.emitter for kernel in program.kernels] == ["reduce_row"] * kernels

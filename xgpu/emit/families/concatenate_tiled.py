@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Self
 
 from xgpu.analysis.concatenations import THREADS, Walk, tile_of
+from xgpu.costs.occupancy import blocks_that_fill
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import scalar_type
@@ -44,7 +45,8 @@ class TiledConcatenateSchedule(Schedule):
     @classmethod
     def of(cls, facts: Concatenations) -> Self:
         """The tile of `tile_of`; raises `InvalidInput` where rows are too long for a tile."""
-        tile = tile_of(facts.concatenation, [hero.results[0] for hero in facts.heroes], facts.fusion.results)
+        heroes, blocks = [hero.results[0] for hero in facts.heroes], blocks_that_fill(facts.fusion.device)
+        tile = tile_of(facts.concatenation, heroes, facts.fusion.results, blocks)
         if tile is None:
             raise InvalidInput("rows of the concatenation do not fit a tile in shared memory")
         return cls(THREADS, tile.rows, tile.pitch, tile.read, tile.written)

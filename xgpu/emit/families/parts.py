@@ -67,7 +67,7 @@ class Part:
         """For each output, which of its own parameters it is an update in place of; -1 for none."""
         return self.fusion.aliases or (-1,) * len(self.outputs)
 
-    @property
+    @cached_property
     def moved(self) -> int:
         """About how many bytes it reads and writes; of what it gathers or slices that alone."""
         return moved_bytes(self.fusion.body, self.aliases, read_by_loop)
@@ -127,8 +127,12 @@ class Parts:
 
     def share(self, part: Part) -> Device:
         """Return the share of the device that a part has by what it moves."""
-        device, whole = self.fusion.device, max(1, sum(each.moved for each in self.parts))
-        return replace(device, sm_count=max(1, round(device.sm_count * part.moved / whole)))
+        device = self.fusion.device
+        return replace(device, sm_count=max(1, round(device.sm_count * part.moved / self._moved)))
+
+    @cached_property
+    def _moved(self) -> int:
+        return max(1, sum(each.moved for each in self.parts))
 
     @cached_property
     def _schedules(self) -> dict[int, list[BlockSchedule]]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from xgpu import ir
@@ -10,6 +10,7 @@ from xgpu.analysis.attention.chained_sums import ChainedSums
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.emit.families.attention.schedule import ChainSchedule
 from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles, form_problem, sizes_of
+from xgpu.emit.schedule import flag
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 
 _LEAST_KEYS = 32
@@ -19,6 +20,7 @@ _LEAST_KEYS = 32
 class SumsSchedule(ChainSchedule):
     """How blocks share the rows of a chain of sums, and how the threads of a block do."""
 
+    turns: bool = flag("Whether warp groups start the products of arrays in turn, if there are several groups.")
     key_multiple: ClassVar[int] = _LEAST_KEYS
 
     @property
@@ -37,7 +39,9 @@ class SumsSchedule(ChainSchedule):
                 for stages in (2, 1):
                     size = groups * WARPGROUP_ROWS
                     tiles = math.prod(SumsTiles(facts.chain, size, step).grid)
-                    candidates.append(cls(size, step, stages, groups, min(tiles, most)))
+                    each = cls(size, step, stages, groups, min(tiles, most), False)
+                    # Threads that hold as many numbers as they can are slower with turns.
+                    candidates.append(replace(each, turns=groups > 1 and each.held(facts.sizes) < each.most_held))
         fitting = [each for each in candidates if each.fits(facts)]
         return (fitting or candidates)[0]
 
@@ -53,6 +57,6 @@ def sums_problem(chain: ChainedSums, arrays: dict[ir.Value, ir.Value]) -> str | 
     """
     if problem := form_problem(chain, arrays):
         return problem
-    least = SumsSchedule(WARPGROUP_ROWS, _LEAST_KEYS, 1, 1, 1)
+    least = SumsSchedule(WARPGROUP_ROWS, _LEAST_KEYS, 1, 1, 1, False)
     most = device(DEFAULT_DEVICE).shared_bytes_optin
     return next(least.size_problems(sizes_of(chain, arrays), most), None)

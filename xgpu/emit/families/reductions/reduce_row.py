@@ -236,7 +236,7 @@ def _lanes(rows: int, outer: int, vectors: int, step: int, target: Device) -> tu
         group = lanes * outer_lanes
         read = -(-vectors // lanes) * -(-outer // outer_lanes) * step
         few = 2 * rows * group <= target.resident_threads and 2 * group <= target.max_threads_per_block
-        return few or (read > BYTES_PER_THREAD and 2 * group <= LARGEST_SHARED_GROUP)
+        return few or (read > BYTES_PER_THREAD and 2 * group <= min(LARGEST_SHARED_GROUP, target.max_threads_per_block))
 
     # Neighbours in memory first, as long as few lanes are without work, then rows of other indices further out.
     while vectors / (-(-vectors // (2 * lanes)) * 2 * lanes) >= EVEN and is_useful():
