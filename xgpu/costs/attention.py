@@ -54,8 +54,23 @@ class AttentionSizes(NamedTuple):
 
 def is_fast(attention: AttentionSizes, target: Device) -> bool:
     """Whether a kernel of attention, or one of parts of the keys and what combines them, is faster than a library."""
-    splits = splits_of(attention, target)
-    return kernel_seconds(attention, target, splits) < library_seconds(attention, target)
+    return fastest_seconds(attention, target) < library_seconds(attention, target)
+
+
+def tiles_of(attention: AttentionSizes) -> int:
+    """Return how many tiles of rows there are."""
+    return attention.batch * -(-attention.rows // _TILE_ROWS)
+
+
+def fastest_seconds(attention: AttentionSizes, target: Device) -> float:
+    """Return how long a kernel takes, with the keys in as many parts as are fastest."""
+    return kernel_seconds(attention, target, splits_of(attention, target))
+
+
+def gathering_seconds(attention: AttentionSizes, target: Device) -> float:
+    """Return how long it takes to read and write all queries, about."""
+    moved = 2 * attention.batch * attention.rows * attention.width * _ELEMENT_BYTES
+    return target.launch_seconds + target.memory_latency + moved / target.memory_bandwidth
 
 
 def is_gradient_fast(attention: AttentionSizes, target: Device) -> bool:
@@ -98,10 +113,10 @@ def kernel_seconds(attention: AttentionSizes, target: Device, splits: int = 1) -
     With what combines the parts, if there are several. Multiprocessors compute one tile each at a time, unless memory
     keeps them waiting: tiles of the same keys read them once together.
     """
-    rows = -(-attention.rows // _TILE_ROWS)
     keys = attention.keys if splits == 1 else split_keys(attention.keys, splits)
-    whole, rest = divmod(attention.batch * rows * splits, target.sm_count)
-    computed, read = _tile_seconds(attention, keys), _operand_seconds(attention, keys, target) / rows
+    whole, rest = divmod(tiles_of(attention) * splits, target.sm_count)
+    shared = tiles_of(attention._replace(batch=1))
+    computed, read = _tile_seconds(attention, keys), _operand_seconds(attention, keys, target) / shared
     seconds = whole * max(computed, target.sm_count * read) + (max(computed, rest * read) if rest else 0)
     seconds += target.launch_seconds
     return seconds if splits == 1 else seconds + _combination_seconds(attention, target, splits)

@@ -54,6 +54,7 @@ PREPARE: Pipeline = (
         "find-chains{{target={target} find={fuse_attention} gradients={fuse_attention_gradients}}}",
         "before products are merged or rewritten, which a chain's are not; after barriers, which keep readers apart",
     ),
+    ("merge-rows{{target={target}}}", "after chains are found; before keys are split, by how many rows share them"),
     (
         "split-chains{{target={target} parts={attention_parts}}}",
         "after chains are found; before all that looks at what combines their parts",

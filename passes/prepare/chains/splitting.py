@@ -1,7 +1,7 @@
 """Attention whose keys are in parts, of each of which there is a result: a chain of parts, and what combines them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
@@ -11,7 +11,6 @@ from xgpu.emit.families.attention.tiles import FULL
 from xgpu.hlo.stablehlo_builder import (
     broadcast,
     convert,
-    fill_region,
     hlo,
     reshape,
     shape_of,
@@ -19,10 +18,16 @@ from xgpu.hlo.stablehlo_builder import (
     splat_like,
     tensor,
 )
-from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
-from xgpu.indexing.access import integers
 from xgpu.indexing.affine import dim
-from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument, producer
+from xgpu.passes.prepare.chains.rewriting import (
+    described_product,
+    logits_of_weights,
+    reduced,
+    result_order,
+    softmax_of,
+    transposed,
+)
+from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
 
 
 @dataclass(frozen=True)
@@ -42,7 +47,7 @@ class PartChain:
     def _sizes(self) -> list[int]:
         """The shape of what a part has in the place of the second product."""
         shape = shape_of(self.attention.second.results[0])
-        return [shape[number] for number in _order(self.attention)]
+        return [shape[number] for number in result_order(self.attention)]
 
     def write(self) -> ir.Operation:
         """Write the chain; return it."""
@@ -59,51 +64,28 @@ class PartChain:
             for op in in_order(backward_slice([logits, attention.values], is_argument)):
                 copy_operation(op, copies)
             with attention.second.location:
-                hlo.return_(self._softmax(self._logits(copies[logits]), copies[attention.values]))
+                hlo.return_(self._sums(logits_of_weights(attention, copies[logits]), copies[attention.values]))
         return chain
 
-    def _logits(self, value: ir.Value) -> ir.Value:
-        """Write the logits of each part, in the order of the weights, of those of the program."""
-        attention, path = self.attention, []
-        made, end = convert(value, FULL), attention.weights
-        while end != attention.softmax.logits:
-            path.append(producer(end))
-            end = producer(end).operands[0]
-        for op in reversed(path):
-            if op.name == "stablehlo.reshape":
-                made = reshape(made, shape_of(op.results[0]))
-            elif op.name == "stablehlo.transpose":
-                made = hlo.transpose(made, integers(op, "permutation"))
-        return self._in_parts(made, attention.key, -math.inf)
-
-    def _softmax(self, logits: ir.Value, values: ir.Value) -> list[ir.Value]:
+    def _sums(self, logits: ir.Value, values: ir.Value) -> list[ir.Value]:
         """Write the softmax of each part, and what it weights; return that, and what there is of each row."""
         attention, second = self.attention, self.attention.second
-        inner, shape = attention.key + 1, shape_of(logits)
-        rows = [number for number in range(len(shape)) if number != inner]
-        (largest,) = _reduced([logits], inner, [-math.inf], lambda each: [hlo.maximum(*each)])
-        powers = hlo.exponential(hlo.subtract(logits, broadcast(largest, shape, rows)))
-        (total,) = _reduced([powers], inner, [0.0], lambda each: [hlo.add(*each)])
-        weights = convert(hlo.divide(powers, broadcast(total, shape, rows)), element_of(attention.weights))
+        parts = self._in_parts(logits, attention.key, -math.inf)
+        weights, *rows = softmax_of(attention, parts, attention.key + 1)
         numbers = ir.stablehlo.DotDimensionNumbers(second.attributes["dot_dimension_numbers"])
-        contracted = [list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions)]
+        keys = [
+            each[0] for each in (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
+        ]
         batches = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
-        operands = [weights, self._in_parts(values, contracted[1 - attention.weight][0], 0.0)]
-        # Weights come first, so that columns are the last dimension: in memory they are neighbours.
         if attention.weight:
-            contracted, batches = contracted[::-1], batches[::-1]
+            keys, batches = keys[::-1], batches[::-1]
+        operands = [weights, self._in_parts(values, keys[1], 0.0)]
         # The number of the part is a dimension before that of its keys.
-        for (key,), own in zip(contracted, batches, strict=True):
-            own[:] = [key, *(each + (each > key) for each in own)]
-        described = {name: second.attributes[name] for name in (PRECISION, ALGORITHM) if name in second.attributes}
-        if attention.weight and PRECISION in described:
-            described[PRECISION] = ir.ArrayAttr.get(list(reversed(ir.ArrayAttr(described[PRECISION]))))
-        described["dot_dimension_numbers"] = ir.stablehlo.DotDimensionNumbers.get(
-            batches[0], batches[1], [contracted[0][0] + 1], [contracted[1][0] + 1]
-        )
+        batch = [[key, *(each + (each > key) for each in own)] for key, own in zip(keys, batches, strict=True)]
+        described = described_product(attention, (batch[0], batch[1]), (keys[0] + 1, keys[1] + 1))
         type_ = tensor([self.count, *self._sizes], FULL)
         sums = ir.Operation.create("stablehlo.dot_general", [type_], operands, described).results[0]
-        return [sums, largest, total]
+        return [sums, *rows]
 
     def _in_parts(self, value: ir.Value, position: int, filling: float) -> ir.Value:
         """Return an array with the keys, which are its dimension of this position, in parts."""
@@ -126,16 +108,16 @@ def combined(attention: Attention, parts: ir.Operation) -> ir.Value:
     Sums of two parts are added as if both were relative to the larger one of their largest logits. A part whose logits
     are all -inf has no result, and does not count; so rows without any other logit are 0 / 0.
     """
-    order = _order(attention)
+    order = result_order(attention)
     sums, *of_rows = parts.results
     shape = shape_of(sums)
     rows = list(range(len(shape) - 1))
     largest, total = (broadcast(_of_result(attention, each), shape, rows) for each in of_rows)
     is_low = _is_low(largest)
     total, sums = (hlo.select(is_low, splat_like(0, each), each) for each in (total, hlo.multiply(sums, total)))
-    _, divisor, dividend = _reduced([largest, total, sums], 0, [-math.inf, 0, 0], _together)
+    _, divisor, dividend = reduced([largest, total, sums], 0, [-math.inf, 0, 0], _together)
     result = convert(hlo.divide(dividend, divisor), element_of(attention.second.results[0]))
-    return _transposed(result, [order.index(number) for number in range(len(order))])
+    return transposed(result, [order.index(number) for number in range(len(order))])
 
 
 def _together(parts: Sequence[ir.Value]) -> list[ir.Value]:
@@ -155,36 +137,8 @@ def _is_low(largest: ir.Value) -> ir.Value:
     return result
 
 
-def _order(attention: Attention) -> list[int]:
-    """Return the dimensions of the second product as they are if the weights are its left operand."""
-    rank = len(shape_of(attention.second.results[0]))
-    return [number for number in range(rank) if number != attention.sums.column] + [attention.sums.column]
-
-
 def _of_result(attention: Attention, value: ir.Value) -> ir.Value:
     """Return what there is of each part and row in the order of the second product: parts come first."""
     indices = attention.sums.result_indices([dim(number) for number in range(len(attention.shape))], dim(0))
-    order = [next(iter(indices[position].variables()[0])) for position in _order(attention)[:-1]]
-    return _transposed(value, [attention.key, *order])
-
-
-def _transposed(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
-    """Return an array with its dimensions in another order."""
-    return value if list(permutation) == sorted(permutation) else hlo.transpose(value, list(permutation))
-
-
-def _reduced(
-    values: Sequence[ir.Value],
-    position: int,
-    starts: Sequence[float],
-    combine: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
-) -> list[ir.Value]:
-    """Return the combinations of some arrays along a dimension."""
-    shape, scalar = shape_of(values[0]), tensor([], FULL)
-    del shape[position]
-    described: dict[str, ir.Attribute] = {"dimensions": ir.DenseI64ArrayAttr.get([position])}
-    operands = [*values, *(splat(start, scalar) for start in starts)]
-    types = [tensor(shape, FULL)] * len(values)
-    op = ir.Operation.create("stablehlo.reduce", types, operands, described, regions=1)
-    fill_region(op, [scalar] * len(operands), combine)
-    return list(op.results)
+    order = [next(iter(indices[position].variables()[0])) for position in result_order(attention)[:-1]]
+    return transposed(value, [attention.key, *order])

@@ -8,12 +8,13 @@ from xgpu.analysis.attention.attention import Attention
 from xgpu.analysis.attention.visible_keys import visible_keys
 from xgpu.costs.attention import kernel_seconds, split_keys, splits_of
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.dialects.chain import CHAIN, returned
-from xgpu.emit.families.attention.facts import attention_problem, chained_attention, sizes_of
+from xgpu.dialects.chain import CHAIN
+from xgpu.emit.families.attention.facts import chain_problem, chained_attention, sizes_of
 from xgpu.passes.framework.base import OperationRewrite, main_of
 from xgpu.passes.framework.remarks import remark
+from xgpu.passes.prepare.chains.rewriting import moved_after
 from xgpu.passes.prepare.chains.splitting import PartChain, combined
-from xgpu.structure import body_of, copy_operation, producer, replace_op
+from xgpu.structure import replace_op
 
 
 @dataclass(frozen=True)
@@ -60,12 +61,12 @@ class SplitChains(OperationRewrite):
         if length >= attention.keys:
             return
         parts = PartChain(op, attention, length).write()
-        problem = _problem(parts)
+        problem = chain_problem(parts)
         if problem is not None:
             remark(self.NAME, op, f"keys are left together: {problem}")
             parts.erase()
             return
-        replace_op(op, [_moved(op, attention, combined(attention, parts))])
+        replace_op(op, [moved_after(op, attention, combined(attention, parts))])
 
 
 def _splits(attention: Attention, target: Device) -> int:
@@ -76,24 +77,3 @@ def _splits(attention: Attention, target: Device) -> int:
         whole = sizes._replace(keys=visible.seen(attention.rows, attention.keys))
         return splits if kernel_seconds(sizes, target, splits) < kernel_seconds(whole, target) else 1
     return splits
-
-
-def _problem(parts: ir.Operation) -> str | None:
-    """Return why no kernel computes a chain of parts; None if one does."""
-    attention = chained_attention(parts)
-    if attention is None:
-        return "the softmax of a part is not found"
-    arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(parts).arguments}
-    return attention_problem(attention, returned(parts)[0], arrays)
-
-
-def _moved(op: ir.Operation, attention: Attention, value: ir.Value) -> ir.Value:
-    """Write what a chain does with its second product, whose ``value`` is given."""
-    path, end = [], returned(op)[0]
-    while end != attention.second.results[0]:
-        path.append(producer(end))
-        end = producer(end).operands[0]
-    copies = {end: value}
-    for each in reversed(path):
-        copy_operation(each, copies)
-    return copies[returned(op)[0]]

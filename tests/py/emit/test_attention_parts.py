@@ -90,6 +90,32 @@ def test_forms(
         is_right(program, given, _seen(keys, lengths), LOW)
 
 
+@pytest.mark.parametrize(
+    ("function", "rows", "keys", "heads"), [(_grouped(LOW), 16, 1200, (144, 9)), (_repeated, 17, 1030, (136, 8))]
+)
+def test_rows_of_several_dimensions_are_gathered(
+    function: Callable[..., Any], rows: int, keys: int, heads: tuple[int, int]
+) -> None:
+    """Queries of a group of heads are rows that share keys, all of them together."""
+    program = xgpu.compile(function, *_specs(1, rows, keys, heads, 40))
+    emitters = [kernel.emitter for kernel in program.kernels]
+    assert emitters[:2] == ["loop", "attention"]
+    assert f"x{rows * heads[0] // heads[1]}x40x" in program.ir("fusions")
+    arrays = program.random_inputs(8)
+    arrays[3][0] = keys - 77
+    is_right(program, arrays, _seen(keys, [keys - 77]), LOW)
+
+
+def test_rows_of_repeated_keys() -> None:
+    """Heads whose keys are repeated are rows that share them; keys are not read for each head."""
+    program = xgpu.compile(_repeated, *_specs(2, 1, 100, (12, 3), 64))
+    assert [kernel.emitter for kernel in program.kernels] == ["attention"]
+    assert "tensor<2x3x4x64xbf16>" in program.ir("fusions")
+    arrays = program.random_inputs(9)
+    arrays[3][:] = (1, 99)
+    is_right(program, arrays, _seen(100, (1, 99)), LOW)
+
+
 def test_heads_before_rows() -> None:
     program = _in_parts(_turned, *_specs(1, 1, 600, (8, 2), 64))
     arrays = program.random_inputs(2)
@@ -134,6 +160,18 @@ def test_logits_far_apart() -> None:
     bias[...] = np.repeat([0.0, 3e4, -3e38, 50.0, 2.9e4], 128)
     bias[0, 1] = -1e38
     is_right(program, [q, k, v, bias], bias=np.asarray(bias, np.float64))
+
+
+def test_levels_go_on_from_text() -> None:
+    """What the chain of parts says is what XLA computes of it, too."""
+    program = _in_parts(_library, *_specs(1, 1, 300, (4, 1), 64), parts=2)
+    arrays = program.random_inputs(10)
+    arrays[3][0] = 290
+    (expected,) = program.run(*arrays)
+    again = xgpu.compile(program.ir("fusions"))
+    assert again.ir("ptx") == program.ir("ptx")
+    (found,) = again.reference(*arrays)
+    np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.02)
 
 
 def test_rows_of_many_tiles() -> None:

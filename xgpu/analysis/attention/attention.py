@@ -104,7 +104,7 @@ class Attention:
     @property
     def others(self) -> list[int]:
         """The dimensions of the weights beside rows and keys, those that have keys of their own first."""
-        own = {number for each in self.operand_map(1 - self.query).results for number in each.variables()[0]}
+        own = _dimensions((self.key_rows, self.operand_map(1 - self.query)))
         rest = [number for number in range(len(self.shape)) if number not in (self.row, self.key)]
         return sorted(rest, key=lambda number: (number not in own, number))
 
@@ -178,7 +178,7 @@ def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: Ind
     operands = [then(map_, accesses(first)[number].map) for number in range(2)]
     if any(len(each.symbols) != 1 for each in operands):
         return None
-    used = [{number for each in operand.results for number in each.variables()[0]} for operand in operands]
+    used = [_dimensions(place) for place in zip(first.operands, operands, strict=True)]
     for query in range(2):
         rows = [number for number in sums.free if number not in used[1 - query]]
         if key in used[query] or key not in used[1 - query] or not rows:
@@ -187,6 +187,12 @@ def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: Ind
             sums.product, sums.weight, first, softmax, map_, query, longest(rows, shape_of(sums.weights)), key
         )
     return None
+
+
+def _dimensions(place: Place) -> set[int]:
+    """Return the dimensions that an array is read along, which is moved and repeated to what there is."""
+    _, map_ = behind(place, _SPREADS)
+    return {number for each in map_.results for number in each.variables()[0]}
 
 
 def longest(dimensions: Sequence[int], shape: Shape) -> int:

@@ -23,11 +23,11 @@ from xgpu.dialects.attributes import (
     schedule_attribute,
 )
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
-from xgpu.dialects.chain import CHAIN, returned
+from xgpu.dialects.chain import CHAIN
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
-from xgpu.emit.families.attention.facts import AttentionFacts, attention_problem, chained_attention
+from xgpu.emit.families.attention.facts import AttentionFacts, chain_problem
 from xgpu.emit.families.attention.schedule import AttentionSchedule
 from xgpu.emit.families.attention.tiles import FULL, in_memory
 from xgpu.emit.families.attention.writing import (
@@ -45,7 +45,7 @@ from xgpu.fusion.grouping.families import Heroes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, splat_like, tensor
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
-from xgpu.structure import body_of, element_of, producer
+from xgpu.structure import element_of, producer
 
 
 class AttentionEmitter:
@@ -203,11 +203,7 @@ def _reduced(value: ir.Value, combine: Callable[..., ir.Value], start: float) ->
 
 def _key(op: ir.Operation) -> Hashable | None:
     """Return the chain itself: a kernel computes one."""
-    attention = chained_attention(op)
-    if attention is None:
-        return None
-    arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(op).arguments}
-    return op if attention_problem(attention, returned(op)[0], arrays) is None else None
+    return op if chain_problem(op) is None else None
 
 
 def _never(op: ir.Operation, form: Form) -> bool:

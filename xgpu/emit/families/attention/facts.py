@@ -30,7 +30,7 @@ from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 from xgpu.indexing.tiles.tensor_views import tensor_view
-from xgpu.structure import defining_op, dtype_of
+from xgpu.structure import body_of, defining_op, dtype_of
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,15 @@ def chained_attention(chain: ir.Operation) -> Attention | None:
     op = defining_op(moved_from(first))
     attention = None if op is None or op.name != DOT else attention_of(op)
     return None if attention is None or any(each not in attention.row_values for each in others) else attention
+
+
+def chain_problem(chain: ir.Operation) -> str | None:
+    """Return why no kernel computes a chain that is to be attention; None if one does."""
+    attention = chained_attention(chain)
+    if attention is None:
+        return "its products are not found to be attention"
+    arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(chain).arguments}
+    return attention_problem(attention, returned(chain)[0], arrays)
 
 
 def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Value, ir.Value]) -> str | None:
