@@ -29,7 +29,9 @@ class Options:
     programs of ``xgpu.jit`` that run on a CPU have none padded, whatever it says.
     ``fuse_attention`` has attention computed by one kernel where that is expected to be faster on the GPU
     (`xgpu.passes.prepare.products.find_chains`), and never in programs of ``xgpu.jit`` that run on a CPU. With
-    ``fuse_attention_gradients`` its gradients are computed so, too, by two or three kernels.
+    ``fuse_attention_gradients`` its gradients are computed so, too, by two or three kernels. ``attention_parts`` is in
+    how many parts at most the keys of attention are split, of which blocks compute one each where rows are few; None
+    leaves that to the times that are expected (`xgpu.passes.prepare.products.split_chains`).
     ``autotune`` has each product that a kernel can compute measured once, on the GPU that JAX has, with what follows
     it: by the library, and by kernels of several schedules. What is fastest computes it, whatever ``products`` says,
     and is kept on disk with the compiled kernels; see `xgpu.driver.tuning`.
@@ -47,6 +49,7 @@ class Options:
     pad_products: bool = True
     fuse_attention: bool = True
     fuse_attention_gradients: bool = True
+    attention_parts: int | None = None
     autotune: bool = field(default=False, repr=False)
     schedules: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False, hash=False)
 
@@ -68,6 +71,7 @@ class Options:
         _check(
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1
         )
+        _check("attention_parts", 1 if self.attention_parts is None else self.attention_parts, 1)
         _check("opt_level", self.opt_level, 0, 3)
         if not isinstance(self.schedules, Mapping):
             raise InvalidInput(f"option schedules: expected numbers by name for each fusion, got {self.schedules!r}")

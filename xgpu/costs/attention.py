@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from xgpu.device import Device
 
-_LEAST_ROWS = 16
-"""Rows that share keys from which on products of 64 rows are worth their work."""
+SPLIT_KEYS = 128
+"""Of what the keys of a part are a multiple, where they are split: of those of a step."""
 _TILE_ROWS = 128
 _TILE_KEYS = 128
 _WIDE_ROWS, _WIDE_TILE_KEYS = 128, 64
@@ -13,12 +13,23 @@ _WIDE_ROWS, _WIDE_TILE_KEYS = 128, 64
 _STEP_SECONDS = 0.77e-6
 _COLUMN_SECONDS = 6e-9
 """What a step takes besides, and for each element of a row: 1.16 us of 64 and 1.54 us of 128, measured on an H200."""
+_SINGLE_ROWS, _SINGLE_SHARE = 64, 0.65
+"""One warp group has half of the products of two, but none run beside what it computes between them."""
 _LIBRARY_SHARE = 0.6
 """The part of the tensor cores' rate that a library's products reach, written out as they are."""
 _LIBRARY_BYTES = 12
 """Bytes that are moved for each weight: logits of f32 and weights of 16 bits are written, and read again."""
+_LIBRARY_READS = 0.7
+"""The part of the memory's rate at which a library reads keys and values of few rows."""
 _LIBRARY_LAUNCHES = 6
 """What two small products of a library, and a kernel between them, take besides their work, in launches."""
+
+_ELEMENT_BYTES = 2
+"""Bytes of an element of keys and values."""
+_PART_BYTES = 4
+"""Bytes of an element of what is stored of parts of the keys."""
+_ROW_NUMBERS = 2
+"""Numbers that are stored of each row, beside the sums."""
 
 _PRODUCTS = 2
 """Products of attention."""
@@ -42,21 +53,42 @@ class AttentionSizes(NamedTuple):
 
 
 def is_fast(attention: AttentionSizes, target: Device) -> bool:
-    """Whether a kernel of attention takes less time than its parts.
+    """Whether a kernel of attention, or one of parts of the keys and what combines them, is faster than a library."""
+    return fastest_seconds(attention, target) < library_seconds(attention, target)
 
-    It does not where few tiles of rows have many keys: nothing splits the keys, and most multiprocessors would wait.
-    """
-    if attention.rows < _LEAST_ROWS:
-        return False
-    return kernel_seconds(attention, target) < library_seconds(attention, target)
+
+def tiles_of(attention: AttentionSizes) -> int:
+    """Return how many tiles of rows there are."""
+    return attention.batch * -(-attention.rows // _TILE_ROWS)
+
+
+def fastest_seconds(attention: AttentionSizes, target: Device) -> float:
+    """Return how long a kernel takes, with the keys in as many parts as are fastest."""
+    return kernel_seconds(attention, target, splits_of(attention, target))
+
+
+def gathering_seconds(attention: AttentionSizes, target: Device) -> float:
+    """Return how long it takes to read and write all queries, about."""
+    moved = 2 * attention.batch * attention.rows * attention.width * _ELEMENT_BYTES
+    return target.launch_seconds + target.memory_latency + moved / target.memory_bandwidth
 
 
 def is_gradient_fast(attention: AttentionSizes, target: Device) -> bool:
     """Whether kernels of attention and of its gradient take less time than all parts of these."""
-    if attention.rows < _LEAST_ROWS:
-        return False
     ours = kernel_seconds(attention, target) + gradient_seconds(attention, target)
     return ours < library_seconds(attention, target) + library_gradient_seconds(attention, target)
+
+
+def splits_of(attention: AttentionSizes, target: Device) -> int:
+    """Return the number of parts of the keys with which attention takes the least time, the smallest of equal ones."""
+    steps = -(-attention.keys // SPLIT_KEYS)
+    candidates = sorted({-(-steps // each) for each in range(1, steps + 1)})
+    return min(candidates, key=lambda splits: kernel_seconds(attention, target, splits), default=1)
+
+
+def split_keys(keys: int, splits: int) -> int:
+    """Return how many keys a part has, of at most so many parts: those of whole steps."""
+    return -(-keys // (splits * SPLIT_KEYS)) * SPLIT_KEYS
 
 
 def gradient_seconds(attention: AttentionSizes, target: Device) -> float:
@@ -75,13 +107,38 @@ def library_gradient_seconds(attention: AttentionSizes, target: Device) -> float
     return seconds * _LIBRARY_PRODUCTS / _PRODUCTS
 
 
-def kernel_seconds(attention: AttentionSizes, target: Device) -> float:
-    """Return how long a kernel takes whose blocks have tiles of rows, about."""
-    tiles = attention.batch * -(-attention.rows // _TILE_ROWS)
+def kernel_seconds(attention: AttentionSizes, target: Device, splits: int = 1) -> float:
+    """Return how long a kernel takes whose blocks have tiles of rows, of each of some parts of the keys, about.
+
+    With what combines the parts, if there are several. Multiprocessors compute one tile each at a time, unless memory
+    keeps them waiting: tiles of the same keys read them once together.
+    """
+    keys = attention.keys if splits == 1 else split_keys(attention.keys, splits)
+    whole, rest = divmod(tiles_of(attention) * splits, target.sm_count)
+    shared = tiles_of(attention._replace(batch=1))
+    computed, read = _tile_seconds(attention, keys), _operand_seconds(attention, keys, target) / shared
+    seconds = whole * max(computed, target.sm_count * read) + (max(computed, rest * read) if rest else 0)
+    seconds += target.launch_seconds
+    return seconds if splits == 1 else seconds + _combination_seconds(attention, target, splits)
+
+
+def _tile_seconds(attention: AttentionSizes, keys: int) -> float:
+    """Return how long a multiprocessor computes a tile of rows with so many keys, about."""
     is_wide = max(attention.width, attention.columns) > _WIDE_ROWS
-    steps = -(-attention.keys // (_WIDE_TILE_KEYS if is_wide else _TILE_KEYS))
+    steps = -(-keys // (_WIDE_TILE_KEYS if is_wide else _TILE_KEYS))
     step = _STEP_SECONDS + _COLUMN_SECONDS * (attention.width + attention.columns) / 2
-    return target.launch_seconds + -(-tiles // target.sm_count) * (steps + 1) * step
+    return (steps + 1) * step * (_SINGLE_SHARE if attention.rows <= _SINGLE_ROWS else 1)
+
+
+def _operand_seconds(attention: AttentionSizes, keys: int, target: Device) -> float:
+    """Return how long so many keys of a matrix, and their values, are read at least."""
+    return keys * (attention.width + attention.columns) * _ELEMENT_BYTES / target.memory_bandwidth
+
+
+def _combination_seconds(attention: AttentionSizes, target: Device, splits: int) -> float:
+    """Return how long what is stored of parts takes to be written and read again, and combined, about."""
+    stored = splits * attention.batch * attention.rows * (attention.columns + _ROW_NUMBERS) * _PART_BYTES
+    return target.launch_seconds + target.memory_latency + 2 * stored / target.memory_bandwidth
 
 
 def library_seconds(attention: AttentionSizes, target: Device) -> float:
@@ -90,4 +147,5 @@ def library_seconds(attention: AttentionSizes, target: Device) -> float:
     pairs = weights * (attention.width + attention.columns)
     rate = target.products_per_cycle * target.clock * target.sm_count * _LIBRARY_SHARE
     moved = weights * _LIBRARY_BYTES / target.memory_bandwidth
-    return _LIBRARY_LAUNCHES * target.launch_seconds + pairs / rate + moved
+    read = attention.batch * _operand_seconds(attention, attention.keys, target) / _LIBRARY_READS
+    return _LIBRARY_LAUNCHES * target.launch_seconds + pairs / rate + moved + read

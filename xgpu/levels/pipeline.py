@@ -54,6 +54,11 @@ PREPARE: Pipeline = (
         "find-chains{{target={target} find={fuse_attention} gradients={fuse_attention_gradients}}}",
         "before products are merged or rewritten, which a chain's are not; after barriers, which keep readers apart",
     ),
+    ("merge-rows{{target={target}}}", "after chains are found; before keys are split, by how many rows share them"),
+    (
+        "split-chains{{target={target} parts={attention_parts}}}",
+        "after chains are found; before all that looks at what combines their parts",
+    ),
     (
         "merge-products{{target={target} products={products} choices={choices}}}",
         "before layouts are chosen, for the merged ones; after barriers, which keep readers apart",
@@ -219,6 +224,7 @@ def steps(
         "pad_products": str(options.pad_products).lower(),
         "fuse_attention": str(options.fuse_attention).lower(),
         "fuse_attention_gradients": str(options.fuse_attention_gradients).lower(),
+        "attention_parts": str(options.attention_parts or 0),
         "choices": choices,
         "keep_barriers": str(options.keep_barriers).lower(),
     }

@@ -8,9 +8,9 @@ from xgpu import ir
 from xgpu.analysis.attention.attention import Attention, attention_of
 from xgpu.analysis.attention.chained_sums import MOVED
 from xgpu.analysis.attention.gradient import Gradient, gradient_of
-from xgpu.costs.attention import AttentionSizes, is_fast, is_gradient_fast
+from xgpu.costs.attention import is_fast, is_gradient_fast
 from xgpu.device import DEFAULT_DEVICE, Device, device
-from xgpu.emit.families.attention.facts import attention_problem
+from xgpu.emit.families.attention.facts import attention_problem, sizes_of
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.hlo.stablehlo_builder import reshape
@@ -78,7 +78,7 @@ class FindChains(BlockRewrite):
         attention = attention_of(op)
         if attention is None:
             return []
-        sizes = AttentionSizes(attention.batch, attention.rows, attention.keys, attention.width, attention.columns)
+        sizes = sizes_of(attention)
         gradient = gradient_of(attention)
         if isinstance(gradient, str):
             remark(self.NAME, op, f"attention is left in parts: {gradient}")

@@ -19,7 +19,7 @@ from xgpu.passes.tiles.chains.operands import Fed, Operands
 from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.rows import ChainRows
-from xgpu.passes.tiles.chains.storing import Staged, is_matrix
+from xgpu.passes.tiles.chains.storing import Staged, is_handed_on
 from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, below, equal, leave_registers, take_registers
@@ -35,7 +35,7 @@ class ChainKernel:
         self._fixed = [Boxes.of_operand(each, 0) for each in program.fixed]
         self._fed = [Boxes.of_operand(each, 1) for each in program.fed]
         written = zip(program.stores, program.outputs, strict=True)
-        self._stored = {store: Boxes.of_result(store, output) for store, output in written if is_matrix(store)}
+        self._stored = {store: Boxes.of_result(store, output) for store, output in written if is_handed_on(store)}
 
     @property
     def _boxes(self) -> list[Boxes]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from xgpu import ir
 from xgpu.dialects.block.tiles import InsertTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
+from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import constant, integer_type
@@ -77,7 +78,8 @@ class ChainRows:
                 if store in self.staged:
                     storing.matrix(self.staged[store], tile.at, code[store.tile])
                 else:
-                    storing.rows(store, self._output(store), tile.at, position, code[store.tile])
+                    write = storing.elements if len(shape_of(store.tile)) > 1 else storing.rows
+                    write(store, self._output(store), tile.at, position, code[store.tile])
             elif not code.is_lazy(each):
                 code.write(each)
         return number, phase

@@ -1,7 +1,10 @@
-"""What warp groups do with results: matrices are handed on in shared memory, and copied; of rows a lane writes each."""
+"""What warp groups do with results: matrices of 16 bits are handed on in shared memory, and copied; lanes write others.
+
+Neighbours in a row that four lanes hold are a sector of f32. Of rows a lane writes each.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.dialects.block import copies, waits
@@ -9,22 +12,23 @@ from xgpu.dialects.block.memory import ArrayPointerOp
 from xgpu.dialects.block.tiles import InsertTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.access import shape_of
-from xgpu.indexing.affine import linearize
+from xgpu.indexing.affine import Symbol, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.llvm.memory import element_pointer, store
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
-from xgpu.passes.tiles.chains.spreads import ROW_LANES, Position, Spread
+from xgpu.passes.tiles.chains.spreads import ROW_LANES, Position, Spread, column_of
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, equal
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.passes.tiles.vectors import from_elements
-from xgpu.structure import dtype_of, element_of
+from xgpu.structure import dtype_of
 from xgpu.target_machine import WARPGROUP_SIZE
 
 _CHUNK = 16
+_HANDED_ON_BITS = 16
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,9 @@ class Staged:
     map: ir.Value
 
 
-def is_matrix(op: InsertTileOp) -> bool:
-    """Whether a tile that is written has rows and columns, and not one element of each row."""
-    return len(shape_of(op.tile)) == 2
+def is_handed_on(op: InsertTileOp) -> bool:
+    """Whether a tile that is written is copied from shared memory: it has columns, of which sectors hold many."""
+    return len(shape_of(op.tile)) == 2 and dtype_of(op.tile).bits == _HANDED_ON_BITS
 
 
 @dataclass(frozen=True)
@@ -62,17 +66,27 @@ class Storing:
 
     def rows(self, op: InsertTileOp, array: ir.Value, at: Values, position: Position, spread: Spread) -> None:
         """Write a thread's elements of a tile of rows; the lanes that hold a row all have it."""
-        map_, element = op.map, element_of(op.tile)
-        flat = IndexingMap(map_.dims, map_.symbols, (linearize(map_.results, shape_of(array)),)).with_simple_results()
+        flat, first = _flat(op.map, array), ArrayPointerOp.build(array)
         lane = ir.arith.remui(self.place.lane, create_index(ROW_LANES))
-        first = ArrayPointerOp.build(array)
         for half in range(2):
             where = [*at, position.rows[half]]
-            is_own = ir.arith.andi(equal(lane, 0), InDomainOp.build(map_, where))
-            with only_if(is_own):
-                (number,) = ApplyIndexingOp.build(flat, where)
-                pointer = element_pointer(first, element, ir.arith.index_cast(integer_type(64), number))
-                store(spread.at(half, 0), pointer, dtype_of(op.tile).bits // 8)
+            with only_if(ir.arith.andi(equal(lane, 0), InDomainOp.build(op.map, where))):
+                _write_elements(first, flat, where, [spread.at(half, 0)])
+
+    def elements(self, op: InsertTileOp, array: ir.Value, at: Values, position: Position, spread: Spread) -> None:
+        """Write a thread's elements of a tile, neighbours together where memory has them so."""
+        flat, first, (_, columns) = _flat(op.map, array), ArrayPointerOp.build(array), shape_of(op.tile)
+        constraints = op.map.constraints
+        of_columns = replace(flat, constraints=tuple(each for each in constraints if 1 in each[0].variables()[1]))
+        of_rows = replace(flat, constraints=tuple(each for each in constraints if 1 not in each[0].variables()[1]))
+        together = 2 if _has_pairs(of_columns) else 1
+        for half in range(2):
+            row = [*at, position.rows[half]]
+            with only_if(InDomainOp.build(of_rows, [*row, position.column])):
+                for number in range(0, columns // ROW_LANES, together):
+                    where = [*row, ir.arith.addi(position.column, create_index(column_of(number)))]
+                    with only_if(InDomainOp.build(of_columns, where)):
+                        _write_elements(first, flat, where, [spread.at(half, number + i) for i in range(together)])
 
     def matrix(self, staged: Staged, at: Values, spread: Spread) -> None:
         """Write the group's rows to shared memory, each chunk where the swizzle has it, and have them copied."""
@@ -118,3 +132,27 @@ class Storing:
     def _is_leader(self) -> ir.Value:
         first = ir.arith.muli(self.place.group, create_index(WARPGROUP_SIZE))
         return ir.arith.cmpi(ir.arith.CmpIPredicate.eq, self.place.thread, first)
+
+
+def _flat(map_: IndexingMap, array: ir.Value) -> IndexingMap:
+    """Return the map of a tile to places in memory."""
+    return replace(map_, results=(linearize(map_.results, shape_of(array)),)).with_simple_results()
+
+
+def _has_pairs(flat: IndexingMap) -> bool:
+    """Whether two neighbours of a row, from an even column on, are aligned neighbours in memory, or both left out."""
+    (place,) = flat.results
+    others = [count for atom, count in place.terms if atom != Symbol(1)]
+    are_even = not any(
+        each % 2 for each in (*others, place.constant, *(bound.upper + 1 for _, bound in flat.constraints))
+    )
+    return are_even and dict(place.terms).get(Symbol(1)) == 1
+
+
+def _write_elements(first: ir.Value, flat: IndexingMap, where: Values, values: Values) -> None:
+    """Write neighbours of the array that begins at ``first``, where a map leads to."""
+    (number,) = ApplyIndexingOp.build(flat, where)
+    element, count = values[0].type, len(values)
+    pointer = element_pointer(first, element, ir.arith.index_cast(integer_type(64), number))
+    value = from_elements(values) if count > 1 else values[0]
+    store(value, pointer, count * ir.FloatType(element).width // 8)

@@ -3,6 +3,7 @@
 import pytest
 
 from xgpu.costs.attention import (
+    SPLIT_KEYS,
     AttentionSizes,
     gradient_seconds,
     is_fast,
@@ -10,6 +11,8 @@ from xgpu.costs.attention import (
     kernel_seconds,
     library_gradient_seconds,
     library_seconds,
+    split_keys,
+    splits_of,
 )
 from xgpu.device import device
 
@@ -43,11 +46,38 @@ def test_gradients_take_about_what_was_measured(sizes: AttentionSizes, seconds: 
     assert gradient_seconds(sizes, H200) == pytest.approx(seconds, rel=0.15)
 
 
-def test_few_rows_with_many_keys_are_left() -> None:
-    """Blocks share the rows alone: 8 of them would read all keys."""
-    assert is_fast(AttentionSizes(8, 64, 512, 128, 128), H200)
-    assert not is_fast(AttentionSizes(8, 64, 65536, 128, 128), H200)
-    assert not is_fast(AttentionSizes(8, 8, 512, 128, 128), H200)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        AttentionSizes(8, 64, 65536, 128, 128),
+        AttentionSizes(8, 4, 131072, 128, 128),
+        AttentionSizes(64, 4, 32768, 128, 128),
+        AttentionSizes(8, 512, 8192, 128, 128),
+        AttentionSizes(1, 1, 4096, 64, 64),
+    ],
+)
+def test_few_tiles_of_rows_with_many_keys_are_split(sizes: AttentionSizes) -> None:
+    """As many tiles as there are multiprocessors, about, of one part each: all of them read keys."""
+    splits = splits_of(sizes, H200)
+    tiles = sizes.batch * -(-sizes.rows // 128) * splits
+    assert splits > 1
+    assert 0.5 * H200.sm_count < tiles <= H200.sm_count or split_keys(sizes.keys, splits) == SPLIT_KEYS
+    assert is_fast(sizes, H200)
+    assert kernel_seconds(sizes, H200, splits) < kernel_seconds(sizes, H200)
+
+
+def test_keys_of_many_tiles_are_left_together() -> None:
+    """Parts have to be combined, which takes another kernel; of few keys that is longer than what it saves."""
+    assert splits_of(AttentionSizes(512, 4, 4096, 128, 128), H200) == 1
+    assert splits_of(AttentionSizes(8, 64, 256, 64, 64), H200) == 1
+    assert splits_of(AttentionSizes(8, 64, 0, 64, 64), H200) == 1
+
+
+@pytest.mark.parametrize(("keys", "splits"), [(4096, 3), (601, 3), (128, 1), (1, 4), (131072, 1000)])
+def test_parts_have_whole_steps(keys: int, splits: int) -> None:
+    length = split_keys(keys, splits)
+    assert length % SPLIT_KEYS == 0
+    assert -(-keys // length) <= splits
 
 
 def test_gradients_have_more_products() -> None:
@@ -60,4 +90,3 @@ def test_gradients_have_more_products() -> None:
 
 def test_gradients_of_few_long_rows_are_left() -> None:
     assert not is_gradient_fast(AttentionSizes(8, 64, 65536, 128, 128), H200)
-    assert not is_gradient_fast(AttentionSizes(8, 8, 512, 128, 128), H200)

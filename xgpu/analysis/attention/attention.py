@@ -15,14 +15,17 @@ from xgpu.analysis.attention.weighted import Weighted
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.scan_op import function_of
-from xgpu.indexing.access import Shape, identity_map, shape_of
-from xgpu.indexing.affine import dim
+from xgpu.indexing.access import Shape, identity_map, integers, shape_of
+from xgpu.indexing.affine import AffineExpr, dim
+from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.simplify import Simplifier
 from xgpu.structure import backward_slice, body_of, defining_op, dtype_of
 
 DOT = "stablehlo.dot_general"
 REDUCE = "stablehlo.reduce"
+PAD = "stablehlo.pad"
 IOTA = "stablehlo.iota"
 _MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose"))
 _SPREADS = _MOVES | {"stablehlo.broadcast_in_dim"}
@@ -35,7 +38,7 @@ class Softmax:
     """What a value is the softmax of, along one of its dimensions: ``logits``, found at ``map``; none is normalised.
 
     ``powers`` are those of logits without the ``largest`` of a row, of which ``total`` is the sum: both as they are
-    reduced. ``quotients`` are what the softmax is.
+    reduced. ``quotients`` are what the softmax is. Logits are there ``within`` bounds of indices, and -inf beyond.
     """
 
     logits: ir.Value
@@ -44,6 +47,7 @@ class Softmax:
     quotients: Place
     largest: Place
     total: Place
+    within: tuple[Constraint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -90,9 +94,17 @@ class Attention:
         return self.shape[self.key]
 
     @property
+    def key_bound(self) -> tuple[AffineExpr, int]:
+        """The number of a key, of the weights' indices, and how many keys there are: parts of them may have room."""
+        if self.softmax.within:
+            ((number, bound),) = self.softmax.within
+            return number, bound.upper + 1
+        return dim(self.key), self.keys
+
+    @property
     def others(self) -> list[int]:
         """The dimensions of the weights beside rows and keys, those that have keys of their own first."""
-        own = {number for each in self.operand_map(1 - self.query).results for number in each.variables()[0]}
+        own = _dimensions((self.key_rows, self.operand_map(1 - self.query)))
         rest = [number for number in range(len(self.shape)) if number not in (self.row, self.key)]
         return sorted(rest, key=lambda number: (number not in own, number))
 
@@ -166,7 +178,7 @@ def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: Ind
     operands = [then(map_, accesses(first)[number].map) for number in range(2)]
     if any(len(each.symbols) != 1 for each in operands):
         return None
-    used = [{number for each in operand.results for number in each.variables()[0]} for operand in operands]
+    used = [_dimensions(place) for place in zip(first.operands, operands, strict=True)]
     for query in range(2):
         rows = [number for number in sums.free if number not in used[1 - query]]
         if key in used[query] or key not in used[1 - query] or not rows:
@@ -175,6 +187,12 @@ def _with_first(sums: Weighted, first: ir.Operation, softmax: Softmax, map_: Ind
             sums.product, sums.weight, first, softmax, map_, query, longest(rows, shape_of(sums.weights)), key
         )
     return None
+
+
+def _dimensions(place: Place) -> set[int]:
+    """Return the dimensions that an array is read along, which is moved and repeated to what there is."""
+    _, map_ = behind(place, _SPREADS)
+    return {number for each in map_.results for number in each.variables()[0]}
 
 
 def longest(dimensions: Sequence[int], shape: Shape) -> int:
@@ -270,7 +288,34 @@ def _softmax(weights: ir.Value, key: int) -> Softmax | None:
     largest = _reduced((difference.operands[1], below_map), "maximum", -math.inf, key)
     if largest is None or largest.elements != logits:
         return None
-    return Softmax(*logits, powers, quotients, largest.result, total.result)
+    found = Softmax(*logits, powers, quotients, largest.result, total.result)
+    inside = _inside_padding(logits)
+    if inside is None:
+        return found
+    (value, map_), within = inside
+    if len(within) != 1 or key not in within[0][0].variables()[0]:
+        return None
+    return replace(found, logits=value, map=map_, within=within)
+
+
+def _inside_padding(place: Place) -> tuple[Place, tuple[Constraint, ...]] | None:
+    """Return what padding with -inf behind the last elements is of, and within which bounds; None if there is none."""
+    value, map_ = place
+    op = defining_op(value)
+    if op is None or op.name != PAD or number_of(op.operands[1]) != -math.inf:
+        return None
+    if any(integers(op, "interior_padding")) or any(integers(op, "edge_padding_low")):
+        return None
+    return behind((op.operands[0], then(map_, accesses(op)[0].map)), _MOVES), beyond(op, map_)
+
+
+def beyond(pad: ir.Operation, map_: IndexingMap) -> tuple[Constraint, ...]:
+    """Return the constraints on the indices of what is padded, given the map to the result, that do not always hold."""
+    simplifier = Simplifier(map_.dims, map_.symbols)
+    inside = ((simplifier.simplify(each), bound) for each, bound in map_.compose(accesses(pad)[0].map).constraints)
+    return tuple(
+        (each, bound) for each, bound in inside if not bound.contains_interval(each.interval(map_.dims, map_.symbols))
+    )
 
 
 class _Reduction(NamedTuple):

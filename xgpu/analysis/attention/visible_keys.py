@@ -38,6 +38,13 @@ class VisibleKeys:
     after: int | None
     hidden: float
 
+    def seen(self, rows: int, keys: int) -> int:
+        """Return how many of so many keys a row of so many sees, about: the one in the middle."""
+        row = rows // 2
+        first = 0 if self.before is None else max(row - self.before, 0)
+        end = keys if self.after is None else min(row + self.after + 1, keys)
+        return max(end - first, 0)
+
     def together(self, other: "VisibleKeys") -> "VisibleKeys":
         """Return the keys that both leave."""
         ends = [

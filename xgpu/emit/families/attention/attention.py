@@ -22,15 +22,15 @@ from xgpu.dialects.attributes import (
     map_attribute,
     schedule_attribute,
 )
-from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp
-from xgpu.dialects.chain import CHAIN, returned
+from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.chain import CHAIN
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
-from xgpu.emit.families.attention.facts import AttentionFacts, attention_problem, chained_attention
+from xgpu.emit.families.attention.facts import AttentionFacts, chain_problem
 from xgpu.emit.families.attention.schedule import AttentionSchedule
+from xgpu.emit.families.attention.tiles import FULL, in_memory
 from xgpu.emit.families.attention.writing import (
-    FULL,
     as_rounded,
     chain_arrays,
     compare,
@@ -45,7 +45,7 @@ from xgpu.fusion.grouping.families import Heroes
 from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, splat_like, tensor
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
-from xgpu.structure import body_of, element_of, producer
+from xgpu.structure import element_of, producer
 
 
 class AttentionEmitter:
@@ -115,7 +115,10 @@ class AttentionEmitter:
             weights = self._power(hlo.subtract(logits, broadcast(base, [rows, self.tiles.keys], [0])))
             scale = self._power(hlo.subtract(largest, base))
             total = hlo.add(hlo.multiply(total, scale), _reduced(weights, hlo.add, 0.0))
-            values = program.tile(self.attention.values, self.tiles.values)
+            found = in_memory(self.attention.values, self.tiles.values, arrays)
+            assert found is not None
+            array, read = found
+            values = TileOp.build(arrays[array], [*at, step], read, element_of(array))
             rounded = convert(weights, element_of(self.attention.weights))
             product = tile_product(rounded, values, self.attention.second)
             sums = hlo.add(hlo.multiply(sums, broadcast(scale, [rows, columns], [0])), product)
@@ -139,10 +142,10 @@ class AttentionEmitter:
         scores = as_rounded(tile_product(queries, keys, attention.first), made)
         program.make(made, lambda map_: scores)
         logits = self._write_values(program)
-        if not attention.keys % self.tiles.keys:
+        if not self.tiles.has_beyond:
             return logits
         numbers = IndexTileOp.build(at, self.tiles.key_numbers, ir.IntegerType.get_signless(32))
-        is_key = compare("LT", numbers, splat(attention.keys, ir.RankedTensorType(numbers.type)))
+        is_key = compare("LT", numbers, splat(attention.key_bound[1], ir.RankedTensorType(numbers.type)))
         return hlo.select(is_key, logits, splat(-math.inf, ir.RankedTensorType(logits.type)))
 
     @property
@@ -200,11 +203,7 @@ def _reduced(value: ir.Value, combine: Callable[..., ir.Value], start: float) ->
 
 def _key(op: ir.Operation) -> Hashable | None:
     """Return the chain itself: a kernel computes one."""
-    attention = chained_attention(op)
-    if attention is None:
-        return None
-    arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(op).arguments}
-    return op if attention_problem(attention, returned(op)[0], arrays) is None else None
+    return op if chain_problem(op) is None else None
 
 
 def _never(op: ir.Operation, form: Form) -> bool:

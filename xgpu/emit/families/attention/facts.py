@@ -9,11 +9,13 @@ from xgpu.analysis.attention.attention import DOT, Attention, attention_of, is_w
 from xgpu.analysis.attention.chained_sums import Space, moved_from
 from xgpu.analysis.attention.factors import Factored, factored
 from xgpu.analysis.attention.visible_keys import VisibleKeys, visible_keys
+from xgpu.costs.attention import AttentionSizes
 from xgpu.dialects.chain import CHAIN, returned
 from xgpu.dtypes import DType
 from xgpu.emit.base import Fusion
 from xgpu.emit.families.attention.tiles import (
     ELEMENT_BYTES,
+    FULL,
     MOST_COLUMNS,
     PANEL,
     Bound,
@@ -23,12 +25,12 @@ from xgpu.emit.families.attention.tiles import (
     panels,
 )
 from xgpu.hlo.tensor_cores import product_problem
-from xgpu.indexing.access import shape_of
+from xgpu.indexing.access import ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 from xgpu.indexing.tiles.tensor_views import tensor_view
-from xgpu.structure import defining_op, dtype_of
+from xgpu.structure import body_of, defining_op, dtype_of
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,29 @@ class AttentionTiles(ChainTiles):
         """The map of a tile of the weights, rows x keys."""
         row, key = self.row(symbol(0)), self.key(symbol(1))
         return self.made(self.indices(row, key), (self.rows, self.keys), [self.row_bound(row), self.key_bound(key)])
+
+    @property
+    def key_numbers(self) -> IndexingMap:
+        """The map of a tile of the weights to the numbers of its keys, of those of all parts."""
+        number, _ = self.attention.key_bound
+        indices = self.indices(dim(1), self.key(symbol(1)))
+        return self.made([number.substitute(indices)], (self.rows, self.keys), [])
+
+    @property
+    def has_beyond(self) -> bool:
+        """Whether tiles have keys beyond the last one."""
+        return bool(self.attention.softmax.within) or self.attention.keys % self.keys != 0
+
+    def key_bound(self, key: AffineExpr) -> Bound:
+        """Return the bound of keys: of those of all parts, if the last part has room for more than there are."""
+        if not self.attention.softmax.within:
+            return super().key_bound(key)
+        number, count = self.attention.key_bound
+        return (
+            number.substitute(self.indices(dim(1), key)),
+            count,
+            number.interval(ranges(self.attention.shape)).upper + 1,
+        )
 
     @property
     def queries(self) -> IndexingMap:
@@ -154,6 +179,11 @@ class AttentionFacts:
         return AttentionTiles(self.attention, rows, keys)
 
 
+def sizes_of(attention: Attention) -> AttentionSizes:
+    """Return what its time depends on."""
+    return AttentionSizes(attention.batch, attention.rows, attention.keys, attention.width, attention.columns)
+
+
 def chained_attention(chain: ir.Operation) -> Attention | None:
     """Return the attention that a chain computes, and then only moves; None if it computes something else.
 
@@ -165,6 +195,15 @@ def chained_attention(chain: ir.Operation) -> Attention | None:
     op = defining_op(moved_from(first))
     attention = None if op is None or op.name != DOT else attention_of(op)
     return None if attention is None or any(each not in attention.row_values for each in others) else attention
+
+
+def chain_problem(chain: ir.Operation) -> str | None:
+    """Return why no kernel computes a chain that is to be attention; None if one does."""
+    attention = chained_attention(chain)
+    if attention is None:
+        return "its products are not found to be attention"
+    arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in body_of(chain).arguments}
+    return attention_problem(attention, returned(chain)[0], arrays)
 
 
 def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Value, ir.Value]) -> str | None:
@@ -180,9 +219,9 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
             return problem
         if not is_wide(product.results[0]):
             return f"expected products of 16 bits or more, got {dtype_of(product.results[0])}"
-    if dtype_of(result).hlo not in types:
-        return f"expected a result of {types.pop()}, got {dtype_of(result)}"
-    if not all((attention.batch, attention.rows, attention.keys, attention.width, attention.columns)):
+    if dtype_of(result).hlo not in (*types, FULL):
+        return f"expected a result of {types.pop()} or {FULL}, got {dtype_of(result)}"
+    if not all(sizes_of(attention)):
         return "expected operands with elements"
     if max(attention.width, attention.columns) > MOST_COLUMNS:
         return f"expected rows of at most {MOST_COLUMNS} elements"
@@ -196,6 +235,8 @@ def attention_problem(attention: Attention, result: ir.Value, arrays: dict[ir.Va
         view = operand_view(value, map_, arrays)
         if isinstance(view, str):
             return f"expected {name} that can be copied as boxes, but {view}"
+    if dtype_of(result).hlo == FULL:
+        return None
     view = tensor_view(tiles.result(result), shape_of(result), ELEMENT_BYTES, ROW_BYTES)
     if isinstance(view, str) or view.inner != 1:
         return f"expected a result that can be copied as boxes, but {view}"

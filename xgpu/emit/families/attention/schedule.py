@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, Self
 
-from xgpu.costs.attention import AttentionSizes, kernel_seconds
+from xgpu.costs.attention import kernel_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
-from xgpu.emit.families.attention.facts import AttentionFacts
+from xgpu.emit.families.attention.facts import AttentionFacts, sizes_of
 from xgpu.emit.families.attention.tiles import ELEMENT_BYTES
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.schedule import Schedule, flag, whole_number
@@ -105,9 +105,7 @@ class AttentionSchedule(ChainSchedule):
 
     def seconds(self, facts: AttentionFacts) -> float:
         """Return how long the kernel takes, about."""
-        each = facts.attention
-        sizes = AttentionSizes(each.batch, each.rows, each.keys, each.width, each.columns)
-        return kernel_seconds(sizes, facts.fusion.device)
+        return kernel_seconds(sizes_of(facts.attention), facts.fusion.device)
 
     @classmethod
     def of(cls, facts: AttentionFacts) -> Self:
@@ -139,6 +137,10 @@ class AttentionSchedule(ChainSchedule):
         tiles = facts.tiles(self.tile_m, self.tile_n)
         sizes = ChainSizes((tiles.width,), (tiles.width, tiles.columns), (tiles.columns,), 1)
         yield from self.kernel_problems(sizes, facts.fusion.device)
+        if facts.attention.softmax.within and facts.attention.keys % self.tile_n:
+            yield self.wrong(
+                "tile_n", f"a divisor of a part's {facts.attention.keys} keys, the last of which are missing"
+            )
 
     def kernel_problems(self, sizes: ChainSizes, target: Device) -> Iterator[str]:
         """Yield why no kernel of these sizes has these numbers."""

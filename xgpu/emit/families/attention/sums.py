@@ -20,9 +20,8 @@ from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.families.attention.sums_facts import SumsFacts, SumsTiles
 from xgpu.emit.families.attention.sums_schedule import SumsSchedule, sums_problem
-from xgpu.emit.families.attention.tiles import in_memory
+from xgpu.emit.families.attention.tiles import FULL, in_memory
 from xgpu.emit.families.attention.writing import (
-    FULL,
     as_rounded,
     chain_arrays,
     compare,

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 from math import prod
 
 from xgpu import ir
+from xgpu.analysis.attention.attention import PAD, beyond, number_of
 from xgpu.analysis.attention.chained_sums import Space
 from xgpu.analysis.attention.visible_keys import VisibleKeys
-from xgpu.indexing.access import ranges, shape_of
+from xgpu.indexing.access import integers, ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, linearize, symbol
 from xgpu.indexing.hlo_maps import accesses
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+from xgpu.indexing.simplify import Simplifier
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import defining_op, producer
@@ -21,6 +23,8 @@ ELEMENT_BYTES = 2
 PANEL = ROW_BYTES // ELEMENT_BYTES
 """Elements of a row of shared memory: of what matrices are wide is a multiple."""
 MOST_COLUMNS = 256
+FULL = "f32"
+"""The type of products and their sums, whatever types the program has there."""
 Bound = tuple[AffineExpr, int, int]
 """An index, how many there are of it, and how many of these a tile has."""
 
@@ -153,14 +157,32 @@ def in_memory(
 ) -> tuple[ir.Value, IndexingMap] | None:
     """Return the one of ``arrays`` that a value is moved from, and the map of its tile; None if it is computed.
 
-    If it ``converts``, what widens floats counts as a move.
+    If it ``converts``, what widens floats counts as a move. So does padding with zeros, as copies have it, if all of it
+    is beyond the bounds of the tile.
     """
     while value not in arrays:
         op = defining_op(value)
+        if op is not None and op.name == PAD and _is_left_out(op, map_):
+            value, map_ = op.operands[0], _read(map_, op)
+            continue
         if op is None or len(op.operands) != 1 or (op.name == "stablehlo.convert" and not converts):
             return None
-        (access,) = accesses(op)
-        results = map_.compose(access.map).results
-        map_ = IndexingMap(map_.dims, map_.symbols, results, map_.constraints).with_simple_results()
-        value = op.operands[0]
+        value, map_ = op.operands[0], _read(map_, op)
     return value, map_
+
+
+def _read(map_: IndexingMap, op: ir.Operation) -> IndexingMap:
+    """Return the map of a tile of the first operand, from that of the result."""
+    results = map_.compose(accesses(op)[0].map).results
+    return IndexingMap(map_.dims, map_.symbols, results, map_.constraints).with_simple_results()
+
+
+def _is_left_out(pad: ir.Operation, map_: IndexingMap) -> bool:
+    """Whether padding is of zeros, which the constraints on a tile of the result leave out."""
+    simplifier = Simplifier(map_.dims, map_.symbols)
+    known = {(simplifier.simplify(each), bound) for each, bound in map_.constraints}
+    return (
+        number_of(pad.operands[1]) == 0
+        and not any(integers(pad, "interior_padding"))
+        and known >= set(beyond(pad, map_))
+    )

@@ -4,6 +4,7 @@ from xgpu import ir
 from xgpu.dialects.chain import CHAIN, returned
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.families.attention.schedule import ChainSchedule
+from xgpu.emit.families.attention.tiles import FULL
 from xgpu.emit.kernel_builder import KernelBuilder
 from xgpu.hlo.stablehlo_builder import convert, hlo, tensor
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
@@ -14,8 +15,6 @@ from xgpu.structure import body_of, element_of, users_of
 
 MOVES = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
 """What keeps elements as they are."""
-FULL = "f32"
-"""The type of products and their sums, whatever types the program has there."""
 _ROW_LANES = 4
 """Lanes that hold a row together, of which the first one writes what there is of a row."""
 

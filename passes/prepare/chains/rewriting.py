@@ -1,0 +1,94 @@
+"""What rewrites of attention in a chain share: its logits, its softmax, and the order of its result."""
+
+import math
+from collections.abc import Callable, Sequence
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import Attention
+from xgpu.dialects.chain import returned
+from xgpu.emit.families.attention.tiles import FULL
+from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, reshape, shape_of, splat, tensor
+from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION
+from xgpu.indexing.access import integers
+from xgpu.structure import copy_operation, element_of, producer
+
+
+def logits_of_weights(attention: Attention, value: ir.Value) -> ir.Value:
+    """Write logits as f32 in the shape of the weights, of what the program has for them."""
+    path = []
+    made, end = convert(value, FULL), attention.weights
+    while end != attention.softmax.logits:
+        path.append(producer(end))
+        end = producer(end).operands[0]
+    for op in reversed(path):
+        if op.name == "stablehlo.reshape":
+            made = reshape(made, shape_of(op.results[0]))
+        elif op.name == "stablehlo.transpose":
+            made = hlo.transpose(made, integers(op, "permutation"))
+    return made
+
+
+def softmax_of(attention: Attention, logits: ir.Value, dimension: int) -> list[ir.Value]:
+    """Write the softmax along a dimension; return it, rounded, the largest logits and the sums of the weights."""
+    shape = shape_of(logits)
+    rows = [number for number in range(len(shape)) if number != dimension]
+    (largest,) = reduced([logits], dimension, [-math.inf], lambda each: [hlo.maximum(*each)])
+    powers = hlo.exponential(hlo.subtract(logits, broadcast(largest, shape, rows)))
+    (total,) = reduced([powers], dimension, [0.0], lambda each: [hlo.add(*each)])
+    weights = hlo.divide(powers, broadcast(total, shape, rows))
+    return [convert(weights, element_of(attention.weights)), largest, total]
+
+
+def described_product(
+    attention: Attention, batch: tuple[list[int], list[int]], keys: tuple[int, int]
+) -> dict[str, ir.Attribute]:
+    """Return the attributes of a product like the second one, whose left operand are the weights.
+
+    So columns are the last dimension of the result: in memory they are neighbours.
+    """
+    given = attention.second.attributes
+    described = {name: given[name] for name in (PRECISION, ALGORITHM) if name in given}
+    if attention.weight and PRECISION in described:
+        described[PRECISION] = ir.ArrayAttr.get(list(reversed(ir.ArrayAttr(described[PRECISION]))))
+    numbers = ir.stablehlo.DotDimensionNumbers.get(*batch, [keys[0]], [keys[1]])
+    return {**described, "dot_dimension_numbers": numbers}
+
+
+def result_order(attention: Attention) -> list[int]:
+    """Return the dimensions of the second product as they are if the weights are its left operand."""
+    rank = len(shape_of(attention.second.results[0]))
+    return [number for number in range(rank) if number != attention.sums.column] + [attention.sums.column]
+
+
+def moved_after(op: ir.Operation, attention: Attention, value: ir.Value) -> ir.Value:
+    """Write what a chain does with its second product, whose ``value`` is given."""
+    path, end = [], returned(op)[0]
+    while end != attention.second.results[0]:
+        path.append(producer(end))
+        end = producer(end).operands[0]
+    copies = {end: value}
+    for each in reversed(path):
+        copy_operation(each, copies)
+    return copies[returned(op)[0]]
+
+
+def transposed(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
+    """Return an array with its dimensions in another order."""
+    return value if list(permutation) == sorted(permutation) else hlo.transpose(value, list(permutation))
+
+
+def reduced(
+    values: Sequence[ir.Value],
+    position: int,
+    starts: Sequence[float],
+    combine: Callable[[Sequence[ir.Value]], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """Return the combinations of some arrays along a dimension."""
+    shape, scalar = shape_of(values[0]), tensor([], FULL)
+    del shape[position]
+    described: dict[str, ir.Attribute] = {"dimensions": ir.DenseI64ArrayAttr.get([position])}
+    operands = [*values, *(splat(start, scalar) for start in starts)]
+    types = [tensor(shape, FULL)] * len(values)
+    op = ir.Operation.create("stablehlo.reduce", types, operands, described, regions=1)
+    fill_region(op, [scalar] * len(operands), combine)
+    return list(op.results)

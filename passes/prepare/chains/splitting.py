@@ -1,0 +1,144 @@
+"""Attention whose keys are in parts, of each of which there is a result: a chain of parts, and what combines them."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.analysis.attention.attention import Attention
+from xgpu.dialects.chain import ChainOp
+from xgpu.emit.families.attention.tiles import FULL
+from xgpu.hlo.stablehlo_builder import (
+    broadcast,
+    convert,
+    hlo,
+    reshape,
+    shape_of,
+    splat,
+    splat_like,
+    tensor,
+)
+from xgpu.indexing.affine import dim
+from xgpu.passes.prepare.chains.rewriting import (
+    described_product,
+    logits_of_weights,
+    reduced,
+    result_order,
+    softmax_of,
+    transposed,
+)
+from xgpu.structure import backward_slice, body_of, copy_operation, element_of, in_order, is_argument
+
+
+@dataclass(frozen=True)
+class PartChain:
+    """Writes a ``chain`` of ``attention`` with the keys in parts of some ``length``."""
+
+    chain: ir.Operation
+    attention: Attention
+    length: int
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+        return -(-self.attention.keys // self.length)
+
+    @property
+    def _sizes(self) -> list[int]:
+        """The shape of what a part has in the place of the second product."""
+        shape = shape_of(self.attention.second.results[0])
+        return [shape[number] for number in result_order(self.attention)]
+
+    def write(self) -> ir.Operation:
+        """Write the chain; return it."""
+        attention, inside = self.attention, body_of(self.chain)
+        sums = tensor([self.count, *self._sizes], FULL)
+        shape = shape_of(attention.weights)
+        shape[attention.key] = self.count
+        rows = tensor(shape, FULL)
+        chain: ir.Operation = ChainOp.create(list(self.chain.operands), [sums, rows, rows]).operation
+        block = chain.regions[0].blocks.append(*(each.type for each in inside.arguments))
+        copies: dict[ir.Value, ir.Value] = dict(zip(inside.arguments, block.arguments, strict=True))
+        logits = attention.softmax.logits
+        with ir.InsertionPoint(block):
+            for op in in_order(backward_slice([logits, attention.values], is_argument)):
+                copy_operation(op, copies)
+            with attention.second.location:
+                hlo.return_(self._sums(logits_of_weights(attention, copies[logits]), copies[attention.values]))
+        return chain
+
+    def _sums(self, logits: ir.Value, values: ir.Value) -> list[ir.Value]:
+        """Write the softmax of each part, and what it weights; return that, and what there is of each row."""
+        attention, second = self.attention, self.attention.second
+        parts = self._in_parts(logits, attention.key, -math.inf)
+        weights, *rows = softmax_of(attention, parts, attention.key + 1)
+        numbers = ir.stablehlo.DotDimensionNumbers(second.attributes["dot_dimension_numbers"])
+        keys = [
+            each[0] for each in (list(numbers.lhs_contracting_dimensions), list(numbers.rhs_contracting_dimensions))
+        ]
+        batches = [list(numbers.lhs_batching_dimensions), list(numbers.rhs_batching_dimensions)]
+        if attention.weight:
+            keys, batches = keys[::-1], batches[::-1]
+        operands = [weights, self._in_parts(values, keys[1], 0.0)]
+        # The number of the part is a dimension before that of its keys.
+        batch = [[key, *(each + (each > key) for each in own)] for key, own in zip(keys, batches, strict=True)]
+        described = described_product(attention, (batch[0], batch[1]), (keys[0] + 1, keys[1] + 1))
+        type_ = tensor([self.count, *self._sizes], FULL)
+        sums = ir.Operation.create("stablehlo.dot_general", [type_], operands, described).results[0]
+        return [sums, *rows]
+
+    def _in_parts(self, value: ir.Value, position: int, filling: float) -> ir.Value:
+        """Return an array with the keys, which are its dimension of this position, in parts."""
+        shape = shape_of(value)
+        missing = self.count * self.length - self.attention.keys
+        if missing:
+            none = [0] * len(shape)
+            high = [missing if number == position else 0 for number in range(len(shape))]
+            value = hlo.pad(value, splat(filling, tensor([], element_of(value))), none, high, none)
+        return reshape(value, self._split(shape, position))
+
+    def _split(self, shape: Sequence[int], position: int) -> list[int]:
+        """Return the shape of an array whose keys are in parts."""
+        return [*shape[:position], self.count, self.length, *shape[position + 1 :]]
+
+
+def combined(attention: Attention, parts: ir.Operation) -> ir.Value:
+    """Write what combines parts; return the second product of attention.
+
+    Sums of two parts are added as if both were relative to the larger one of their largest logits. A part whose logits
+    are all -inf has no result, and does not count; so rows without any other logit are 0 / 0.
+    """
+    order = result_order(attention)
+    sums, *of_rows = parts.results
+    shape = shape_of(sums)
+    rows = list(range(len(shape) - 1))
+    largest, total = (broadcast(_of_result(attention, each), shape, rows) for each in of_rows)
+    is_low = _is_low(largest)
+    total, sums = (hlo.select(is_low, splat_like(0, each), each) for each in (total, hlo.multiply(sums, total)))
+    _, divisor, dividend = reduced([largest, total, sums], 0, [-math.inf, 0, 0], _together)
+    result = convert(hlo.divide(dividend, divisor), element_of(attention.second.results[0]))
+    return transposed(result, [order.index(number) for number in range(len(order))])
+
+
+def _together(parts: Sequence[ir.Value]) -> list[ir.Value]:
+    """Return the largest logit of two parts, and both of their sums relative to it."""
+    largest = hlo.maximum(parts[0], parts[3])
+    shares = []
+    for own in (parts[0], parts[3]):
+        power = hlo.exponential(hlo.subtract(own, largest))
+        shares.append(hlo.select(_is_low(own), splat_like(0, own), power))
+    added = (hlo.add(*(hlo.multiply(parts[first + i], shares[i // 3]) for i in (0, 3))) for first in (1, 2))
+    return [largest, *added]
+
+
+def _is_low(largest: ir.Value) -> ir.Value:
+    """Return where the largest logit is -inf."""
+    result: ir.Value = hlo.compare(largest, splat_like(-math.inf, largest), hlo.ComparisonDirectionAttr.get("EQ"))
+    return result
+
+
+def _of_result(attention: Attention, value: ir.Value) -> ir.Value:
+    """Return what there is of each part and row in the order of the second product: parts come first."""
+    indices = attention.sums.result_indices([dim(number) for number in range(len(attention.shape))], dim(0))
+    order = [next(iter(indices[position].variables()[0])) for position in result_order(attention)[:-1]]
+    return transposed(value, [attention.key, *order])
