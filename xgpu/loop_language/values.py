@@ -15,7 +15,7 @@ from xgpu.dialects.nests.accesses import FromIndexOp, ReadOp, ToIndexOp
 from xgpu.dtypes import DTYPES, DType, dtype_named
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.hlo.operations import without_code
-from xgpu.indexing.affine import AffineExpr
+from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import COMPARISONS, FUNCTIONS, OPERATORS
@@ -77,7 +77,7 @@ class Expressions:
             raise InvalidInput(f"expected an index, got {found}", expr.at)
         if isinstance(found, ir.Value):
             raise InvalidInput(f"expected an index, got a value of type {dtype_of(found)}", expr.at)
-        return as_index(found)
+        return self.scope.check_index(as_index(found), expr.at)
 
     def operand(self, expr: Expr) -> Operand:
         """Return what an expression is: an element, an index or a number."""
@@ -115,7 +115,7 @@ class Expressions:
             raise InvalidInput(
                 f"'{buffer.name}' has {len(buffer.shape)} dimensions, got {len(target.indices)} indices", target.at
             )
-        found = []
+        found: list[AffineExpr] = []
         for number, (expr, size) in enumerate(zip(target.indices, buffer.shape, strict=True)):
             operand = self.operand(expr)
             if isinstance(operand, ir.Value):
@@ -123,9 +123,10 @@ class Expressions:
                 continue
             if isinstance(operand, (bool, float)):
                 raise InvalidInput(f"expected an index, got {operand}", expr.at)
-            index = as_index(operand)
+            index = self.scope.check_index(as_index(operand), expr.at)
             self._check_bounds(buffer, number, index, size, expr.at)
             found.append(index)
+        self.scope.check_magnitude(linearize(found, buffer.shape), target.at)
         return buffer, found
 
     def _decided(self, value: ir.Value, size: int, at: SourceLocation) -> AffineExpr:
@@ -219,7 +220,7 @@ class Expressions:
             return _of_floats(operator, float(left), float(right), at)  # type: ignore[arg-type]
         if isinstance(left, int) and isinstance(right, int):
             return combined(operator, left, right, at)
-        return self._affine(operator, as_index(left), as_index(right), at)
+        return self.scope.check_index(self._affine(operator, as_index(left), as_index(right), at), at)
 
     def _affine(self, operator: str, left: AffineExpr, right: AffineExpr, at: SourceLocation) -> AffineExpr:
         match operator:
@@ -287,7 +288,7 @@ class Expressions:
             raise InvalidInput(
                 "expected comparisons of indices, joined by 'and'; select(...) chooses by values", expr.at
             )
-        difference = self.index(expr.left) - self.index(expr.right)
+        difference = self.scope.check_index(self.index(expr.left) - self.index(expr.right), expr.at)
         ((test, interval),) = self._comparison(expr, difference)
         # A condition has one form, wherever its numbers stand.
         return [(test - test.constant, interval - test.constant)]

@@ -100,6 +100,18 @@ def test_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choice == choose(space, touches)
 
 
+@pytest.mark.parametrize("extent", [1, 2])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_the_search_ends_for_many_loops(extent: int, blocks: bool) -> None:
+    """Orders in which an access has the loops in memory are among the first: a reversed copy coalesces."""
+    rank = 16
+    space = Space((extent,) * rank, 64, blocks)
+    order = tuple(reversed(range(rank)))
+    choice = choose(space, [Touch(position(order, space.extents), 32)])
+    assert choice.tried <= 200
+    assert choice.score.sectors == (4 / 32 if extent == 2 else 1)
+
+
 def test_threads_without_iterations_do_nothing() -> None:
     (map_,) = (choose(Space((20,), 32, True), []).map,)
     assert map_.dims[0].size == 32
