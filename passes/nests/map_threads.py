@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from xgpu import ir
@@ -123,7 +124,11 @@ def _chosen(band: Sequence[ParOp], space: Space, target: Device) -> Choice:
     accesses = [access for access in accesses_in(band[0].operation) if _is_global(access)]
     runs = _runs(band, space, accesses, target)
     touches = [touch for access in accesses if (touch := _touch(access, band)) is not None]
-    return choose(space, touches, runs)
+    return _choose(space, tuple(touches), runs)
+
+
+# Loops that are written out are often the same ones.
+_choose = lru_cache(maxsize=256)(choose)
 
 
 def _is_global(access: Access) -> bool:
