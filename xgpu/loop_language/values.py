@@ -30,6 +30,7 @@ Operand = ir.Value | AffineExpr | float
 _TYPES = frozenset(dtype.hlo for dtype in DTYPES)
 _S32 = dtype_named("s32")
 _PRED = dtype_named("pred")
+_F32, _F64 = dtype_named("f32"), dtype_named("f64")
 
 
 def location_of(at: SourceLocation) -> ir.Location:
@@ -318,17 +319,18 @@ def number(value: float, dtype: DType, at: SourceLocation) -> ir.Value:
         lowest = -(2 ** (dtype.bits - 1)) if dtype.is_signed else 0
         if not lowest <= value < lowest + 2**dtype.bits:
             raise InvalidInput(f"{value} is no {dtype}, which is from {lowest} to {lowest + 2**dtype.bits - 1}", at)
+    if dtype.kind == "complex":
+        # The bindings read no complex constants.
+        part = number(float(value), _F32 if dtype.bits == 64 else _F64, at)
+        return make("stablehlo.convert", [part], dtype, at)
     type_ = element_type(dtype)
     if dtype.kind == "bool":
         text = str(value).lower()
     elif dtype.is_integer:
         text = str(int(value))
-    elif dtype.is_float:
+    else:
         bits = np.asarray(value, np.float64).astype(dtype.numpy).tobytes()[::-1].hex()
         text = f"0x{bits.upper()[-max(1, dtype.bits // 4) :]}"
-    else:
-        part = ir.FloatAttr.get(ir.F32Type.get() if dtype.bits == 64 else ir.F64Type.get(), float(value))
-        text = f"({str(part).partition(' ')[0]}, 0.0)"
     dense = ir.Attribute.parse(f"dense<{text}> : {type_}")
     op = ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": dense}, loc=location_of(at))
     return op.results[0]

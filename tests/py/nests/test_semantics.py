@@ -173,3 +173,18 @@ def test_runs_on_the_device_of_jax() -> None:
     program = compiled("fn f(A: f32[40], inout B: f32[40]) { par 40 i { B[i] += A[39 - i] } }")
     a, b = np.arange(40, dtype=np.float32), np.ones(40, np.float32)
     np.testing.assert_array_equal(np.asarray(program(a, b)), b + a[::-1])
+
+
+def test_complex_literals() -> None:
+    text = "fn f(A: c64[8], out B: c64[8], out C: c128[8]) { par 8 i { B[i] = A[i] * 2.0 + c64(3)\n C[i] = -inf } }"
+    a = (np.arange(8) + 1j).astype(np.complex64)
+    b, c = run(text, a)
+    np.testing.assert_array_equal(b, a * 2 + 3)
+    np.testing.assert_array_equal(c.real, np.full(8, -np.inf))
+    np.testing.assert_array_equal(c.imag, np.zeros(8))
+
+
+def test_buffers_made_between_statements_of_one_kernel() -> None:
+    text = "fn f(inout A: s32[4]) {\n A[0] = 1\n new t: s32[4]\n t[2] = A[0] + 1\n A[1] = t[2]\n}"
+    (result,) = run(text, np.zeros(4, np.int32))
+    np.testing.assert_array_equal(result, [1, 2, 0, 0])
