@@ -24,6 +24,7 @@ from xgpu.nests.structure import (
     accesses_in,
     ancestors,
     band_at,
+    is_short,
     launches_of,
     loop_of,
 )
@@ -35,6 +36,9 @@ THREADS = 128
 """Threads of a block whose blocks share nothing."""
 MOST_THREADS = 256
 """Threads of a block that runs par loops itself, if the program does not ask for more."""
+
+CACHED_BYTES = 1 << 15
+"""The size of an array that stays in the first cache while it is read again and again: an eighth of it."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +141,10 @@ def _is_global(access: Access) -> bool:
 
 
 def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
-    """Return an access as what the band's variables make of it, all others at 0; None if a value decides where."""
+    """Return an access as what the band's variables make of it, all others at 0.
+
+    None if a value decides where, or if it reads a small array again and again, which then comes from a cache.
+    """
     numbers = {loop.variable: number for number, loop in enumerate(band)}
     values: list[AffineExpr] = []
     for variable in access.variables:
@@ -150,11 +157,14 @@ def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
             break
         if op.name == SeqOp.OPERATION_NAME:
             times *= ir.IntegerAttr(op.attributes["extent"]).value
+    elements, reads = math.prod(access.shape), times * math.prod(loop.extent for loop in band)
+    if not access.writes and reads >= 2 * elements and elements * access.dtype.storage_bits <= 8 * CACHED_BYTES:
+        return None
     return Touch(access.position.substitute(values), access.dtype.storage_bits, times)
 
 
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:
-    """Return the lengths of runs to choose from: of elements for one access, where the band only moves elements."""
+    """Return the lengths of runs to choose from: of elements for one access, where iterations are straight."""
     asked = [loop.vector for loop in band if loop.vector is not None]
     if asked:
         if any(band[-1].extent % length for length in asked):
@@ -163,7 +173,7 @@ def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], targe
                 source_of(band[0].operation),
             )
         return (asked[0],)
-    simple = not walk(band[0].operation, SeqOp.OPERATION_NAME, NewOp.OPERATION_NAME)
+    simple = all(is_short(seq) for seq in walk(band[0].operation, SeqOp.OPERATION_NAME))
     enough = space.size >= target.resident_threads if space.blocks else space.size > space.threads
     if not simple or not enough or not accesses:
         return (1,)

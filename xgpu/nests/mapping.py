@@ -143,8 +143,8 @@ def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score
     touched, accesses = 0.0, 0.0
     for touch in touches:
         position = _composed(map_, touch.position)
-        together = _is_consecutive(position, len(map_.symbols) - 1)
-        # A run that is not consecutive takes an access for each element.
+        together = run == 1 or _is_one_access(position, len(map_.symbols) - 1, run)
+        # Any other run takes an access for each element.
         symbols = map_.symbols if together else (*map_.symbols, Interval(0, 0))
         seen = sectors(replace(map_, symbols=_first_steps(symbols), results=(position,)), touch.bits)
         share = math.prod(each.size for each in symbols[:-1]) / math.prod(
@@ -177,11 +177,14 @@ def _composed(map_: IndexingMap, position: AffineExpr) -> AffineExpr:
     return replace(map_, results=(composed,)).with_simple_results().results[0]
 
 
-def _is_consecutive(position: AffineExpr, run: int) -> bool:
-    """Whether elements along a range variable lie one after the other, as far as the expression shows it."""
+def _is_one_access(position: AffineExpr, run: int, length: int) -> bool:
+    """Whether ``length`` elements along a range variable are one access, as far as the expression shows it.
+
+    They lie one after the other, and the first one where an access of that many may begin.
+    """
     coefficient = {str(atom): c for atom, c in position.terms}.get(f"s{run}", 0)
     others = AffineExpr(tuple((a, c) for a, c in position.terms if str(a) != f"s{run}"), position.constant)
-    return coefficient == 1 and run not in others.variables()[1]
+    return coefficient == 1 and run not in others.variables()[1] and others.divisor() % length == 0
 
 
 def _orders(space: Space, touches: Sequence[Touch]) -> Iterator[tuple[int, ...]]:

@@ -119,3 +119,10 @@ def test_threads_without_iterations_do_nothing() -> None:
     assert isinstance(map_, IndexingMap)
     assert map_.evaluate((25, 0)) is None
     assert map_.evaluate((19, 0)) == (19,)
+
+
+def test_a_run_that_begins_anywhere_takes_an_access_for_each_element() -> None:
+    space = Space((64, 256), 128, True)
+    row = dim(0) * 256 + dim(1)
+    assert choose(space, [Touch(row * 1, 32)], (1, 4)).score.accesses == 0.25
+    assert choose(space, [Touch(row + 1, 32)], (1, 4)).score.accesses == 1

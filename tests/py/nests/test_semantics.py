@@ -175,6 +175,30 @@ def test_runs_on_the_device_of_jax() -> None:
     np.testing.assert_array_equal(np.asarray(program(a, b)), b + a[::-1])
 
 
+_CONVOLUTION = """fn f(x: f32[40, 64], w: f32[4, 64], out y: f32[40, 64]) {
+  par 40 t { par 64 c #vector(4) {
+    new sum: f32
+    sum = 0.0
+    seq 4 k { if t - k >= 0 { sum += w[k, c] * x[t - k, c] } }
+    y[t, c] = sum
+  } }
+}"""
+
+
+def test_short_loops_of_a_thread_with_several_iterations_are_written_out() -> None:
+    """So that what neighbouring iterations read is one access, whatever is read under conditions."""
+    program = compiled(_CONVOLUTION)
+    ptx = program.ir("ptx")
+    assert "ld.global.nc.v4" in ptx
+    assert "ld.global.nc.b32" not in ptx
+    assert "st.global.v4" in ptx
+    x, w = (np.random.default_rng(0).random(shape, np.float32) for shape in ((40, 64), (4, 64)))
+    expected = sum(w[k] * np.pad(x, ((k, 0), (0, 0)))[:40] for k in range(4))
+    np.testing.assert_allclose(run(_CONVOLUTION, x, w)[0], expected, rtol=1e-6)
+    longer = compiled(_CONVOLUTION.replace("seq 4 k", "seq 9 k").replace("w: f32[4", "w: f32[9"))
+    assert longer.ir("emitted").count("xgpu.loop") > program.ir("emitted").count("xgpu.loop")
+
+
 def test_complex_literals() -> None:
     text = "fn f(A: c64[8], out B: c64[8], out C: c128[8]) { par 8 i { B[i] = A[i] * 2.0 + c64(3)\n C[i] = -inf } }"
     a = (np.arange(8) + 1j).astype(np.complex64)
