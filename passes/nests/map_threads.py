@@ -68,11 +68,13 @@ class MapThreads(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Write the launch of every kernel of ``module``, and the map of each of its bands."""
-        for launch in launches_of(module):
-            _map_launch(launch, device(self.target))
+        launches = launches_of(module)
+        bands = sum(len(_bands(launch)) for launch in launches)
+        for launch in launches:
+            _map_launch(launch, device(self.target), bands)
 
 
-def _map_launch(launch: LaunchOp, target: Device) -> None:
+def _map_launch(launch: LaunchOp, target: Device, count: int) -> None:
     bands = _bands(launch)
     threads = launch.block or _threads(bands)
     launch.operation.attributes["block"] = attributes.int_attribute(threads)
@@ -86,7 +88,7 @@ def _map_launch(launch: LaunchOp, target: Device) -> None:
             chosen = first.map or map_
         else:
             space = Space(extents, threads, blocks=first.band == "grid")
-            chosen = first.map or _chosen(band, space, target).map
+            chosen = first.map or _chosen(band, space, target, count).map
             if space.blocks:
                 grid = chosen.dims[1].size
         first.operation.attributes["map"] = attributes.map_attribute(chosen)
@@ -124,11 +126,11 @@ def _threads(bands: Sequence[Sequence[ParOp]]) -> int:
     return min(MOST_THREADS, -(-largest // WARP_SIZE) * WARP_SIZE)
 
 
-def _chosen(band: Sequence[ParOp], space: Space, target: Device) -> Choice:
+def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> Choice:
     accesses = [access for access in accesses_in(band[0].operation) if _is_global(access)]
     runs = _runs(band, space, accesses, target)
     touches = [touch for access in accesses if (touch := _touch(access, band)) is not None]
-    return _choose(space, tuple(touches), runs)
+    return _choose(space, tuple(touches), runs, count)
 
 
 # Loops that are written out are often the same ones.

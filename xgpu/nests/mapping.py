@@ -21,9 +21,11 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.target_machine import WARP_SIZE
 
-MOST_EVALUATIONS = 4000
-"""Maps of three loops that are made for a band at most: a second's work. A map of more loops counts for more, by the
+MOST_EVALUATIONS = 1000
+"""Maps of three loops that are made for a band at most: some seconds' work. A map of more loops counts for more, by the
 square of their number, which its expressions grow with. The first ones are those that most programs want."""
+_BANDS = 2
+"""Of so many bands of a program each has all these maps; of more, a share."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,14 @@ class Choice:
     complete: bool
 
 
-def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,)) -> Choice:
-    """Return the best map of a band, with runs of one of these lengths. Equal inputs give the same."""
+def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), bands: int = 1) -> Choice:
+    """Return the best map of a band, with runs of one of these lengths. Equal inputs give the same.
+
+    Where a program has many ``bands``, the search for each is shorter.
+    """
     best: tuple[IndexingMap, Score] | None = None
-    most = max(2, MOST_EVALUATIONS * 9 // max(9, len(space.extents) ** 2))
+    share = MOST_EVALUATIONS * _BANDS // max(_BANDS, bands)
+    most = max(2, share * 9 // max(9, len(space.extents) ** 2))
     search = _Search(most)
     for map_ in search.maps(space, touches, runs):
         score = score_of(map_, space, touches)
@@ -158,7 +164,7 @@ def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score
 
 _STEPS_SEEN = 2
 """Steps of a thread along each range variable that are looked at: the others are like them."""
-_MOST_STEPS_SEEN = 64
+_MOST_STEPS_SEEN = 16
 """Steps of a thread along all of them, at most."""
 
 

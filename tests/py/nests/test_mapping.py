@@ -100,6 +100,15 @@ def test_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choice == choose(space, touches)
 
 
+def test_many_bands_share_the_search() -> None:
+    space = Space((16, 24, 32, 8), 128, True)
+    touches = [Touch(position((3, 2, 1, 0), space.extents), 32)]
+    alone, shared = (choose(space, touches, (1,), bands) for bands in (2, 40))
+    assert alone.complete
+    assert not shared.complete
+    assert shared.tried == 28
+
+
 @pytest.mark.parametrize("extent", [1, 2])
 @pytest.mark.parametrize("blocks", [False, True])
 def test_the_search_ends_for_many_loops(extent: int, blocks: bool) -> None:
