@@ -239,7 +239,7 @@ def variable_problems(map_: IndexingMap, variables: Sequence[ir.Value]) -> Itera
     for number, (variable, interval) in enumerate(zip(variables, map_.dims, strict=True)):
         extent = extent_of(variable)
         if extent is None:
-            yield f"operand {number} of the map: expected a variable of a loop, or xgpu.to_index"
+            yield f"operand {number} of the map: expected a variable of a loop, or xgpu.to_index, with an extent"
         elif not Interval(0, extent - 1).contains_interval(interval):
             yield f"attribute 'map': expected dimension {number} to be in [0, {extent - 1}], got {interval}"
     yield from magnitude_problems(map_)
@@ -259,7 +259,9 @@ def extent_of(variable: ir.Value) -> int | None:
     owner = owning_op(variable)
     if owner.name not in _INDEXED:
         return None
-    return ir.IntegerAttr(owner.attributes["extent"]).value if "extent" in owner.attributes else None
+    # The operation around may not have been verified yet.
+    extent = owner.attributes["extent"] if "extent" in owner.attributes else None
+    return extent.value if isinstance(extent, ir.IntegerAttr) else None
 
 
 def elements_of(buffer: ir.Value) -> int:

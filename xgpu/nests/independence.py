@@ -107,7 +107,7 @@ class Checker:
             return None
         self._work += work
         found = [_visit(access, number, variable, axes, fixed) for number, access in enumerate(accesses)]
-        elements = 1 + max(int(each.positions.max()) for each in found if each.positions.size) if work else 1
+        elements = 1 + max((int(each.positions.max()) for each in found if each.positions.size), default=0)
         combinations = math.prod(extent_of(each) or 1 for each in axes)
         if elements * combinations >= 1 << 62:
             return None

@@ -112,3 +112,8 @@ def test_pairs_where_all_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked(body, monkeypatch, MOST_POINTS=64) == ["unproved"]
     clash = body.replace("+ 1]", "% 2]")
     assert checked(clash, monkeypatch, MOST_POINTS=64) == ["clash"]
+
+
+def test_accesses_that_are_never_made() -> None:
+    nowhere = "if i * 3 % 7 == 6 { B[(i + 3) * 16 % 256] = A[i] }"
+    assert checked(f"par 2 i {{ {nowhere} }}") == ["proved"]

@@ -53,6 +53,12 @@ def test_maps_of_text_fit_in_64_bits(level: str, index: str) -> None:
         xgpu.compile(text.replace("(d0) -> (d0), d0 in [0, 7]", f"(d0) -> ({index}), d0 in [0, 7]"))
 
 
+def test_an_extent_of_another_type() -> None:
+    text = compiled("fn f(A: f32[8], out B: f32[8]) { par 8 i { B[i] = A[i] } }").ir("loops")
+    with pytest.raises(InvalidInput, match="extent"):
+        xgpu.compile(text.replace("extent = 8 : i64", 'extent = "8"'))
+
+
 @pytest.mark.parametrize("step", ["a{k} // 2 + a{k} % 3", "(a{k} + 1) % (1000 + {k})", "a{k} + a{k}"])
 def test_names_of_names_of_indices(step: str) -> None:
     lets = "\n".join(f"let a{k + 1} = {step.format(k=k)}" for k in range(300))
