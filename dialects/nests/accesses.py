@@ -260,7 +260,7 @@ def extent_of(variable: ir.Value) -> int | None:
     if owner.name not in _INDEXED:
         return None
     # The operation around may not have been verified yet.
-    extent = owner.attributes["extent"] if "extent" in owner.attributes else None
+    extent = owner.attributes.get("extent")
     return extent.value if isinstance(extent, ir.IntegerAttr) else None
 
 
