@@ -37,6 +37,7 @@ _GRAPHS = range(12)
 _LONGEST = 12_000
 
 _TESTS = Path(__file__).resolve().parent.parent / "tests"
+_LOOPS = _TESTS.parent / "examples" / "loops"
 _RUN = re.compile(r"^// RUN: (?:not )?(xgpu-opt|xgpu compile) (.*?)(?: 2?[|><&].*)?$", re.MULTILINE)
 _PASSES = re.compile(r"(?:-p|--pass-pipeline)[ =]('[^']*'|\S+)")
 _LEVEL = re.compile(r'xgpu\.level = "(\w+)"')
@@ -80,7 +81,7 @@ class Outcome:
 
 
 def corpus() -> list[Text]:
-    """Return the texts to start from: the tests' inputs, and a few random programs."""
+    """Return the texts to start from: the tests' inputs, programs of loops, and a few random programs."""
     texts = []
     for path in sorted((*_TESTS.glob("data/*.*"), *_TESTS.glob("lit/**/*.mlir"))):
         whole = path.read_text()
@@ -91,6 +92,8 @@ def corpus() -> list[Text]:
             texts.append(Text(f"{path.name}:{i}", part, path.suffix, pipelines))
     for path in sorted(_TESTS.glob("lit/emit/*.mlir")):
         texts += [Text(f"{path.name} at level {level}", text, ".mlir", ()) for level, text in _plans(path)]
+    for path in sorted(_LOOPS.glob("*.te")):
+        texts += _levels_of_loops(path)
     for seed in _GRAPHS:
         texts += _levels_of(seed)
     return [text for text in texts if len(text.text) < _LONGEST]
@@ -107,6 +110,14 @@ def _plans(path: Path) -> Iterator[tuple[str, str]]:
         for kernel in compiled.kernels:
             if level in kernel.modules:
                 yield level, kernel.text(level)
+
+
+def _levels_of_loops(path: Path) -> Iterator[Text]:
+    """Yield a program of the loop language, and at the levels that it has alone."""
+    yield Text(path.name, path.read_text(), path.suffix, ())
+    compiled = compile_program(path)
+    for level in ("loops", "mapped"):
+        yield Text(f"{path.name} at level {level}", compiled.ir(level), ".mlir", ())
 
 
 def _levels_of(seed: int) -> Iterator[Text]:
@@ -132,7 +143,7 @@ def case_of_seed(seed: int, texts: Sequence[Text]) -> Case:
     generator = random.Random(f"inputs {seed}")
     chosen = _any_of(generator, texts)
     text = mutate(generator, chosen.text, [other.text for other in texts])
-    is_program = chosen.suffix == ".hlo" or "stablehlo." in chosen.text or "xgpu.level" in chosen.text
+    is_program = chosen.suffix in (".hlo", ".te") or "stablehlo." in chosen.text or "xgpu.level" in chosen.text
     if is_program or generator.random() < 0.3:
         return Case(generator.choice(_OF_PROGRAMS), text, chosen.suffix)
     return Case(("xgpu-opt", "FILE", "-p", _pipeline(generator, chosen)), text, chosen.suffix)
@@ -141,7 +152,7 @@ def case_of_seed(seed: int, texts: Sequence[Text]) -> Case:
 def _any_of(generator: random.Random, texts: Sequence[Text]) -> Text:
     """Return any text, or in half of the cases one of any level: all levels are as frequent."""
     levels = {match.group(1): None for text in texts if (match := _LEVEL.search(text.text))}
-    if generator.random() < 0.5:
+    if not levels or generator.random() < 0.5:
         return generator.choice(texts)
     level = generator.choice(list(levels))
     return generator.choice([text for text in texts if f'xgpu.level = "{level}"' in text.text])
@@ -236,11 +247,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("fuzz_inputs", description=__doc__)
     parser.add_argument("--cases", type=int, default=200, metavar="N", help="how many inputs to try; 200 if left out")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the first input; the next has S + 1")
+    parser.add_argument("--suffix", default="", help="only inputs from texts of such files: .te, say")
+    parser.add_argument("--seconds", type=float, default=_SECONDS_PER_CASE, help="that a case may take")
     parser.add_argument("--keep", type=Path, default=Path("build/fuzz"), help="folder of the inputs that fail")
     arguments = parser.parse_args(argv)
-    start, failures, texts = time.perf_counter(), 0, corpus()
+    start, failures = time.perf_counter(), 0
+    texts = [text for text in corpus() if text.suffix.endswith(arguments.suffix)]
     for first in range(0, arguments.cases, _CASES_PER_PROCESS):
-        with Worker(_SECONDS_PER_CASE, _MEMORY) as worker:
+        with Worker(arguments.seconds, _MEMORY) as worker:
             for number in range(first, min(first + _CASES_PER_PROCESS, arguments.cases)):
                 seed = arguments.seed + number
                 case = case_of_seed(seed, texts)

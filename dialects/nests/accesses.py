@@ -11,6 +11,7 @@ from xgpu.dialects.attributes import BOOLEAN, INTEGER, MAP, choice, map_of
 from xgpu.dialects.base import BUFFER, INDEX, SCALAR_TENSOR, Attribute, DeclaredOp, Values, declare
 from xgpu.dialects.namespace import XgpuDialect
 from xgpu.dialects.traits import Traits
+from xgpu.indexing.affine import AffineExpr, Ranges, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.structure import owning_op
@@ -19,6 +20,9 @@ COMBINERS = ("add", "multiply", "maximum", "minimum", "and", "or", "xor")
 """How `xgpu.accumulate` combines an element with a value: each the StableHLO operation of this name."""
 MAX_EXTENT = 2**31 - 1
 """The most iterations of a loop."""
+MAX_INDEX = 1 << 52
+"""The largest absolute value in the computation of an index. Threads beyond the iterations compute some that are up to
+1024 times as large before they find out that they are, which 64 bits hold."""
 
 
 def _dim_count(op: ir.OpView) -> int:
@@ -56,6 +60,7 @@ class _AccessOp(DeclaredOp):
         for number, (found, size) in enumerate(zip(self.map.result_ranges(), type_.shape, strict=True)):
             if not Interval(0, size - 1).contains_interval(found):
                 yield f"attribute 'map': expected index {number} of {type_} to be in [0, {size - 1}], got {found}"
+        yield from magnitude_problems(self.map, linearize(list(self.map.results), type_.shape))
 
 
 @ir.register_operation(XgpuDialect)
@@ -234,9 +239,19 @@ def variable_problems(map_: IndexingMap, variables: Sequence[ir.Value]) -> Itera
     for number, (variable, interval) in enumerate(zip(variables, map_.dims, strict=True)):
         extent = extent_of(variable)
         if extent is None:
-            yield f"operand {number} of the map: expected a variable of a loop, or xgpu.to_index"
+            yield f"operand {number} of the map: expected a variable of a loop, or xgpu.to_index, with an extent"
         elif not Interval(0, extent - 1).contains_interval(interval):
             yield f"attribute 'map': expected dimension {number} to be in [0, {extent - 1}], got {interval}"
+    yield from magnitude_problems(map_)
+
+
+def magnitude_problems(map_: IndexingMap, *others: AffineExpr) -> Iterator[str]:
+    """Yield an error if the map's expressions, or others of its variables, need not be computable in 64 bits."""
+    ranges = Ranges(map_.dims, map_.symbols)
+    numbers = [abs(bound) for _, interval in map_.constraints for bound in (interval.lower, interval.upper)]
+    exprs = (*map_.results, *(expr for expr, _ in map_.constraints), *others)
+    if max([*numbers, *(ranges.magnitude(expr) for expr in exprs)], default=0) > MAX_INDEX:
+        yield f"attribute 'map': expected no number beyond {MAX_INDEX} in all that is computed, got {map_}"
 
 
 def extent_of(variable: ir.Value) -> int | None:
@@ -244,7 +259,9 @@ def extent_of(variable: ir.Value) -> int | None:
     owner = owning_op(variable)
     if owner.name not in _INDEXED:
         return None
-    return ir.IntegerAttr(owner.attributes["extent"]).value if "extent" in owner.attributes else None
+    # The operation around may not have been verified yet.
+    extent = owner.attributes.get("extent")
+    return extent.value if isinstance(extent, ir.IntegerAttr) else None
 
 
 def elements_of(buffer: ir.Value) -> int:

@@ -7,7 +7,7 @@ from xgpu import ir
 from xgpu.dialects.nests.loops import ParOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
-from xgpu.nests.independence import Clash, independence
+from xgpu.nests.independence import Checker, Clash
 from xgpu.nests.structure import PAR, Access, name_of_buffer
 from xgpu.passes.framework.base import Pass
 from xgpu.structure import walk
@@ -33,9 +33,10 @@ class CheckIndependence(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Check every par loop of ``module``."""
+        checker = Checker()
         for op in walk(module.operation, PAR):
             par = cast(ParOp, op.opview)
-            answer = independence(op, par.variable)
+            answer = checker.independence(op, par.variable)
             if isinstance(answer, Clash):
                 raise InvalidInput(_message(par, answer), source_of(answer.first.op))
             op.attributes["independent"] = ir.StringAttr.get(answer)

@@ -42,7 +42,8 @@ class FormLaunches(Pass):
         """Divide every function of ``module``."""
         for function in functions(module):
             for group in _groups(function.entry_block):
-                with ir.InsertionPoint(group[0]), group[0].location:
+                # Buffers that are made between statements of one kernel are there before it.
+                with ir.InsertionPoint(group[-1]), group[0].location:
                     launch = LaunchOp.build()
                 with ir.InsertionPoint(launch.body), group[0].location:
                     YieldOp.build([])

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 from xgpu import ir
@@ -23,6 +24,7 @@ from xgpu.nests.structure import (
     accesses_in,
     ancestors,
     band_at,
+    is_short,
     launches_of,
     loop_of,
 )
@@ -34,6 +36,9 @@ THREADS = 128
 """Threads of a block whose blocks share nothing."""
 MOST_THREADS = 256
 """Threads of a block that runs par loops itself, if the program does not ask for more."""
+
+CACHED_BYTES = 1 << 15
+"""The size of an array that stays in the first cache while it is read again and again: an eighth of it."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,13 @@ class MapThreads(Pass):
 
     def apply(self, module: ir.Module) -> None:
         """Write the launch of every kernel of ``module``, and the map of each of its bands."""
-        for launch in launches_of(module):
-            _map_launch(launch, device(self.target))
+        launches = launches_of(module)
+        bands = sum(len(_bands(launch)) for launch in launches)
+        for launch in launches:
+            _map_launch(launch, device(self.target), bands)
 
 
-def _map_launch(launch: LaunchOp, target: Device) -> None:
+def _map_launch(launch: LaunchOp, target: Device, count: int) -> None:
     bands = _bands(launch)
     threads = launch.block or _threads(bands)
     launch.operation.attributes["block"] = attributes.int_attribute(threads)
@@ -81,7 +88,7 @@ def _map_launch(launch: LaunchOp, target: Device) -> None:
             chosen = first.map or map_
         else:
             space = Space(extents, threads, blocks=first.band == "grid")
-            chosen = first.map or _chosen(band, space, target).map
+            chosen = first.map or _chosen(band, space, target, count).map
             if space.blocks:
                 grid = chosen.dims[1].size
         first.operation.attributes["map"] = attributes.map_attribute(chosen)
@@ -119,11 +126,15 @@ def _threads(bands: Sequence[Sequence[ParOp]]) -> int:
     return min(MOST_THREADS, -(-largest // WARP_SIZE) * WARP_SIZE)
 
 
-def _chosen(band: Sequence[ParOp], space: Space, target: Device) -> Choice:
+def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> Choice:
     accesses = [access for access in accesses_in(band[0].operation) if _is_global(access)]
     runs = _runs(band, space, accesses, target)
     touches = [touch for access in accesses if (touch := _touch(access, band)) is not None]
-    return choose(space, touches, runs)
+    return _choose(space, tuple(touches), runs, count)
+
+
+# Loops that are written out are often the same ones.
+_choose = lru_cache(maxsize=256)(choose)
 
 
 def _is_global(access: Access) -> bool:
@@ -132,7 +143,10 @@ def _is_global(access: Access) -> bool:
 
 
 def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
-    """Return an access as what the band's variables make of it, all others at 0; None if a value decides where."""
+    """Return an access as what the band's variables make of it, all others at 0.
+
+    None if a value decides where, or if it reads a small array again and again, which then comes from a cache.
+    """
     numbers = {loop.variable: number for number, loop in enumerate(band)}
     values: list[AffineExpr] = []
     for variable in access.variables:
@@ -145,11 +159,14 @@ def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
             break
         if op.name == SeqOp.OPERATION_NAME:
             times *= ir.IntegerAttr(op.attributes["extent"]).value
+    elements, reads = math.prod(access.shape), times * math.prod(loop.extent for loop in band)
+    if not access.writes and reads >= 2 * elements and elements * access.dtype.storage_bits <= 8 * CACHED_BYTES:
+        return None
     return Touch(access.position.substitute(values), access.dtype.storage_bits, times)
 
 
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:
-    """Return the lengths of runs to choose from: of elements for one access, where the band only moves elements."""
+    """Return the lengths of runs to choose from: of elements for one access, where iterations are straight."""
     asked = [loop.vector for loop in band if loop.vector is not None]
     if asked:
         if any(band[-1].extent % length for length in asked):
@@ -158,7 +175,7 @@ def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], targe
                 source_of(band[0].operation),
             )
         return (asked[0],)
-    simple = not walk(band[0].operation, SeqOp.OPERATION_NAME, NewOp.OPERATION_NAME)
+    simple = all(is_short(seq) for seq in walk(band[0].operation, SeqOp.OPERATION_NAME))
     enough = space.size >= target.resident_threads if space.blocks else space.size > space.threads
     if not simple or not enough or not accesses:
         return (1,)

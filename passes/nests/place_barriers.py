@@ -4,16 +4,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.nests.loops import BarrierOp
-from xgpu.errors import CompilerError
-from xgpu.hlo.source_location import source_of
-from xgpu.nests.barriers import first_conflict
-from xgpu.nests.structure import LAUNCH, launches_of
+from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, WhereOp
+from xgpu.nests.barriers import MOST_ITERATIONS, Follower, statements_of
+from xgpu.nests.structure import LAUNCH, SEQ, ancestors, launches_of
 from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.remarks import remark
 from xgpu.structure import walk
-
-_MOST = 10_000
-"""Barriers of a kernel: more than any program has statements."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +18,8 @@ class PlaceBarriers(Pass):
 
     The statements of a block are followed as it runs them, thread by thread and element by element
     (`xgpu.nests.barriers`); a barrier stands as late as it can, outside of loops if what it waits for is outside. Then
-    each is left out that the others make superfluous.
+    each is left out that the others make superfluous. Where following takes too much work, loops count as accessing
+    any element, or threads wait before each statement; remarks say so.
     Needs map-threads: where the map keeps what is written and who reads it on one thread, there is no barrier.
 
     ```mlir
@@ -41,20 +38,56 @@ class PlaceBarriers(Pass):
     def apply(self, module: ir.Module) -> None:
         """Place the barriers of every kernel of ``module``."""
         for launch in launches_of(module):
-            for _ in range(_MOST):
-                if (conflict := first_conflict(launch)) is None:
-                    break
-                place = conflict.place()
-                with ir.InsertionPoint(place), place.location:
-                    BarrierOp.build("block")
-            else:
-                raise CompilerError("the barriers of a kernel have no end", source_of(launch.operation))
-            for barrier in walk(launch.operation, BarrierOp.OPERATION_NAME):
-                following = _following(barrier)
-                barrier.erase()
-                if first_conflict(launch) is not None:
-                    with ir.InsertionPoint(following), following.location:
-                        BarrierOp.build("block")
+            follower = Follower(launch)
+            answer = follower.run(_insert)
+            if answer == "unknown":
+                remark(self.NAME, launch.operation, "there is too much to follow: threads wait before each statement")
+                _insert_all(launch, follower)
+            elif follower.most_iterations != MOST_ITERATIONS[0]:
+                remark(
+                    self.NAME,
+                    launch.operation,
+                    "loops of more than {} iterations are taken to access any element",
+                    follower.most_iterations,
+                )
+            if answer != "unknown" and not _is_straight(launch):
+                self._remove(launch, follower)
+
+    def _remove(self, launch: LaunchOp, follower: Follower) -> None:
+        """Leave out barriers that the others make superfluous.
+
+        There are none where statements only follow each other: each barrier stands as late as it can.
+        """
+        for barrier in walk(launch.operation, BarrierOp.OPERATION_NAME):
+            following = _following(barrier)
+            barrier.erase()
+            answer = follower.run()
+            if answer != "none missing":
+                _insert(following)
+            if answer == "unknown":
+                remark(self.NAME, following, "there is too much to follow: barriers from here on may be superfluous")
+                return
+
+
+def _is_straight(launch: LaunchOp) -> bool:
+    """Whether the statements of a block only follow each other, outside of loops and conditions."""
+    around = {each.name for statement in statements_of(launch.body) for each in ancestors(statement)}
+    return not around & {SEQ, WhereOp.OPERATION_NAME}
+
+
+def _insert(statement: ir.Operation) -> None:
+    """Have threads wait before a statement."""
+    with ir.InsertionPoint(statement), statement.location:
+        BarrierOp.build("block")
+
+
+def _insert_all(launch: LaunchOp, follower: Follower) -> None:
+    """Have threads wait before each statement by which they access what others may have changed."""
+    for barrier in walk(launch.operation, BarrierOp.OPERATION_NAME):
+        barrier.erase()
+    for statement in statements_of(launch.body):
+        if follower.accesses_shared(statement):
+            _insert(statement)
 
 
 def _following(op: ir.Operation) -> ir.Operation:

@@ -1,12 +1,13 @@
 """The pass `place-buffers`."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from xgpu import ir
 from xgpu.dialects.nests.accesses import elements_of
-from xgpu.dialects.nests.loops import NewOp
+from xgpu.dialects.nests.loops import NewOp, SeqOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, ancestors, loop_of
@@ -15,6 +16,8 @@ from xgpu.structure import walk
 
 MAX_REGISTERS = 64
 """Elements of a buffer in registers, at most."""
+MAX_ITERATIONS = 1024
+"""Iterations that the unrolled loops of an access to it have, at most."""
 _MEMORY = "memory"
 
 
@@ -22,9 +25,9 @@ _MEMORY = "memory"
 class PlaceBuffers(Pass):
     """Decides where each new buffer lies: in registers, in shared memory, or in global memory.
 
-    One that a thread's iteration makes is in registers: its indices must be known once seq loops are unrolled. One that
-    a block makes is in shared memory, unless all threads compute what is in it alike: nothing that a thread does
-    alone changes it. One that is made outside of all kernels is in global memory. A program may say it
+    One that a thread's iteration makes is in registers: its indices must be known once short seq loops are unrolled.
+    One that a block makes is in shared memory, unless all threads compute what is in it alike: nothing that a thread
+    does alone changes it. One that is made outside of all kernels is in global memory. A program may say it
     (``#register``, ``#shared``, ``#scratch``) where that is possible.
     Needs assign-bands.
 
@@ -59,7 +62,7 @@ def _memory(new: NewOp, accesses: list[Access]) -> str:
         if not fits:
             raise Unsupported(
                 f"'{new.called}' of a thread: expected at most {MAX_REGISTERS} elements at indices that are known when"
-                " seq loops are unrolled",
+                f" seq loops of at most {MAX_ITERATIONS} iterations are unrolled",
                 at,
             )
         return _given(new, "register")
@@ -88,8 +91,10 @@ def _is_of_thread(access: Access) -> bool:
 
 
 def _is_unrolled(access: Access) -> bool:
-    """Whether the indices are numbers once the seq loops whose variables are in them are unrolled."""
-    return all(loop is not None and loop.name == SEQ for loop in _loops_of(access))
+    """Whether the indices are numbers once the seq loops whose variables are in them are unrolled, a few times each."""
+    loops = [loop for loop in _loops_of(access) if loop is not None and loop.name == SEQ]
+    iterations = math.prod(cast(SeqOp, loop.opview).extent for loop in loops)
+    return len(loops) == len(list(_loops_of(access))) and iterations <= MAX_ITERATIONS
 
 
 def _loops_of(access: Access) -> Iterator[ir.Operation | None]:

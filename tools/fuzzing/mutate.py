@@ -70,6 +70,39 @@ _VALUES = (
     *("distinct[0]<unit>", "dense_resource<k> : tensor<4xf32>", "strided<[1]>", "#stablehlo<precision HIGH>"),
 )
 _LEVELS = tuple(f'"{level}"' for level in (*MLIR_LEVELS, "ptx", "nowhere"))
+_LOOP_PROGRAM = re.compile(r"^\s*(?:size|fn) \w", re.MULTILINE)
+_LOOP = re.compile(r"\b(?:par|seq|static)\b")
+_LOOP_TYPE = re.compile(r"(?<=: )(?:f32|bf16|s32|u8|s8)\b")
+_LOOP_TYPES = ("f16", "bf16", "f32", "f64", "s4", "u4", "s8", "u8", "s32", "u64", "pred", "c64", "f8e4m3fn", "f4e2m1fn")
+_LOOP_OPERATOR = re.compile(r"(?<= )(?:[-+*/%<>=]|//|<=|>=|==|<<|>>|\+=|\*=|max=|min=|and)(?= )")
+_LOOP_OPERATORS = (
+    *("+", "-", "*", "/", "//", "%", "<", ">", "=", "<=", ">=", "==", "!=", "<<", ">>", "+=", "*=", "max=", "^="),
+    *("and", "or", "&", "|", "^"),
+)
+_LOOP_NAME = re.compile(r"\b[a-zA-Z]\w{0,5}\b(?!\()")
+_LOOP_NAMES = (
+    "i",
+    "j",
+    "k",
+    "t",
+    "b",
+    "N",
+    "T",
+    "K",
+    "tile",
+    "sums",
+    "0",
+    "1",
+    "i * j",
+    "i // 2 % 3",
+    "x[0]",
+    "s32(i)",
+)
+_LOOP_PLACE = re.compile(r"(?<=[a-z|]) (?={)|(?<=\])(?=\n)|(?<=\d)(?=\n)")
+_LOOP_PRAGMAS = (
+    *(" #grid ", " #block ", " #thread ", " #threads(32) ", " #threads(1024) ", " #vector(2) ", " #vector(4) "),
+    *(" #register", " #shared", " #scratch", " #pad(3)", " #atomic"),
+)
 _SYMBOLS = ('@"a b"', '@"%s"', '@"a.b"', '@"1"', '@"\\C3\\A9"', "@main", "@f$")
 _HERO = re.compile(r"(?<=[ {,])xgpu\.hero,? ?")
 _ALIASES = re.compile(r"xgpu\.aliases = array<i64[^<>]*>")
@@ -93,6 +126,8 @@ def mutate(random_: random.Random, text: str, corpus: Sequence[str]) -> str:
     Where the text is a plan, half of them are of what the planner tells the emitters.
     """
     tables = [_SYNTAX, *[_MEANING] * 2, *([_PLAN] * 3 if _EMITTER.search(text) else [])]
+    if _LOOP_PROGRAM.search(text):
+        tables = [_SYNTAX, *[_LOOPS] * 3]
     table = random_.choice(tables)
     for _ in range(random_.choice((1, 1, 1, 2, 2, 4))):
         (mutation,) = random_.choices(list(table), list(table.values()))
@@ -284,3 +319,14 @@ _PLAN: dict[Mutation, float] = {
     _change_aliases: 2,
 }
 """Mutations of plans, whose text still parses."""
+
+_LOOPS: dict[Mutation, float] = {
+    _substitute(_NUMBER, (*_NUMBERS, "3", "8", "16", "33", "256"), 0.3): 4,
+    _substitute(_LOOP, ("par", "seq", "static"), 0.1): 3,
+    _substitute(_LOOP_TYPE, _LOOP_TYPES, 0.7): 2,
+    _substitute(_LOOP_OPERATOR, _LOOP_OPERATORS, 0.1): 4,
+    _substitute(_LOOP_NAME, _LOOP_NAMES, 0.1): 5,
+    _substitute(_LOOP_PLACE, _LOOP_PRAGMAS, 0): 3,
+    _change_line: 3,
+}
+"""Mutations of programs of the loop language."""

@@ -305,6 +305,10 @@ class Ranges:
         self._facts = sorted((facts or {}).items(), key=lambda fact: -len(fact[0]))
         self._has_empty = any(i.is_empty for i in (*dims, *symbols))
 
+    def define(self, variable: Atom, interval: Interval) -> None:
+        """Gives a variable that no expression has had so far its interval, which has members."""
+        self._atoms[variable] = (interval.lower, interval.upper)
+
     def interval(self, expr: AffineExpr) -> Interval:
         """The interval of ``expr``; empty if that of any variable is."""
         return EMPTY if self._has_empty else Interval(*self.bounds(expr.terms, expr.constant))
@@ -315,6 +319,20 @@ class Ranges:
         if self._facts:
             lower, upper = self._apply_facts(terms, lower, upper)
         return lower + constant_term, upper + constant_term
+
+    def magnitude(self, expr: AffineExpr) -> int:
+        """A bound of the absolute values of the numbers in ``expr``, and of all that is computed for its value.
+
+        It holds in whichever order terms are added.
+        """
+        total = abs(expr.constant)
+        largest = 0
+        for atom, coefficient in expr.terms:
+            low, high = self._atom(atom)
+            total += abs(coefficient) * max(1, abs(low), abs(high))
+            if isinstance(atom, Division):
+                largest = max(largest, atom.divisor, self.magnitude(atom.expr))
+        return max(total, largest)
 
     def _sum(self, terms: Terms) -> tuple[int, int]:
         lower = upper = 0

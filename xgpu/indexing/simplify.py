@@ -34,6 +34,8 @@ from xgpu.indexing.interval import Interval
 
 MAX_GROWTH = 4
 """An expression whose simple form is this many times its size is left as it is: digits of sums can be many."""
+MAX_NUMBER = 1 << 62
+"""Divisors and coefficients are not multiplied beyond this: they are to be 64-bit numbers."""
 
 
 def simplify_expr(expr: AffineExpr, dims: Sequence[Interval], symbols: Sequence[Interval] = ()) -> AffineExpr:
@@ -204,6 +206,8 @@ class Simplifier:
             if len(nested.expr.terms) == 1 and not _are_disjoint(own, digits):
                 continue
             m = nested.divisor
+            if k * m > MAX_NUMBER:
+                continue
             parts = [(folded, m), (own, -sign * m), (nested.expr, sign)]
             merged = self.fold(self.expand(weighted_sum(parts, 0 if sign == 1 else m - 1)))
             if count_divisions(merged) < count_divisions(folded):
@@ -253,7 +257,7 @@ class Simplifier:
             return
         for x, n in self._dividends_of(atom, sums):
             q, whole = sums.multiple(x)
-            if not q or (p != -q * n if exact else not whole and (p > 0) == (q > 0)):
+            if not q or (p != -q * n if exact else not whole and (p > 0) == (q > 0)) or abs(p + q * n) > MAX_NUMBER:
                 continue
             remainder = Mod(self.fold(x), n)
             quotient = AffineExpr(((atom, 1),), 0)

@@ -25,6 +25,7 @@ from xgpu.frontend.signature import Source
 from xgpu.loop_language import syntax
 from xgpu.loop_language.build import build
 from xgpu.loop_language.functions import COMBINERS, FUNCTIONS
+from xgpu.loop_language.parser import MAX_OPERATORS
 from xgpu.loop_language.printer import print_function
 from xgpu.loop_language.sizes import Spec
 
@@ -73,9 +74,10 @@ def _tracing() -> _Tracing:
 class Expression:
     """A value, or an index, of the program that is being said. Operators make others of it."""
 
-    def __init__(self, node: syntax.Expr, size: syntax.Size | None = None):
+    def __init__(self, node: syntax.Expr, size: syntax.Size | None = None, operators: int = 0):
         self.node = node
         self.size = size
+        self.operators = operators
 
     def __bool__(self) -> bool:
         raise InvalidInput("it is not known yet whether this holds: use loops.when or loops.select", _here())
@@ -83,16 +85,26 @@ class Expression:
     __hash__ = None  # type: ignore[assignment]
 
     def __neg__(self) -> "Expression":
-        return Expression(syntax.Unary("-", _node(self), _here()))
+        return _made(syntax.Unary("-", _node(self), _here()), self)
 
     def __invert__(self) -> "Expression":
-        return Expression(syntax.Unary("~", _node(self), _here()))
+        return _made(syntax.Unary("~", _node(self), _here()), self)
+
+
+def _made(node: syntax.Expr, *operands: Any) -> Expression:
+    """Return an expression that is made of others, each counted as often as it is written in it."""
+    operators = 1 + sum(operand.operators for operand in operands if isinstance(operand, Expression))
+    if operators > MAX_OPERATORS:
+        raise InvalidInput(
+            f"an expression has more than {MAX_OPERATORS} operators: keep a part of it in a buffer", _here()
+        )
+    return Expression(node, operators=operators)
 
 
 def _operator(operator: str, swapped: bool = False) -> Callable[[Any, Any], Expression]:
     def combine(left: Any, right: Any) -> Expression:
         sides = (right, left) if swapped else (left, right)
-        return Expression(syntax.Binary(operator, _node(sides[0]), _node(sides[1]), _here()))
+        return _made(syntax.Binary(operator, _node(sides[0]), _node(sides[1]), _here()), *sides)
 
     return combine
 
@@ -218,7 +230,7 @@ class ElementType:
 
 def _call(name: str, *values: Any) -> Expression:
     at = _here()
-    return Expression(syntax.Call(name, tuple(_node(value) for value in values), at))
+    return _made(syntax.Call(name, tuple(_node(value) for value in values), at), *values)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,12 +5,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.dialects.nests.accesses import MAX_INDEX
 from xgpu.dtypes import DType
 from xgpu.errors import InvalidInput, SourceLocation
-from xgpu.indexing.affine import AffineExpr, constant, dim
+from xgpu.indexing.affine import AffineExpr, Division, Ranges, constant, dim
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
+
+MAX_INDEX_SIZE = 100
+"""Numbers, variables and operators of an index, at most, names written out."""
+MAX_INDEX_NESTING = 16
+"""How deep divisions may nest in an index."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class Scope:
     def __init__(self) -> None:
         self._names: list[dict[str, Meaning]] = [{}]
         self._intervals: list[Interval] = []
+        self._ranges = Ranges((), ())
         self._variables: list[ir.Value] = []
         self._constraints: list[Constraint] = []
         self.written: set[str] = set()
@@ -77,16 +84,33 @@ class Scope:
         """Return the expression of a variable, which is from 0 to ``extent - 1``."""
         self._variables.append(value)
         self._intervals.append(Interval(0, extent - 1))
-        return dim(len(self._variables) - 1)
+        variable = dim(len(self._variables) - 1)
+        self._ranges.define(variable.terms[0][0], self._intervals[-1])
+        return variable
 
     def interval(self, expr: AffineExpr) -> Interval:
         """Return the range of an expression, by those of the variables alone."""
-        return expr.interval(self._intervals)
+        return self._ranges.interval(expr)
+
+    def check_index(self, expr: AffineExpr, at: SourceLocation) -> AffineExpr:
+        """Return an index expression; raises InvalidInput if its text or its numbers are too large."""
+        if expr.size() > MAX_INDEX_SIZE or _nesting(expr) > MAX_INDEX_NESTING:
+            raise InvalidInput(
+                f"an index of more than {MAX_INDEX_SIZE} numbers, variables and operators, or of divisions that nest"
+                f" more than {MAX_INDEX_NESTING} deep: keep a part of it in a buffer of s32",
+                at,
+            )
+        return self.check_magnitude(expr, at)
+
+    def check_magnitude(self, expr: AffineExpr, at: SourceLocation) -> AffineExpr:
+        """Return an index or a position; raises InvalidInput if it need not be computable in 64 bits."""
+        if self._ranges.magnitude(expr) > MAX_INDEX:
+            raise InvalidInput(f"an index may be beyond {MAX_INDEX}, the largest that is computed, or a part of it", at)
+        return expr
 
     def is_unreachable(self) -> bool:
         """Whether the conditions around this place are known to contradict each other."""
-        everything = IndexingMap(tuple(self._intervals), (), (), tuple(self._constraints))
-        return everything.simplify().is_empty()
+        return self.map_of([], self._constraints, implied=False)[0].simplify().is_empty()
 
     def map_of(
         self, results: Sequence[AffineExpr], constraints: Sequence[Constraint] = (), implied: bool = True
@@ -119,3 +143,8 @@ class Scope:
 def as_index(value: float | AffineExpr) -> AffineExpr:
     """Return a whole number as an index expression."""
     return value if isinstance(value, AffineExpr) else constant(int(value))
+
+
+def _nesting(expr: AffineExpr) -> int:
+    """Return how deep divisions nest in an expression."""
+    return max((1 + _nesting(atom.expr) for atom, _ in expr.terms if isinstance(atom, Division)), default=0)

@@ -15,7 +15,7 @@ from xgpu.dialects.nests.accesses import FromIndexOp, ReadOp, ToIndexOp
 from xgpu.dtypes import DTYPES, DType, dtype_named
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.hlo.operations import without_code
-from xgpu.indexing.affine import AffineExpr
+from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import COMPARISONS, FUNCTIONS, OPERATORS
@@ -30,6 +30,7 @@ Operand = ir.Value | AffineExpr | float
 _TYPES = frozenset(dtype.hlo for dtype in DTYPES)
 _S32 = dtype_named("s32")
 _PRED = dtype_named("pred")
+_F32, _F64 = dtype_named("f32"), dtype_named("f64")
 
 
 def location_of(at: SourceLocation) -> ir.Location:
@@ -77,7 +78,7 @@ class Expressions:
             raise InvalidInput(f"expected an index, got {found}", expr.at)
         if isinstance(found, ir.Value):
             raise InvalidInput(f"expected an index, got a value of type {dtype_of(found)}", expr.at)
-        return as_index(found)
+        return self.scope.check_index(as_index(found), expr.at)
 
     def operand(self, expr: Expr) -> Operand:
         """Return what an expression is: an element, an index or a number."""
@@ -115,7 +116,7 @@ class Expressions:
             raise InvalidInput(
                 f"'{buffer.name}' has {len(buffer.shape)} dimensions, got {len(target.indices)} indices", target.at
             )
-        found = []
+        found: list[AffineExpr] = []
         for number, (expr, size) in enumerate(zip(target.indices, buffer.shape, strict=True)):
             operand = self.operand(expr)
             if isinstance(operand, ir.Value):
@@ -123,9 +124,10 @@ class Expressions:
                 continue
             if isinstance(operand, (bool, float)):
                 raise InvalidInput(f"expected an index, got {operand}", expr.at)
-            index = as_index(operand)
+            index = self.scope.check_index(as_index(operand), expr.at)
             self._check_bounds(buffer, number, index, size, expr.at)
             found.append(index)
+        self.scope.check_magnitude(linearize(found, buffer.shape), target.at)
         return buffer, found
 
     def _decided(self, value: ir.Value, size: int, at: SourceLocation) -> AffineExpr:
@@ -219,7 +221,7 @@ class Expressions:
             return _of_floats(operator, float(left), float(right), at)  # type: ignore[arg-type]
         if isinstance(left, int) and isinstance(right, int):
             return combined(operator, left, right, at)
-        return self._affine(operator, as_index(left), as_index(right), at)
+        return self.scope.check_index(self._affine(operator, as_index(left), as_index(right), at), at)
 
     def _affine(self, operator: str, left: AffineExpr, right: AffineExpr, at: SourceLocation) -> AffineExpr:
         match operator:
@@ -287,7 +289,7 @@ class Expressions:
             raise InvalidInput(
                 "expected comparisons of indices, joined by 'and'; select(...) chooses by values", expr.at
             )
-        difference = self.index(expr.left) - self.index(expr.right)
+        difference = self.scope.check_index(self.index(expr.left) - self.index(expr.right), expr.at)
         ((test, interval),) = self._comparison(expr, difference)
         # A condition has one form, wherever its numbers stand.
         return [(test - test.constant, interval - test.constant)]
@@ -317,17 +319,18 @@ def number(value: float, dtype: DType, at: SourceLocation) -> ir.Value:
         lowest = -(2 ** (dtype.bits - 1)) if dtype.is_signed else 0
         if not lowest <= value < lowest + 2**dtype.bits:
             raise InvalidInput(f"{value} is no {dtype}, which is from {lowest} to {lowest + 2**dtype.bits - 1}", at)
+    if dtype.kind == "complex":
+        # The bindings read no complex constants.
+        part = number(float(value), _F32 if dtype.bits == 64 else _F64, at)
+        return make("stablehlo.convert", [part], dtype, at)
     type_ = element_type(dtype)
     if dtype.kind == "bool":
         text = str(value).lower()
     elif dtype.is_integer:
         text = str(int(value))
-    elif dtype.is_float:
+    else:
         bits = np.asarray(value, np.float64).astype(dtype.numpy).tobytes()[::-1].hex()
         text = f"0x{bits.upper()[-max(1, dtype.bits // 4) :]}"
-    else:
-        part = ir.FloatAttr.get(ir.F32Type.get() if dtype.bits == 64 else ir.F64Type.get(), float(value))
-        text = f"({str(part).partition(' ')[0]}, 0.0)"
     dense = ir.Attribute.parse(f"dense<{text}> : {type_}")
     op = ir.Operation.create("stablehlo.constant", results=[type_], attributes={"value": dense}, loc=location_of(at))
     return op.results[0]

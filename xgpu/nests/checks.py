@@ -6,7 +6,7 @@ from typing import cast
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
-from xgpu.dialects.nests.accesses import ACCESS_OPS
+from xgpu.dialects.nests.accesses import ACCESS_OPS, magnitude_problems
 from xgpu.dialects.nests.loops import LOOP_OPS, LaunchOp, NewOp, ParOp
 from xgpu.hlo.operations import elementwise, without_code
 from xgpu.nests.structure import LAUNCH, PAR, ancestors, band_at
@@ -89,6 +89,9 @@ def _map_problems(op: ir.Operation, par: ParOp) -> Iterator[Problem]:
     expected = {"grid": [threads, blocks], "block": [blocks], "thread": [threads]}[par.band or "grid"]
     got = [interval.size for interval in par.map.dims]
     extents = [loop.extent for loop in band_at(op)]
+    for problem in magnitude_problems(par.map):
+        yield Problem(op, problem)
+        return
     if got != expected or any(interval.lower for interval in par.map.dims):
         yield Problem(op, f"attribute 'map': expected dimensions of {expected} numbers, got {par.map}")
     elif len(par.map.results) != len(extents):

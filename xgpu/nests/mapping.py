@@ -11,6 +11,7 @@ then takes the fewest accesses, then is the simplest.
 
 import itertools
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,8 +21,11 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.target_machine import WARP_SIZE
 
-MOST_EVALUATIONS = 4000
-"""Maps that are tried for a band at most: a second's work. The first ones are those that most programs want."""
+MOST_EVALUATIONS = 1000
+"""Maps of three loops that are made for a band at most: some seconds' work. A map of more loops counts for more, by the
+square of their number, which its expressions grow with. The first ones are those that most programs want."""
+_BANDS = 2
+"""Of so many bands of a program each has all these maps; of more, a share."""
 
 
 @dataclass(frozen=True)
@@ -78,21 +82,43 @@ class Choice:
     complete: bool
 
 
-def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,)) -> Choice:
-    """Return the best map of a band, with runs of one of these lengths. Equal inputs give the same."""
+def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), bands: int = 1) -> Choice:
+    """Return the best map of a band, with runs of one of these lengths. Equal inputs give the same.
+
+    Where a program has many ``bands``, the search for each is shorter.
+    """
     best: tuple[IndexingMap, Score] | None = None
-    tried = 0
-    complete = True
-    for map_ in family(space, runs):
-        if tried == MOST_EVALUATIONS:
-            complete = False
-            break
-        tried += 1
+    share = MOST_EVALUATIONS * _BANDS // max(_BANDS, bands)
+    most = max(2, share * 9 // max(9, len(space.extents) ** 2))
+    search = _Search(most)
+    for map_ in search.maps(space, touches, runs):
         score = score_of(map_, space, touches)
         if best is None or score.key < best[1].key:
             best = (map_, score)
     assert best is not None, "lines are maps of any space"
-    return Choice(_without_single_steps(best[0]), best[1], tried, complete)
+    return Choice(_without_single_steps(best[0]), best[1], search.tried, search.complete)
+
+
+class _Search:
+    """The maps of a family as far as a number of them goes, of which lines take at most half."""
+
+    def __init__(self, most: int):
+        self._most = most
+        self.tried = 0
+        self.complete = True
+
+    def maps(self, space: Space, touches: Sequence[Touch], runs: Sequence[int]) -> Iterator[IndexingMap]:
+        """Yield maps, each once; counts those that are made."""
+        found: set[IndexingMap] = set()
+        for kind, most in ((_lines(space, runs, touches), -(-self._most // 2)), (_tiles(space, runs), self._most)):
+            for map_ in kind:
+                if self.tried == most:
+                    self.complete = False
+                    break
+                self.tried += 1
+                if map_ not in found:
+                    found.add(map_)
+                    yield map_
 
 
 def _without_single_steps(map_: IndexingMap) -> IndexingMap:
@@ -111,12 +137,8 @@ def _without_single_steps(map_: IndexingMap) -> IndexingMap:
 
 
 def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
-    """Yield the maps of a space, each once, those that most programs want first."""
-    found: set[IndexingMap] = set()
-    for map_ in itertools.chain(_lines(space, runs), _tiles(space, runs)):
-        if map_ not in found:
-            found.add(map_)
-            yield map_
+    """Yield the maps of a space, each once."""
+    yield from _Search(sys.maxsize).maps(space, (), runs)
 
 
 def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score:
@@ -127,8 +149,8 @@ def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score
     touched, accesses = 0.0, 0.0
     for touch in touches:
         position = _composed(map_, touch.position)
-        together = _is_consecutive(position, len(map_.symbols) - 1)
-        # A run that is not consecutive takes an access for each element.
+        together = run == 1 or _is_one_access(position, len(map_.symbols) - 1, run)
+        # Any other run takes an access for each element.
         symbols = map_.symbols if together else (*map_.symbols, Interval(0, 0))
         seen = sectors(replace(map_, symbols=_first_steps(symbols), results=(position,)), touch.bits)
         share = math.prod(each.size for each in symbols[:-1]) / math.prod(
@@ -142,11 +164,18 @@ def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score
 
 _STEPS_SEEN = 2
 """Steps of a thread along each range variable that are looked at: the others are like them."""
+_MOST_STEPS_SEEN = 16
+"""Steps of a thread along all of them, at most."""
 
 
 def _first_steps(symbols: Sequence[Interval]) -> tuple[Interval, ...]:
     *steps, last = symbols
-    return (*(each if each.size <= 8 else Interval(0, _STEPS_SEEN - 1) for each in steps), last)
+    seen: list[Interval] = []
+    for each in steps:
+        first = each if each.size <= 8 else Interval(0, _STEPS_SEEN - 1)
+        is_enough = math.prod(other.size for other in seen) * first.size > _MOST_STEPS_SEEN
+        seen.append(Interval(0, 0) if is_enough else first)
+    return (*seen, last)
 
 
 def _composed(map_: IndexingMap, position: AffineExpr) -> AffineExpr:
@@ -154,18 +183,36 @@ def _composed(map_: IndexingMap, position: AffineExpr) -> AffineExpr:
     return replace(map_, results=(composed,)).with_simple_results().results[0]
 
 
-def _is_consecutive(position: AffineExpr, run: int) -> bool:
-    """Whether elements along a range variable lie one after the other, as far as the expression shows it."""
+def _is_one_access(position: AffineExpr, run: int, length: int) -> bool:
+    """Whether ``length`` elements along a range variable are one access, as far as the expression shows it.
+
+    They lie one after the other, and the first one where an access of that many may begin.
+    """
     coefficient = {str(atom): c for atom, c in position.terms}.get(f"s{run}", 0)
     others = AffineExpr(tuple((a, c) for a, c in position.terms if str(a) != f"s{run}"), position.constant)
-    return coefficient == 1 and run not in others.variables()[1]
+    return coefficient == 1 and run not in others.variables()[1] and others.divisor() % length == 0
 
 
-def _lines(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
+def _orders(space: Space, touches: Sequence[Touch]) -> Iterator[tuple[int, ...]]:
+    """Yield the orders of the loops: as written, as each access has them in memory, then all others.
+
+    Loops of one iteration stay in front: where they are makes no difference.
+    """
+    single = [number for number, extent in enumerate(space.extents) if extent == 1]
+    moving = [number for number, extent in enumerate(space.extents) if extent != 1]
+    strides = [{str(atom): abs(c) for atom, c in touch.position.terms} for touch in touches]
+    likely = [sorted(moving, key=lambda n, its=its: -its.get(f"d{n}", 0)) for its in strides]  # type: ignore[misc]
+    for order in dict.fromkeys(map(tuple, (moving, *likely))):
+        yield (*single, *order)
+    for order in itertools.permutations(moving):
+        if list(order) not in (moving, *likely):
+            yield (*single, *order)
+
+
+def _lines(space: Space, runs: Sequence[int], touches: Sequence[Touch]) -> Iterator[IndexingMap]:
     """Yield maps that number all iterations, the loops in some order, and give threads runs one after the other."""
     rank = len(space.extents)
-    orders = sorted(itertools.permutations(range(rank)), key=lambda order: order != tuple(range(rank)))
-    for order, run in itertools.product(orders, runs):
+    for order, run in ((order, run) for order in _orders(space, touches) for run in runs):
         shape = [space.extents[number] for number in order]
         if run > 1 and shape[-1] % run:
             continue
@@ -187,21 +234,16 @@ def _tiles(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
         return
     warps = space.threads // WARP_SIZE
     for lanes in _boxes(WARP_SIZE, [_power_above(extent) for extent in space.extents]):
-        for order in itertools.permutations(range(rank)):
-            if not _is_ordered(order, lanes):
-                continue
+        single = [number for number in range(rank) if lanes[number] == 1]
+        # Of loops of which a warp has one iteration any order is the same map.
+        for several in itertools.permutations(number for number in range(rank) if lanes[number] > 1):
+            order = (*single, *several)
             for along, run in itertools.product(range(rank), runs):
                 if run == 1 and along:
                     continue
                 if run > 1 and space.extents[along] % run:
                     continue
                 yield _tile(space, lanes, order, warps, along, run)
-
-
-def _is_ordered(order: Sequence[int], lanes: Sequence[int]) -> bool:
-    """Whether loops of which a warp has one iteration come first, in their own order: others are the same map."""
-    single = [number for number in order if lanes[number] == 1]
-    return list(order[: len(single)]) == sorted(single)
 
 
 def _tile(space: Space, lanes: Sequence[int], order: Sequence[int], warps: int, along: int, run: int) -> IndexingMap:

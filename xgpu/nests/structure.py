@@ -131,6 +131,23 @@ def band_at(par: ir.Operation) -> list[ParOp]:
     return nest[:count]
 
 
+MOST_WRITTEN_OUT = 8
+"""Iterations of a seq loop that are written out, at most, where a thread has several iterations of a band."""
+_MOST_OPERATIONS = 256
+"""Operations that these are, at most."""
+
+
+def is_short(seq: ir.Operation) -> bool:
+    """Whether a seq loop has few iterations, and no loops inside.
+
+    Written out, what it reads in neighbouring iterations of the band around can be read at once.
+    """
+    extent = cast(SeqOp, seq.opview).extent
+    if extent > MOST_WRITTEN_OUT or len(walk(seq, SEQ)) > 1:
+        return False
+    return extent * len(walk(seq)) <= _MOST_OPERATIONS
+
+
 def ancestors(op: ir.Operation) -> Iterator[ir.Operation]:
     """Yield the operations that an operation is in, from the inside out."""
     parent = op.parent

@@ -1,10 +1,18 @@
 """Barriers: none is missing and none superfluous, as the sanitizer tells when any one is taken away."""
 
+import numpy as np
 import pytest
 
 import xgpu
 from xgpu.errors import KernelFault
+from xgpu.loop_language.build import build
+from xgpu.loop_language.parser import parse
+from xgpu.nests import barriers as following
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.passes.framework.remarks import Remark
 
+from .drawn import draw, interpret
 from .loop_references import FOLDER, inputs_of
 from .te import compiled
 
@@ -59,3 +67,61 @@ def test_as_few_as_possible(body: str, barriers: int) -> None:
     buffers = "new t: f32[64] #shared\n new u: f32[2, 64] #shared\n"
     text = f"fn f(A: f32[2, 64], n: s32[64], inout B: f32[2, 64]) {{\n par 2 b {{\n {buffers} {body}\n }}\n}}"
     assert compiled(text).ir("mapped").count(_BARRIER) == barriers
+
+
+_BEFORE = "check-independence,form-launches,assign-bands,hold-elements,place-buffers,map-threads,pad-buffers"
+
+
+def placed(text: str) -> tuple[int, list[Remark]]:
+    """Return how many barriers a program gets, and what is said about it."""
+    module, remarks = build(parse(text, "f.te")).module, list[Remark]()
+    with module.context:
+        passes = parse_pipeline(f"{_BEFORE},place-barriers")
+        manager.run(module, passes, manager.Instrumentation(remark=remarks.append))
+    return str(module).count(_BARRIER), remarks
+
+
+def nested(extents: list[int], index: str) -> str:
+    """Return a program whose par loop is in loops of these extents."""
+    loops = "".join(f"seq {extent} k{number} {{ " for number, extent in enumerate(extents))
+    return f"""fn f(A: f32[2, 64], out B: f32[2, 64]) {{ par 2 b {{
+      new t: f32[64] #shared
+      par 64 i {{ t[i] = A[b, i] }}
+      {loops} par 64 i {{ t[({index}) % 64] = A[b, i] }} {"}" * len(extents)}
+      par 64 i {{ B[b, i] = t[63 - i] }} }} }}"""
+
+
+@pytest.mark.parametrize(
+    ("extents", "index", "barriers", "said"),
+    [
+        # Followed iteration by iteration: each writes where another thread has written.
+        ([200], "i + k0", 2, 0),
+        # Too many iterations, of which each is taken to write anything.
+        ([200, 200, 200], "i + k0 + k1 + k2", 2, 1),
+        # Too many loops to take two iterations of each.
+        ([3] * 24, "i + k0 + k23", 3, 1),
+        # What they add does not matter: two iterations of each are as good as all.
+        ([200, 200, 200], "63 - i + 64 * k0 + k1 * 64", 1, 0),
+    ],
+)
+def test_the_work_has_a_limit(extents: list[int], index: str, barriers: int, said: int) -> None:
+    count, remarks = placed(nested(extents, index))
+    assert (count, len(remarks)) == (barriers, said)
+    assert all(remark.pass_name == "place-barriers" for remark in remarks)
+
+
+@pytest.mark.parametrize("limit", ["MOST_WORK", "MOST_WORK_OF_ALL"])
+@pytest.mark.parametrize("seed", range(4))
+def test_less_work_makes_more_barriers_and_no_other_result(
+    limit: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = draw(seed)
+    fewest, _ = placed(text)
+    monkeypatch.setattr(following, limit, 1)
+    count, remarks = placed(text)
+    assert count >= fewest
+    assert len(remarks) == 1
+    program = compiled(text)
+    inputs = program.random_inputs(seed)
+    for output, wanted in zip(program.run(*inputs, sanitize=True), interpret(parse(text), inputs), strict=True):
+        np.testing.assert_array_equal(output, wanted)

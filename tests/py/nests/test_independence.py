@@ -4,6 +4,13 @@ import numpy as np
 import pytest
 
 from xgpu.errors import InvalidInput, KernelFault
+from xgpu.loop_language.build import build
+from xgpu.loop_language.parser import parse
+from xgpu.nests import independence
+from xgpu.nests.structure import PAR
+from xgpu.passes.framework import manager
+from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.structure import walk
 
 from .te import compiled
 
@@ -52,11 +59,6 @@ def test_refused(body: str, message: str) -> None:
 
 def compiled_at_text(text: str) -> None:
     """Run the first pass on a program, whose operations then have places in the text."""
-    from xgpu.loop_language.build import build
-    from xgpu.loop_language.parser import parse
-    from xgpu.passes.framework import manager
-    from xgpu.passes.framework.registry import parse_pipeline
-
     module = build(parse(text, "f.te")).module
     with module.context:
         manager.run(module, parse_pipeline("check-independence"))
@@ -74,3 +76,44 @@ def test_what_a_value_decides_is_found_when_it_runs() -> None:
     order[5] = 64
     with pytest.raises(KernelFault, match=r"writes element 64 .* of output 0"):
         program.run(values, order, sanitize=True)
+
+
+def checked(body: str, monkeypatch: pytest.MonkeyPatch | None = None, **limits: int) -> list[str]:
+    """Return what is found out about each par loop, inner ones first, with other limits."""
+    for name, limit in limits.items():
+        assert monkeypatch is not None
+        monkeypatch.setattr(independence, name, limit)
+    module = build(parse(f"fn f(A: f32[64], inout B: f32[65536]) {{\n{body}\n}}")).module
+    with module.context:
+        checker = independence.Checker()
+        answers = [checker.independence(op, op.opview.variable) for op in walk(module.operation, PAR)]  # type: ignore[attr-defined]
+    return [answer if isinstance(answer, str) else "clash" for answer in answers]
+
+
+_APART = "par 16 i { B[(i + 3) * 16 % 256 + 1] = B[(i + 3) * 16 % 256 + 2] }"
+
+
+def test_accesses_are_gone_through_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many statements take as many steps as they are, and not as many as their pairs."""
+    body = "\n".join(f"B[i * 256 % 65536 + {number}] = A[0] + B[i * 256 % 65536 + {number}]" for number in range(120))
+    limits = {"MOST_WORK": 240 * 256, "MOST_PAIRS": 0}
+    assert checked(f"par 256 i {{ {body} }}", monkeypatch, **limits) == ["proved"]
+
+
+def test_the_work_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert checked(_APART) == ["proved"]
+    assert checked(_APART, monkeypatch, MOST_WORK=31) == ["unproved"]
+
+
+def test_pairs_where_all_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = "par 64 i { seq 8 k { B[(i * 8 + k) % 1024] = A[i] }\n"
+    body += "B[1024 + i * 8 % 512] = A[i]\n B[1024 + i * 8 % 512 + 1] = A[i] }"
+    assert checked(body) == ["proved"]
+    assert checked(body, monkeypatch, MOST_POINTS=64) == ["unproved"]
+    clash = body.replace("+ 1]", "% 2]")
+    assert checked(clash, monkeypatch, MOST_POINTS=64) == ["clash"]
+
+
+def test_accesses_that_are_never_made() -> None:
+    nowhere = "if i * 3 % 7 == 6 { B[(i + 3) * 16 % 256] = A[i] }"
+    assert checked(f"par 2 i {{ {nowhere} }}") == ["proved"]

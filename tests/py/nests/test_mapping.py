@@ -100,6 +100,27 @@ def test_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choice == choose(space, touches)
 
 
+def test_many_bands_share_the_search() -> None:
+    space = Space((16, 24, 32, 8), 128, True)
+    touches = [Touch(position((3, 2, 1, 0), space.extents), 32)]
+    alone, shared = (choose(space, touches, (1,), bands) for bands in (2, 40))
+    assert alone.complete
+    assert not shared.complete
+    assert shared.tried == 28
+
+
+@pytest.mark.parametrize("extent", [1, 2])
+@pytest.mark.parametrize("blocks", [False, True])
+def test_the_search_ends_for_many_loops(extent: int, blocks: bool) -> None:
+    """Orders in which an access has the loops in memory are among the first: a reversed copy coalesces."""
+    rank = 16
+    space = Space((extent,) * rank, 64, blocks)
+    order = tuple(reversed(range(rank)))
+    choice = choose(space, [Touch(position(order, space.extents), 32)])
+    assert choice.tried <= 200
+    assert choice.score.sectors == (4 / 32 if extent == 2 else 1)
+
+
 def test_threads_without_iterations_do_nothing() -> None:
     (map_,) = (choose(Space((20,), 32, True), []).map,)
     assert map_.dims[0].size == 32
@@ -107,3 +128,10 @@ def test_threads_without_iterations_do_nothing() -> None:
     assert isinstance(map_, IndexingMap)
     assert map_.evaluate((25, 0)) is None
     assert map_.evaluate((19, 0)) == (19,)
+
+
+def test_a_run_that_begins_anywhere_takes_an_access_for_each_element() -> None:
+    space = Space((64, 256), 128, True)
+    row = dim(0) * 256 + dim(1)
+    assert choose(space, [Touch(row * 1, 32)], (1, 4)).score.accesses == 0.25
+    assert choose(space, [Touch(row + 1, 32)], (1, 4)).score.accesses == 1

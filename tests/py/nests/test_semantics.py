@@ -173,3 +173,42 @@ def test_runs_on_the_device_of_jax() -> None:
     program = compiled("fn f(A: f32[40], inout B: f32[40]) { par 40 i { B[i] += A[39 - i] } }")
     a, b = np.arange(40, dtype=np.float32), np.ones(40, np.float32)
     np.testing.assert_array_equal(np.asarray(program(a, b)), b + a[::-1])
+
+
+_CONVOLUTION = """fn f(x: f32[40, 64], w: f32[4, 64], out y: f32[40, 64]) {
+  par 40 t { par 64 c #vector(4) {
+    new sum: f32
+    sum = 0.0
+    seq 4 k { if t - k >= 0 { sum += w[k, c] * x[t - k, c] } }
+    y[t, c] = sum
+  } }
+}"""
+
+
+def test_short_loops_of_a_thread_with_several_iterations_are_written_out() -> None:
+    """So that what neighbouring iterations read is one access, whatever is read under conditions."""
+    program = compiled(_CONVOLUTION)
+    ptx = program.ir("ptx")
+    assert "ld.global.nc.v4" in ptx
+    assert "ld.global.nc.b32" not in ptx
+    assert "st.global.v4" in ptx
+    x, w = (np.random.default_rng(0).random(shape, np.float32) for shape in ((40, 64), (4, 64)))
+    expected = sum(w[k] * np.pad(x, ((k, 0), (0, 0)))[:40] for k in range(4))
+    np.testing.assert_allclose(run(_CONVOLUTION, x, w)[0], expected, rtol=1e-6)
+    longer = compiled(_CONVOLUTION.replace("seq 4 k", "seq 9 k").replace("w: f32[4", "w: f32[9"))
+    assert longer.ir("emitted").count("xgpu.loop") > program.ir("emitted").count("xgpu.loop")
+
+
+def test_complex_literals() -> None:
+    text = "fn f(A: c64[8], out B: c64[8], out C: c128[8]) { par 8 i { B[i] = A[i] * 2.0 + c64(3)\n C[i] = -inf } }"
+    a = (np.arange(8) + 1j).astype(np.complex64)
+    b, c = run(text, a)
+    np.testing.assert_array_equal(b, a * 2 + 3)
+    np.testing.assert_array_equal(c.real, np.full(8, -np.inf))
+    np.testing.assert_array_equal(c.imag, np.zeros(8))
+
+
+def test_buffers_made_between_statements_of_one_kernel() -> None:
+    text = "fn f(inout A: s32[4]) {\n A[0] = 1\n new t: s32[4]\n t[2] = A[0] + 1\n A[1] = t[2]\n}"
+    (result,) = run(text, np.zeros(4, np.int32))
+    np.testing.assert_array_equal(result, [1, 2, 0, 0])

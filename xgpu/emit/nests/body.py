@@ -15,14 +15,17 @@ from xgpu.emit.kernel_builder import Tensor, Variable, choose, loop, sync_thread
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, compare_integers, constant
 from xgpu.emit.scalar.table import build_scalar
-from xgpu.errors import CompilerError
+from xgpu.errors import CompilerError, Unsupported
 from xgpu.hlo.source_location import source_of
 from xgpu.indexing.affine import constant as number
 from xgpu.indexing.affine import dim, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.nests.structure import Access, access_of, accesses_in, band_at, operations_of
+from xgpu.nests.structure import Access, access_of, accesses_in, band_at, is_short, operations_of
 from xgpu.structure import dtype_of, owning_op, walk
+
+MAX_UNROLLED = 10_000
+"""Statements of a kernel that are written for iterations of unrolled loops, at most."""
 
 Index = ir.Value | int
 """The value of a loop's variable; a number where the loop is unrolled."""
@@ -84,13 +87,27 @@ class BodyWriter:
         self._thread, self._block = position
         self._indices: dict[ir.Value, Index] = {}
         self._elements: dict[ir.Value, ir.Value] = {}
-        self._is_of_thread = False
+        self._is_of_thread = self._has_run = False
+        self._unrolled: list[SeqOp] = []
+        self._written = 0
 
     def write(self, block: ir.Block) -> None:
         """Write the statements of a block."""
         for op in operations_of(block):
+            self._count()
             with op.location:
                 self._statement(op)
+
+    def _count(self) -> None:
+        """Count a statement of an unrolled loop; raises Unsupported if there are too many."""
+        self._written += bool(self._unrolled)
+        if self._written > MAX_UNROLLED:
+            outermost = self._unrolled[0]
+            raise Unsupported(
+                f"seq '{outermost.called}' says which registers are meant, so that it is unrolled: expected at most"
+                f" {MAX_UNROLLED} statements of such loops",
+                source_of(outermost.operation),
+            )
 
     def _statement(self, op: ir.Operation) -> None:
         write = _STATEMENTS.get(op.name)
@@ -108,22 +125,31 @@ class BodyWriter:
         if par.map is None:
             raise CompilerError("expected a map on the first par loop of a band", source_of(par.operation))
         given = {"grid": [self._thread, self._block], "block": [self._block], "thread": [self._thread]}
-        outside, self._is_of_thread = self._is_of_thread, par.band != "block"
+        outside = self._is_of_thread, self._has_run
+        self._is_of_thread, self._has_run = par.band != "block", bool(par.map.symbols)
         with loop(par.map, given[par.band or "grid"], self._memories.changed_in(body)) as each:
             for member, value in zip(band, each.result_arguments, strict=True):
                 self._indices[member.variable] = value
             self.write(body)
-        self._is_of_thread = outside
+        self._is_of_thread, self._has_run = outside
 
     def _seq(self, seq: SeqOp) -> None:
         if self._is_unrolled(seq):
-            for iteration in range(seq.extent):
-                self._indices[seq.variable] = iteration
-                self.write(seq.body)
+            self._unrolled.append(seq)
+            self._write_out(seq)
+            self._unrolled.pop()
+            return
+        if self._has_run and is_short(seq.operation):
+            self._write_out(seq)
             return
         steps = IndexingMap((), (Interval(0, seq.extent - 1),), (symbol(0),))
         with loop(steps, [], self._memories.changed_in(seq.body)) as each:
             self._indices[seq.variable] = each.result_arguments[0]
+            self.write(seq.body)
+
+    def _write_out(self, seq: SeqOp) -> None:
+        for iteration in range(seq.extent):
+            self._indices[seq.variable] = iteration
             self.write(seq.body)
 
     def _is_unrolled(self, seq: SeqOp) -> bool:
