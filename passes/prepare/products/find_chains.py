@@ -56,7 +56,7 @@ class FindChains(BlockRewrite):
     find: bool = True
     """Whether any are made: a CPU has no tensor cores for them."""
     gradients: bool = False
-    """Whether they are made of attention with its gradient, too, whose kernels were not measured on a GPU yet."""
+    """Whether they are made of attention with its gradient, too."""
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Make chains of the operations of a block up to those products that are the last of one."""
