@@ -32,7 +32,7 @@ def test_what_no_kernel_can_have(option: str, value: Any, expected: str) -> None
         ("fuse_attention", None, "True or False"),
         ("fuse_attention_gradients", 1, "True or False"),
         ("autotune", "once", "True or False"),
-        ("products", "cublas", "'library', 'kernels', 'all'"),
+        ("products", "cublas", "'auto', 'library', 'kernels', 'all'"),
         ("schedules", 3, "numbers by name for each fusion"),
         ("schedules", {"f": 3}, "numbers by name for fusion 'f'"),
     ],
