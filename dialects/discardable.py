@@ -336,6 +336,9 @@ DISCARDABLE: dict[str, Discardable] = {
             "How long the product takes with what follows it, as measured before it was chosen what computes it.",
         ),
         Discardable(
+            attributes.EXPECTED, _PRODUCT, _string_problem, "The estimate by which it was chosen what computes it."
+        ),
+        Discardable(
             attributes.FALLBACK,
             Place("an operation of `@main`"),
             _string_problem,

@@ -6,7 +6,7 @@ from typing import Any
 
 from xgpu.errors import InvalidInput
 
-PRODUCTS = ("library", "kernels", "all")
+PRODUCTS = ("auto", "library", "kernels", "all")
 """What computes matrix products; the first if nobody says otherwise."""
 
 
@@ -22,9 +22,11 @@ class Options:
     costs such scatters more kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes
     ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are
     removed where kernels compute all else.
-    ``products`` says what computes matrix products: XLA's ``"library"``; ``"kernels"`` where they are about as fast,
-    with what follows them; or kernels ``"all"`` of them, however long that takes, so that none needs a library
-    (`xgpu.passes.prepare.products.mark_products`).
+    ``products`` says what computes matrix products: ``"auto"`` takes kernels where they are expected to be clearly
+    faster on the GPU, with what follows the products, else XLA's libraries; these ``"library"`` takes for all;
+    ``"kernels"`` are taken where they are about as fast; or ``"all"`` are kernels', however long that takes, so that
+    none needs a library (`xgpu.passes.prepare.products.mark_products`). Programs of ``xgpu.jit`` that run on a CPU have
+    those of ``"auto"`` by libraries.
     ``pad_products`` has rows of products padded where they are not aligned and that makes them faster on the GPU;
     programs of ``xgpu.jit`` that run on a CPU have none padded, whatever it says.
     ``fuse_attention`` has attention computed by one kernel where that is expected to be faster on the GPU

@@ -8,7 +8,8 @@ from typing import ClassVar
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast
 from xgpu.analysis.heroes import is_hero
-from xgpu.dialects.attributes import FALLBACK
+from xgpu.dialects.attributes import BY_WARP_GROUPS, BY_WARPS, FALLBACK
+from xgpu.emit.families.products.product import is_marked
 from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo
@@ -255,8 +256,12 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 
 
 def _is_of_xla(reader: ir.Operation, value: ir.Value) -> bool:
-    """Whether ``reader`` of ``value`` is the end of its block, left to XLA, or runs inside what is."""
-    return reader.name in _ENDS or reader.parent != producer(value).parent or fallback_reason(reader) is not None
+    """Whether ``reader`` of ``value`` is the end of its block, left to XLA, or runs inside what is.
+
+    Or a product whose kernel copies tiles of it, which needs it in memory as well.
+    """
+    is_outside = reader.name in _ENDS or reader.parent != producer(value).parent
+    return is_outside or fallback_reason(reader) is not None or is_marked(reader, BY_WARP_GROUPS, BY_WARPS)
 
 
 def _adds_product(op: ir.Operation) -> bool:

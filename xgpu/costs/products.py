@@ -1,5 +1,6 @@
 """How long matrix products take that warp groups compute in blocks of tiles."""
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -35,11 +36,11 @@ _PAIR = 2
 """Blocks of clusters that fill a GPU; of larger ones some find no place, as multiprocessors are in groups."""
 _PLACED = 0.5
 """The part of the multiprocessors where larger ones find a place for sure: on an H200, 16 clusters of 4 did, 24 not."""
-_MULTIPLIED_PER_CYCLE = 4096
+MULTIPLIED_PER_CYCLE = 4096
 """Bytes of rows times columns that the tensor cores of a multiprocessor multiply in a cycle: 2,048 pairs of 16 bits."""
 SHARE = 0.89
 """The part of these that is reached, measured with tiles of 128 x 256 x 64 on an H200."""
-_SHARE_OF_MEMORY = 0.875
+SHARE_OF_MEMORY = 0.875
 """The part of the memory's rate that copies reach on an H200."""
 _ROW_BYTES_OF_PRODUCT = 32
 SLOWED_CLOCK = 0.89
@@ -50,7 +51,7 @@ _RESULT_SECONDS = 0.5e-6
 """What writing a tile's results takes besides their bytes: they meet, and wait for memory once."""
 _MEETING_SECONDS = 0.5e-6
 """What blocks that add up a tile's sums take to meet, and to wait for each other's, measured on an H200."""
-_HANDED_SECONDS_PER_BYTE = 1.0e-6 / (128 * 256 * 4)
+HANDED_SECONDS_PER_BYTE = 1.0e-6 / (128 * 256 * 4)
 """What it takes to hand a tile's sums from thread to thread, measured with tiles of 128 x 256 on an H200."""
 _SUM_BYTES = 4
 
@@ -110,7 +111,7 @@ class ProductTile:
 
         It is written once, and each product of 64 rows reads both of its operands.
         """
-        multiplied = self.rows * self.width * ROW_BYTES / _MULTIPLIED_PER_CYCLE / SHARE
+        multiplied = self.rows * self.width * ROW_BYTES / MULTIPLIED_PER_CYCLE / SHARE
         products = self.rows // WARPGROUP_ROWS * (ROW_BYTES // _ROW_BYTES_OF_PRODUCT)
         moved = self.step_bytes
         moved += products * (WARPGROUP_ROWS + self.width) * _ROW_BYTES_OF_PRODUCT
@@ -123,7 +124,7 @@ class ProductTile:
         if self.split > 1:
             others = size * _SUM_BYTES * (self.split - 1) / self.split
             return seconds + _MEETING_SECONDS + others / _CLUSTER_BYTES_PER_CYCLE / clock
-        return seconds + (size * _SUM_BYTES * _HANDED_SECONDS_PER_BYTE if self.is_swapped else 0.0)
+        return seconds + (size * _SUM_BYTES * HANDED_SECONDS_PER_BYTE if self.is_swapped else 0.0)
 
 
 TILE_ROWS = (64, 128)
@@ -161,7 +162,7 @@ def product_seconds(
     latency = target.memory_latency * (_LOADED if moved > _CACHED_BYTES else 1)
     step = max(tile.step_cycles() / clock, latency / min(_STAGES, target.shared_bytes_optin // tile.step_bytes))
     computed = waves * tile.steps(sizes[3] * element_bytes) * step
-    memory = moved / (target.memory_bandwidth * _SHARE_OF_MEMORY)
+    memory = moved / (target.memory_bandwidth * SHARE_OF_MEMORY)
     memory += tile.read_again(sizes, element_bytes) / _CACHE_BYTES_PER_SECOND
     return target.launch_seconds + max(computed, memory) + waves * tile.result_seconds(result_bytes, clock)
 
@@ -171,13 +172,25 @@ def least_seconds(
 ) -> float:
     """Return how long the kernel of a product takes, in the best tiles; ``sizes`` are batch, m, n and k.
 
-    Or that of all products of a left operand with so many ``rights``, whose tiles are not split or swapped.
+    Or that of all products of a left operand with so many ``rights``.
+    """
+    return timed_tiles(sizes, element_bytes, result_bytes, target, rights)[0][0]
+
+
+@functools.lru_cache(1024)
+def timed_tiles(
+    sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device, rights: int = 1
+) -> tuple[tuple[float, ProductTile], ...]:
+    """Return how long the kernel takes in each tile, and the tile, the best first.
+
+    Tiles of several ``rights`` are not split or swapped.
     """
     bytes_, steps = (element_bytes, result_bytes), -(-sizes[3] * element_bytes // ROW_BYTES)
     tiles = [replace(tile, rights=rights) for tile in TILES if tile.split <= steps]
     if rights > 1:
         tiles = [each for each in tiles if each.split == 1 and not each.is_swapped and each.width <= WARPGROUP_COLUMNS]
-    return min(product_seconds(tile, sizes, bytes_, target) for tile in tiles)
+    timed = ((product_seconds(tile, sizes, bytes_, target), tile) for tile in tiles)
+    return tuple(sorted(timed, key=lambda each: each[0]))
 
 
 def pays_joined(
@@ -204,7 +217,7 @@ def is_fast(
     """
     bytes_ = element_bytes, result_bytes
     least = least_seconds(sizes, element_bytes, result_bytes, target, rights)
-    rate = target.sm_count * target.clock * SLOWED_CLOCK * SHARE * _MULTIPLIED_PER_CYCLE / element_bytes
+    rate = target.sm_count * target.clock * SLOWED_CLOCK * SHARE * MULTIPLIED_PER_CYCLE / element_bytes
     tiles = sizes[0] * math.prod(ProductTile(_LIBRARY_TILE, _LIBRARY_TILE).grid(sizes))
     multiplied = math.prod(sizes) / rate * (_SPLIT_BY_LIBRARY if tiles < target.sm_count / 4 else 1)
     library = max(multiplied, _moved(sizes, bytes_, 1) / target.memory_bandwidth)

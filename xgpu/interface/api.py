@@ -325,9 +325,12 @@ def options_on(platform: str, options: Options) -> Options:
     """Return the options with which a program is compiled that runs on a platform of JAX.
 
     Kernels for a CPU are planned as for the default target, but no padding makes a product faster there, and it has no
-    tensor cores for attention.
+    tensor cores for attention or products.
     """
-    return replace(options, pad_products=False, fuse_attention=False) if platform == "cpu" else options
+    if platform != "cpu":
+        return options
+    products = "library" if options.products == "auto" else options.products
+    return replace(options, pad_products=False, fuse_attention=False, products=products)
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """Explains a compiled program: its kernels, their traffic and resources, and what falls back to XLA and why."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xgpu import ir
@@ -38,8 +38,9 @@ class KernelReport:
     ``sectors`` is how many sectors of memory the warps of a loop touch for each that their accesses would fill, in its
     first block: 1 if all accesses coalesce. It is None for other kernels, which move elements between threads.
     ``schedule`` holds the numbers by which its threads share the work, as `Options.schedules` takes them. ``measured``
-    is what a product in it took when it was chosen what computes it, empty if it was not measured. ``parts`` are those
-    that blocks of it compute side by side, if it has any.
+    is what a product in it took when it was chosen what computes it, empty if it was not measured, and ``expected``
+    what it was expected to take, empty if nobody asked. ``parts`` are those that blocks of it compute side by side, if
+    it has any.
     """
 
     name: str
@@ -54,18 +55,20 @@ class KernelReport:
     sectors: float | None
     schedule: Mapping[str, int]
     measured: str = ""
+    expected: str = ""
     parts: tuple["KernelReport", ...] = ()
 
 
 @dataclass(frozen=True)
 class FallbackReport:
-    """An operation that is left to XLA. ``measured`` is as that of a `KernelReport`."""
+    """An operation that is left to XLA. ``measured`` and ``expected`` are as those of a `KernelReport`."""
 
     operation: str
     type: str
     source: SourceLocation | None
     reason: str
     measured: str = ""
+    expected: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,13 +98,14 @@ class Explanation:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, [*widths, 0], strict=True)) for row in rows]
         if not self.kernels:
             lines = ["no kernels"]
-        if measured := [kernel for kernel in self.kernels if kernel.measured]:
-            lines += ["", "measured, with what follows the product:"]
-            lines += [f"  {kernel.name}: {kernel.measured}" for kernel in measured]
+        for kind in ("measured", "expected"):
+            if found := [(kernel.name, text) for kernel in self.kernels if (text := getattr(kernel, kind))]:
+                lines += ["", f"{kind}, with what follows the product:"]
+                lines += [f"  {name}: {text}" for name, text in found]
         if self.fallbacks:
             lines += ["", "left to XLA:"]
             lines += [
-                f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}{_because(each.measured)}"
+                f"  {each.operation} of type {each.type}{_at(each.source)}: {each.reason}{_because(each)}"
                 for each in self.fallbacks
             ]
         return "\n".join(line.rstrip() for line in lines)
@@ -121,7 +125,7 @@ def explain(program: Compiled) -> Explanation:
         kernels = tuple(_kernel(each, fusions[kernel.name]) for kernel, each in launches.items())
     left = tuple(
         FallbackReport(
-            op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason, _measured(op)
+            op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason, *_times_of(op)
         )
         for op in nested(fusions["main"])
         if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := _reason(op)) is not None
@@ -217,6 +221,7 @@ def _report(
     touched = sectors_of_loop(fusion, kernel.device)
     moved = moved_bytes(body, aliases, read_by_loop)
     *operations, end = (op.operation for op in body.operations)
+    times = [_times_of(op) for op in operations]
     root = next((op for op in reversed(operations) if any(each in end.operands for each in op.results)), end)
     return KernelReport(
         name,
@@ -230,17 +235,25 @@ def _report(
         kernel_seconds(fusion, moved, math.prod(grid) * math.prod(kernel.block), kernel.device, kernel.options),
         touched.sectors / touched.least if touched and touched.least else None,
         attributes.schedule_values(fusion.attributes[attributes.SCHEDULE]),
-        "; ".join(filter(None, map(_measured, operations))),
+        _joined(measured for measured, _ in times),
+        _joined(expected for _, expected in times),
     )
 
 
-def _measured(op: ir.Operation) -> str:
-    given = op.attributes.get(attributes.MEASURED)
-    return "" if given is None else ir.StringAttr(given).value
+def _times_of(op: ir.Operation) -> tuple[str, str]:
+    """Return what was measured of a product, and what was expected; empty text for what was not."""
+    given = (op.attributes.get(name) for name in (attributes.MEASURED, attributes.EXPECTED))
+    measured, expected = ("" if each is None else ir.StringAttr(each).value for each in given)
+    return measured, expected
 
 
-def _because(measured: str) -> str:
-    return f" (measured: {measured})" if measured else ""
+def _joined(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(filter(None, texts)))
+
+
+def _because(left: FallbackReport) -> str:
+    found = [f"{kind}: {text}" for kind, text in (("measured", left.measured), ("expected", left.expected)) if text]
+    return f" ({'; '.join(found)})" if found else ""
 
 
 def _times(launches: int) -> str:

@@ -18,7 +18,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from xgpu import ir
-from xgpu.dialects.attributes import FALLBACK, MEASURED
+from xgpu.dialects.attributes import EXPECTED, FALLBACK, MEASURED
 from xgpu.errors import ToolError
 from xgpu.frontend.signature import ArgumentSpec
 from xgpu.frontend.xla_form import xla_form
@@ -196,7 +196,7 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
         if not function.operation.regions[0].blocks:
             function.operation.erase()
     for op in walk(module.operation):
-        for name in (FALLBACK, MEASURED):
+        for name in (FALLBACK, MEASURED, EXPECTED):
             if name in op.attributes:
                 del op.attributes[name]
     calls = walk(module.operation, "func.call")

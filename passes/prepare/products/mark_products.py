@@ -1,7 +1,7 @@
 """The pass `mark-products`."""
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -14,6 +14,7 @@ from xgpu.dialects.attributes import (
     BY_WARP_GROUPS,
     BY_WARPS,
     CANDIDATE,
+    EXPECTED,
     JOINED,
     MEASURED,
     PRODUCT,
@@ -21,6 +22,7 @@ from xgpu.dialects.attributes import (
     int_attribute,
     schedule_attribute,
 )
+from xgpu.emit.families.products.expected import Expectations, Expected, is_timed
 from xgpu.emit.families.products.meetings import are_fast, by_warp_groups, meetings
 from xgpu.emit.families.products.product import in_common, is_marked
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
@@ -30,9 +32,10 @@ from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductCho
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
+from xgpu.passes.prepare.leave_epilogues import epilogue_of, late_values
 from xgpu.structure import dtype_of
 
-_MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, SCHEDULE)
+_MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, EXPECTED, SCHEDULE)
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,14 @@ class MarkProducts(OperationRewrite):
     The mark says by which instructions. They are ``wgmma`` on a GPU that multiplies by warp groups (sm_90a), for types
     and a precision that tensor cores have, and operands that can be copied as boxes, those of 8 and 32 bits contiguous
     along the contracted dimension. For other products of bf16 or f16 they are ``mma``, by warps. With
+    ``products=auto`` those by ``wgmma`` are marked that a kernel is expected to compute clearly faster than a library,
+    with what follows them. Products of bf16 and f16 then say what is expected of either. With
     ``products=kernels`` those are marked that a kernel computes about as fast as a library, with ``products=all`` all
     that would be left to a library: those that neither multiplies as ``fma``, which a loop's threads compute. With
     ``choices`` they are those of which a kernel was measured to be the fastest, each with the schedule of that kernel;
     ``choices=open`` marks and numbers all, so that they can be measured. Products of one left operand that meet, such
     as those of a gated unit, are marked with a number that they share: one kernel computes them, and with
-    ``products=kernels`` they are fast together or not. Needs: products in their final form.
+    ``products=auto`` and ``products=kernels`` they are fast together or not. Needs: products in their final form.
 
     ```mlir
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x64xbf16>, tensor<64x256xbf16>) -> ...
@@ -62,7 +67,7 @@ class MarkProducts(OperationRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.dot_general",))
     target: str = DEFAULT_DEVICE
     """The GPU that kernels are for."""
-    products: Literal["library", "kernels", "all"] = "library"
+    products: Literal["auto", "library", "kernels", "all"] = "auto"
     """What computes matrix products of which nothing is chosen."""
     choices: ProductChoices = NOTHING
     """What computes each product that a kernel can compute, in their order, see `xgpu.fusion.product_choices`."""
@@ -72,9 +77,11 @@ class MarkProducts(OperationRewrite):
         super().apply(module)
         if self.choices:
             self._mark_chosen(module)
-        if self.choices or self.products != "library":
-            for block in planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS):
+        for block in planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS):
+            if self.choices or self.products in ("kernels", "all"):
                 self._join(block)
+            elif self.products == "auto":
+                self._mark_faster(block)
 
     def _mark_chosen(self, module: ir.Module) -> None:
         blocks = planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS)
@@ -94,11 +101,11 @@ class MarkProducts(OperationRewrite):
             _choose(op, instruction, choice)
 
     def rewrite(self, op: ir.Operation) -> None:
-        """Mark a product if a kernel computes it, and nothing is chosen."""
+        """Mark a product if a kernel computes it, whatever the others, and nothing is chosen."""
         for name in _MARKS:
             if name in op.attributes:
                 del op.attributes[name]
-        if self.products == "library" or self.choices:
+        if self.products in ("auto", "library") or self.choices:
             return
         instruction = self._instruction(op)
         if instruction is not None and self._is_fast(op, instruction):
@@ -119,6 +126,29 @@ class MarkProducts(OperationRewrite):
                     op.attributes[JOINED] = int_attribute(numbers[kind])
                 numbers[kind] += 1
 
+    def _mark_faster(self, block: ir.Block) -> None:
+        """Mark the products of a block that kernels are expected to compute clearly faster: those that meet first."""
+        target = device(self.target)
+        found = [op for op in operations_of(block, self.OPERATIONS) if is_timed(op, target) and fallback_reason(op)]
+        if not found:
+            return
+        expectations, late, numbers = (
+            Expectations(block, target, are_final=True),
+            late_values(block),
+            Counter[Hashable](),
+        )
+        for group in meetings(block, found):
+            if _mark_expected(group, expectations.of(group)):
+                kind = in_common(group[0])
+                for op in group:
+                    op.attributes[JOINED] = int_attribute(numbers[kind])
+                numbers[kind] += 1
+        for op in (op for op in found if PRODUCT not in op.attributes):
+            alone = expectations.of([op], epilogue_of(op, late))
+            # What is expected of products that meet says more of why they are left than that one reads another.
+            if alone.is_faster or EXPECTED not in op.attributes:
+                _mark_expected([op], alone)
+
     def _instruction(self, op: ir.Operation) -> str | None:
         """Return what multiplies a product: warp groups where they can, else warps; None if it is no kernel's."""
         target = device(self.target)
@@ -134,6 +164,15 @@ class MarkProducts(OperationRewrite):
             return are_fast([op], target)
         sizes = (product.batch, product.m, product.n, product.k)
         return warp_products.is_fast(sizes, units(product), result_bytes, target)
+
+
+def _mark_expected(products: Sequence[ir.Operation], found: Expected) -> bool:
+    """Say of products what is expected, and mark them if a kernel is faster; return whether it is."""
+    for op in products:
+        op.attributes[EXPECTED] = ir.StringAttr.get(str(found))
+        if found.is_faster:
+            op.attributes[PRODUCT] = ir.StringAttr.get(BY_WARP_GROUPS)
+    return found.is_faster
 
 
 def _choose(op: ir.Operation, instruction: str, choice: ProductChoice) -> None:

@@ -10,6 +10,7 @@ from xgpu.analysis.block_order import sort_block
 from xgpu.analysis.control_flow import before_loops
 from xgpu.costs.values import byte_size
 from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.emit.families.products.expected import Expectations, is_timed
 from xgpu.emit.families.products.meetings import are_fast, meetings
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_kernels
@@ -60,7 +61,7 @@ class MergeProducts(BlockRewrite):
     OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
     target: str = DEFAULT_DEVICE
     """The GPU that kernels are for."""
-    products: Literal["library", "kernels", "all"] = "library"
+    products: Literal["auto", "library", "kernels", "all"] = "auto"
     """What computes matrix products, as of the pass `mark-products`."""
     choices: ProductChoices = NOTHING
     """What was chosen for each product, see `xgpu.fusion.product_choices`."""
@@ -99,7 +100,12 @@ class MergeProducts(BlockRewrite):
             return set()
         # How operands lie is chosen later.
         found = [op for op in operations_of(block, self.OPERATIONS) if Product(op).common_problem() is None]
-        groups = (group for group in meetings(block, found) if self.choices or are_fast(group, target))
+        groups = meetings(block, found)
+        if groups and self.products == "auto" and not self.choices:
+            expectations = Expectations(block, target, are_final=False)
+            groups = [group for group in groups if is_timed(group[0], target) and expectations.of(group).is_faster]
+        elif not self.choices:
+            groups = [group for group in groups if are_fast(group, target)]
         return {op.results[0] for group in groups for op in group}
 
 

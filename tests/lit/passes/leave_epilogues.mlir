@@ -35,3 +35,28 @@ func.func @main(%x: tensor<512x256xf32>, %w: tensor<256x128xf32>, %b: tensor<128
   %4 = stablehlo.multiply %3, %2 : tensor<512x128xf32>
   return %4 : tensor<512x128xf32>
 }
+
+// -----
+
+// But where the kernel of a product reads it, whose tiles are copied from memory; not one whose threads load elements.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<512x256xbf16>
+// CHECK: stablehlo.add {{.*}} {xgpu.fallback = "XLA computes it as part of the matrix product"}
+// CHECK: xgpu.product = "wgmma"
+// CHECK: stablehlo.add {{.*}} {xgpu.fallback = "XLA computes it as part of the matrix product"}
+// CHECK: xgpu.product = "mma"
+// CHECK-NOT: xgpu.fallback
+// CHECK: xgpu.product = "fma"
+func.func @main(%x: tensor<512x256xbf16>, %w: tensor<256x128xbf16>, %b: tensor<128xbf16>, %v: tensor<128x64xbf16>) -> (tensor<512x64xbf16>, tensor<512x64xbf16>, tensor<512x64xbf16>) {
+  %0 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<128xbf16>) -> tensor<512x128xbf16>
+  %1 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x256xbf16>, tensor<256x128xbf16>) -> tensor<512x128xbf16>
+  %2 = stablehlo.add %1, %0 : tensor<512x128xbf16>
+  %3 = stablehlo.dot_general %2, %v, contracting_dims = [1] x [0] {xgpu.product = "wgmma"} : (tensor<512x128xbf16>, tensor<128x64xbf16>) -> tensor<512x64xbf16>
+  %4 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x256xbf16>, tensor<256x128xbf16>) -> tensor<512x128xbf16>
+  %5 = stablehlo.add %4, %0 : tensor<512x128xbf16>
+  %6 = stablehlo.dot_general %5, %v, contracting_dims = [1] x [0] {xgpu.product = "mma"} : (tensor<512x128xbf16>, tensor<128x64xbf16>) -> tensor<512x64xbf16>
+  %7 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<512x256xbf16>, tensor<256x128xbf16>) -> tensor<512x128xbf16>
+  %8 = stablehlo.add %7, %0 : tensor<512x128xbf16>
+  %9 = stablehlo.dot_general %8, %v, contracting_dims = [1] x [0] {xgpu.product = "fma"} : (tensor<512x128xbf16>, tensor<128x64xbf16>) -> tensor<512x64xbf16>
+  return %3, %6, %9 : tensor<512x64xbf16>, tensor<512x64xbf16>, tensor<512x64xbf16>
+}

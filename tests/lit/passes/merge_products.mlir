@@ -1,4 +1,5 @@
-// RUN: xgpu-opt %s -p merge-products --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p 'merge-products{products=library}' --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p merge-products --split-input-file | FileCheck %s --check-prefix=KERNELS
 // RUN: xgpu-opt %s -p 'merge-products{products=kernels}' --split-input-file | FileCheck %s --check-prefix=KERNELS
 // RUN: xgpu-opt %s -p 'merge-products{choices=open}' --split-input-file | FileCheck %s --check-prefix=KERNELS
 // RUN: xgpu-opt %s -p 'merge-products{products=kernels target=sm_80}' --split-input-file | FileCheck %s

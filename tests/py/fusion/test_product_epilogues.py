@@ -11,6 +11,7 @@ import xgpu
 from xgpu.interface.explanation import explain
 from xgpu.runtime.compare import compare
 
+LIBRARY = xgpu.Options(products="library")
 PRODUCT = ("{0}[256,512]", "{0}[512,384]")
 BIAS, ARRAY = "{0}[384]", "{0}[256,384]"
 BATCHED = ("{0}[4,64,256]", "{0}[4,256,64]")
@@ -110,7 +111,7 @@ LIBRARIES_HAVE_NONE = {
 
 def compiled(function: Any, specs: tuple[str, ...], element: str) -> xgpu.Compiled:
     with jax.enable_x64(True):
-        return xgpu.compile(function, *(spec.format(element) for spec in specs))
+        return xgpu.compile(function, *(spec.format(element) for spec in specs), options=LIBRARY)
 
 
 def check(program: xgpu.Compiled) -> None:
@@ -234,4 +235,4 @@ def test_what_no_kernel_can_make_may_read_a_product(reader: str) -> None:
       return %3 : tensor<256x384xbf16>
     }}
     """
-    assert len(xgpu.compile(text).kernels) == 1
+    assert len(xgpu.compile(text, options=LIBRARY).kernels) == 1

@@ -152,8 +152,12 @@ class _Grouper:
         for operand in op.operands:
             if operand in self._open:
                 self._store_behind_bitcasts(operand, _read_elsewhere(op))
-            if kind is not None and kind.family.reads_memory and not self._is_in_memory(operand):
-                self._store(operand, Reason("{} copies it as it is in memory", (op.name,)))
+            if kind is not None and kind.family.reads_memory:
+                # A library would read a product's operand through the bitcast, too.
+                if op.name in CONTRACTIONS:
+                    self._view(operand)
+                if not self._is_in_memory(operand):
+                    self._store(operand, Reason("{} copies it as it is in memory", (op.name,)))
             elif op.name in CONTRACTIONS:
                 self._store_computed(operand, Reason("{} reads each of its elements many times", (op.name,)))
             if self._is_spread_number(op, operand) and self._takes_many_operations(operand):
@@ -284,7 +288,7 @@ class _Grouper:
         return True
 
     def _view(self, value: ir.Value) -> None:
-        """Let XLA view memory as ``value``, if it is a bitcast of what is in memory, so that kernels can update it."""
+        """Let XLA view memory as ``value``, if it is a bitcast of what is in memory, for kernels that read it there."""
         if self._is_in_memory(value) or not self._is_in_memory(array := behind_bitcasts(value)):
             return
         for op in bitcasts_behind(value):

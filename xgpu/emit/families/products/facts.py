@@ -1,5 +1,6 @@
 """What is known of a fusion around a matrix product before it is scheduled."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -54,7 +55,7 @@ class Products:
         heroes = set(self.fusion.heroes)
         operations = [op.operation for op in self.fusion.body.operations if op.operation not in heroes]
         known = [OPERATIONS[op.name].instructions for op in operations if op.name in OPERATIONS]
-        return sum(known) <= _SHORT and max(dtype_of(each).storage_bits for each in self.fusion.results) <= _NARROW_BITS
+        return is_short(known, self.fusion.results)
 
     def staging_problem(self, tile: TileSizes) -> str | None:
         """Return why a result cannot be copied as boxes, None if each can."""
@@ -69,6 +70,11 @@ class Products:
     def result_bytes(self) -> list[int]:
         """The bytes of an element of each result."""
         return [-(-dtype_of(each).storage_bits // 8) for each in self.fusion.results]
+
+
+def is_short(instructions: Sequence[int], results: Sequence[ir.Value]) -> bool:
+    """Whether operations of so many ``instructions`` follow a product as code of all elements that a thread holds."""
+    return sum(instructions) <= _SHORT and max(dtype_of(each).storage_bits for each in results) <= _NARROW_BITS
 
 
 def _view(map_: IndexingMap, type_: ir.RankedTensorType) -> TensorView | str:

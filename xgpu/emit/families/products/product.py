@@ -143,9 +143,9 @@ def _description(product: Product) -> dict[str, ir.Attribute]:
     return found
 
 
-def is_marked(op: ir.Operation, instruction: str) -> bool:
-    """Whether a product is to be computed by a kernel, with these instructions."""
-    return PRODUCT in op.attributes and ir.StringAttr(op.attributes[PRODUCT]).value == instruction
+def is_marked(op: ir.Operation, *instructions: str) -> bool:
+    """Whether a product is to be computed by a kernel, with one of these instructions."""
+    return PRODUCT in op.attributes and ir.StringAttr(op.attributes[PRODUCT]).value in instructions
 
 
 def _key(op: ir.Operation) -> Hashable | None:

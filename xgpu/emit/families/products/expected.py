@@ -1,0 +1,174 @@
+"""What matrix products are expected to take, by a kernel with what follows them and by XLA's libraries and kernels.
+
+That is what computes products of which nobody says it (``products=auto``): a kernel where it is clearly faster.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.costs.library_products import library_product_seconds
+from xgpu.costs.products import HANDED_SECONDS_PER_BYTE, SHARE_OF_MEMORY, ProductTile, pays_joined, timed_tiles
+from xgpu.costs.values import byte_size, elements
+from xgpu.device import Device
+from xgpu.emit.families.products.absorbed import Absorbed, absorbed, copied_operand
+from xgpu.emit.families.products.facts import is_short
+from xgpu.emit.families.products.schedule import device_problem
+from xgpu.fusion.product_operands import TRANSPOSE
+from xgpu.hlo.operations import OPERATIONS
+from xgpu.indexing.tiles.product_maps import Product, TileSizes
+from xgpu.reasons import Reason
+from xgpu.structure import dtype_of
+
+_LEAST_GAIN = 1.07
+"""How many times as long as a kernel the library must be expected to take: both are estimates."""
+_LEAST_GAIN_SECONDS = 1e-6
+"""What a kernel must save each time: to compile one takes half a second."""
+_LEAST_ROWS, _LEAST_RESULTS = 16, 1 << 16
+"""Rows or columns, and results, of the smallest products that were timed and were not a library's."""
+_FEW_ROWS, _SMALL_TILE = 128, 64 * 64
+"""Rows or columns of products, or results of a tile, up to which operands were exchanged where that was timed."""
+_ISSUED = 0.8
+"""How long what follows a product takes, as a part of what its instructions take to issue: measured with GELU, SiLU."""
+_SUM_BYTES = 4
+_TYPES = ("bf16", "f16")
+_BATCHES = Reason("products in batches were not timed")
+_FEW = Reason(
+    "libraries compute products of less than {} rows or columns, or {:,} results", (_LEAST_ROWS, _LEAST_RESULTS)
+)
+_NO_BOXES = Reason("its operands cannot be copied as boxes")
+_EXCHANGED = Reason("large tiles of products with exchanged operands were not timed")
+_APART = Reason("a kernel for each is expected to be faster than one for all")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What products take with what follows them, in seconds: by a kernel, and by libraries and a kernel for the rest.
+
+    Or the ``reason`` why that is not known.
+    """
+
+    kernel: float = 0.0
+    library: float = 0.0
+    reason: Reason | None = None
+
+    @property
+    def is_faster(self) -> bool:
+        """Whether a kernel is clearly faster, and is worth compiling."""
+        gain = max(_LEAST_GAIN_SECONDS, (_LEAST_GAIN - 1) * self.kernel)
+        return self.reason is None and self.library - self.kernel >= gain
+
+    def __str__(self) -> str:
+        if self.reason is not None:
+            return f"no gain by a kernel: {self.reason}"
+        return f"library {self.library * 1e6:.1f} us, kernel {self.kernel * 1e6:.1f} us"
+
+
+def is_timed(op: ir.Operation, target: Device) -> bool:
+    """Whether products of such a type were timed on a GPU."""
+    return device_problem(target) is None and Product(op).dtype.hlo in _TYPES
+
+
+class Expectations:
+    """What is expected of the products of a block.
+
+    Those that are to be marked have their final form; before layouts are chosen, transposes of operands may still go.
+    """
+
+    def __init__(self, block: ir.Block, target: Device, are_final: bool):
+        self._target, self._are_final = target, are_final
+        numbered = enumerate(block.operations)
+        self._order: dict[ir.Value, int] = {
+            value: number for number, view in numbered for value in view.operation.results
+        }
+
+    def of(self, products: Sequence[ir.Operation], left: Sequence[ir.Operation] = ()) -> Expected:
+        """Return what a product takes, or several of one left operand that meet; ``left`` is what XLA fuses into it."""
+        if reason := next(filter(None, map(self._problem, products)), None):
+            return Expected(reason=reason)
+        rest = absorbed(products, self._order)
+        if isinstance(rest, Reason):
+            return Expected(reason=rest)
+        found = _expected(products, rest, left, self._target, lambda _: True)
+        # Whether tiles can be copied takes longest to find.
+        if found.is_faster and self._are_final:
+            found = _expected(products, rest, left, self._target, lambda tile: _fits(products, tile))
+        return found
+
+    def _problem(self, op: ir.Operation) -> Reason | None:
+        """Return why no time is known of a product, but for what takes longer to find; None if it is."""
+        product = Product(op)
+        if problem := product.common_problem():
+            return Reason("{}", (problem,))
+        if product.batch > 1:
+            return _BATCHES
+        if min(product.m, product.n) < _LEAST_ROWS or product.m * product.n < _LEAST_RESULTS:
+            return _FEW
+        folded = () if self._are_final else (TRANSPOSE,)
+        copied = next(filter(None, (copied_operand(operand, *folded) for operand in op.operands)), None)
+        return Reason("a kernel's operand would be copied, which {} makes", (copied,)) if copied else None
+
+
+def _fits(products: Sequence[ir.Operation], tile: ProductTile) -> bool:
+    """Whether operands of products can be copied by the tiles of a block."""
+    several = (Product(op, tile.is_swapped) for op in products)
+    return all(each.problem(TileSizes(tile.rows, tile.columns, each.step)) is None for each in several)
+
+
+def _expected(
+    products: Sequence[ir.Operation],
+    rest: Absorbed,
+    left: Sequence[ir.Operation],
+    target: Device,
+    fits: Callable[[ProductTile], bool],
+) -> Expected:
+    product = Product(products[0])
+    sizes = (product.batch, product.m, product.n, product.k)
+    stored = -(-dtype_of(rest.result).storage_bits // 8)
+    given = sizes, product.element_bytes, stored, target, len(products)
+    kernel, tile = next((each for each in timed_tiles(*given) if fits(each[1])), (0.0, None))
+    if tile is None:
+        return Expected(reason=_NO_BOXES)
+    if tile.is_swapped and min(product.m, product.n) > _FEW_ROWS and tile.rows * tile.columns > _SMALL_TILE:
+        return Expected(reason=_EXCHANGED)
+    if len(products) > 1 and not pays_joined(*given):
+        return Expected(reason=_APART)
+    library = sum(
+        library_product_seconds(sizes, product.element_bytes, dtype_of(op.results[0]).bits // 8, target)
+        for op in products
+    )
+    library += _kernel_seconds(products, rest, left, target)
+    return Expected(kernel + _rest_seconds(rest, target), library)
+
+
+def _rest_seconds(rest: Absorbed, target: Device) -> float:
+    """Return how long the kernel of products takes for what follows: it is not hidden behind other tiles."""
+    count, instructions = elements(rest.result), [OPERATIONS[op.name].instructions for op in rest.operations]
+    seconds = _ISSUED * count * sum(instructions) / target.issue_rate + _to_move(_bytes(rest.read), target)
+    if not is_short(instructions, [rest.result]):
+        seconds += count * _SUM_BYTES / target.sm_count * HANDED_SECONDS_PER_BYTE
+    return seconds
+
+
+def _kernel_seconds(
+    products: Sequence[ir.Operation], rest: Absorbed, left: Sequence[ir.Operation], target: Device
+) -> float:
+    """Return how long what follows takes, at least, if a library computes the products: a kernel of its own.
+
+    Or nothing but what is read, where XLA fuses it into its products, or a kernel that runs anyway computes it.
+    """
+    read, written = _to_move(_bytes(rest.read), target), _to_move(byte_size(rest.result), target)
+    if all(op in left for op in rest.operations) or not rest.by_xla:
+        return read
+    if rest.by_kernels:
+        return read + written
+    stored = _bytes([op.results[0] for op in products])
+    return max(target.launch_seconds, read + written + _to_move(stored, target))
+
+
+def _bytes(values: Sequence[ir.Value]) -> int:
+    return sum(map(byte_size, values))
+
+
+def _to_move(moved: int, target: Device) -> float:
+    return moved / (target.memory_bandwidth * SHARE_OF_MEMORY)
