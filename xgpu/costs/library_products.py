@@ -19,8 +19,8 @@ _SPLIT_WORK = 2
 """How many times as long tensor cores then take."""
 _TILE = 128
 """Rows and columns of a library's tiles."""
-_FEW, _FEW_ROWS = 1 / 4, 64
-"""Tiles for each multiprocessor below which sums are split; those of products of so few rows or columns below one."""
+_SPLIT_BELOW = ((64, 1.0), (256, 1 / 4), (math.inf, 1 / 6))
+"""Tiles for each multiprocessor below which sums are split, for products of up to so many rows or columns."""
 _LEAST_SPLIT, _LEAST_PART = 512, 128
 """Elements that a sum has at least that is split, as far as was seen, and a part of it."""
 _MOST_PARTS = 32
@@ -41,7 +41,8 @@ def library_product_seconds(
     moved = batch * (element_bytes * k * (m + n) + result_bytes * m * n)
     memory = moved / (target.memory_bandwidth * SHARE_OF_MEMORY)
     tiles = batch * -(-m // _TILE) * -(-n // _TILE)
-    if k < _LEAST_SPLIT or tiles >= target.sm_count * (1 if min(m, n) <= _FEW_ROWS else _FEW):
+    share = next(share for most, share in _SPLIT_BELOW if min(m, n) <= most)
+    if k < _LEAST_SPLIT or tiles >= target.sm_count * share:
         return max(multiplied, memory) + _LAUNCHES * target.launch_seconds
     parts = min(-(-target.sm_count // tiles), max(1, k // _LEAST_PART), _MOST_PARTS)
     added = parts * _SUM_BYTES * batch * m * n / _CACHE_BYTES_PER_SECOND

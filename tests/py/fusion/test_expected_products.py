@@ -68,6 +68,7 @@ def gated(x: Any, w: Any, v: Any) -> Any:
         ((512, 512, 8192), False),
         ((128, 128, 16384), False),
         ((4096, 4104, 4096), False),
+        ((512, 768, 3072), False),
     ],
     ids=str,
 )
