@@ -36,7 +36,7 @@
 // of 16 bytes. No thread has a test but in its last step.
 // CHECK-LABEL: .entry fusion_4(
 // CHECK-NOT: {{v2|v4}}
-// CHECK-COUNT-12: ld.global.nc.b32
+// CHECK-COUNT-8: ld.global.nc.b32
 // CHECK-NOT: {{v2|v4|st.global}}
 // CHECK: bar.sync
 // CHECK: ld.shared.v4.b32
