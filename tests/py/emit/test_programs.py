@@ -16,7 +16,7 @@ from xgpu.tools.programs.base import TestProgram
 # Their kernels differ in what is computed, not in what is accessed.
 _SAME_ACCESSES = {"elementwise", "complex"}
 _KEPT_BY_FUNCTIONS = {"scans/gradient-logsumexp": 32}
-"""Bytes of registers that functions of a program's kernels keep on the stack for what calls them; else there are none."""
+"""Bytes of registers that functions of a program's kernels keep on the stack for their callers; else there are none."""
 
 
 @dataclass(frozen=True)
