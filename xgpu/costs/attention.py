@@ -10,9 +10,9 @@ _TILE_ROWS = 128
 _TILE_KEYS = 128
 _WIDE_ROWS, _WIDE_TILE_KEYS = 128, 64
 """Registers hold half of the keys beside rows of more elements."""
-_STEP_SECONDS = 0.77e-6
-_COLUMN_SECONDS = 6e-9
-"""What a step takes besides, and for each element of a row: 1.16 us of 64 and 1.54 us of 128, measured on an H200."""
+_STEP_SECONDS = 0.86e-6
+_COLUMN_SECONDS = 6.2e-9
+"""What a step takes besides, and for each element of a row: 1.26 us of 64 and 1.65 us of 128, measured on an H200."""
 _SINGLE_ROWS, _SINGLE_SHARE = 64, 0.65
 """One warp group has half of the products of two, but none run beside what it computes between them."""
 _LIBRARY_SHARE = 0.6
@@ -35,9 +35,9 @@ _PRODUCTS = 2
 """Products of attention."""
 _LIBRARY_PRODUCTS = 4
 """Those of its gradient: of the values, of the weights, of the queries and of the keys."""
-_QUERY_PRODUCTS, _KEY_PRODUCTS = 3, 5.3
+_QUERY_PRODUCTS, _KEY_PRODUCTS = 2.8, 5
 """What a gradient's step of a tile of queries takes, and one of keys, in products of attention. They have three and
-four; the second is as long as 5.3 of them, as it holds two sums and so has less that runs beside products."""
+four; the second is as long as five of them, as it holds two sums and so has less that runs beside products."""
 _SUM_LAUNCHES = 3
 """What sums of rows, and what is made of them, take besides, in launches."""
 

@@ -39,14 +39,14 @@ def test_sizes(dtype: str, rows: int, keys: int, heads: int, shared: int, width:
 
 
 _FORMS = ("folded", "branched", "overlap", "turns")
-"""Ways in which threads work, all of which are chosen unless somebody asks for others."""
+"""Ways in which threads work. All but the first are chosen unless somebody asks for others."""
 
 
 @pytest.mark.parametrize(
     "schedule",
     [
         {"stages": 1},
-        {"stages": 1, "folded": False, "turns": False},
+        {"stages": 1, "folded": True, "turns": False},
         dict.fromkeys(_FORMS, False),
         {"tile_m": 64, "groups": 1},
         {"tile_m": 192, "groups": 3, "tile_n": 64, "blocks": 1},
@@ -62,7 +62,7 @@ def test_schedules(schedule: dict[str, int]) -> None:
 def test_forms_are_chosen_and_turns_where_several_groups_overlap() -> None:
     specs = [_spec(1, 260, 1, 64)] * 3
     text = compiled(causal, *specs).ir("fusions")
-    assert all(f"{name} = true" in text for name in _FORMS)
+    assert all(f"{name} = {str(name != 'folded').lower()}" in text for name in _FORMS)
     for schedule in ({"tile_m": 64, "groups": 1}, {"overlap": False}):
         assert "turns = false" in compiled(causal, *specs, **schedule).ir("fusions")
 
@@ -100,7 +100,7 @@ def test_rows_without_keys_average_all() -> None:
         return jax.nn.dot_product_attention(q, k, v, mask=mask, is_causal=True)
 
     specs = [*[_spec(1, 150, 1, 64)] * 3, "pred[1,1,150,150]"]
-    for form in ({}, dict.fromkeys(_FORMS, False)):
+    for form in ({}, {"folded": True}, dict.fromkeys(_FORMS, False)):
         program = compiled(function, *specs, tile_m=64, groups=1, tile_n=64, **form)
         assert "xgpu.hidden" in program.ir("tiles")
         _average(program)
@@ -113,6 +113,30 @@ def _average(program: xgpu.Compiled) -> None:
         found = is_right(program, [q, k, v, mask], mask & np.tril(np.ones((150, 150), bool)), LOW)
         if first:
             np.testing.assert_allclose(found[0, 0, 0], np.asarray(v, np.float64)[0, :, 0].mean(0), atol=0.02)
+
+
+@pytest.mark.parametrize("fill", [-1e9, -1e30, float(np.finfo(np.float32).min)])
+def test_hidden_logits_may_be_multiplied(fill: float) -> None:
+    """Keys are hidden by a number before the factor; parts of the keys and rows that see none are right as well."""
+
+    def function(q: Any, k: Any, v: Any, seen: Any) -> Any:
+        logits = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32)
+        logits = jnp.where(seen[:, None, None], logits, fill) * 0.125
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(logits, axis=-1).astype(q.dtype), v)
+
+    specs = [_spec(2, 20, 1, 64), *[_spec(2, 600, 1, 64)] * 2, "pred[2,600]"]
+    for parts in (1, 3):
+        program = xgpu.compile(function, *specs, options=xgpu.Options(attention_parts=parts))
+        assert "attention" in {kernel.emitter for kernel in program.kernels}
+        q, k, v, seen = program.random_inputs(8)
+        seen[0], seen[1] = np.arange(600) >= 400, False
+        is_right(program, [q, k, v, seen], seen[:, None, None], 0.125 * fill)
+
+
+def test_large_logits_have_exact_differences() -> None:
+    program = compiled(einsum_attention, _spec(1, 64, 1, 64), *[_spec(1, 300, 1, 64)] * 2)
+    q, k, v = program.random_inputs(9)
+    is_right(program, [np.asarray(q * 3e4, q.dtype), np.asarray(k * 3e4, k.dtype), v])
 
 
 def test_masks_and_biases_are_read() -> None:

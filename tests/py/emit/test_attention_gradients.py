@@ -57,6 +57,17 @@ def test_sizes(function: Callable[..., Any], specs: list[str]) -> None:
     gradients_are_right(program, arrays, np.tril(np.ones((rows, keys), bool)) if is_causal else None)
 
 
+def test_a_factor_that_is_left_is_in_what_gradients_read() -> None:
+    """The largest logits of rows are stored as the program has them, hidden ones as the number that they are."""
+    specs = _specs(70, 70, 2, 2, 64)
+    (name,) = (
+        each.name for each in compiled_gradients(_causal_dot_product, *specs).kernels if each.emitter == "attention"
+    )
+    options = xgpu.Options(schedules={name: {"folded": True}})
+    program = xgpu.compile(with_gradients(_causal_dot_product), *specs, options=options)
+    gradients_are_right(program, program.random_inputs(3), np.tril(np.ones((70, 70), bool)))
+
+
 def test_wide_rows_have_a_kernel_for_each_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads have no room for the sums of two gradients of 256 columns."""
     monkeypatch.setattr(find_chains, "is_gradient_fast", lambda *_: True)
