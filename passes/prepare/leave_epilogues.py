@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast
+from xgpu.analysis.bitcasts import behind_bitcasts, is_bitcast, readers
 from xgpu.analysis.heroes import is_hero
 from xgpu.dialects.attributes import BY_WARP_GROUPS, BY_WARPS, FALLBACK
 from xgpu.emit.families.products.product import is_marked
@@ -120,7 +120,7 @@ def _is_left(end: ir.Value, by_xla_alone: bool) -> bool:
 
     What only XLA's own kernels fuse, a kernel that reads it anyway computes as well, and stores.
     """
-    found = [_is_of_xla(reader, end) for reader in _readers(end)]
+    found = [_is_of_xla(reader, end) for reader in readers(end)]
     return all(found) if by_xla_alone else any(found)
 
 
@@ -215,7 +215,7 @@ class _Epilogue:
             return False
         if fallback_reason(op) is not None or is_hero(op):
             return True
-        others = (each for each in _readers(array) if each != reader)
+        others = (each for each in readers(array) if each != reader)
         return any(array in self.late or _is_of_xla(each, array) or _adds_product(each) for each in others)
 
     def _is_read_as_stored(self, value: ir.Value, reader: ir.Operation) -> bool:
@@ -241,18 +241,6 @@ def _scalar_constant(value: ir.Value) -> float | None:
     if not elements.is_splat:
         return None
     return float(ir.FloatAttr(elements.get_splat_value()).value)
-
-
-def _readers(value: ir.Value) -> Iterator[ir.Operation]:
-    """Yield what reads ``value`` or a bitcast of it."""
-    around = producer(value).parent
-    pending = [value]
-    while pending:
-        for user in users_of(pending.pop()):
-            if is_bitcast(user) and user.parent == around:
-                pending += user.results
-            else:
-                yield user
 
 
 def _is_of_xla(reader: ir.Operation, value: ir.Value) -> bool:

@@ -1,11 +1,12 @@
 """Bitcasts: operations that change an array's shape and move no element in memory."""
 
 import math
+from collections.abc import Iterator
 
 from xgpu import ir
 from xgpu.analysis.transposes import transpose_of
 from xgpu.indexing.access import integers, shape_of
-from xgpu.structure import is_argument, producer
+from xgpu.structure import is_argument, producer, users_of
 
 
 def is_bitcast(op: ir.Operation) -> bool:
@@ -36,3 +37,15 @@ def behind_bitcasts(value: ir.Value) -> ir.Value:
     """Return the array of which ``value`` is a chain of bitcasts within a block; ``value`` itself if it is none."""
     found = bitcasts_behind(value)
     return found[0].operands[0] if found else value
+
+
+def readers(value: ir.Value) -> Iterator[ir.Operation]:
+    """Yield what reads the result ``value`` of an operation, or a bitcast of it in the same block."""
+    around = producer(value).parent
+    pending = [value]
+    while pending:
+        for user in users_of(pending.pop()):
+            if is_bitcast(user) and user.parent == around:
+                pending += user.results
+            else:
+                yield user

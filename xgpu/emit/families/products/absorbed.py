@@ -1,11 +1,11 @@
 """What one kernel computes of products, beside them: what follows them element by element, up to one result."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from xgpu import ir
-from xgpu.analysis.bitcasts import is_bitcast
+from xgpu.analysis.bitcasts import is_bitcast, readers
 from xgpu.analysis.heroes import Form, follow, is_hero
 from xgpu.costs.values import elements
 from xgpu.emit.families.products.product import follows
@@ -57,7 +57,7 @@ def absorbed(products: Sequence[ir.Operation], order: Mapping[ir.Value, int]) ->
     if dtype_of(result).storage_bits > min(dtype_of(op.results[0]).storage_bits for op in products):
         return _WIDE
     by_xla = by_kernels = False
-    for reader in _readers(result):
+    for reader in readers(result):
         if reader.name in VIEWS:
             return _REARRANGED
         needs_memory = _number(reader, order) is None or reader.name == PRODUCT or _is_of_xla(reader)
@@ -141,17 +141,6 @@ def _number(op: ir.Operation, order: Mapping[ir.Value, int]) -> int | None:
 
 def _is_of_xla(op: ir.Operation) -> bool:
     return op.name not in VIEWS and fallback_reason(op) is not None
-
-
-def _readers(value: ir.Value) -> Iterator[ir.Operation]:
-    """Yield what reads ``value`` or a bitcast of it."""
-    pending = [value]
-    while pending:
-        for user in users_of(pending.pop()):
-            if is_bitcast(user):
-                pending += user.results
-            else:
-                yield user
 
 
 def copied_operand(value: ir.Value, *folded: str) -> str | None:
