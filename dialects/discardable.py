@@ -357,6 +357,12 @@ DISCARDABLE: dict[str, Discardable] = {
             "The result is one of several weights, of which the largest is 1: errors of 2^-18 of that are none at all.",
         ),
         Discardable(
+            attributes.RARE,
+            Place("a `stablehlo.select` by a condition of rows", frozenset(("stablehlo.select",))),
+            _unit_problem,
+            "Hardly any row fulfils the condition: threads compute what is chosen there in a branch.",
+        ),
+        Discardable(
             attributes.VISIBLE,
             _STEPS,
             _map_problem,

@@ -24,13 +24,14 @@ from xgpu.indexing.affine import Symbol, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_if, create_index
+from xgpu.passes.tiles.chains.choices import chosen_together, condition_of, is_rare_choice, is_rarely_needed
 from xgpu.passes.tiles.chains.uniform import compared, holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.structure import body_of, dtype_of, element_of, is_constant, is_result_of, producer, users_of
 
 ROW_LANES = 4
 """Lanes that hold a row together."""
-_POWER = "stablehlo.exponential"
+_POWER = "stablehlo.power"
 _EXPONENTS = ("stablehlo.subtract", "stablehlo.multiply")
 _EIGHTH = 8
 _HALVES = 2
@@ -115,25 +116,38 @@ class _Deferred(Mapping[_Key, ir.Value]):
 
 
 @dataclass(frozen=True)
-class _Difference:
-    """The exponent of a weight: ``factor`` times what is left of ``left`` without ``right``, a value of each row."""
+class _Exponent:
+    """The exponent of a weight, a power of two: ``factor`` times ``value``, without ``rows``, a value of each row."""
 
-    left: ir.Value
-    right: ir.Value
+    value: ir.Value
     factor: float
+    rows: ir.Value
 
     @classmethod
-    def of(cls, power: ir.Operation) -> "_Difference | None":
-        """Return the exponent of an exponential of f32; None if it has another form."""
-        product = producer(power.operands[0])
-        if product.name != "stablehlo.multiply" or not is_result_of(product.operands[0], "stablehlo.subtract"):
+    def of(cls, power: ir.Operation) -> "_Exponent | None":
+        """Return the exponent of the weights of a tile, of f32; None if they have another form."""
+        exponent = power.operands[1]
+        if not is_result_of(exponent, "stablehlo.subtract") or len(shape_of(exponent)) != 2:
             return None
-        number = splat_of(producer(product.operands[1])) if is_constant(product.operands[1]) else None
-        if not isinstance(number, ir.FloatAttr) or not isinstance(element_of(power.results[0]), ir.F32Type):
+        product, rows = producer(exponent).operands
+        if not is_result_of(product, "stablehlo.multiply") or not is_result_of(rows, "stablehlo.broadcast_in_dim"):
             return None
-        left, right = producer(product.operands[0]).operands
-        is_of_rows = len(shape_of(right)) == 1 or is_result_of(right, "stablehlo.broadcast_in_dim")
-        return cls(left, right, float(number.value)) if is_of_rows else None
+        value, factor = producer(product).operands
+        number = _number_of(factor) if is_constant(factor) else None
+        return None if number is None else cls(value, number, rows)
+
+
+def _is_of_two(power: ir.Operation) -> bool:
+    """Whether an operation computes powers of two."""
+    base = power.operands[0]
+    return is_constant(base) and _number_of(base) == 2
+
+
+def _number_of(constant: ir.Value) -> float | None:
+    """Return the element of a constant of f32 whose elements are equal."""
+    number = splat_of(producer(constant))
+    is_full = isinstance(element_of(constant), ir.F32Type) and isinstance(number, ir.FloatAttr)
+    return float(number.value) if is_full else None
 
 
 @dataclass(frozen=True)
@@ -180,7 +194,9 @@ class SpreadCode:
         self._pending[tile] = spread
 
     def write(self, op: ir.Operation) -> None:
-        """Write an operation on single elements, a broadcast, or a reduction of rows, and what it needs."""
+        """Write an operation on single elements, a broadcast, or a reduction of rows, and what it needs, if it is new."""
+        if op.results[0] in self._values:
+            return
         with op.location:
             self._values[op.results[0]] = self._written(op)
 
@@ -188,13 +204,13 @@ class SpreadCode:
     def is_lazy(op: ir.Operation) -> bool:
         """Whether an operation is left to those that need it: those of which masks, and exponents of weights, are made.
 
-        These are integers and conditions, and what a weight needs that computes it otherwise.
+        These are integers and conditions, what a weight needs that computes it otherwise, and what is chosen rarely.
         """
         users = users_of(op.results[0])
-        while len(users) == 1 and users[0].name == "stablehlo.multiply":
+        while len(users) == 1 and users[0].name in _EXPONENTS:
             users = users_of(users[0].results[0])
         is_exponent = op.name in _EXPONENTS and len(users) == 1 and WEIGHT in users[0].attributes
-        return is_exponent or isinstance(element_of(op.results[0]), ir.IntegerType)
+        return is_exponent or is_rarely_needed(op) or isinstance(element_of(op.results[0]), ir.IntegerType)
 
     def _written(self, op: ir.Operation) -> Spread:
         view = op.opview
@@ -207,8 +223,10 @@ class SpreadCode:
             return Spread(False, False, {(0, 0): emit_constant(op, ())})
         if op.name == "stablehlo.broadcast_in_dim":
             return self[op.operands[0]]
-        if op.name == _POWER and WEIGHT in op.attributes and (difference := _Difference.of(op)) is not None:
-            return self._weights(op, difference)
+        if op.name == _POWER and WEIGHT in op.attributes and _is_of_two(op):
+            return self._weights(op)
+        if is_rare_choice(op) and not self._deep:
+            return self._chosen_rarely(op)
         if op.name == "stablehlo.select" and (chosen := self._masked(op)) is not None:
             return chosen
         if op.name == "stablehlo.compare" and self._deep and (asked := self._compared(op)) is not None:
@@ -258,18 +276,50 @@ class SpreadCode:
             return Spread(by_row, by_column, _Deferred(keys, element))
         return Spread(by_row, by_column, {key: element(key) for key in keys})
 
-    def _weights(self, op: ir.Operation, difference: "_Difference") -> Spread:
-        """Write e^((x - y) f) of values of rows y as 2^(x g - y g): one instruction before that for powers of two."""
-        left, right = self[difference.left], self[difference.right]
-        factor = constant(element_of(op.results[0]), difference.factor * math.log2(math.e))
-        below = {key: ir.arith.negf(ir.arith.mulf(scalar, factor)) for key, scalar in right.scalars.items()}
-        subtracted = Spread(right.by_row, right.by_column, below)
+    def _weights(self, op: ir.Operation) -> Spread:
+        """Write powers of two: of elements of a tile the exponent is one instruction, rounded once."""
+        exponents = self._exponents(op) or self[op.operands[1]]
         found = {}
-        for key in keys_of(left.by_row or right.by_row, left.by_column, shape_of(op.results[0])[-1]):
-            power = ir.math.exp2(ir.math.fma(left.at(*key), factor, subtracted.at(*key)))
-            producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
-            found[key] = power
-        return Spread(left.by_row or right.by_row, left.by_column, found)
+        for key, exponent in exponents.scalars.items():
+            found[key] = ir.math.exp2(exponent)
+            producer(found[key]).attributes[WEIGHT] = ir.UnitAttr.get()
+        return replace(exponents, scalars=found)
+
+    def _exponents(self, op: ir.Operation) -> Spread | None:
+        """Write the exponents of a tile that are a value times a number, without another of each row, if they are."""
+        if (exponent := _Exponent.of(op)) is None:
+            return None
+        values, rows = self[exponent.value], self[exponent.rows]
+        factor = constant(element_of(op.results[0]), exponent.factor)
+        below = {key: ir.arith.negf(scalar) for key, scalar in rows.scalars.items()}
+        subtracted = replace(rows, scalars=below)
+        keys = keys_of(values.by_row or rows.by_row, values.by_column, shape_of(op.results[0])[-1])
+        found = {key: ir.math.fma(values.at(*key), factor, subtracted.at(*key)) for key in keys}
+        return Spread(values.by_row or rows.by_row, values.by_column, found)
+
+    def _chosen_rarely(self, op: ir.Operation) -> Spread:
+        """Write choices by one condition of rows: what is chosen rarely is computed in a branch, of all of them."""
+        choices = chosen_together(op)
+        asked, usual = self[condition_of(op)], [self[each.operands[2]] for each in choices]
+        taken = asked.at(0, 0)
+        for half in range(1, _HALVES):
+            taken = ir.arith.ori(taken, asked.at(half, 0))
+        spreads = [keys_of(True, each.by_column, shape_of(op.results[0])[-1]) for each, op in zip(usual, choices, strict=True)]
+        flat = [spread.at(*key) for spread, keys in zip(usual, spreads, strict=True) for key in keys]
+        branch, chosen, others = create_if(taken, [each.type for each in flat])
+        known = dict(self._values)
+        with ir.InsertionPoint(chosen):
+            made = [self._elementwise(each) for each in choices]
+            ir.scf.yield_([spread.at(*key) for spread, keys in zip(made, spreads, strict=True) for key in keys])
+        with ir.InsertionPoint(others):
+            ir.scf.yield_(flat)
+        # What was written for the branch is known there alone.
+        self._values = known
+        results = iter(branch.results)
+        for each, keys in zip(choices, spreads, strict=True):
+            by_column = len(shape_of(each.results[0])) == 2
+            self._values[each.results[0]] = Spread(True, by_column, {key: next(results) for key in keys})
+        return self._values[op.results[0]]
 
     def _masked(self, op: ir.Operation) -> Spread | None:
         """Write a choice that most steps need not make, as all elements of the condition are true; None for others."""

@@ -27,6 +27,7 @@ from xgpu.dialects.chain import CHAIN
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
+from xgpu.emit.families.attention.folding import Folding
 from xgpu.emit.families.attention.facts import AttentionFacts, chain_problem
 from xgpu.emit.families.attention.schedule import AttentionSchedule
 from xgpu.emit.families.attention.tiles import FULL, in_memory
@@ -42,7 +43,7 @@ from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
 from xgpu.emit.tile_program import TileProgram, then
 from xgpu.fusion.grouping.families import Heroes
-from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, splat, splat_like, tensor
+from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, shape_of, splat, splat_like, tensor
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 from xgpu.structure import element_of, producer
@@ -112,8 +113,7 @@ class AttentionEmitter:
             # Rows without any logit above -inf so far have weights of zero, and keep none.
             is_low = compare("EQ", above, splat(-math.inf, tensor([rows], FULL)))
             base = hlo.select(is_low, splat(0, tensor([rows], FULL)), above)
-            weights = self._power(hlo.subtract(logits, broadcast(base, [rows, self.tiles.keys], [0])))
-            scale = self._power(hlo.subtract(largest, base))
+            weights, scale = self._powers(logits, largest, base)
             total = hlo.add(hlo.multiply(total, scale), _reduced(weights, hlo.add, 0.0))
             found = in_memory(self.attention.values, self.tiles.values, arrays)
             assert found is not None
@@ -175,13 +175,18 @@ class AttentionEmitter:
         chosen: ir.Value = hlo.select(is_hidden, splat_like(found.number, largest), product)
         return chosen
 
-    def _power(self, exponent: ir.Value) -> ir.Value:
-        """Return the exponential of differences of logits, as exact as weights need be that are rounded to 16 bits."""
+    def _powers(self, logits: ir.Value, largest: ir.Value, base: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Return the weights of logits, and what multiplies sums that are relative to the largest ones before."""
         if self._factored is not None:
-            exponent = hlo.multiply(exponent, splat_like(self._factored.factor, exponent))
-        power: ir.Value = hlo.exponential(exponent)
-        producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
-        return power
+            return Folding(self._factored.factor, largest, base).powers(logits)
+        return _weight(hlo.subtract(logits, broadcast(base, shape_of(logits), [0]))), _weight(hlo.subtract(largest, base))
+
+
+def _weight(exponent: ir.Value) -> ir.Value:
+    """Return the exponential of differences of logits, as exact as weights need be that are rounded to 16 bits."""
+    power: ir.Value = hlo.exponential(exponent)
+    producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
+    return power
 
 
 def _where_any(largest: ir.Value, total: ir.Value) -> ir.Value:

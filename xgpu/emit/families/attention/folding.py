@@ -1,0 +1,67 @@
+"""Weights whose logits' factor is left to the exponential: one multiplication and addition of an exponent for each.
+
+Weights are 2^(x g - r) for what logits are before their factor, x, with its product g with log2 e, and for the rounded
+product r of g and the largest x of the row so far. They and their sums are relative to 2^r, which the next step takes
+off again, so that no rounding remains. Where r is large, rounding it would matter beside the difference of two logits:
+such rows are taken relative to their largest logit before, as the program has it.
+"""
+
+import math
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects.attributes import RARE, WEIGHT
+from xgpu.emit.families.attention.writing import compare
+from xgpu.hlo.stablehlo_builder import broadcast, hlo, shape_of, splat_like
+from xgpu.structure import producer
+
+_MOST = 2.0**12
+"""Below this r is rounded by 2^-13 at most, as logits of that size are by their own factor."""
+
+
+@dataclass(frozen=True)
+class Folding:
+    """A positive ``factor`` of logits, for rows whose largest logit without it was ``before``, and is ``base`` now."""
+
+    factor: float
+    before: ir.Value
+    base: ir.Value
+
+    def powers(self, values: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Return the weights of logits without their factor, and what the sums of those before are multiplied by."""
+        is_large = compare("GE", hlo.abs(self.base), splat_like(_MOST / self._exponents, self.base))
+        largest = self._times(self.base, self.factor)
+        shape = shape_of(values)
+        near = _rarely(broadcast(is_large, shape, [0]), self._less(values, broadcast(largest, shape, [0])), values)
+        before = _rarely(is_large, self._less(self.before, largest), self.before)
+        base = _rarely(is_large, splat_like(0, self.base), self.base)
+        rounded = self._times(base, self._exponents)
+        weights = self._power(near, broadcast(rounded, shape, [0]))
+        return weights, self._power(before, rounded)
+
+    @property
+    def _exponents(self) -> float:
+        """What logits without their factor are multiplied by for powers of two."""
+        return self.factor * math.log2(math.e)
+
+    def _less(self, values: ir.Value, largest: ir.Value) -> ir.Value:
+        """Return what values are without a row's largest logit, from logits as they are rounded in the program."""
+        return self._times(hlo.subtract(self._times(values, self.factor), largest), 1 / self.factor)
+
+    @staticmethod
+    def _times(value: ir.Value, factor: float) -> ir.Value:
+        product: ir.Value = value if factor == 1 else hlo.multiply(value, splat_like(factor, value))
+        return product
+
+    def _power(self, value: ir.Value, rounded: ir.Value) -> ir.Value:
+        exponent = hlo.subtract(self._times(value, self._exponents), rounded)
+        power: ir.Value = hlo.power(splat_like(2, exponent), exponent)
+        producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
+        return power
+
+
+def _rarely(condition: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
+    """Return one value where a condition of rows holds, which it hardly ever does, and the other elsewhere."""
+    chosen: ir.Value = hlo.select(condition, value, other)
+    producer(chosen).attributes[RARE] = ir.UnitAttr.get()
+    return chosen
