@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.analysis.attention.visible_keys import FAR_ABOVE
 from xgpu.dialects.block.tiles import InsertTileOp
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.indexing.access import shape_of
@@ -23,8 +24,6 @@ from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.ring import i32
 from xgpu.passes.tiles.structured import Values
 
-_FAR_ABOVE = 128.0
-"""By how much a logit is above another that has no weight beside it: e^-104 is no number of f32."""
 _FIRST_BARRIER = 1
 """The number of the named barrier of the first warp group; that of all threads has number 0. Those of turns follow."""
 
@@ -98,7 +97,7 @@ class ChainRows:
             return
         largest = code[self.program.largest]
         map_ = self.program.stores[0].map
-        limit = constant(hidden + _FAR_ABOVE, ir.F32Type.get())
+        limit = constant(hidden + FAR_ABOVE, ir.F32Type.get())
         is_low = _boolean(False)
         for half in range(2):
             here = InDomainOp.build(map_, [*tile.at, position.rows[half], create_index(0)])

@@ -1,7 +1,9 @@
-"""Logits that are another value times a number, which can be left to the exponential."""
+"""Logits that are another value times a number, or divided by one, which can be left to the exponential."""
 
 import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from xgpu import ir
 from xgpu.analysis.attention.attention import Softmax, behind, number_of, then
@@ -10,49 +12,63 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.structure import defining_op, dtype_of
 
 _MOVES = frozenset(("stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
-_LEAST = -1e30
-"""Logits of hidden keys from which on they are like any other number that is far below all others."""
+_PRODUCTS = {"stablehlo.multiply": ((0, 1), (1, 0)), "stablehlo.divide": ((1, 0),)}
+"""Operations that multiply or divide: which operand may be the number, and which is then the value."""
 _LEAST_FACTOR = 2.0**-20
-"""Of the factors that are left; the largest is 1, with which no product is infinite of a value that is not."""
-HIDDEN = -(2.0**100)
-"""What stands for these: a power of two, whose product with any number is exact."""
+_MOST_FACTOR = 2.0**20
+"""Bounds of the factors that are left: their inverses and products with others are normal numbers."""
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
 class Factored:
-    """Logits that are ``factor``, a positive number, times a ``value``, where a ``condition`` holds; else ``number``.
+    """Logits that are a ``value`` times ``number``, or divided by it, where a ``condition`` holds; else ``hiding``.
 
-    The maps lead from the weights' indices. There may be no condition. ``hidden`` is what stands for the number before
-    the multiplication.
+    The maps lead from the weights' indices. There may be no condition, and the number may be 1.
     """
 
     value: ir.Value
     map: IndexingMap
-    factor: float
-    condition: tuple[ir.Value, IndexingMap] | None
-    hidden: float
-    number: float
+    number: float = 1.0
+    divides: bool = False
+    condition: tuple[ir.Value, IndexingMap] | None = None
+    hiding: float = -math.inf
+
+    @property
+    def factor(self) -> float:
+        """What values are multiplied by, a positive number."""
+        return 1 / self.number if self.divides else self.number
+
+    @property
+    def hidden(self) -> float:
+        """What stands for logits of hidden keys before the multiplication: the nearest that is finite if they are.
+
+        Where that is another logit, no other values are beyond it but infinite ones.
+        """
+        return self.hiding if math.isinf(self.hiding) else max(-_LARGEST, min(self.hiding / self.factor, _LARGEST))
 
 
-def factored(softmax: Softmax) -> Factored | None:
-    """Return the factor of logits of f32; None if they have none that can be left to the exponential."""
+def factored(softmax: Softmax) -> Factored:
+    """Return the factor of logits that is left to the exponential: 1 if there is none that can be."""
+    whole = Factored(softmax.logits, softmax.map)
     value, map_ = behind((softmax.logits, softmax.map), _MOVES)
-    condition, hidden, hiding = None, -math.inf, -math.inf
+    condition, hiding = None, -math.inf
     op = defining_op(value)
     if op is not None and op.name == "stablehlo.select":
         number = number_of(op.operands[2])
-        if number is None or number > _LEAST:
-            return None
-        hidden, hiding = number if math.isinf(number) else HIDDEN, number
+        if number is None or math.isnan(number):
+            return whole
+        hiding = number
         first, second, _ = (then(map_, each.map) for each in accesses(op))
         condition = op.operands[0], first
         value, map_ = behind((op.operands[1], second), _MOVES)
         op = defining_op(value)
-    if op is None or op.name != "stablehlo.multiply" or dtype_of(value).hlo != "f32":
-        return None
-    for number_, other in ((0, 1), (1, 0)):
-        factor = number_of(op.operands[number_])
-        if factor is not None and _LEAST_FACTOR <= factor <= 1:
+    if op is None or op.name not in _PRODUCTS or dtype_of(value).hlo != "f32":
+        return whole
+    divides = op.name == "stablehlo.divide"
+    for position, other in _PRODUCTS[op.name]:
+        number = number_of(op.operands[position])
+        if number is not None and _LEAST_FACTOR <= number <= _MOST_FACTOR:
             place = then(map_, accesses(op)[other].map)
-            return Factored(op.operands[other], place, factor, condition, hidden, hiding)
-    return None
+            return Factored(op.operands[other], place, number, divides, condition, hiding)
+    return whole

@@ -17,6 +17,8 @@ from xgpu.structure import defining_op, dtype_of
 _MOVES = frozenset(("stablehlo.convert", "stablehlo.reshape", "stablehlo.transpose", "stablehlo.broadcast_in_dim"))
 _FEW_BITS_BELOW = -4096.0
 """Finite logits of hidden keys from which on no weights are left of them, unless all keys of a row are hidden."""
+FAR_ABOVE = 128.0
+"""By how much a logit is above another that has no weight beside it: e^-104 is no number of f32."""
 _Differences = dict[str, Callable[[AffineExpr, AffineExpr], AffineExpr]]
 _NOT_NEGATIVE: _Differences = {
     "GE": lambda left, right: left - right,

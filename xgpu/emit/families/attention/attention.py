@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 
 from xgpu import ir
 from xgpu.analysis.attention.factors import Factored
+from xgpu.analysis.attention.visible_keys import FAR_ABOVE
 from xgpu.analysis.heroes import Form
 from xgpu.dialects.attributes import (
     GRADE,
@@ -27,8 +28,8 @@ from xgpu.dialects.chain import CHAIN
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
-from xgpu.emit.families.attention.folding import Folding
 from xgpu.emit.families.attention.facts import AttentionFacts, chain_problem
+from xgpu.emit.families.attention.folding import Folding, scaled
 from xgpu.emit.families.attention.schedule import AttentionSchedule
 from xgpu.emit.families.attention.tiles import FULL, in_memory
 from xgpu.emit.families.attention.writing import (
@@ -130,7 +131,10 @@ class AttentionEmitter:
         if (keys := self.facts.visible) is None:
             return
         steps.attributes[VISIBLE] = map_attribute(self.tiles.visible(keys))
-        hidden = keys.hidden if self._factored is None else self._factored.hidden
+        hidden = keys.hidden
+        if (found := self._factored) is not None and found.condition is not None:
+            # Logits that are far above the hidden ones are farther above before a factor below 1.
+            hidden = found.hidden + max(FAR_ABOVE / found.factor - FAR_ABOVE, 0.0)
         if hidden != -math.inf:
             steps.attributes[HIDDEN] = ir.FloatAttr.get(ir.F32Type.get(), hidden)
 
@@ -158,7 +162,7 @@ class AttentionEmitter:
         if (found := self._factored) is None:
             softmax = self.attention.softmax
             return convert(program.tile(softmax.logits, then(self.tiles.weights, softmax.map)), FULL)
-        value = program.tile(found.value, then(self.tiles.weights, found.map))
+        value = convert(program.tile(found.value, then(self.tiles.weights, found.map)), FULL)
         if found.condition is None:
             return value
         condition, map_ = found.condition
@@ -170,15 +174,17 @@ class AttentionEmitter:
         """Return the largest logits as the program has them, from those without the factor that is left."""
         if (found := self._factored) is None:
             return largest
-        product: ir.Value = hlo.multiply(largest, splat_like(found.factor, largest))
+        product = scaled(largest, found)
+        if found.condition is None:
+            return product
         is_hidden = compare("EQ", largest, splat_like(found.hidden, largest))
-        chosen: ir.Value = hlo.select(is_hidden, splat_like(found.number, largest), product)
+        chosen: ir.Value = hlo.select(is_hidden, splat_like(found.hiding, largest), product)
         return chosen
 
     def _powers(self, logits: ir.Value, largest: ir.Value, base: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Return the weights of logits, and what multiplies sums that are relative to the largest ones before."""
         if self._factored is not None:
-            return Folding(self._factored.factor, largest, base).powers(logits)
+            return Folding(self._factored, largest, base).powers(logits)
         return _weight(hlo.subtract(logits, broadcast(base, shape_of(logits), [0]))), _weight(hlo.subtract(largest, base))
 
 

@@ -170,7 +170,7 @@ class AttentionFacts:
         return visible_keys(self.attention)
 
     @cached_property
-    def factored(self) -> Factored | None:
+    def factored(self) -> Factored:
         """The factor of the logits that is left to the exponential."""
         return factored(self.attention.softmax)
 

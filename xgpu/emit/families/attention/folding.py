@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from xgpu import ir
+from xgpu.analysis.attention.factors import Factored
 from xgpu.dialects.attributes import RARE, WEIGHT
 from xgpu.emit.families.attention.writing import compare
 from xgpu.hlo.stablehlo_builder import broadcast, hlo, shape_of, splat_like
@@ -21,43 +22,57 @@ _MOST = 2.0**12
 
 @dataclass(frozen=True)
 class Folding:
-    """A positive ``factor`` of logits, for rows whose largest logit without it was ``before``, and is ``base`` now."""
+    """Logits that are ``factored``, of rows whose largest one without the factor was ``before``, and is ``base`` now."""
 
-    factor: float
+    factored: Factored
     before: ir.Value
     base: ir.Value
 
     def powers(self, values: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Return the weights of logits without their factor, and what the sums of those before are multiplied by."""
         is_large = compare("GE", hlo.abs(self.base), splat_like(_MOST / self._exponents, self.base))
-        largest = self._times(self.base, self.factor)
         shape = shape_of(values)
-        near = _rarely(broadcast(is_large, shape, [0]), self._less(values, broadcast(largest, shape, [0])), values)
-        before = _rarely(is_large, self._less(self.before, largest), self.before)
+        near = _rarely(broadcast(is_large, shape, [0]), self._less(values, broadcast(self.base, shape, [0])), values)
+        before = _rarely(is_large, self._less(self.before, self.base), self.before)
         base = _rarely(is_large, splat_like(0, self.base), self.base)
-        rounded = self._times(base, self._exponents)
+        rounded = _times(base, self._exponents)
         weights = self._power(near, broadcast(rounded, shape, [0]))
         return weights, self._power(before, rounded)
 
     @property
     def _exponents(self) -> float:
         """What logits without their factor are multiplied by for powers of two."""
-        return self.factor * math.log2(math.e)
+        return self.factored.factor * math.log2(math.e)
 
     def _less(self, values: ir.Value, largest: ir.Value) -> ir.Value:
-        """Return what values are without a row's largest logit, from logits as they are rounded in the program."""
-        return self._times(hlo.subtract(self._times(values, self.factor), largest), 1 / self.factor)
+        """Return what values are without the ``largest`` of a row, from logits as they are rounded in the program.
 
-    @staticmethod
-    def _times(value: ir.Value, factor: float) -> ir.Value:
-        product: ir.Value = value if factor == 1 else hlo.multiply(value, splat_like(factor, value))
-        return product
+        Those that it divides are not rounded: divisions of all logits would take too many registers.
+        """
+        if self.factored.divides:
+            less: ir.Value = hlo.subtract(values, largest)
+            return less
+        product = scaled(largest, self.factored)
+        return _times(hlo.subtract(scaled(values, self.factored), product), 1 / self.factored.factor)
 
     def _power(self, value: ir.Value, rounded: ir.Value) -> ir.Value:
-        exponent = hlo.subtract(self._times(value, self._exponents), rounded)
+        exponent = hlo.subtract(_times(value, self._exponents), rounded)
         power: ir.Value = hlo.power(splat_like(2, exponent), exponent)
         producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
         return power
+
+
+def scaled(value: ir.Value, factored: Factored) -> ir.Value:
+    """Return logits, as they are rounded in the program, from what they are without their factor."""
+    if not factored.divides:
+        return _times(value, factored.number)
+    quotient: ir.Value = hlo.divide(value, splat_like(factored.number, value))
+    return quotient
+
+
+def _times(value: ir.Value, factor: float) -> ir.Value:
+    product: ir.Value = value if factor == 1 else hlo.multiply(value, splat_like(factor, value))
+    return product
 
 
 def _rarely(condition: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
