@@ -304,7 +304,9 @@ class SpreadCode:
         taken = asked.at(0, 0)
         for half in range(1, _HALVES):
             taken = ir.arith.ori(taken, asked.at(half, 0))
-        spreads = [keys_of(True, each.by_column, shape_of(op.results[0])[-1]) for each, op in zip(usual, choices, strict=True)]
+        spreads = [
+            keys_of(True, each.by_column, shape_of(op.results[0])[-1]) for each, op in zip(usual, choices, strict=True)
+        ]
         flat = [spread.at(*key) for spread, keys in zip(usual, spreads, strict=True) for key in keys]
         branch, chosen, others = create_if(taken, [each.type for each in flat])
         known = dict(self._values)

@@ -58,7 +58,7 @@ def gradients_are_right(
     Errors are not much larger than those of XLA, which rounds other values.
     """
     found, reference = program.run(*arrays, sanitize=True), program.reference(*arrays)
-    expected = _gradients(*(np.asarray(array, np.float64) for array in arrays[:4]), mask, fill, bias)
+    expected = exact_gradients(*arrays[:4], mask, fill, bias)
     results = []
     for own, other, exact in zip(found, reference, expected, strict=True):
         ours, theirs = (np.asarray(each, np.float64) - exact for each in (own, other))
@@ -69,8 +69,11 @@ def gradients_are_right(
     return results
 
 
-def _gradients(g: Any, q: Any, k: Any, v: Any, mask: Any, fill: float, bias: Any) -> list[np.ndarray[Any, Any]]:
+def exact_gradients(
+    g: Any, q: Any, k: Any, v: Any, mask: Any = None, fill: float = -np.inf, bias: Any = 0.0
+) -> list[np.ndarray[Any, Any]]:
     """Return attention and its gradients in float64."""
+    g, q, k, v = (np.asarray(array, np.float64) for array in (g, q, k, v))
     shared = q.shape[2] // k.shape[2]
     wide_k, wide_v = (np.repeat(each, shared, 2) for each in (k, v))
     scale = q.shape[-1] ** -0.5

@@ -1,5 +1,6 @@
 """Attention as one kernel, on the host executor against float64."""
 
+import re
 from typing import Any
 
 import jax
@@ -38,15 +39,16 @@ def test_sizes(dtype: str, rows: int, keys: int, heads: int, shared: int, width:
     is_right(program, program.random_inputs(1))
 
 
+_LEAST = float(np.finfo(np.float32).min)
 _FORMS = ("folded", "branched", "overlap", "turns")
-"""Ways in which threads work. All but the first are chosen unless somebody asks for others."""
+"""Ways in which threads work, which are chosen unless somebody asks for others."""
 
 
 @pytest.mark.parametrize(
     "schedule",
     [
         {"stages": 1},
-        {"stages": 1, "folded": True, "turns": False},
+        {"stages": 1, "folded": False, "turns": False},
         dict.fromkeys(_FORMS, False),
         {"tile_m": 64, "groups": 1},
         {"tile_m": 192, "groups": 3, "tile_n": 64, "blocks": 1},
@@ -62,7 +64,7 @@ def test_schedules(schedule: dict[str, int]) -> None:
 def test_forms_are_chosen_and_turns_where_several_groups_overlap() -> None:
     specs = [_spec(1, 260, 1, 64)] * 3
     text = compiled(causal, *specs).ir("fusions")
-    assert all(f"{name} = {str(name != 'folded').lower()}" in text for name in _FORMS)
+    assert all(f"{name} = true" in text for name in _FORMS)
     for schedule in ({"tile_m": 64, "groups": 1}, {"overlap": False}):
         assert "turns = false" in compiled(causal, *specs, **schedule).ir("fusions")
 
@@ -100,7 +102,7 @@ def test_rows_without_keys_average_all() -> None:
         return jax.nn.dot_product_attention(q, k, v, mask=mask, is_causal=True)
 
     specs = [*[_spec(1, 150, 1, 64)] * 3, "pred[1,1,150,150]"]
-    for form in ({}, {"folded": True}, dict.fromkeys(_FORMS, False)):
+    for form in ({}, {"folded": False}, dict.fromkeys(_FORMS, False)):
         program = compiled(function, *specs, tile_m=64, groups=1, tile_n=64, **form)
         assert "xgpu.hidden" in program.ir("tiles")
         _average(program)
@@ -115,13 +117,17 @@ def _average(program: xgpu.Compiled) -> None:
             np.testing.assert_allclose(found[0, 0, 0], np.asarray(v, np.float64)[0, :, 0].mean(0), atol=0.02)
 
 
-@pytest.mark.parametrize("fill", [-1e9, -1e30, float(np.finfo(np.float32).min)])
-def test_hidden_logits_may_be_multiplied(fill: float) -> None:
-    """Keys are hidden by a number before the factor; parts of the keys and rows that see none are right as well."""
+@pytest.mark.parametrize(
+    ("fill", "is_before"),
+    [(-1e9, True), (-1e30, True), (_LEAST, True), (-1e4, False), (-1e30, False), (LOW, False), (-np.inf, False)],
+)
+def test_hidden_logits_may_be_multiplied(fill: float, is_before: bool) -> None:
+    """Keys are hidden by a number before the factor or after it, all of some rows; parts of the keys are right, too."""
 
     def function(q: Any, k: Any, v: Any, seen: Any) -> Any:
         logits = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32)
-        logits = jnp.where(seen[:, None, None], logits, fill) * 0.125
+        visible = seen[:, None, None]
+        logits = jnp.where(visible, logits, fill) * 0.125 if is_before else jnp.where(visible, logits * 0.125, fill)
         return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(logits, axis=-1).astype(q.dtype), v)
 
     specs = [_spec(2, 20, 1, 64), *[_spec(2, 600, 1, 64)] * 2, "pred[2,600]"]
@@ -130,13 +136,75 @@ def test_hidden_logits_may_be_multiplied(fill: float) -> None:
         assert "attention" in {kernel.emitter for kernel in program.kernels}
         q, k, v, seen = program.random_inputs(8)
         seen[0], seen[1] = np.arange(600) >= 400, False
-        is_right(program, [q, k, v, seen], seen[:, None, None], 0.125 * fill)
+        is_right(program, [q, k, v, seen], seen[:, None, None], 0.125 * fill if is_before else fill)
 
 
-def test_large_logits_have_exact_differences() -> None:
-    program = compiled(einsum_attention, _spec(1, 64, 1, 64), *[_spec(1, 300, 1, 64)] * 2)
-    q, k, v = program.random_inputs(9)
-    is_right(program, [np.asarray(q * 3e4, q.dtype), np.asarray(k * 3e4, k.dtype), v])
+@pytest.mark.parametrize(
+    ("dtype", "form"), [("bf16", {}), ("f16", {}), ("bf16", {"folded": False}), ("bf16", {"overlap": False})], ids=str
+)
+def test_large_logits_have_exact_differences(dtype: str, form: dict[str, int]) -> None:
+    """Rows share a number of any size, all keys or the last ones; logits are sums that f32 has exactly."""
+    program = compiled(
+        einsum_attention, _spec(1, 64, 1, 64, dtype=dtype), *[_spec(1, 300, 1, 64, dtype=dtype)] * 2, **form
+    )
+    generator = np.random.default_rng(9)
+    *_, v = program.random_inputs(9)
+    for shared, first in ((2.0**6, 0), (2.0**8, 0), (2.0**9, 200), (2.0**7.5, 140)):
+        q, k = (generator.integers(-8, 9, (1, size, 1, 64)) / 4 for size in (64, 300))
+        # Rows have the product of both numbers, its negative, or none of it.
+        q[0, :, 0, 0], k[0, :, 0, 0] = shared * (np.arange(64) % 3 - 1), shared * (np.arange(300) >= first)
+        is_right(program, [np.asarray(q, v.dtype), np.asarray(k, v.dtype), v])
+
+
+def test_rows_of_all_sizes() -> None:
+    """Logits up to 10^34 of a row beside another's of 1; of two that differ by a bit the smaller one has no weight."""
+    program = compiled(einsum_attention, _spec(1, 128, 1, 64), *[_spec(1, 300, 1, 64)] * 2)
+    generator = np.random.default_rng(10)
+    *_, v = program.random_inputs(10)
+    q, k = (generator.integers(-8, 9, (1, size, 1, 64)) / 4 for size in (128, 300))
+    q[0] *= 2.0 ** np.arange(-20, 108)[:, None, None]
+    is_right(program, [np.asarray(q, v.dtype), np.asarray(k, v.dtype), v])
+    # All logits of a row are equal: it is an average, however large they are.
+    k[0] = k[0, :1]
+    found = is_right(program, [np.asarray(q, v.dtype), np.asarray(k, v.dtype), v])
+    np.testing.assert_allclose(
+        found[0, :, 0], np.broadcast_to(np.asarray(v, np.float64)[0, :, 0].mean(0), (128, 64)), atol=0.01
+    )
+
+
+def test_infinite_logits_are_not_numbers() -> None:
+    """One of plus infinity makes its row none, as it does in the program; products beyond f32 are infinite."""
+    program = compiled(einsum_attention, _spec(1, 70, 1, 64), *[_spec(1, 300, 1, 64)] * 2)
+    q, k, v = program.random_inputs(11)
+    q[0, 3, 0, 0], k[0, 7, 0, 0] = 2.0**100, 2.0**100
+    q[0, 3, 0, 1:] = 0
+    found = np.asarray(program.run(q, k, v)[0], np.float32)
+    assert np.isnan(found[0, 3]).all()
+    assert not np.isnan(np.delete(found, 3, 1)).any()
+
+
+@pytest.mark.parametrize("divisor", [8.0, 11.313708])
+def test_logits_may_be_divided(divisor: float) -> None:
+    """No logit is divided: that is left to the exponential, whether a mask comes after it or not."""
+
+    def function(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) / np.float32(divisor)
+        s = jnp.where(mask, s, -1e9)
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s, axis=-1).astype(q.dtype), v)
+
+    program = compiled(function, *[_spec(1, 150, 1, 64)] * 3, "pred[1,1,150,150]")
+    assert not re.search(r"stablehlo.divide .*tensor<128x128xf32>", program.ir("tiles"))
+    q, k, v, mask = program.random_inputs(12)
+    mask[0, 0, 5] = False
+    # What is compared with divides by 8.
+    scaled = np.asarray(np.asarray(q, np.float64) * 8 / divisor)
+    for size in (1, 2.0**12):
+        (found,) = program.run(np.asarray(q * size, q.dtype), k, v, mask, sanitize=True)
+        s = np.where(mask, np.einsum("bqhd,bkhd->bhqk", scaled * size, np.asarray(k, np.float64)) / 8, -1e9)
+        p = np.exp(s - s.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+        expected = np.einsum("bhqk,bkhd->bqhd", p, np.asarray(v, np.float64))
+        np.testing.assert_allclose(np.asarray(found, np.float64), expected, atol=0.04)
 
 
 def test_masks_and_biases_are_read() -> None:

@@ -15,7 +15,15 @@ from xgpu.emit.families.attention.sums import SumsEmitter
 from xgpu.passes.prepare.products import find_chains
 from xgpu.target.nvptx.cubin import find_ptxas
 
-from .attentions import LOW, causal, compiled_gradients, einsum_attention, gradients_are_right, with_gradients
+from .attentions import (
+    LOW,
+    causal,
+    compiled_gradients,
+    einsum_attention,
+    exact_gradients,
+    gradients_are_right,
+    with_gradients,
+)
 from .emitters import emitter_of
 
 LIT = Path(__file__).parents[2] / "lit"
@@ -57,15 +65,48 @@ def test_sizes(function: Callable[..., Any], specs: list[str]) -> None:
     gradients_are_right(program, arrays, np.tril(np.ones((rows, keys), bool)) if is_causal else None)
 
 
-def test_a_factor_that_is_left_is_in_what_gradients_read() -> None:
+@pytest.mark.parametrize("is_folded", [True, False])
+def test_a_factor_that_is_left_is_in_what_gradients_read(is_folded: bool) -> None:
     """The largest logits of rows are stored as the program has them, hidden ones as the number that they are."""
     specs = _specs(70, 70, 2, 2, 64)
     (name,) = (
         each.name for each in compiled_gradients(_causal_dot_product, *specs).kernels if each.emitter == "attention"
     )
-    options = xgpu.Options(schedules={name: {"folded": True}})
+    options = xgpu.Options(schedules={name: {"folded": is_folded}})
     program = xgpu.compile(with_gradients(_causal_dot_product), *specs, options=options)
     gradients_are_right(program, program.random_inputs(3), np.tril(np.ones((70, 70), bool)))
+
+
+@pytest.mark.parametrize("divides", [False, True])
+def test_gradients_of_large_logits(divides: bool) -> None:
+    """Rows share a large number, all keys or the last ones; a factor that is left makes no errors larger."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32)
+        s = s / np.float32(40**0.5) if divides else s * np.float32(40**-0.5)
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(s, axis=-1).astype(q.dtype), v)
+
+    specs = _specs(70, 300, 1, 1, 40)
+    name = compiled_gradients(function, *specs).kernels[0].name
+    programs = [
+        xgpu.compile(with_gradients(function), *specs, options=xgpu.Options(schedules={name: {"folded": is_folded}}))
+        for is_folded in (True, False)
+    ]
+    generator = np.random.default_rng(12)
+    g, q, k, v = programs[0].random_inputs(12)
+    for shared, first in ((2.0**7, 0), (2.0**9, 0), (2.0**7, 200)):
+        q[...], k[...] = (generator.integers(-8, 9, each.shape) / 4 for each in (q, k))
+        q[0, :, 0, 0], k[0, :, 0, 0] = shared * (np.arange(70) % 3 - 1), shared * (np.arange(300) >= first)
+        exact = exact_gradients(g, q, k, v)
+        folded, others = (
+            [_error(*pair) for pair in zip(each.run(g, q, k, v), exact, strict=True)] for each in programs
+        )
+        assert all(own <= 1.1 * other for own, other in zip(folded, others, strict=True))
+
+
+def _error(found: Any, exact: Any) -> float:
+    """Return the root of the mean square of errors."""
+    return float(np.sqrt(np.mean((np.asarray(found, np.float64) - exact) ** 2)))
 
 
 def test_wide_rows_have_a_kernel_for_each_gradient(monkeypatch: pytest.MonkeyPatch) -> None:

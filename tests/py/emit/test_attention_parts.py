@@ -162,6 +162,19 @@ def test_logits_far_apart() -> None:
     is_right(program, [q, k, v, bias], bias=np.asarray(bias, np.float64))
 
 
+def test_large_logits_of_some_parts() -> None:
+    """Parts whose rows are taken relative to their largest logit, beside others: the parts' own are what is combined."""
+    program = _in_parts(_grouped(), *_specs(1, 4, 600, (3, 1), 64), parts=3)
+    q, k, v, lengths = program.random_inputs(11)
+    lengths[:] = 590
+    generator = np.random.default_rng(11)
+    for first, last in ((0, 600), (200, 300), (500, 600)):
+        q[...], k[...] = (generator.integers(-8, 9, each.shape) / 4 for each in (q, k))
+        q[0, :, :, 0] = 512.0 * (np.arange(12) % 3 - 1).reshape(4, 3)
+        k[0, :, 0, 0] = 512.0 * ((np.arange(600) >= first) & (np.arange(600) < last))
+        is_right(program, [q, k, v, lengths], _seen(600, lengths))
+
+
 def test_levels_go_on_from_text() -> None:
     """What the chain of parts says is what XLA computes of it, too."""
     program = _in_parts(_library, *_specs(1, 1, 300, (4, 1), 64), parts=2)

@@ -185,7 +185,9 @@ class AttentionEmitter:
         """Return the weights of logits, and what multiplies sums that are relative to the largest ones before."""
         if self._factored is not None:
             return Folding(self._factored, largest, base).powers(logits)
-        return _weight(hlo.subtract(logits, broadcast(base, shape_of(logits), [0]))), _weight(hlo.subtract(largest, base))
+        return _weight(hlo.subtract(logits, broadcast(base, shape_of(logits), [0]))), _weight(
+            hlo.subtract(largest, base)
+        )
 
 
 def _weight(exponent: ir.Value) -> ir.Value:
