@@ -247,6 +247,7 @@ _FUSION = Place("the function of a fusion, or the entry function of its kernel",
 _PRODUCT = Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",)))
 _SCHEDULED = frozenset(("func.func", "llvm.func", "stablehlo.dot_general"))
 _STEPS = Place("an `xgpu.steps`", frozenset(("xgpu.steps",)))
+_SELECT = Place("a `stablehlo.select` of tiles, by a condition of rows", frozenset(("stablehlo.select",)))
 _REDUCTION = Place("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",)))
 
 DISCARDABLE: dict[str, Discardable] = {
@@ -352,16 +353,11 @@ DISCARDABLE: dict[str, Discardable] = {
         ),
         Discardable(
             attributes.WEIGHT,
-            Place("an exponential of f32"),
+            Place("an exponential of f32, or a power of two"),
             _unit_problem,
             "The result is one of several weights, of which the largest is 1: errors of 2^-18 of that are none at all.",
         ),
-        Discardable(
-            attributes.RARE,
-            Place("a `stablehlo.select` by a condition of rows", frozenset(("stablehlo.select",))),
-            _unit_problem,
-            "Hardly any row fulfils the condition: threads compute what is chosen there in a branch.",
-        ),
+        Discardable(attributes.RARE, _SELECT, _unit_problem, "What hardly any row chooses: threads branch on it."),
         Discardable(
             attributes.VISIBLE,
             _STEPS,

@@ -1,8 +1,9 @@
-"""Choices between tiles by a condition of rows that hardly any row fulfils: what is chosen there is a branch's alone."""
+"""Choices between tiles by a condition of rows that hardly any row fulfils, which branches make."""
 
 from xgpu import ir
 from xgpu.dialects.attributes import RARE
-from xgpu.structure import producer, users_of
+from xgpu.indexing.access import shape_of
+from xgpu.structure import backward_slice, defining_op, is_argument, users_of
 
 _SELECT = "stablehlo.select"
 _SPREAD = "stablehlo.broadcast_in_dim"
@@ -10,21 +11,23 @@ _SPREAD = "stablehlo.broadcast_in_dim"
 
 def is_rare_choice(op: ir.Operation) -> bool:
     """Whether an operation is such a choice."""
-    return op.name == _SELECT and RARE in op.attributes
+    return op.name == _SELECT and RARE in op.attributes and len(shape_of(condition_of(op))) == 1
 
 
 def condition_of(op: ir.Operation) -> ir.Value:
     """Return the condition of rows by which a tile, or what there is of each row, is chosen."""
-    made = producer(op.operands[0])
-    return made.operands[0] if made.name == _SPREAD else op.operands[0]
+    made = defining_op(op.operands[0])
+    return made.operands[0] if made is not None and made.name == _SPREAD else op.operands[0]
 
 
 def chosen_together(op: ir.Operation) -> list[ir.Operation]:
-    """Return all rare choices by the condition of one, in any order but that none is computed of another."""
+    """Return the rare choices by the condition of one that one branch can make: none is computed of another."""
     condition = condition_of(op)
     spread = [user for user in users_of(condition) if user.name == _SPREAD]
     users = [*users_of(condition), *(user for each in spread for user in users_of(each.results[0]))]
-    return [user for user in dict.fromkeys(users) if is_rare_choice(user)]
+    found = {user: None for user in users if is_rare_choice(user)}
+    apart = [each for each in found if not found.keys() & set(backward_slice(each.operands, is_argument))]
+    return apart if op in apart else [op]
 
 
 def is_rarely_needed(op: ir.Operation) -> bool:

@@ -4,8 +4,8 @@ A thread holds two rows of a product of a warp group, and of each of these a qua
 between rows alone, or columns alone, are computed once for these.
 """
 
+import functools
 import itertools
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -25,6 +25,7 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.chains.choices import chosen_together, condition_of, is_rare_choice, is_rarely_needed
+from xgpu.passes.tiles.chains.quotients import quotient
 from xgpu.passes.tiles.chains.uniform import compared, holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.structure import body_of, dtype_of, element_of, is_constant, is_result_of, producer, users_of
@@ -146,8 +147,9 @@ def _is_of_two(power: ir.Operation) -> bool:
 def _number_of(constant: ir.Value) -> float | None:
     """Return the element of a constant of f32 whose elements are equal."""
     number = splat_of(producer(constant))
-    is_full = isinstance(element_of(constant), ir.F32Type) and isinstance(number, ir.FloatAttr)
-    return float(number.value) if is_full else None
+    if not isinstance(number, ir.FloatAttr) or not isinstance(element_of(constant), ir.F32Type):
+        return None
+    return float(number.value)
 
 
 @dataclass(frozen=True)
@@ -194,7 +196,7 @@ class SpreadCode:
         self._pending[tile] = spread
 
     def write(self, op: ir.Operation) -> None:
-        """Write an operation on single elements, a broadcast, or a reduction of rows, and what it needs, if it is new."""
+        """Write an operation on single elements, a broadcast, or a reduction of rows, and what it needs."""
         if op.results[0] in self._values:
             return
         with op.location:
@@ -227,6 +229,8 @@ class SpreadCode:
             return self._weights(op)
         if is_rare_choice(op) and not self._deep:
             return self._chosen_rarely(op)
+        if op.name == "stablehlo.divide" and is_constant(op.operands[1]) and is_rarely_needed(op):
+            return self._quotients(op)
         if op.name == "stablehlo.select" and (chosen := self._masked(op)) is not None:
             return chosen
         if op.name == "stablehlo.compare" and self._deep and (asked := self._compared(op)) is not None:
@@ -299,29 +303,36 @@ class SpreadCode:
 
     def _chosen_rarely(self, op: ir.Operation) -> Spread:
         """Write choices by one condition of rows: what is chosen rarely is computed in a branch, of all of them."""
-        choices = chosen_together(op)
-        asked, usual = self[condition_of(op)], [self[each.operands[2]] for each in choices]
-        taken = asked.at(0, 0)
-        for half in range(1, _HALVES):
-            taken = ir.arith.ori(taken, asked.at(half, 0))
-        spreads = [
-            keys_of(True, each.by_column, shape_of(op.results[0])[-1]) for each, op in zip(usual, choices, strict=True)
-        ]
-        flat = [spread.at(*key) for spread, keys in zip(usual, spreads, strict=True) for key in keys]
-        branch, chosen, others = create_if(taken, [each.type for each in flat])
+        choices = [each.results[0] for each in chosen_together(op)]
+        asked, usual = self[condition_of(op)], [self[producer(each).operands[2]] for each in choices]
+        are_tiles = [len(shape_of(each)) == 2 for each in choices]
+        keys = [keys_of(True, is_tile, shape_of(each)[-1]) for each, is_tile in zip(choices, are_tiles, strict=True)]
+
+        def flat(spreads: Sequence[Spread]) -> list[ir.Value]:
+            return [spread.at(*key) for spread, own in zip(spreads, keys, strict=True) for key in own]
+
+        first, *others = [asked.at(half, 0) for half in range(_HALVES)]
+        taken = functools.reduce(ir.arith.ori, others, first)
+        branch, rare, common = create_if(taken, [each.type for each in flat(usual)])
         known = dict(self._values)
-        with ir.InsertionPoint(chosen):
-            made = [self._elementwise(each) for each in choices]
-            ir.scf.yield_([spread.at(*key) for spread, keys in zip(made, spreads, strict=True) for key in keys])
-        with ir.InsertionPoint(others):
-            ir.scf.yield_(flat)
+        with ir.InsertionPoint(rare):
+            ir.scf.yield_(flat([self._elementwise(producer(each)) for each in choices]))
+        with ir.InsertionPoint(common):
+            ir.scf.yield_(flat(usual))
         # What was written for the branch is known there alone.
         self._values = known
         results = iter(branch.results)
-        for each, keys in zip(choices, spreads, strict=True):
-            by_column = len(shape_of(each.results[0])) == 2
-            self._values[each.results[0]] = Spread(True, by_column, {key: next(results) for key in keys})
+        for each, is_tile, own in zip(choices, are_tiles, keys, strict=True):
+            self._values[each] = Spread(True, is_tile, {key: next(results) for key in own})
         return self._values[op.results[0]]
+
+    def _quotients(self, op: ir.Operation) -> Spread:
+        """Write quotients of f32 by a number, in the branch that alone needs them."""
+        divisor = _number_of(op.operands[1])
+        if divisor is None:
+            return self._elementwise(op)
+        values = self[op.operands[0]]
+        return replace(values, scalars={key: quotient(scalar, divisor) for key, scalar in values.scalars.items()})
 
     def _masked(self, op: ir.Operation) -> Spread | None:
         """Write a choice that most steps need not make, as all elements of the condition are true; None for others."""

@@ -310,3 +310,11 @@ func.func @weight(%x: f32) -> f32 {
   %0 = math.exp %x {xgpu.weight = 3 : i64} : f32
   return %0 : f32
 }
+
+// -----
+
+func.func @rare(%c: tensor<4xi1>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{attribute 'xgpu.rare': expected a unit attribute}}
+  %0 = stablehlo.select %c, %x, %x {xgpu.rare = 3 : i64} : tensor<4xi1>, tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

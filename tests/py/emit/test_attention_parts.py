@@ -163,7 +163,7 @@ def test_logits_far_apart() -> None:
 
 
 def test_large_logits_of_some_parts() -> None:
-    """Parts whose rows are taken relative to their largest logit, beside others: the parts' own are what is combined."""
+    """Rows of some parts are taken relative to their largest logit, those of others are not."""
     program = _in_parts(_grouped(), *_specs(1, 4, 600, (3, 1), 64), parts=3)
     q, k, v, lengths = program.random_inputs(11)
     lengths[:] = 590

@@ -22,7 +22,7 @@ _MOST = 2.0**12
 
 @dataclass(frozen=True)
 class Folding:
-    """Logits that are ``factored``, of rows whose largest one without the factor was ``before``, and is ``base`` now."""
+    """Logits that are ``factored``, of rows whose largest one without its factor was ``before`` and is ``base`` now."""
 
     factored: Factored
     before: ir.Value
@@ -45,13 +45,7 @@ class Folding:
         return self.factored.factor * math.log2(math.e)
 
     def _less(self, values: ir.Value, largest: ir.Value) -> ir.Value:
-        """Return what values are without the ``largest`` of a row, from logits as they are rounded in the program.
-
-        Those that it divides are not rounded: divisions of all logits would take too many registers.
-        """
-        if self.factored.divides:
-            less: ir.Value = hlo.subtract(values, largest)
-            return less
+        """Return what values are without the ``largest`` of a row, from logits as they are rounded in the program."""
         product = scaled(largest, self.factored)
         return _times(hlo.subtract(scaled(values, self.factored), product), 1 / self.factored.factor)
 
