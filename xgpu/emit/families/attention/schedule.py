@@ -98,7 +98,7 @@ class ChainSchedule(Schedule):
 class AttentionSchedule(ChainSchedule):
     """How blocks share the rows of attention, and how the threads of a block do."""
 
-    folded: bool = flag("Whether a factor of logits, which must be far below 2^24, is left to the exponential.")
+    folded: bool = flag("Whether a factor of logits, or a divisor, is left to the exponential.")
     branched: bool = flag("Whether masks by numbers are asked only in steps where they hide something.")
     overlap: bool = flag("Whether the second product of a step runs beside the first one of the next.")
     turns: bool = flag("Whether warp groups start their products in turn; for products that overlap.")
