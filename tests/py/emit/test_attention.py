@@ -171,6 +171,24 @@ def test_rows_of_all_sizes() -> None:
     )
 
 
+def test_steps_leave_nothing_of_their_roundings() -> None:
+    """Equal logits of many steps are averaged, however their products with the factor are rounded."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("qd,kd->qk", q, k, preferred_element_type=jnp.float32) * np.float32(0.0883883)
+        weights = jax.nn.softmax(s, axis=-1).astype(q.dtype)
+        return jnp.einsum("qk,kd->qd", weights, v, preferred_element_type=jnp.float32)
+
+    specs = [_spec(64, 64), *[_spec(4096, 64)] * 2]
+    program = xgpu.compile(function, *specs, options=xgpu.Options(attention_parts=1))
+    assert [kernel.emitter for kernel in program.kernels] == ["attention"]
+    q, k, v = (np.zeros(each, ml_dtypes.bfloat16) for each in ((64, 64), (4096, 64), (4096, 64)))
+    q[:, 0], k[:, 0], v[2048:] = 128 + np.arange(64), 160, 1
+    (found,) = program.run(q, k, v)
+    # The largest weight is 2^(2^-13) at most, which is rounded to 1. That of each of 32 steps would be 2^-11.
+    np.testing.assert_allclose(found, 0.5, atol=2**-14)
+
+
 def test_infinite_logits_are_not_numbers() -> None:
     """One of plus infinity makes its row none, as it does in the program; products beyond f32 are infinite."""
     program = compiled(einsum_attention, _spec(1, 70, 1, 64), *[_spec(1, 300, 1, 64)] * 2)
