@@ -21,6 +21,7 @@ from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.nests.accesses import BUFFER_OPERAND, MAX_EXTENT, VARIABLES, variable_problems
 from xgpu.dialects.traits import Traits
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import walk
 
 BANDS = ("grid", "block", "thread")
 """Who runs the iterations of an `xgpu.par`: the threads of all blocks, blocks, or threads of a block."""
@@ -28,6 +29,9 @@ ANSWERS = ("proved", "unproved")
 """Whether iterations of an `xgpu.par` are known to be independent."""
 MEMORIES = ("register", "shared", "scratch")
 """Where an `xgpu.new` lies: with a thread, with a block, or in global memory."""
+_MOST_THREADS = 1024
+SIDES = f"a power of two up to {_MOST_THREADS}"
+"""How many iterations may run at once."""
 SCOPES = ("block",)
 """Whom an `xgpu.barrier` has wait for each other."""
 
@@ -92,7 +96,7 @@ class LaunchOp(BodyOp):
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """The body takes and yields nothing, and a launch can have these sizes."""
         yield from _body_problems(self.operation, [])
-        for name, most, value in (("grid", 2**31 - 1, self.grid), ("block", 1024, self.block)):
+        for name, most, value in (("grid", 2**31 - 1, self.grid), ("block", _MOST_THREADS, self.block)):
             if value is not None and not 1 <= value <= most:
                 yield f"attribute '{name}': expected 1 to {most}, got {value}"
         if self.operation.parent is None or self.operation.parent.name != "func.func":
@@ -106,6 +110,9 @@ class ParOp(_IndexedOp):
 
     Before the first starts, all that was done before it is done, and what they do is seen by what comes after it. Two
     iterations must not access one element if one of them changes it, unless both do so atomically.
+
+    Those of a loop with ``align`` do run at once, each on a thread of its own: side by side in one block, the first on
+    a thread whose number is a multiple of it. There is no parallel loop inside it.
 
     ```mlir
     "xgpu.par"() ({
@@ -125,6 +132,7 @@ class ParOp(_IndexedOp):
         Attribute("band", choice(*BANDS), "Who runs the iterations.", optional=True),
         Attribute("threads", INTEGER, "Threads of a block, as a pragma asks for them.", optional=True),
         Attribute("vector", INTEGER, "Consecutive iterations of a thread, as a pragma asks for them.", optional=True),
+        Attribute("align", INTEGER, "That iterations run at once, and where the first one does.", optional=True),
         Attribute(
             "map",
             MAP,
@@ -138,6 +146,7 @@ class ParOp(_IndexedOp):
     band: str | None
     threads: int | None
     vector: int | None
+    align: int | None
     map: IndexingMap | None
 
     @classmethod
@@ -148,6 +157,29 @@ class ParOp(_IndexedOp):
         op: ParOp = cls.create(attributes={"extent": extent, "called": called, **(attributes or {})}, loc=loc)
         op.operation.regions[0].blocks.append(ir.IndexType.get())
         return op
+
+    @property
+    def side(self) -> int | None:
+        """How many threads side by side the iterations take, with those that are left free; None if they need not."""
+        return None if self.align is None else max(self.align, self.extent)
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """Iterations that run at once are a power of two, as their alignment is; a block has threads for them."""
+        yield from super().check(symbols)
+        if self.align is None:
+            return
+        for name, value in (("extent", self.extent), ("align", self.align)):
+            if not is_side_by_side(value):
+                yield f"attribute '{name}': expected {SIDES} for iterations that run at once, got {value}"
+        if self.band == "block":
+            yield "attribute 'band': expected threads to run iterations that run at once, got \"block\""
+        if walk(self.operation, self.OPERATION_NAME)[:-1]:
+            yield "expected no xgpu.par inside of one whose iterations run at once"
+
+
+def is_side_by_side(count: int) -> bool:
+    """Whether so many iterations may run at once: a power of two, up to the most threads of a block."""
+    return 1 <= count <= _MOST_THREADS and count & (count - 1) == 0
 
 
 @ir.register_operation(XgpuDialect)

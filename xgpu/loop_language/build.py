@@ -6,13 +6,24 @@ from typing import Any
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
-from xgpu.dialects.nests.loops import BANDS, MEMORIES, AnchorOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.nests.loops import (
+    BANDS,
+    MEMORIES,
+    SIDES,
+    AnchorOp,
+    NewOp,
+    ParOp,
+    SeqOp,
+    WhereOp,
+    is_side_by_side,
+)
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
 from xgpu.loop_language.functions import COMBINERS
+from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.scope import Buffer, Scope, Value
 from xgpu.loop_language.sizes import Spec, dtype_at, shape_of, sizes_of, spec_of_parameter, whole_number
 from xgpu.loop_language.syntax import (
@@ -62,6 +73,7 @@ class _Builder:
         self._scope = Scope()
         self._expressions = Expressions(self._scope)
         self._statements = 0
+        self._at_once: Loop | None = None
         for name, size in sizes.items():
             self._scope.define(name, Value(size), function.at)
 
@@ -152,18 +164,24 @@ class _Builder:
         extent = self._extent(loop)
         if not extent:
             return
+        if loop.kind != "seq" and self._at_once is not None:
+            raise InvalidInput(f"no par loop stands inside of 'fully par {self._at_once.variable}'", loop.at)
         at = location_of(loop.at)
-        if loop.kind == "par":
-            op: ParOp | SeqOp = ParOp.build(extent, loop.variable, self._loop_pragmas(loop.pragmas), at)
+        if loop.kind == FULLY_PAR:
+            op: ParOp | SeqOp = ParOp.build(extent, loop.variable, self._side_by_side(loop, extent), at)
+        elif loop.kind == "par":
+            op = ParOp.build(extent, loop.variable, self._loop_pragmas(loop.pragmas), at)
         else:
             if loop.pragmas:
                 raise InvalidInput(f"'seq' takes no pragma, got '#{loop.pragmas[0].name}'", loop.pragmas[0].at)
             op = SeqOp.build(extent, loop.variable, at)
+        self._at_once = loop if loop.kind == FULLY_PAR else self._at_once
         with self._scope.block(), ir.InsertionPoint(op.body):
             variable = self._scope.new_variable(op.variable, extent)
             self._scope.define(loop.variable, Value(variable), loop.at)
             self._block(loop.body)
             YieldOp.build([], at)
+        self._at_once = None if loop.kind == FULLY_PAR else self._at_once
 
     def _loop_pragmas(self, pragmas: Sequence[Pragma]) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -183,6 +201,27 @@ class _Builder:
             if name in found:
                 raise InvalidInput(f"pragma '#{pragma.name}' says again what another one says", pragma.at)
             found[name] = value
+        return found
+
+    def _side_by_side(self, loop: Loop, extent: int) -> dict[str, Any]:
+        """Return what the pragmas of a ``fully par`` say."""
+        if not is_side_by_side(extent):
+            raise InvalidInput(f"the extent of 'fully par': expected {SIDES}, got {extent}", loop.extent.at)
+        found: dict[str, Any] = {"align": extent}
+        for pragma in loop.pragmas:
+            if pragma.name == "align":
+                found["align"] = self._number_of(pragma, 1024)
+                if not is_side_by_side(found["align"]):
+                    raise InvalidInput(f"pragma '#align': expected {SIDES}, got {found['align']}", pragma.at)
+            elif pragma.name == "threads":
+                found["threads"] = self._number_of(pragma, 1024)
+            elif pragma.name == "block":
+                # They are threads of one block in any case.
+                self._no_values(pragma)
+            else:
+                raise InvalidInput(
+                    f"'fully par' has no pragma '#{pragma.name}'; it has #align(n), #block, #threads(n)", pragma.at
+                )
         return found
 
     def _no_values(self, pragma: Pragma) -> None:

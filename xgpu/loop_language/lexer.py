@@ -15,7 +15,7 @@ MAX_DIGITS = 40
 """The longest number that is read, in characters."""
 
 KEYWORDS = frozenset(
-    "fn size in out inout par seq static if else new let anchor and or not true false inf nan max min".split()
+    "fn size in out inout fully par seq static if else new let anchor and or not true false inf nan max min".split()
 )
 """Words that name nothing of the user's; ``max`` and ``min`` are functions, and part of ``max=`` and ``min=``."""
 

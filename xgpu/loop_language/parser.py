@@ -35,6 +35,8 @@ ASSIGNMENTS = ("=", "+=", "*=", "max=", "min=", "&=", "|=", "^=")
 """What stands between an element and the value that it gets or is combined with."""
 _ACCESSES = ("in", "out", "inout")
 _LOOPS = ("par", "seq", "static")
+FULLY_PAR = "fully par"
+"""The kind of parallel loops whose iterations run at once."""
 LEVELS = (
     ("or",),
     ("and",),
@@ -160,7 +162,7 @@ class _Parser:
 
     def _statement(self) -> Statement:
         self._operators = 0
-        if (keyword := self._accept(*_LOOPS)) is not None:
+        if (keyword := self._accept(*_LOOPS, "fully")) is not None:
             return self._loop(keyword)
         if (keyword := self._accept("if")) is not None:
             return self._if(keyword)
@@ -169,6 +171,10 @@ class _Parser:
         return statement
 
     def _loop(self, keyword: Token) -> Loop:
+        kind = keyword.text
+        if kind == "fully":
+            self._expect("par")
+            kind = FULLY_PAR
         extent = self._binary(_SUM)
         barred = self._accept("|")
         variable = self._name("the name of the loop's variable")
@@ -177,7 +183,7 @@ class _Parser:
         pragmas = self._pragmas()
         body = self._block()
         self._skip_lines()
-        return Loop(keyword.text, extent, variable.text, pragmas, body, keyword.at)
+        return Loop(kind, extent, variable.text, pragmas, body, keyword.at)
 
     def _if(self, keyword: Token) -> If:
         condition = self.expression()

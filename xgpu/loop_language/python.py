@@ -29,7 +29,7 @@ from xgpu.loop_language.parser import MAX_OPERATORS
 from xgpu.loop_language.printer import print_function
 from xgpu.loop_language.sizes import Spec
 
-__all__ = ["new", "otherwise", "out", "par", "program", "select", "seq", "sizes", "when"]
+__all__ = ["fully_par", "new", "otherwise", "out", "par", "program", "select", "seq", "sizes", "when"]
 
 _TYPES = frozenset(dtype.hlo for dtype in DTYPES)
 
@@ -309,6 +309,11 @@ def _loop(kind: str, extent: Any, name: str, pragmas: dict[str, Any]) -> Iterato
 def par(extent: Any, name: str = "", **pragmas: Any) -> Any:
     """Begin a parallel loop; ``block=True`` and such, or ``threads=128``, are its pragmas."""
     return _loop("par", extent, name, pragmas)
+
+
+def fully_par(extent: Any, name: str = "", **pragmas: Any) -> Any:
+    """Begin a parallel loop whose iterations run at once, side by side; ``align=32`` and ``block=True`` are pragmas."""
+    return _loop("fully par", extent, name, pragmas)
 
 
 def seq(extent: Any, name: str = "") -> Any:

@@ -76,7 +76,7 @@ class Pragma:
 
 @dataclass(frozen=True)
 class Loop:
-    """``par``, ``seq`` or ``static``: a body for each value of a variable."""
+    """``par``, ``fully par``, ``seq`` or ``static``: a body for each value of a variable."""
 
     kind: str
     extent: Expr

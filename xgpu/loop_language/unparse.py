@@ -24,6 +24,7 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.loop_language.functions import COMBINERS, COMPARISONS, FUNCTIONS, OPERATORS
 from xgpu.loop_language.lexer import KEYWORDS
+from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.syntax import (
     Anchor,
     Assign,
@@ -134,7 +135,7 @@ class _Unparser:
         pragmas = _loop_pragmas(view) if isinstance(view, ParOp) else ()
         body = tuple(self._block(view.body))
         self._used = used
-        return Loop("par" if isinstance(view, ParOp) else "seq", _number(view.extent), name, pragmas, body, _AT)
+        return Loop(_kind(view), _number(view.extent), name, pragmas, body, _AT)
 
     def _settle(self, op: ir.Operation) -> Iterator[Statement]:
         """Have values that wait stand in an operation if it takes the last ones, in their order; else give all names.
@@ -294,8 +295,14 @@ def _type(buffer: ir.Value) -> tuple[str, tuple[Expr, ...]]:
     return dtype_of_element(type_.element_type).hlo, tuple(_number(size) for size in type_.shape)
 
 
+def _kind(loop: ParOp | SeqOp) -> str:
+    if isinstance(loop, SeqOp):
+        return "seq"
+    return "par" if loop.align is None else FULLY_PAR
+
+
 def _loop_pragmas(par: ParOp) -> tuple[Pragma, ...]:
-    numbers = (("threads", par.threads), ("vector", par.vector))
+    numbers = (("align", par.align), ("threads", par.threads), ("vector", par.vector))
     found = [Pragma(par.band, (), _AT)] if par.band is not None else []
     return (*found, *(Pragma(name, (_number(value),), _AT) for name, value in numbers if value is not None))
 

@@ -9,6 +9,7 @@ from xgpu.dialects.base import Problem
 from xgpu.dialects.nests.accesses import ACCESS_OPS, magnitude_problems
 from xgpu.dialects.nests.loops import LOOP_OPS, LaunchOp, NewOp, ParOp
 from xgpu.hlo.operations import elementwise, without_code
+from xgpu.nests.mapping import runs_at_once
 from xgpu.nests.structure import LAUNCH, PAR, ancestors, band_at
 from xgpu.structure import walk
 
@@ -98,3 +99,11 @@ def _map_problems(op: ir.Operation, par: ParOp) -> Iterator[Problem]:
         yield Problem(op, f"attribute 'map': expected {len(extents)} results, one for each loop, got {par.map}")
     elif par.map.is_bijection(extents) is False:
         yield Problem(op, f"attribute 'map': expected each of {extents} iterations once, got {par.map}")
+    else:
+        last = band_at(op)[-1]
+        if last.side is not None and not runs_at_once(par.map, last.extent, last.side):
+            yield Problem(
+                op,
+                f"attribute 'map': expected iterations of '{last.called}' on {last.extent} threads side by side, the"
+                f" first a multiple of {last.side}, and the same of all others on all of them, got {par.map}",
+            )

@@ -32,12 +32,14 @@ _BANDS = 2
 class Space:
     """The iterations of a band: how many each loop has, and what runs them.
 
-    ``blocks``: those of a grid share them; if not, the threads of one block run all.
+    ``blocks``: those of a grid share them; if not, the threads of one block run all. Iterations of the last loop run
+    at once, on a group of ``side`` threads side by side, unless that is 0.
     """
 
     extents: tuple[int, ...]
     threads: int
     blocks: bool
+    side: int = 0
 
     @property
     def size(self) -> int:
@@ -110,7 +112,8 @@ class _Search:
     def maps(self, space: Space, touches: Sequence[Touch], runs: Sequence[int]) -> Iterator[IndexingMap]:
         """Yield maps, each once; counts those that are made."""
         found: set[IndexingMap] = set()
-        for kind, most in ((_lines(space, runs, touches), -(-self._most // 2)), (_tiles(space, runs), self._most)):
+        kinds = ((_lines(space, runs, touches), -(-self._most // 2)), (_tiles(space, runs), self._most))
+        for kind, most in ((_groups(space, touches), self._most),) if space.side else kinds:
             for map_ in kind:
                 if self.tried == most:
                     self.complete = False
@@ -134,6 +137,33 @@ def _without_single_steps(map_: IndexingMap) -> IndexingMap:
         tuple(result.substitute(None, places) for result in map_.results),
         tuple((expr.substitute(None, places), interval) for expr, interval in map_.constraints),
     )
+
+
+def runs_at_once(map_: IndexingMap, extent: int, side: int) -> bool:
+    """Whether a map gives the iterations of its last result, all at once, the first threads of a group of ``side``.
+
+    Threads of a group then differ in that result alone, and do as much as each other.
+    """
+    threads = map_.dims[0].size
+    if threads % side:
+        return False
+    group, lane, others = dim(0), dim(len(map_.dims)), map_.dims[1:]
+    places = {0: group * side + lane}
+    apart = IndexingMap(
+        (Interval(0, threads // side - 1), *others, Interval(0, side - 1)),
+        map_.symbols,
+        tuple(each.substitute(places) for each in map_.results),
+        tuple((each.substitute(places), interval) for each, interval in map_.constraints),
+    ).simplify()
+    number = len(map_.dims)
+    *outer, last = apart.results
+    if any(number in each.variables()[0] for each in outer):
+        return False
+    if apart.dims[number] == Interval(0, extent - 1) and extent == 1:
+        return last.is_constant
+    tests = [(each, interval) for each, interval in apart.constraints if number in each.variables()[0]]
+    inside = tests in ([], [(lane, Interval(0, extent - 1))]) and (tests or apart.dims[number].size == extent)
+    return bool(inside) and last == lane
 
 
 def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
@@ -225,6 +255,21 @@ def _lines(space: Space, runs: Sequence[int], touches: Sequence[Touch]) -> Itera
         results = tuple(indices[order.index(number)] for number in range(rank))
         constraints = ((position, Interval(0, space.size - 1)),)
         yield _made(space, blocks, (steps, run), results, constraints)
+
+
+def _groups(space: Space, touches: Sequence[Touch]) -> Iterator[IndexingMap]:
+    """Yield maps that give each iteration of the last loop a thread of a group, the groups taking the other loops."""
+    outer = replace(space, extents=space.extents[:-1])
+    groups, rank = space.threads // space.side, len(outer.extents)
+    together = -(-outer.size // groups)
+    lane = dim(0) % space.side
+    for order in _orders(outer, touches):
+        number = (dim(1) if space.blocks else symbol(0)) * groups + dim(0) // space.side
+        indices = delinearize(number, [outer.extents[n] for n in order]) if rank else []
+        results = (*(indices[order.index(n)] for n in range(rank)), lane)
+        constraints = ((number, Interval(0, outer.size - 1)), (lane, Interval(0, space.extents[-1] - 1)))
+        steps = 1 if space.blocks else together
+        yield _made(space, together if space.blocks else 1, (steps, 1), results, constraints)
 
 
 def _tiles(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:

@@ -52,6 +52,16 @@ def test_statements(statement: str) -> None:
     assert str(build(parse(written)).module) == str(module)
 
 
+@pytest.mark.parametrize("pragmas", ["", " #align(32)", " #align(4) #threads(64)", " #block"])
+def test_iterations_that_run_at_once(pragmas: str) -> None:
+    text = f"fn f(A: f32[3, 8], out B: f32[3, 8]) {{ par 3 w {{ fully par 8 i{pragmas} {{ B[w, i] = A[w, i] }} }} }}"
+    module = build(parse(text)).module
+    written = print_loops(module)
+    assert "fully par 8 |i| #align(" in written
+    assert str(build(parse(written)).module) == str(module)
+    assert str(build(parse(print_function(parse(text)))).module) == str(module)
+
+
 def test_decisions_become_pragmas() -> None:
     program = xgpu.compile(FOLDER / "transpose.te")
     mapped = xgpu.compile(str(program.modules["mapped"]))

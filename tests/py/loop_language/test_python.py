@@ -71,7 +71,19 @@ fn sums(A: f32[M, N], n: s32[N], inout B: f32[M], inout C: s32[4]) {
 }"""
 
 
-@pytest.mark.parametrize(("program", "text"), [(transpose, _TRANSPOSE), (sums, _SUMS)])
+@loops.program
+def at_once(A: loops.f32[M, 8], B: loops.out(loops.f32[M, 8])) -> None:
+    with loops.par(M, "w") as w, loops.fully_par(8, "l", align=32, block=True) as lane:
+        B[w, lane] = A[w, lane] + 1.0
+
+
+_AT_ONCE = """size M = 64
+fn at_once(A: f32[M, 8], out B: f32[M, 8]) {
+  par M w { fully par 8 l #align(32) #block { B[w, l] = A[w, l] + 1.0 } }
+}"""
+
+
+@pytest.mark.parametrize(("program", "text"), [(transpose, _TRANSPOSE), (sums, _SUMS), (at_once, _AT_ONCE)])
 def test_is_the_program_of_the_text(program: Any, text: str) -> None:
     assert str(program.loop_source(()).module) == str(build(parse(text)).module)
     assert str(build(parse(str(program))).module) == str(build(parse(text)).module)
