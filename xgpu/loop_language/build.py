@@ -6,6 +6,7 @@ from typing import Any
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
+from xgpu.dialects.nests.assembly import REGISTER_TYPES, AsmOp, text_problem
 from xgpu.dialects.nests.loops import (
     BANDS,
     MEMORIES,
@@ -28,6 +29,7 @@ from xgpu.loop_language.scope import Buffer, Scope, Value
 from xgpu.loop_language.sizes import Spec, dtype_at, shape_of, sizes_of, spec_of_parameter, whole_number
 from xgpu.loop_language.syntax import (
     Anchor,
+    Asm,
     Assign,
     Element,
     Function,
@@ -40,7 +42,9 @@ from xgpu.loop_language.syntax import (
     Pragma,
     Statement,
 )
-from xgpu.loop_language.values import Expressions, location_of, named
+from xgpu.loop_language.values import Expressions, element_type, location_of, named
+from xgpu.nests.assembly import place_problem
+from xgpu.structure import dtype_of
 
 LEVEL = "loops"
 MAX_STATEMENTS = 10_000
@@ -138,6 +142,8 @@ class _Builder:
                 self._assign(statement)
             case Anchor():
                 AnchorOp.build(self._expressions.value(statement.value), location_of(statement.at))
+            case Asm():
+                self._asm(statement)
 
     def _extent(self, loop: Loop) -> int:
         extent = whole_number(loop.extent, self._visible_constants(), f"the extent of '{loop.variable}'")
@@ -279,6 +285,22 @@ class _Builder:
         value = NewOp.build(type_, statement.name, found, location_of(statement.at))
         self._scope.define(statement.name, Buffer(statement.name, value, dtype, shape, "new"), statement.at)
         self._scope.written.discard(statement.name)
+
+    def _asm(self, statement: Asm) -> None:
+        operands = [self._expressions.value(operand) for operand in statement.operands]
+        dtypes = [dtype_at(name, statement.at) for _, name in statement.results]
+        for dtype in (*map(dtype_of, operands), *dtypes):
+            if dtype.hlo not in REGISTER_TYPES:
+                raise InvalidInput(f"'asm' takes and gives {', '.join(REGISTER_TYPES)}; got {dtype}", statement.at)
+        problem = text_problem(statement.text, len(dtypes), len(operands))
+        if problem is not None:
+            raise InvalidInput(f"'asm': {problem}", statement.at)
+        types = [element_type(dtype) for dtype in dtypes]
+        asm = AsmOp.create(operands, types, {"text": statement.text}, location_of(statement.at))
+        if (misplaced := place_problem(asm.operation)) is not None:
+            raise InvalidInput(misplaced, statement.at)
+        for (name, _), result in zip(statement.results, asm.operation.results, strict=True):
+            self._scope.define(name, named(result), statement.at)
 
     def _assign(self, statement: Assign) -> None:
         target = statement.target

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.loop_language.lexer import KEYWORDS, Token, tokenize
 from xgpu.loop_language.syntax import (
     Anchor,
+    Asm,
     Assign,
     Binary,
     Call,
@@ -209,6 +210,8 @@ class _Parser:
             return Let(name.text, self.expression(), at)
         if self._accept("anchor"):
             return Anchor(self.expression(), at)
+        if self._accept("asm"):
+            return self._asm(at)
         name = self._name("a statement")
         target: Name | Element = Name(name.text, name.at)
         if self._token.text == "[":
@@ -216,6 +219,28 @@ class _Parser:
         operator = self._accept(*ASSIGNMENTS) or self._fail(f"one of {', '.join(ASSIGNMENTS)}")
         value = self.expression()
         return Assign(target, operator.text, value, self._pragmas(), at)
+
+    def _asm(self, at: SourceLocation) -> Asm:
+        """The text in one or more parts, then what it reads, then what it writes."""
+        self._expect("(")
+        texts = []
+        while self._token.kind == "text":
+            texts.append(self._next().text[1:-1])
+        if not texts:
+            self._fail("instructions in quotation marks")
+        operands: list[Expr] = []
+        while not self._accept(")"):
+            self._expect(",", " or ')'")
+            operands.append(self.expression())
+        results: list[tuple[str, str]] = []
+        if self._accept("->"):
+            results = self._listed("(", ")", self._result) if self._token.text == "(" else [self._result()]
+        return Asm("".join(texts), tuple(operands), tuple(results), at)
+
+    def _result(self) -> tuple[str, str]:
+        name = self._name("the name of a value")
+        self._expect(":")
+        return name.text, self._name("an element type, such as f32").text
 
     def _pragmas(self) -> tuple[Pragma, ...]:
         found = []

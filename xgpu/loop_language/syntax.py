@@ -135,7 +135,17 @@ class Anchor:
     at: SourceLocation
 
 
-Statement = Loop | If | New | Let | Assign | Anchor
+@dataclass(frozen=True)
+class Asm:
+    """Instructions of PTX on values; ``results`` are names for what they write, with types."""
+
+    text: str
+    operands: tuple[Expr, ...]
+    results: tuple[tuple[str, str], ...]
+    at: SourceLocation
+
+
+Statement = Loop | If | New | Let | Assign | Anchor | Asm
 
 
 @dataclass(frozen=True)

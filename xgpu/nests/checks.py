@@ -7,13 +7,19 @@ from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.base import Problem
 from xgpu.dialects.nests.accesses import ACCESS_OPS, magnitude_problems
+from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import LOOP_OPS, LaunchOp, NewOp, ParOp
 from xgpu.hlo.operations import elementwise, without_code
+from xgpu.nests.assembly import place_problem
 from xgpu.nests.mapping import runs_at_once
 from xgpu.nests.structure import LAUNCH, PAR, ancestors, band_at
 from xgpu.structure import walk
 
-_OPS = frozenset(op.OPERATION_NAME for op in (*LOOP_OPS, *ACCESS_OPS)) | {"xgpu.yield", "func.return", "func.func"}
+_OPS = frozenset(op.OPERATION_NAME for op in (*LOOP_OPS, *ACCESS_OPS, AsmOp)) | {
+    "xgpu.yield",
+    "func.return",
+    "func.func",
+}
 _CONSTANT = "stablehlo.constant"
 _COMPUTES = frozenset((*elementwise("real"), *elementwise("complex"), _CONSTANT))
 _OUTSIDE = frozenset((LAUNCH, NewOp.OPERATION_NAME, "func.return"))
@@ -25,6 +31,8 @@ def nest_problems(function: ir.func.FuncOp, is_mapped: bool) -> Iterator[Problem
     for op in walk(function.operation):
         if op.name not in _OPS:
             yield from _element_problems(op)
+        elif op.name == AsmOp.OPERATION_NAME and (problem := place_problem(op)) is not None:
+            yield Problem(op, f"'{op.name}': {problem}")
     if not is_mapped:
         return
     for view in function.entry_block.operations:

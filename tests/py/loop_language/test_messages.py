@@ -71,6 +71,43 @@ def test_of_the_whole(text: str, message: str) -> None:
         ("fully par 8 i #grid { }", "f.te:2:15: 'fully par' has no pragma '#grid'; it has #align(n), #block"),
         ("fully par 8 i { seq 2 k { par 4 j { } } }", "f.te:2:27: no par loop stands inside of 'fully par i'"),
         ("fully par 8 i { fully par 4 j { } }", "f.te:2:17: no par loop stands inside of 'fully par i'"),
+        ('asm("nop;")', "f.te:2:1: 'asm' stands inside of 'fully par', whose iterations run at once"),
+        ('par 8 i { asm("nop;") }', "f.te:2:11: 'asm' stands inside of 'fully par'"),
+        (
+            'fully par 8 i { asm("bar.warp.sync 255;") }',
+            "f.te:2:17: 'asm': 'bar' waits for threads that may never come",
+        ),
+        ('fully par 8 i { asm("bra there;") }', "'asm': 'bra' goes elsewhere: threads go on behind the text"),
+        ('fully par 8 i { asm("@$0 ret;", u32(1)) }', "'asm': 'ret' goes elsewhere"),
+        ('fully par 8 i { asm("there: nop;") }', "'asm': it has a label"),
+        ('fully par 8 i { asm("nop") }', "'asm': expected instructions that end with ';'"),
+        (
+            'fully par 8 i { asm("add.u32 $0, $1, $2;", u32(1)) -> x: u32 }',
+            "'asm': '$2': expected $0 to $1, results first",
+        ),
+        ('fully par 8 i { asm("mov.u32 $1, 1;", u32(1)) -> x: u32 }', "'asm': nothing is written to '$0', a result"),
+        (
+            'fully par 8 i { asm("st.global.u32 [$0], 1;", u64(1)) }',
+            "'asm': it accesses memory, which only statements do",
+        ),
+        ('fully par 8 i { asm("nop;", true) }', "the type of True is not known here"),
+        (
+            'fully par 8 i { asm("mov.b32 $0, 1;") -> x: s8 }',
+            "'asm' takes and gives u16, s16, f16, bf16, u32, s32, f32",
+        ),
+        ('fully par 8 i { asm("mov.b32 $0, 1;") -> A: u32 }', "f.te:2:17: 'A' has a meaning here already"),
+        ("fully par 8 i { asm(1.0) }", "f.te:2:21: expected instructions in quotation marks, got '1.0'"),
+        (
+            'fully par 8 i { asm("shfl.sync.bfly.b32 $0, $1, 1, 31, -1;", A[i, 0]) -> x: f32 }',
+            "f.te:2:17: its instructions are those of a warp of 32 threads: expected a multiple of as many iterations"
+            " of 'fully par i', got 8",
+        ),
+        (
+            'fully par 8 i { if i < 4 { asm("nop;") } }',
+            "f.te:2:28: 'asm' stands under a condition on 'i', by which not all iterations come",
+        ),
+        ("B[0, 0] = as_f32(n[0]) + as_f64(A[0, 0])", "f.te:2:26: 'as_f64' takes a value of 64 bits, got f32"),
+        ("C[0] = pair(C[1], C[2])", "f.te:2:8: 'pair' takes values of 16 bits, got u8 and u8"),
         ("B[0, 0] = 1.0 #atomic", "f.te:2:15: '=' has no pragma '#atomic'"),
         ("par 8 i { if A[i, 0] > 0.0 { B[i, 0] = 1.0 } }", "expected an index, got a value of type f32"),
         ("par 8 i { if i != 0 { B[i, 0] = 1.0 } }", "f.te:2:16: '!=' is two conditions"),

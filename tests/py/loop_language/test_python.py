@@ -83,7 +83,29 @@ fn at_once(A: f32[M, 8], out B: f32[M, 8]) {
 }"""
 
 
-@pytest.mark.parametrize(("program", "text"), [(transpose, _TRANSPOSE), (sums, _SUMS), (at_once, _AT_ONCE)])
+@loops.program
+def turned(A: loops.bf16[64], B: loops.out(loops.bf16[64])) -> None:
+    with loops.fully_par(32, "l") as lane:
+        both = loops.asm("prmt.b32 $0, $1, 0, 0x1032;", loops.pair(A[2 * lane], A[2 * lane + 1]), results=[loops.u32])
+        low, high = loops.asm("mov.b32 {$0, $1}, $2;", both, results=[loops.u16, loops.bf16])
+        B[2 * lane] = loops.as_bf16(low)
+        B[2 * lane + 1] = high
+
+
+_TURNED = """fn turned(A: bf16[64], out B: bf16[64]) {
+  fully par 32 l {
+    let a = A[2 * l]
+    let b = A[2 * l + 1]
+    asm("prmt.b32 $0, $1, 0, 0x1032;", pair(a, b)) -> both: u32
+    asm("mov.b32 {$0, $1}, $2;", both) -> (low: u16, high: bf16)
+    B[2 * l] = as_bf16(low)
+    B[2 * l + 1] = high
+  }
+}"""
+_PROGRAMS = [(transpose, _TRANSPOSE), (sums, _SUMS), (at_once, _AT_ONCE), (turned, _TURNED)]
+
+
+@pytest.mark.parametrize(("program", "text"), _PROGRAMS)
 def test_is_the_program_of_the_text(program: Any, text: str) -> None:
     assert str(program.loop_source(()).module) == str(build(parse(text)).module)
     assert str(build(parse(str(program))).module) == str(build(parse(text)).module)
