@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from xgpu import ir
-from xgpu.dialects.attributes import INTEGER, MAP, STRING, choice
+from xgpu.dialects.attributes import BOOLEAN, INTEGER, MAP, SCHEDULE_VALUES, STRING, choice
 from xgpu.dialects.base import (
     SCALAR_TENSOR,
     Attribute,
@@ -32,6 +32,10 @@ MEMORIES = ("register", "shared", "scratch")
 _MOST_THREADS = 1024
 SIDES = f"a power of two up to {_MOST_THREADS}"
 """How many iterations may run at once."""
+EMITTERS = ("product", "warp_product")
+"""Emitters of kernels that are matrix products: by warp groups, or by warps."""
+MAX_STAGES = 16
+"""Steps whose tiles shared memory may have room for."""
 SCOPES = ("block",)
 """Whom an `xgpu.barrier` has wait for each other."""
 
@@ -82,9 +86,13 @@ class LaunchOp(BodyOp):
     ATTRIBUTES = (
         Attribute("grid", INTEGER, "Blocks of the launch.", optional=True),
         Attribute("block", INTEGER, "Threads of a block.", optional=True),
+        Attribute("emitter", choice(*EMITTERS), "The emitter of products that writes it, tile by tile.", optional=True),
+        Attribute("schedule", SCHEDULE_VALUES, "That emitter's numbers.", optional=True),
     )
     grid: int | None
     block: int | None
+    emitter: str | None
+    schedule: ir.Attribute | None
 
     @classmethod
     def build(cls, loc: ir.Location | None = None) -> "LaunchOp":
@@ -99,6 +107,8 @@ class LaunchOp(BodyOp):
         for name, most, value in (("grid", 2**31 - 1, self.grid), ("block", _MOST_THREADS, self.block)):
             if value is not None and not 1 <= value <= most:
                 yield f"attribute '{name}': expected 1 to {most}, got {value}"
+        if (self.emitter is None) != (self.schedule is None):
+            yield "expected the attributes 'emitter' and 'schedule', or neither"
         if self.operation.parent is None or self.operation.parent.name != "func.func":
             yield "expected to be directly inside a function"
 
@@ -132,6 +142,7 @@ class ParOp(_IndexedOp):
         Attribute("band", choice(*BANDS), "Who runs the iterations.", optional=True),
         Attribute("threads", INTEGER, "Threads of a block, as a pragma asks for them.", optional=True),
         Attribute("vector", INTEGER, "Consecutive iterations of a thread, as a pragma asks for them.", optional=True),
+        Attribute("mma", BOOLEAN, "Whether tensor cores multiply, as a pragma asks for it.", optional=True),
         Attribute("align", INTEGER, "That iterations run at once, and where the first one does.", optional=True),
         Attribute(
             "map",
@@ -146,6 +157,7 @@ class ParOp(_IndexedOp):
     band: str | None
     threads: int | None
     vector: int | None
+    mma: bool | None
     align: int | None
     map: IndexingMap | None
 
@@ -201,15 +213,23 @@ class SeqOp(_IndexedOp):
     ATTRIBUTES = (
         Attribute("extent", INTEGER, "How many iterations there are."),
         Attribute("called", STRING, "The name of the variable."),
+        Attribute("stages", INTEGER, "Steps whose tiles there is room for, as a pragma asks for it.", optional=True),
     )
     called: str
+    stages: int | None
 
     @classmethod
-    def build(cls, extent: int, called: str, loc: ir.Location | None = None) -> "SeqOp":
+    def build(cls, extent: int, called: str, stages: int | None = None, loc: ir.Location | None = None) -> "SeqOp":
         """Create the loop with an empty body block; the caller fills it and ends it with `YieldOp`."""
-        op: SeqOp = cls.create(attributes={"extent": extent, "called": called}, loc=loc)
+        op: SeqOp = cls.create(attributes={"extent": extent, "called": called, "stages": stages}, loc=loc)
         op.operation.regions[0].blocks.append(ir.IndexType.get())
         return op
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """There is room for at least two steps, or nothing is said of it."""
+        yield from super().check(symbols)
+        if self.stages is not None and not 2 <= self.stages <= MAX_STAGES:
+            yield f"attribute 'stages': expected 2 to {MAX_STAGES}, got {self.stages}"
 
 
 @ir.register_operation(XgpuDialect)

@@ -9,6 +9,7 @@ from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
 from xgpu.dialects.nests.assembly import REGISTER_TYPES, AsmOp, text_problem
 from xgpu.dialects.nests.loops import (
     BANDS,
+    MAX_STAGES,
     MEMORIES,
     SIDES,
     AnchorOp,
@@ -23,7 +24,7 @@ from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
-from xgpu.loop_language.functions import COMBINERS
+from xgpu.loop_language.functions import COMBINERS, MMA
 from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.scope import Buffer, Scope, Value
 from xgpu.loop_language.sizes import Spec, dtype_at, shape_of, sizes_of, spec_of_parameter, whole_number
@@ -178,9 +179,7 @@ class _Builder:
         elif loop.kind == "par":
             op = ParOp.build(extent, loop.variable, self._loop_pragmas(loop.pragmas), at)
         else:
-            if loop.pragmas:
-                raise InvalidInput(f"'seq' takes no pragma, got '#{loop.pragmas[0].name}'", loop.pragmas[0].at)
-            op = SeqOp.build(extent, loop.variable, at)
+            op = SeqOp.build(extent, loop.variable, self._stages(loop), at)
         self._at_once = loop if loop.kind == FULLY_PAR else self._at_once
         with self._scope.block(), ir.InsertionPoint(op.body):
             variable = self._scope.new_variable(op.variable, extent)
@@ -194,19 +193,32 @@ class _Builder:
         for pragma in pragmas:
             name = pragma.name
             value: str | int = pragma.name
-            if pragma.name in BANDS:
+            if pragma.name in MMA:
+                self._no_values(pragma)
+                name, value = "mma", MMA[pragma.name]
+            elif pragma.name in BANDS:
                 self._no_values(pragma)
                 name = "band"
             elif pragma.name in ("threads", "vector"):
                 value = self._number_of(pragma, 1024 if pragma.name == "threads" else 64)
             else:
                 raise InvalidInput(
-                    f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n)",
+                    f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"
+                    " #mma, #no_mma",
                     pragma.at,
                 )
             if name in found:
                 raise InvalidInput(f"pragma '#{pragma.name}' says again what another one says", pragma.at)
             found[name] = value
+        return found
+
+    def _stages(self, loop: Loop) -> int | None:
+        """Return what the pragmas of a ``seq`` say."""
+        found = None
+        for pragma in loop.pragmas:
+            if pragma.name != "stages" or found is not None:
+                raise InvalidInput(f"'seq' takes one pragma, #stages(n), got '#{pragma.name}'", pragma.at)
+            found = self._number_of(pragma, MAX_STAGES, least=2)
         return found
 
     def _side_by_side(self, loop: Loop, extent: int) -> dict[str, Any]:
@@ -234,12 +246,12 @@ class _Builder:
         if pragma.values:
             raise InvalidInput(f"pragma '#{pragma.name}' takes no numbers", pragma.at)
 
-    def _number_of(self, pragma: Pragma, most: int) -> int:
+    def _number_of(self, pragma: Pragma, most: int, least: int = 1) -> int:
         if len(pragma.values) != 1:
             raise InvalidInput(f"pragma '#{pragma.name}' takes one number, got {len(pragma.values)}", pragma.at)
         value = whole_number(pragma.values[0], self._visible_constants(), f"pragma '#{pragma.name}'")
-        if not 1 <= value <= most:
-            raise InvalidInput(f"pragma '#{pragma.name}': expected 1 to {most}, got {value}", pragma.at)
+        if not least <= value <= most:
+            raise InvalidInput(f"pragma '#{pragma.name}': expected {least} to {most}, got {value}", pragma.at)
         return value
 
     def _if(self, statement: If) -> None:

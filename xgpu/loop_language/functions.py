@@ -46,6 +46,9 @@ FUNCTIONS: dict[str, ValueFunction] = {
 BITS = "as_"
 """What begins the name of a function that takes a value's bits for those of another type: ``as_u16``, say."""
 
+MMA: dict[str, bool] = {"mma": True, "no_mma": False}
+"""Pragmas that ask for tensor cores, or for none."""
+
 PAIR = "pair"
 """The function that makes a u32 of two values of 16 bits, the first one lowest."""
 

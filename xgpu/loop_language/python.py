@@ -325,9 +325,9 @@ def fully_par(extent: Any, name: str = "", **pragmas: Any) -> Any:
     return _loop("fully par", extent, name, pragmas)
 
 
-def seq(extent: Any, name: str = "") -> Any:
-    """Begin a loop whose iterations run one after the other."""
-    return _loop("seq", extent, name, {})
+def seq(extent: Any, name: str = "", **pragmas: Any) -> Any:
+    """Begin a loop whose iterations run one after the other; ``stages=4`` is a pragma."""
+    return _loop("seq", extent, name, pragmas)
 
 
 @contextmanager

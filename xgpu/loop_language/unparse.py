@@ -23,7 +23,7 @@ from xgpu.hlo.source_location import source_of, unsupported
 from xgpu.indexing.affine import AffineExpr, Dim, Division, FloorDiv
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.loop_language.functions import BITS, COMBINERS, COMPARISONS, FUNCTIONS, OPERATORS
+from xgpu.loop_language.functions import BITS, COMBINERS, COMPARISONS, FUNCTIONS, MMA, OPERATORS
 from xgpu.loop_language.lexer import KEYWORDS
 from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.syntax import (
@@ -139,7 +139,7 @@ class _Unparser:
     def _loop(self, view: ParOp | SeqOp) -> Loop:
         used = set(self._used)
         name = self._name(view.variable, view.called)
-        pragmas = _loop_pragmas(view) if isinstance(view, ParOp) else ()
+        pragmas = _loop_pragmas(view) if isinstance(view, ParOp) else _seq_pragmas(view)
         body = tuple(self._block(view.body))
         self._used = used
         return Loop(_kind(view), _number(view.extent), name, pragmas, body, _AT)
@@ -313,7 +313,13 @@ def _kind(loop: ParOp | SeqOp) -> str:
 def _loop_pragmas(par: ParOp) -> tuple[Pragma, ...]:
     numbers = (("align", par.align), ("threads", par.threads), ("vector", par.vector))
     found = [Pragma(par.band, (), _AT)] if par.band is not None else []
+    if par.mma is not None:
+        found.append(Pragma(next(name for name, asked in MMA.items() if asked == par.mma), (), _AT))
     return (*found, *(Pragma(name, (_number(value),), _AT) for name, value in numbers if value is not None))
+
+
+def _seq_pragmas(seq: SeqOp) -> tuple[Pragma, ...]:
+    return () if seq.stages is None else (Pragma("stages", (_number(seq.stages),), _AT),)
 
 
 def _new_pragmas(new: NewOp) -> tuple[Pragma, ...]:

@@ -287,7 +287,8 @@ class Expressions:
 
     def _of_bits(self, expr: Call, dtype: DType) -> ir.Value:
         """Return a value with the bits of another one."""
-        value = self.value(*_arguments(expr, 1))
+        (argument,) = _arguments(expr, 1)
+        value = self.value(argument)
         source = dtype_of(value)
         if source.bits != dtype.bits:
             raise InvalidInput(f"'{expr.function}' takes a value of {dtype.bits} bits, got {source}", expr.at)

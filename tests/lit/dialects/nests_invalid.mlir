@@ -220,3 +220,24 @@ func.func @at_once_with_more_inside() {
   }) {called = "i", extent = 8 : i64, align = 8 : i64} : () -> ()
   return
 }
+
+// -----
+
+func.func @stages() {
+  // expected-error @+1 {{attribute 'stages': expected 2 to 16, got 1}}
+  "xgpu.seq"() ({
+  ^bb0(%k: index):
+    "xgpu.yield"() : () -> ()
+  }) {called = "k", extent = 4 : i64, stages = 1 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @launch_without_a_schedule() {
+  // expected-error @+1 {{expected the attributes 'emitter' and 'schedule', or neither}}
+  "xgpu.launch"() ({
+    "xgpu.yield"() : () -> ()
+  }) {emitter = "product"} : () -> ()
+  return
+}

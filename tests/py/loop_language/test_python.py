@@ -102,7 +102,35 @@ _TURNED = """fn turned(A: bf16[64], out B: bf16[64]) {
     B[2 * l + 1] = high
   }
 }"""
-_PROGRAMS = [(transpose, _TRANSPOSE), (sums, _SUMS), (at_once, _AT_ONCE), (turned, _TURNED)]
+
+
+@loops.program
+def product(A: loops.bf16[M, 64], B: loops.bf16[64, N], C: loops.out(loops.f32[M, N])) -> None:
+    with loops.par(M // 16, "bm") as bm, loops.par(N // 32, "bn") as bn:
+        total = loops.new(loops.f32[16, 32], "total")
+        with loops.par(16, "i") as i, loops.par(32, "j") as j:
+            total[i, j] = 0.0
+        with loops.seq(2, "k", stages=2) as k, loops.par(16, "i", mma=True) as i:  # noqa: SIM117
+            with loops.par(32, "j") as j, loops.seq(32, "c") as c:
+                total[i, j] += loops.f32(A[bm * 16 + i, k * 32 + c]) * loops.f32(B[k * 32 + c, bn * 32 + j])
+        with loops.par(16, "i") as i, loops.par(32, "j") as j:
+            C[bm * 16 + i, bn * 32 + j] = total[i, j]
+
+
+_PRODUCT = """size M = 64, N = 96
+fn product(A: bf16[M, 64], B: bf16[64, N], out C: f32[M, N]) {
+  par M // 16 bm { par N // 32 bn {
+    new total: f32[16, 32]
+    par 16 i { par 32 j { total[i, j] = 0.0 } }
+    seq 2 k #stages(2) { par 16 i #mma { par 32 j { seq 32 c {
+      let a = A[bm * 16 + i, k * 32 + c]
+      let b = B[k * 32 + c, bn * 32 + j]
+      total[i, j] += f32(a) * f32(b)
+    } } } }
+    par 16 i { par 32 j { C[bm * 16 + i, bn * 32 + j] = total[i, j] } }
+  } }
+}"""
+_PROGRAMS = [(transpose, _TRANSPOSE), (sums, _SUMS), (at_once, _AT_ONCE), (turned, _TURNED), (product, _PRODUCT)]
 
 
 @pytest.mark.parametrize(("program", "text"), _PROGRAMS)
