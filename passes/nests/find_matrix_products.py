@@ -6,7 +6,7 @@ from typing import ClassVar, cast
 from xgpu import ir
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects.nests.loops import LaunchOp, ParOp, SeqOp
-from xgpu.emit.nests.products import INSTRUCTIONS, ProductNest
+from xgpu.emit.nests.products import ProductNest
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.nests.products import NoProductError, product_loops
@@ -80,18 +80,29 @@ def _decide(launch: LaunchOp, target: Device) -> str:
         return str(error)
     rows, columns, step = nest.product.tile
     given = {"tile_m": rows, "tile_n": columns, "tile_k": step}
-    # Blocks of the program are those of the kernel, and so are the rows of their tiles.
-    own = {"product": {"split": 1, "swapped": False}, "warp_product": {}}
     if nest.product.seq.stages is not None:
         given["stages"] = nest.product.seq.stages
-    reasons = []
-    for emitter in INSTRUCTIONS:
+    reasons: list[str] = []
+    for emitter, own in _WAYS:
         try:
-            schedule = nest.schedule(emitter, given | own[emitter], target, Options())
+            schedule = nest.schedule(emitter, given | own, target, Options())
         except InvalidInput as error:
             reasons.append(f"{emitter}: {error.message}")
             continue
+        if emitter != _WAYS[0][0]:
+            remark(FindMatrixProducts.NAME, launch.operation, "warps multiply, and not warp groups: {}", reasons[0])
         launch.operation.attributes["emitter"] = ir.StringAttr.get(emitter)
         launch.operation.attributes["schedule"] = schedule
         return ""
-    return "; ".join(reasons)
+    return "; ".join(dict.fromkeys(reasons))
+
+
+_ALONE: dict[str, int] = {"split": 1, "swapped": False}
+"""Blocks of the program are those of the kernel, and so are the rows of their tiles."""
+_WAYS: tuple[tuple[str, dict[str, int]], ...] = (
+    ("product", _ALONE),
+    ("product", {**_ALONE, "staged": False}),
+    ("warp_product", {}),
+)
+"""The emitters in the order in which they are asked, with numbers of their schedules: results that are not staged leave
+room for more steps."""
