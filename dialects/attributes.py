@@ -152,6 +152,12 @@ INTEGERS = AttributeKind(
     lambda values: int_array(tuple(values)),
     lambda attribute: int_array_of(attribute),
 )
+SCHEDULE_VALUES = AttributeKind(
+    "#xgpu.schedule<name = value, ...>",
+    lambda attribute: str(attribute).startswith("#xgpu.schedule<"),
+    lambda value: value,
+    lambda attribute: attribute,
+)
 BOOLEAN = AttributeKind(
     "true or false",
     lambda attribute: isinstance(attribute, ir.BoolAttr),

@@ -15,6 +15,7 @@ from xgpu.dialects.chain import ChainOp
 from xgpu.dialects.messages import MESSAGE_OPS
 from xgpu.dialects.namespace import YIELD, XgpuDialect, carried_problems
 from xgpu.dialects.nests.accesses import ACCESS_OPS
+from xgpu.dialects.nests.assembly import ASSEMBLY_OPS
 from xgpu.dialects.nests.loops import LOOP_OPS
 from xgpu.dialects.scalar_functions import FUNCTION_OPS
 from xgpu.dialects.scan import ScanOp
@@ -239,6 +240,7 @@ _OPS: tuple[type[DeclaredOp], ...] = (
     *MATRIX_OPS,
     *LOOP_OPS,
     *ACCESS_OPS,
+    *ASSEMBLY_OPS,
 )
 OPS: dict[str, type[DeclaredOp]] = {op.OPERATION_NAME: op for op in _OPS}
 """Every operation of the dialect by name."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from xgpu import ir
-from xgpu.dialects.attributes import INTEGER, MAP, STRING, choice
+from xgpu.dialects.attributes import BOOLEAN, INTEGER, MAP, SCHEDULE_VALUES, STRING, choice
 from xgpu.dialects.base import (
     SCALAR_TENSOR,
     Attribute,
@@ -21,6 +21,7 @@ from xgpu.dialects.namespace import XgpuDialect, terminator_problems
 from xgpu.dialects.nests.accesses import BUFFER_OPERAND, MAX_EXTENT, VARIABLES, variable_problems
 from xgpu.dialects.traits import Traits
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.structure import walk
 
 BANDS = ("grid", "block", "thread")
 """Who runs the iterations of an `xgpu.par`: the threads of all blocks, blocks, or threads of a block."""
@@ -28,6 +29,13 @@ ANSWERS = ("proved", "unproved")
 """Whether iterations of an `xgpu.par` are known to be independent."""
 MEMORIES = ("register", "shared", "scratch")
 """Where an `xgpu.new` lies: with a thread, with a block, or in global memory."""
+_MOST_THREADS = 1024
+SIDES = f"a power of two up to {_MOST_THREADS}"
+"""How many iterations may run at once."""
+EMITTERS = ("product", "warp_product")
+"""Emitters of kernels that are matrix products: by warp groups, or by warps."""
+MAX_STAGES = 16
+"""Steps whose tiles shared memory may have room for."""
 SCOPES = ("block",)
 """Whom an `xgpu.barrier` has wait for each other."""
 
@@ -78,9 +86,13 @@ class LaunchOp(BodyOp):
     ATTRIBUTES = (
         Attribute("grid", INTEGER, "Blocks of the launch.", optional=True),
         Attribute("block", INTEGER, "Threads of a block.", optional=True),
+        Attribute("emitter", choice(*EMITTERS), "The emitter of products that writes it, tile by tile.", optional=True),
+        Attribute("schedule", SCHEDULE_VALUES, "That emitter's numbers.", optional=True),
     )
     grid: int | None
     block: int | None
+    emitter: str | None
+    schedule: ir.Attribute | None
 
     @classmethod
     def build(cls, loc: ir.Location | None = None) -> "LaunchOp":
@@ -92,9 +104,11 @@ class LaunchOp(BodyOp):
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
         """The body takes and yields nothing, and a launch can have these sizes."""
         yield from _body_problems(self.operation, [])
-        for name, most, value in (("grid", 2**31 - 1, self.grid), ("block", 1024, self.block)):
+        for name, most, value in (("grid", 2**31 - 1, self.grid), ("block", _MOST_THREADS, self.block)):
             if value is not None and not 1 <= value <= most:
                 yield f"attribute '{name}': expected 1 to {most}, got {value}"
+        if (self.emitter is None) != (self.schedule is None):
+            yield "expected the attributes 'emitter' and 'schedule', or neither"
         if self.operation.parent is None or self.operation.parent.name != "func.func":
             yield "expected to be directly inside a function"
 
@@ -106,6 +120,9 @@ class ParOp(_IndexedOp):
 
     Before the first starts, all that was done before it is done, and what they do is seen by what comes after it. Two
     iterations must not access one element if one of them changes it, unless both do so atomically.
+
+    Those of a loop with ``align`` do run at once, each on a thread of its own: side by side in one block, the first on
+    a thread whose number is a multiple of it. There is no parallel loop inside it.
 
     ```mlir
     "xgpu.par"() ({
@@ -125,6 +142,8 @@ class ParOp(_IndexedOp):
         Attribute("band", choice(*BANDS), "Who runs the iterations.", optional=True),
         Attribute("threads", INTEGER, "Threads of a block, as a pragma asks for them.", optional=True),
         Attribute("vector", INTEGER, "Consecutive iterations of a thread, as a pragma asks for them.", optional=True),
+        Attribute("mma", BOOLEAN, "Whether tensor cores multiply, as a pragma asks for it.", optional=True),
+        Attribute("align", INTEGER, "That iterations run at once, and where the first one does.", optional=True),
         Attribute(
             "map",
             MAP,
@@ -138,6 +157,8 @@ class ParOp(_IndexedOp):
     band: str | None
     threads: int | None
     vector: int | None
+    mma: bool | None
+    align: int | None
     map: IndexingMap | None
 
     @classmethod
@@ -148,6 +169,29 @@ class ParOp(_IndexedOp):
         op: ParOp = cls.create(attributes={"extent": extent, "called": called, **(attributes or {})}, loc=loc)
         op.operation.regions[0].blocks.append(ir.IndexType.get())
         return op
+
+    @property
+    def side(self) -> int | None:
+        """How many threads side by side the iterations take, with those that are left free; None if they need not."""
+        return None if self.align is None else max(self.align, self.extent)
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """Iterations that run at once are a power of two, as their alignment is; a block has threads for them."""
+        yield from super().check(symbols)
+        if self.align is None:
+            return
+        for name, value in (("extent", self.extent), ("align", self.align)):
+            if not is_side_by_side(value):
+                yield f"attribute '{name}': expected {SIDES} for iterations that run at once, got {value}"
+        if self.band == "block":
+            yield "attribute 'band': expected threads to run iterations that run at once, got \"block\""
+        if walk(self.operation, self.OPERATION_NAME)[:-1]:
+            yield "expected no xgpu.par inside of one whose iterations run at once"
+
+
+def is_side_by_side(count: int) -> bool:
+    """Whether so many iterations may run at once: a power of two, up to the most threads of a block."""
+    return 1 <= count <= _MOST_THREADS and count & (count - 1) == 0
 
 
 @ir.register_operation(XgpuDialect)
@@ -169,15 +213,23 @@ class SeqOp(_IndexedOp):
     ATTRIBUTES = (
         Attribute("extent", INTEGER, "How many iterations there are."),
         Attribute("called", STRING, "The name of the variable."),
+        Attribute("stages", INTEGER, "Steps whose tiles there is room for, as a pragma asks for it.", optional=True),
     )
     called: str
+    stages: int | None
 
     @classmethod
-    def build(cls, extent: int, called: str, loc: ir.Location | None = None) -> "SeqOp":
+    def build(cls, extent: int, called: str, stages: int | None = None, loc: ir.Location | None = None) -> "SeqOp":
         """Create the loop with an empty body block; the caller fills it and ends it with `YieldOp`."""
-        op: SeqOp = cls.create(attributes={"extent": extent, "called": called}, loc=loc)
+        op: SeqOp = cls.create(attributes={"extent": extent, "called": called, "stages": stages}, loc=loc)
         op.operation.regions[0].blocks.append(ir.IndexType.get())
         return op
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """There is room for at least two steps, or nothing is said of it."""
+        yield from super().check(symbols)
+        if self.stages is not None and not 2 <= self.stages <= MAX_STAGES:
+            yield f"attribute 'stages': expected 2 to {MAX_STAGES}, got {self.stages}"
 
 
 @ir.register_operation(XgpuDialect)

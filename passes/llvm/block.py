@@ -1,8 +1,9 @@
-"""How lower-to-llvm lowers the operations of `xgpu.dialects.block`: machine by machine, as they differ in all of it."""
+"""How lower-to-llvm lowers operations of `xgpu.dialects.block` and PTX, machine by machine: they differ in it all."""
 
 from collections.abc import Mapping
 
 from xgpu import ir
+from xgpu.passes.llvm.assembly import GPU_ASSEMBLY_LOWERINGS, HOST_ASSEMBLY_LOWERINGS
 from xgpu.passes.llvm.builder import Lowering
 from xgpu.passes.llvm.gpu_copies import GPU_COPY_LOWERINGS
 from xgpu.passes.llvm.gpu_matrices import GPU_MATRIX_LOWERINGS
@@ -13,8 +14,8 @@ from xgpu.target_machine import GPU_INSTRUCTIONS, TargetMachine
 
 LOWERINGS: Mapping[str, Mapping[str, Lowering]] = {
     "": {},
-    "calls": HOST_BLOCK_LOWERINGS,
-    "ptx": {**GPU_COPY_LOWERINGS, **GPU_WAIT_LOWERINGS, **GPU_MATRIX_LOWERINGS},
+    "calls": {**HOST_BLOCK_LOWERINGS, **HOST_ASSEMBLY_LOWERINGS},
+    "ptx": {**GPU_COPY_LOWERINGS, **GPU_WAIT_LOWERINGS, **GPU_MATRIX_LOWERINGS, **GPU_ASSEMBLY_LOWERINGS},
 }
 """The lowerings by operation name, for each value of ``TargetMachine.block_operations``."""
 

@@ -48,7 +48,8 @@ class MapThreads(Pass):
     The number of a block's threads is what the program asks for (``#threads(n)``), else as many as its largest band of
     par loops has iterations, up to 256; 128 where the threads of all blocks share one band. Then a map is chosen for
     each band from a family of them, the one by which warps touch the fewest sectors of memory: see
-    `xgpu.nests.mapping`. A loop may have its runs asked for (``#vector(n)``).
+    `xgpu.nests.mapping`. A loop may have its runs asked for (``#vector(n)``). Iterations that run at once are mapped
+    one to one to threads side by side, aligned as the loop says.
     Needs assign-bands and place-buffers.
 
     ```mlir
@@ -87,7 +88,7 @@ def _map_launch(launch: LaunchOp, target: Device, count: int) -> None:
             map_ = IndexingMap((Interval(0, grid - 1),), (), delinearize(dim(0), extents), ()).simplify()
             chosen = first.map or map_
         else:
-            space = Space(extents, threads, blocks=first.band == "grid")
+            space = Space(extents, threads, first.band == "grid", band[-1].side or 0)
             chosen = first.map or _chosen(band, space, target, count).map
             if space.blocks:
                 grid = chosen.dims[1].size
@@ -118,12 +119,25 @@ def _threads(bands: Sequence[Sequence[ParOp]]) -> int:
         raise InvalidInput(
             "a kernel has one number of threads; '#threads' says another one here", source_of(other.operation)
         )
+    side = max((loop.side or 1 for band in bands for loop in band), default=1)
     if asked:
-        return next(iter(asked))
+        return _whole_groups(next(iter(asked.values())), side)
     if any(band[0].band == "grid" for band in bands):
-        return THREADS
-    largest = max((math.prod(loop.extent for loop in band) for band in bands if band[0].band == "thread"), default=1)
-    return min(MOST_THREADS, -(-largest // WARP_SIZE) * WARP_SIZE)
+        return max(THREADS, side)
+    of_threads = [band for band in bands if band[0].band == "thread"]
+    largest = max((math.prod(loop.side or loop.extent for loop in band) for band in of_threads), default=1)
+    return max(side, min(MOST_THREADS, -(-largest // WARP_SIZE) * WARP_SIZE))
+
+
+def _whole_groups(loop: ParOp, side: int) -> int:
+    """Return the threads that a loop asks for; raises InvalidInput if they are not whole groups of ``side``."""
+    threads = loop.threads or 0
+    if threads % side:
+        raise InvalidInput(
+            f"'#threads({threads})': expected a multiple of {side}, as many as a 'fully par' takes side by side",
+            source_of(loop.operation),
+        )
+    return threads
 
 
 def _chosen(band: Sequence[ParOp], space: Space, target: Device, count: int) -> Choice:
@@ -168,6 +182,11 @@ def _touch(access: Access, band: Sequence[ParOp]) -> Touch | None:
 def _runs(band: Sequence[ParOp], space: Space, accesses: Sequence[Access], target: Device) -> tuple[int, ...]:
     """Return the lengths of runs to choose from: of elements for one access, where iterations are straight."""
     asked = [loop.vector for loop in band if loop.vector is not None]
+    if asked and space.side:
+        raise InvalidInput(
+            f"'#vector({asked[0]})': each iteration of 'fully par {band[-1].called}' has a thread of its own",
+            source_of(band[0].operation),
+        )
     if asked:
         if any(band[-1].extent % length for length in asked):
             raise InvalidInput(

@@ -10,7 +10,7 @@ from xgpu.dialects.nests.accesses import elements_of
 from xgpu.dialects.nests.loops import NewOp, SeqOp
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.hlo.source_location import source_of
-from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, ancestors, loop_of
+from xgpu.nests.structure import PAR, SEQ, Access, accesses_in, all_launches_of, ancestors, loop_of
 from xgpu.passes.framework.base import Pass
 from xgpu.structure import walk
 
@@ -46,7 +46,11 @@ class PlaceBuffers(Pass):
         accesses: dict[ir.Value, list[Access]] = {}
         for access in accesses_in(module.operation):
             accesses.setdefault(access.buffer, []).append(access)
+        products = [launch for launch in all_launches_of(module) if launch.emitter is not None]
+        placed = {op for launch in products for op in walk(launch.operation, NewOp.OPERATION_NAME)}
         for op in walk(module.operation, NewOp.OPERATION_NAME):
+            if op in placed:
+                continue
             new = cast(NewOp, op.opview)
             memory = _memory(new, accesses.get(new.buffer, []))
             op.attributes[_MEMORY] = ir.StringAttr.get(memory)

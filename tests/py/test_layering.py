@@ -33,6 +33,7 @@ LAYERS = (
     ("xgpu.emit",),
     ("xgpu.emit.families",),
     ("xgpu.emit.family_table",),
+    ("xgpu.emit.nests",),
     ("xgpu.passes",),
     ("xgpu.target", "xgpu.target.llvm"),
     ("xgpu.target.nvptx",),

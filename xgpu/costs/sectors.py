@@ -33,26 +33,59 @@ def sectors(positions: IndexingMap, element_bits: int) -> Touched:
     all dimensions but the thread's at their lowest. What a warp reads or writes in a step, its threads' runs along the
     last symbol together, is one access.
     """
+    dims, points, inside = _of_first_block(positions)
+    access = dims[0] // WARP_SIZE
+    for step, interval in zip(points[:-1], positions.symbols[:-1], strict=True):
+        access = access * interval.size + step - interval.lower
+    first = np.broadcast_to(positions.results[0].evaluate(dims, points), inside.size) * element_bits
+    # The elements of each access, each once: its number and the first bit of the element.
+    number, start = _distinct(access[inside], first[inside])
+    ends = [(start + last) // _SECTOR_BITS for last in (0, element_bits - 1)]
+    touched, _ = _distinct(np.concatenate([number, number]), np.concatenate(ends))
+    filled = np.bincount(number) * element_bits
+    return Touched(touched.size, int((-(-filled // _SECTOR_BITS)).sum()))
+
+
+def elements(positions: IndexingMap) -> int:
+    """Return how many elements the threads of the first block access, each counted as often as it is."""
+    if not positions.constraints:
+        return math.prod(each.size for each in (positions.dims[0], *positions.symbols))
+    return int(_of_first_block(positions)[2].sum())
+
+
+def are_runs(positions: IndexingMap) -> bool:
+    """Whether in the first block the elements of the last symbol are neighbours, the first at a multiple of them."""
+    dims, points, _ = _of_first_block(positions)
+    length = positions.symbols[-1].size
+    found = np.broadcast_to(positions.results[0].evaluate(dims, points), points[-1].size).reshape(-1, length)
+    return bool((found[:, 0] % length == 0).all() and (np.diff(found, axis=1) == 1).all())
+
+
+def _of_first_block(positions: IndexingMap) -> tuple[list[Any], list[Any], np.ndarray[Any, Any]]:
+    """Return the values of all variables for the first block's threads and steps, and which of them are inside."""
     (thread, *others), symbols = positions.dims, positions.symbols
-    ranges = (thread, *symbols)
-    axes = np.meshgrid(*(np.arange(each.lower, each.upper + 1) for each in ranges), indexing="ij")
+    axes = np.meshgrid(*(np.arange(each.lower, each.upper + 1) for each in (thread, *symbols)), indexing="ij")
     threads, *steps = (axis.ravel() for axis in axes)
     dims: list[Any] = [threads, *(interval.lower for interval in others)]
-    points: list[Any] = steps
     inside = np.ones(threads.size, dtype=bool)
     for expr, interval in positions.constraints:
-        value = np.asarray(expr.evaluate(dims, points))
+        value = np.asarray(expr.evaluate(dims, steps))
         inside &= (value >= interval.lower) & (value <= interval.upper)
-    access = threads // WARP_SIZE
-    for step, interval in zip(steps[:-1], symbols[:-1], strict=True):
-        access = access * interval.size + step - interval.lower
-    first = np.broadcast_to(positions.results[0].evaluate(dims, points), threads.size) * element_bits
-    # The elements of each access, each once: its number and the first bit of the element.
-    number, start = np.unique(np.stack([access[inside], first[inside]]), axis=1)
-    ends = [np.stack([number, (start + last) // _SECTOR_BITS]) for last in (0, element_bits - 1)]
-    touched = np.unique(np.concatenate(ends, axis=1), axis=1).shape[1]
-    filled = np.unique(number, return_counts=True)[1] * element_bits
-    return Touched(touched, int((-(-filled // _SECTOR_BITS)).sum()))
+    return dims, list(steps), inside
+
+
+def _distinct(numbers: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> tuple[Any, Any]:
+    """Return the pairs of a number from 0 and a value, each once, by number."""
+    if not values.size:
+        return numbers, values
+    lowest = int(values.min())
+    span = int(values.max()) - lowest + 1
+    if (int(numbers.max()) + 1) * span < 1 << 62:
+        # One number for a pair sorts ten times as fast.
+        keys = np.unique(numbers * span + (values - lowest))
+        return keys // span, keys % span + lowest
+    found = np.unique(np.stack([numbers, values]), axis=1)
+    return found[0], found[1]
 
 
 def overfetch(run_bits: int) -> float:

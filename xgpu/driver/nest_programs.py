@@ -7,7 +7,8 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, timed
 from xgpu.dtypes import dtype_of_element
-from xgpu.emit.nests.kernel import LEVEL, access_of_parameter, kernels_of
+from xgpu.emit.nests.kernel import access_of_parameter, kernels_of
+from xgpu.emit.nests.products import ProductNest
 from xgpu.errors import CompilerError, InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.hlo.source_location import source_of
@@ -41,14 +42,15 @@ def emit_nests(mapped: ir.Module, target: Device, options: Options, times: Times
     launches = []
     for each in kernels_of(mapped, function_name(function)):
         with timed(times, "emit"):
-            module = each.emit()
+            module = each.emit(target, options) if isinstance(each, ProductNest) else each.emit()
+        level = ir.StringAttr(module.operation.attributes[attributes.LEVEL]).value
         inputs = tuple(numbers[buffer] for buffer in each.inputs)
         outputs = []
         for buffer in each.outputs:
             outputs.append(len(specs))
             numbers[buffer] = len(specs)
             specs.append(_spec(buffer))
-        launches.append(Launch(Kernel(each.name, target, options, times, {LEVEL: module}), inputs, tuple(outputs)))
+        launches.append(Launch(Kernel(each.name, target, options, times, {level: module}), inputs, tuple(outputs)))
     made = [value for value in parameters if access_of_parameter(value) != "in"]
     if missing := [name_of_buffer(value) for value in made if value not in numbers]:
         raise InvalidInput(f"nothing is written to '{missing[0]}'", source_of(function.operation))

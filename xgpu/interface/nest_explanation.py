@@ -7,7 +7,7 @@ from xgpu.dialects.nests.loops import BarrierOp, LaunchOp, NewOp, ParOp
 from xgpu.errors import InvalidInput
 from xgpu.hlo.source_location import source_of
 from xgpu.interface.api import Compiled
-from xgpu.nests.structure import PAR, ancestors, band_at, launches_of
+from xgpu.nests.structure import PAR, all_launches_of, ancestors, band_at
 from xgpu.structure import walk
 
 _INDENT = "  "
@@ -19,12 +19,17 @@ def explain_nests(program: Compiled) -> str:
     if mapped is None:
         raise InvalidInput(f"expected a program of loops; this one was given at level '{program.given_level}'")
     with mapped.context:
-        lines = [line for number, launch in enumerate(launches_of(mapped)) for line in _launch(number, launch, program)]
+        lines = [
+            line for number, launch in enumerate(all_launches_of(mapped)) for line in _launch(number, launch, program)
+        ]
     return "\n".join(lines or ["no kernels"])
 
 
 def _launch(number: int, launch: LaunchOp, program: Compiled) -> list[str]:
-    lines = [f"kernel {program.source.name}_{number}{_at(launch.operation)}: {launch.grid} blocks of {launch.block}"]
+    name = f"kernel {program.source.name}_{number}{_at(launch.operation)}"
+    if launch.emitter is not None:
+        return [f"{name}: a matrix product, {_MULTIPLIES[launch.emitter]}", f"{_INDENT}{launch.schedule}"]
+    lines = [f"{name}: {launch.grid} blocks of {launch.block}"]
     for op in walk(launch.operation, PAR, post_order=False):
         par = cast(ParOp, op.opview)
         if par.map is not None:
@@ -41,6 +46,10 @@ def _launch(number: int, launch: LaunchOp, program: Compiled) -> list[str]:
     return lines
 
 
+_MULTIPLIES = {
+    "product": "which warp groups multiply (wgmma), sums in registers",
+    "warp_product": "which warps multiply (mma.sync), sums in registers",
+}
 _BY = {"grid": "the threads of all blocks", "block": "blocks", "thread": "the threads of a block"}
 
 

@@ -97,6 +97,10 @@ PREPARE: Pipeline = (
 MAP_LOOPS: Pipeline = (
     ("check-independence", "first: it refuses programs, and all others take iterations to be independent"),
     ("form-launches", "before all that decides about one kernel at a time"),
+    (
+        "find-matrix-products{{target={target}}}",
+        "before all that decides what threads do: of these others do",
+    ),
     ("assign-bands", "before all that asks whether blocks or threads run a loop"),
     ("hold-elements", "after bands, which say what a thread runs alone; before buffers are placed, as it makes some"),
     ("place-buffers", "after bands, which say whose a buffer is; before mapping, which counts accesses to memory"),

@@ -6,17 +6,31 @@ from typing import Any
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.nests.accesses import MAX_EXTENT, AccumulateOp, WriteOp
-from xgpu.dialects.nests.loops import BANDS, MEMORIES, AnchorOp, NewOp, ParOp, SeqOp, WhereOp
+from xgpu.dialects.nests.assembly import REGISTER_TYPES, AsmOp, text_problem
+from xgpu.dialects.nests.loops import (
+    BANDS,
+    MAX_STAGES,
+    MEMORIES,
+    SIDES,
+    AnchorOp,
+    NewOp,
+    ParOp,
+    SeqOp,
+    WhereOp,
+    is_side_by_side,
+)
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
-from xgpu.loop_language.functions import COMBINERS
+from xgpu.loop_language.functions import COMBINERS, MMA
+from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.scope import Buffer, Scope, Value
 from xgpu.loop_language.sizes import Spec, dtype_at, shape_of, sizes_of, spec_of_parameter, whole_number
 from xgpu.loop_language.syntax import (
     Anchor,
+    Asm,
     Assign,
     Element,
     Function,
@@ -29,7 +43,9 @@ from xgpu.loop_language.syntax import (
     Pragma,
     Statement,
 )
-from xgpu.loop_language.values import Expressions, location_of, named
+from xgpu.loop_language.values import Expressions, element_type, location_of, named
+from xgpu.nests.assembly import place_problem
+from xgpu.structure import dtype_of
 
 LEVEL = "loops"
 MAX_STATEMENTS = 10_000
@@ -62,6 +78,7 @@ class _Builder:
         self._scope = Scope()
         self._expressions = Expressions(self._scope)
         self._statements = 0
+        self._at_once: Loop | None = None
         for name, size in sizes.items():
             self._scope.define(name, Value(size), function.at)
 
@@ -126,6 +143,8 @@ class _Builder:
                 self._assign(statement)
             case Anchor():
                 AnchorOp.build(self._expressions.value(statement.value), location_of(statement.at))
+            case Asm():
+                self._asm(statement)
 
     def _extent(self, loop: Loop) -> int:
         extent = whole_number(loop.extent, self._visible_constants(), f"the extent of '{loop.variable}'")
@@ -152,32 +171,40 @@ class _Builder:
         extent = self._extent(loop)
         if not extent:
             return
+        if loop.kind != "seq" and self._at_once is not None:
+            raise InvalidInput(f"no par loop stands inside of 'fully par {self._at_once.variable}'", loop.at)
         at = location_of(loop.at)
-        if loop.kind == "par":
-            op: ParOp | SeqOp = ParOp.build(extent, loop.variable, self._loop_pragmas(loop.pragmas), at)
+        if loop.kind == FULLY_PAR:
+            op: ParOp | SeqOp = ParOp.build(extent, loop.variable, self._side_by_side(loop, extent), at)
+        elif loop.kind == "par":
+            op = ParOp.build(extent, loop.variable, self._loop_pragmas(loop.pragmas), at)
         else:
-            if loop.pragmas:
-                raise InvalidInput(f"'seq' takes no pragma, got '#{loop.pragmas[0].name}'", loop.pragmas[0].at)
-            op = SeqOp.build(extent, loop.variable, at)
+            op = SeqOp.build(extent, loop.variable, self._stages(loop), at)
+        self._at_once = loop if loop.kind == FULLY_PAR else self._at_once
         with self._scope.block(), ir.InsertionPoint(op.body):
             variable = self._scope.new_variable(op.variable, extent)
             self._scope.define(loop.variable, Value(variable), loop.at)
             self._block(loop.body)
             YieldOp.build([], at)
+        self._at_once = None if loop.kind == FULLY_PAR else self._at_once
 
     def _loop_pragmas(self, pragmas: Sequence[Pragma]) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for pragma in pragmas:
             name = pragma.name
             value: str | int = pragma.name
-            if pragma.name in BANDS:
+            if pragma.name in MMA:
+                self._no_values(pragma)
+                name, value = "mma", MMA[pragma.name]
+            elif pragma.name in BANDS:
                 self._no_values(pragma)
                 name = "band"
             elif pragma.name in ("threads", "vector"):
                 value = self._number_of(pragma, 1024 if pragma.name == "threads" else 64)
             else:
                 raise InvalidInput(
-                    f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n)",
+                    f"'par' has no pragma '#{pragma.name}'; it has #grid, #block, #thread, #threads(n), #vector(n),"
+                    " #mma, #no_mma",
                     pragma.at,
                 )
             if name in found:
@@ -185,16 +212,46 @@ class _Builder:
             found[name] = value
         return found
 
+    def _stages(self, loop: Loop) -> int | None:
+        """Return what the pragmas of a ``seq`` say."""
+        found = None
+        for pragma in loop.pragmas:
+            if pragma.name != "stages" or found is not None:
+                raise InvalidInput(f"'seq' takes one pragma, #stages(n), got '#{pragma.name}'", pragma.at)
+            found = self._number_of(pragma, MAX_STAGES, least=2)
+        return found
+
+    def _side_by_side(self, loop: Loop, extent: int) -> dict[str, Any]:
+        """Return what the pragmas of a ``fully par`` say."""
+        if not is_side_by_side(extent):
+            raise InvalidInput(f"the extent of 'fully par': expected {SIDES}, got {extent}", loop.extent.at)
+        found: dict[str, Any] = {"align": extent}
+        for pragma in loop.pragmas:
+            if pragma.name == "align":
+                found["align"] = self._number_of(pragma, 1024)
+                if not is_side_by_side(found["align"]):
+                    raise InvalidInput(f"pragma '#align': expected {SIDES}, got {found['align']}", pragma.at)
+            elif pragma.name == "threads":
+                found["threads"] = self._number_of(pragma, 1024)
+            elif pragma.name == "block":
+                # They are threads of one block in any case.
+                self._no_values(pragma)
+            else:
+                raise InvalidInput(
+                    f"'fully par' has no pragma '#{pragma.name}'; it has #align(n), #block, #threads(n)", pragma.at
+                )
+        return found
+
     def _no_values(self, pragma: Pragma) -> None:
         if pragma.values:
             raise InvalidInput(f"pragma '#{pragma.name}' takes no numbers", pragma.at)
 
-    def _number_of(self, pragma: Pragma, most: int) -> int:
+    def _number_of(self, pragma: Pragma, most: int, least: int = 1) -> int:
         if len(pragma.values) != 1:
             raise InvalidInput(f"pragma '#{pragma.name}' takes one number, got {len(pragma.values)}", pragma.at)
         value = whole_number(pragma.values[0], self._visible_constants(), f"pragma '#{pragma.name}'")
-        if not 1 <= value <= most:
-            raise InvalidInput(f"pragma '#{pragma.name}': expected 1 to {most}, got {value}", pragma.at)
+        if not least <= value <= most:
+            raise InvalidInput(f"pragma '#{pragma.name}': expected {least} to {most}, got {value}", pragma.at)
         return value
 
     def _if(self, statement: If) -> None:
@@ -240,6 +297,22 @@ class _Builder:
         value = NewOp.build(type_, statement.name, found, location_of(statement.at))
         self._scope.define(statement.name, Buffer(statement.name, value, dtype, shape, "new"), statement.at)
         self._scope.written.discard(statement.name)
+
+    def _asm(self, statement: Asm) -> None:
+        operands = [self._expressions.value(operand) for operand in statement.operands]
+        dtypes = [dtype_at(name, statement.at) for _, name in statement.results]
+        for dtype in (*map(dtype_of, operands), *dtypes):
+            if dtype.hlo not in REGISTER_TYPES:
+                raise InvalidInput(f"'asm' takes and gives {', '.join(REGISTER_TYPES)}; got {dtype}", statement.at)
+        problem = text_problem(statement.text, len(dtypes), len(operands))
+        if problem is not None:
+            raise InvalidInput(f"'asm': {problem}", statement.at)
+        types = [element_type(dtype) for dtype in dtypes]
+        asm = AsmOp.create(operands, types, {"text": statement.text}, location_of(statement.at))
+        if (misplaced := place_problem(asm.operation)) is not None:
+            raise InvalidInput(misplaced, statement.at)
+        for (name, _), result in zip(statement.results, asm.operation.results, strict=True):
+            self._scope.define(name, named(result), statement.at)
 
     def _assign(self, statement: Assign) -> None:
         target = statement.target

@@ -41,7 +41,16 @@ FUNCTIONS: dict[str, ValueFunction] = {
     "tan": ValueFunction("stablehlo.tan", 1),
     "tanh": ValueFunction("stablehlo.tanh", 1),
 }
-"""Every function by its name in programs; ``select`` and conversions, which types name, are apart from these."""
+"""Every function by its name in programs; ``select``, conversions, which types name, and bits are apart from these."""
+
+BITS = "as_"
+"""What begins the name of a function that takes a value's bits for those of another type: ``as_u16``, say."""
+
+MMA: dict[str, bool] = {"mma": True, "no_mma": False}
+"""Pragmas that ask for tensor cores, or for none."""
+
+PAIR = "pair"
+"""The function that makes a u32 of two values of 16 bits, the first one lowest."""
 
 OPERATORS: dict[str, str] = {
     "+": "stablehlo.add",

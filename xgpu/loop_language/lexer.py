@@ -15,7 +15,7 @@ MAX_DIGITS = 40
 """The longest number that is read, in characters."""
 
 KEYWORDS = frozenset(
-    "fn size in out inout par seq static if else new let anchor and or not true false inf nan max min".split()
+    "fn asm size in out inout fully par seq static if else new let anchor and or not true false inf nan max min".split()
 )
 """Words that name nothing of the user's; ``max`` and ``min`` are functions, and part of ``max=`` and ``min=``."""
 
@@ -24,18 +24,19 @@ _TOKEN = re.compile(
     r"|(?P<line>[\n;])"
     r"|(?P<number>(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<mark>max=|min=)"
+    r'|(?P<text>"[^"\n]*")'
     r"|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"
-    r"|(?P<sign>//|<<|>>|<=|>=|==|!=|\+=|\*=|&=|\|=|\^=|[-+*/%&|^~<>=(){}\[\],:#])"
+    r"|(?P<sign>//|->|<<|>>|<=|>=|==|!=|\+=|\*=|&=|\|=|\^=|[-+*/%&|^~<>=(){}\[\],:#])"
     r"|(?P<bad>.)",
     re.DOTALL,
 )
-_CONTINUES = frozenset("// << >> <= >= == != += *= &= |= ^= max= min= + - * / % & ^ < > = ( [ , :".split())
+_CONTINUES = frozenset("// -> << >> <= >= == != += *= &= |= ^= max= min= + - * / % & ^ < > = ( [ , :".split())
 """A line that ends with one of these goes on."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A word: ``kind`` is ``number``, ``word``, ``sign``, ``line`` or ``end``."""
+    """A word: ``kind`` is ``number``, ``word``, ``text``, ``sign``, ``line`` or ``end``; a text has its quotes."""
 
     kind: str
     text: str

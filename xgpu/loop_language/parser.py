@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.loop_language.lexer import KEYWORDS, Token, tokenize
 from xgpu.loop_language.syntax import (
     Anchor,
+    Asm,
     Assign,
     Binary,
     Call,
@@ -35,6 +36,8 @@ ASSIGNMENTS = ("=", "+=", "*=", "max=", "min=", "&=", "|=", "^=")
 """What stands between an element and the value that it gets or is combined with."""
 _ACCESSES = ("in", "out", "inout")
 _LOOPS = ("par", "seq", "static")
+FULLY_PAR = "fully par"
+"""The kind of parallel loops whose iterations run at once."""
 LEVELS = (
     ("or",),
     ("and",),
@@ -160,7 +163,7 @@ class _Parser:
 
     def _statement(self) -> Statement:
         self._operators = 0
-        if (keyword := self._accept(*_LOOPS)) is not None:
+        if (keyword := self._accept(*_LOOPS, "fully")) is not None:
             return self._loop(keyword)
         if (keyword := self._accept("if")) is not None:
             return self._if(keyword)
@@ -169,6 +172,10 @@ class _Parser:
         return statement
 
     def _loop(self, keyword: Token) -> Loop:
+        kind = keyword.text
+        if kind == "fully":
+            self._expect("par")
+            kind = FULLY_PAR
         extent = self._binary(_SUM)
         barred = self._accept("|")
         variable = self._name("the name of the loop's variable")
@@ -177,7 +184,7 @@ class _Parser:
         pragmas = self._pragmas()
         body = self._block()
         self._skip_lines()
-        return Loop(keyword.text, extent, variable.text, pragmas, body, keyword.at)
+        return Loop(kind, extent, variable.text, pragmas, body, keyword.at)
 
     def _if(self, keyword: Token) -> If:
         condition = self.expression()
@@ -203,6 +210,8 @@ class _Parser:
             return Let(name.text, self.expression(), at)
         if self._accept("anchor"):
             return Anchor(self.expression(), at)
+        if self._accept("asm"):
+            return self._asm(at)
         name = self._name("a statement")
         target: Name | Element = Name(name.text, name.at)
         if self._token.text == "[":
@@ -210,6 +219,28 @@ class _Parser:
         operator = self._accept(*ASSIGNMENTS) or self._fail(f"one of {', '.join(ASSIGNMENTS)}")
         value = self.expression()
         return Assign(target, operator.text, value, self._pragmas(), at)
+
+    def _asm(self, at: SourceLocation) -> Asm:
+        """The text in one or more parts, then what it reads, then what it writes."""
+        self._expect("(")
+        texts = []
+        while self._token.kind == "text":
+            texts.append(self._next().text[1:-1])
+        if not texts:
+            self._fail("instructions in quotation marks")
+        operands: list[Expr] = []
+        while not self._accept(")"):
+            self._expect(",", " or ')'")
+            operands.append(self.expression())
+        results: list[tuple[str, str]] = []
+        if self._accept("->"):
+            results = self._listed("(", ")", self._result) if self._token.text == "(" else [self._result()]
+        return Asm("".join(texts), tuple(operands), tuple(results), at)
+
+    def _result(self) -> tuple[str, str]:
+        name = self._name("the name of a value")
+        self._expect(":")
+        return name.text, self._name("an element type, such as f32").text
 
     def _pragmas(self) -> tuple[Pragma, ...]:
         found = []

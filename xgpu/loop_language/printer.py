@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from xgpu.loop_language.parser import LEVELS
 from xgpu.loop_language.syntax import (
     Anchor,
+    Asm,
     Assign,
     Binary,
     Call,
@@ -79,9 +80,18 @@ def _statement(statement: Statement) -> Iterator[str]:
             yield f"let {statement.name} = {expression(statement.value)}"
         case Anchor():
             yield f"anchor {expression(statement.value)}"
+        case Asm():
+            yield _asm(statement)
         case Assign():
             target, value = expression(statement.target), expression(statement.value)
             yield f"{target} {statement.operator} {value}{_pragmas(statement.pragmas)}"
+
+
+def _asm(statement: Asm) -> str:
+    arguments = ", ".join((f'"{statement.text}"', *(expression(each) for each in statement.operands)))
+    results = [f"{name}: {dtype}" for name, dtype in statement.results]
+    listed = results[0] if len(results) == 1 else f"({', '.join(results)})"
+    return f"asm({arguments})" + (f" -> {listed}" if results else "")
 
 
 def _if(statement: If) -> Iterator[str]:

@@ -24,12 +24,12 @@ from xgpu.frontend.jax_function import user_error
 from xgpu.frontend.signature import Source
 from xgpu.loop_language import syntax
 from xgpu.loop_language.build import build
-from xgpu.loop_language.functions import COMBINERS, FUNCTIONS
+from xgpu.loop_language.functions import BITS, COMBINERS, FUNCTIONS, PAIR
 from xgpu.loop_language.parser import MAX_OPERATORS
 from xgpu.loop_language.printer import print_function
 from xgpu.loop_language.sizes import Spec
 
-__all__ = ["new", "otherwise", "out", "par", "program", "select", "seq", "sizes", "when"]
+__all__ = ["asm", "fully_par", "new", "otherwise", "out", "par", "program", "select", "seq", "sizes", "when"]
 
 _TYPES = frozenset(dtype.hlo for dtype in DTYPES)
 
@@ -237,9 +237,18 @@ def __getattr__(name: str) -> Any:
     # Types and functions of the language, each under its name there.
     if name in _TYPES:
         return ElementType(name)
-    if name in FUNCTIONS:
+    if name in FUNCTIONS or name == PAIR or name.removeprefix(BITS) in _TYPES:
         return lambda *values: _call(name, *values)
     raise AttributeError(f"xgpu.loops has no '{name}'")
+
+
+def asm(text: str, *operands: Any, results: Sequence[ElementType] = ()) -> Any:
+    """Execute instructions of PTX; return what they write, a value for one type of ``results``, a tuple for several."""
+    tracing, at = _tracing(), _here()
+    made = tuple((tracing.new_name("a"), type_.name) for type_ in results)
+    tracing.add(syntax.Asm(text, tuple(_node(operand) for operand in operands), made, at))
+    values = tuple(Expression(syntax.Name(name, at)) for name, _ in made)
+    return values[0] if len(values) == 1 else values
 
 
 def select(condition: Any, then: Any, otherwise: Any) -> Expression:
@@ -311,9 +320,14 @@ def par(extent: Any, name: str = "", **pragmas: Any) -> Any:
     return _loop("par", extent, name, pragmas)
 
 
-def seq(extent: Any, name: str = "") -> Any:
-    """Begin a loop whose iterations run one after the other."""
-    return _loop("seq", extent, name, {})
+def fully_par(extent: Any, name: str = "", **pragmas: Any) -> Any:
+    """Begin a parallel loop whose iterations run at once, side by side; ``align=32`` and ``block=True`` are pragmas."""
+    return _loop("fully par", extent, name, pragmas)
+
+
+def seq(extent: Any, name: str = "", **pragmas: Any) -> Any:
+    """Begin a loop whose iterations run one after the other; ``stages=4`` is a pragma."""
+    return _loop("seq", extent, name, pragmas)
 
 
 @contextmanager

@@ -76,7 +76,7 @@ class Pragma:
 
 @dataclass(frozen=True)
 class Loop:
-    """``par``, ``seq`` or ``static``: a body for each value of a variable."""
+    """``par``, ``fully par``, ``seq`` or ``static``: a body for each value of a variable."""
 
     kind: str
     extent: Expr
@@ -135,7 +135,17 @@ class Anchor:
     at: SourceLocation
 
 
-Statement = Loop | If | New | Let | Assign | Anchor
+@dataclass(frozen=True)
+class Asm:
+    """Instructions of PTX on values; ``results`` are names for what they write, with types."""
+
+    text: str
+    operands: tuple[Expr, ...]
+    results: tuple[tuple[str, str], ...]
+    at: SourceLocation
+
+
+Statement = Loop | If | New | Let | Assign | Anchor | Asm
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.dialects.attributes import ACCESS
 from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp
+from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.errors import SourceLocation, Unsupported
@@ -22,10 +23,12 @@ from xgpu.hlo.source_location import source_of, unsupported
 from xgpu.indexing.affine import AffineExpr, Dim, Division, FloorDiv
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
-from xgpu.loop_language.functions import COMBINERS, COMPARISONS, FUNCTIONS, OPERATORS
+from xgpu.loop_language.functions import BITS, COMBINERS, COMPARISONS, FUNCTIONS, MMA, OPERATORS
 from xgpu.loop_language.lexer import KEYWORDS
+from xgpu.loop_language.parser import FULLY_PAR
 from xgpu.loop_language.syntax import (
     Anchor,
+    Asm,
     Assign,
     Binary,
     Call,
@@ -53,6 +56,7 @@ _FUNCTION_OF = {function.operation: name for name, function in FUNCTIONS.items()
 _COMPARISON_OF = {direction: operator for operator, direction in COMPARISONS.items()}
 _COMBINED_OF = {combiner: operator for operator, combiner in COMBINERS.items()}
 _WITH_BLOCKS = frozenset(op.OPERATION_NAME for op in (ParOp, SeqOp, WhereOp, LaunchOp))
+_CONVERSIONS = ("stablehlo.convert", "stablehlo.bitcast_convert")
 _PURE = frozenset((FromIndexOp.OPERATION_NAME, "stablehlo.constant"))
 
 
@@ -120,6 +124,10 @@ class _Unparser:
                 pragmas = (Pragma("atomic", (), _AT),) if view.atomic else ()
                 value = self._value(view.value, typed=False)
                 yield Assign(self._target(op), _COMBINED_OF[view.combiner], value, pragmas, _AT)
+            case AsmOp():
+                operands = tuple(self._value(operand) for operand in op.operands)
+                results = tuple((self._name(each, "v"), dtype_of(each).hlo) for each in op.results)
+                yield Asm(view.text, operands, results, _AT)
             case AnchorOp():
                 yield Anchor(self._value(view.value), _AT)
             case BarrierOp():
@@ -131,10 +139,10 @@ class _Unparser:
     def _loop(self, view: ParOp | SeqOp) -> Loop:
         used = set(self._used)
         name = self._name(view.variable, view.called)
-        pragmas = _loop_pragmas(view) if isinstance(view, ParOp) else ()
+        pragmas = _loop_pragmas(view) if isinstance(view, ParOp) else _seq_pragmas(view)
         body = tuple(self._block(view.body))
         self._used = used
-        return Loop("par" if isinstance(view, ParOp) else "seq", _number(view.extent), name, pragmas, body, _AT)
+        return Loop(_kind(view), _number(view.extent), name, pragmas, body, _AT)
 
     def _settle(self, op: ir.Operation) -> Iterator[Statement]:
         """Have values that wait stand in an operation if it takes the last ones, in their order; else give all names.
@@ -143,7 +151,7 @@ class _Unparser:
         """
         taken = [operand for operand in op.operands if operand in self._waiting]
         waiting = list(self._waiting)
-        ends = bool(op.results)
+        ends = bool(op.results) and not isinstance(op.opview, AsmOp)
         if waiting[len(waiting) - len(taken) :] == taken and (ends or len(taken) == len(waiting)):
             for value in taken:
                 self._inlined[value] = self._waiting.pop(value)
@@ -250,6 +258,8 @@ class _Unparser:
                 return Binary(_COMPARISON_OF[direction], operands[0], operands[1], _AT)
             case "stablehlo.convert":
                 return Call(dtype_of(op.results[0]).hlo, tuple(operands), _AT)
+            case "stablehlo.bitcast_convert":
+                return Call(f"{BITS}{dtype_of(op.results[0]).hlo}", tuple(operands), _AT)
             case "stablehlo.select":
                 return Call("select", tuple(operands), _AT)
             case "stablehlo.negate":
@@ -269,7 +279,7 @@ class _Unparser:
         values = list(op.operands)
         start = 1 if op.name == "stablehlo.select" else 0
         says = [not _is_constant(value) for value in values[start:]]
-        alone = op.name == "stablehlo.convert" or not any(says)
+        alone = op.name in _CONVERSIONS or not any(says)
         return [self._value(value, typed=alone or number < start) for number, value in enumerate(values)]
 
 
@@ -294,10 +304,22 @@ def _type(buffer: ir.Value) -> tuple[str, tuple[Expr, ...]]:
     return dtype_of_element(type_.element_type).hlo, tuple(_number(size) for size in type_.shape)
 
 
+def _kind(loop: ParOp | SeqOp) -> str:
+    if isinstance(loop, SeqOp):
+        return "seq"
+    return "par" if loop.align is None else FULLY_PAR
+
+
 def _loop_pragmas(par: ParOp) -> tuple[Pragma, ...]:
-    numbers = (("threads", par.threads), ("vector", par.vector))
+    numbers = (("align", par.align), ("threads", par.threads), ("vector", par.vector))
     found = [Pragma(par.band, (), _AT)] if par.band is not None else []
+    if par.mma is not None:
+        found.append(Pragma(next(name for name, asked in MMA.items() if asked == par.mma), (), _AT))
     return (*found, *(Pragma(name, (_number(value),), _AT) for name, value in numbers if value is not None))
+
+
+def _seq_pragmas(seq: SeqOp) -> tuple[Pragma, ...]:
+    return () if seq.stages is None else (Pragma("stages", (_number(seq.stages),), _AT),)
 
 
 def _new_pragmas(new: NewOp) -> tuple[Pragma, ...]:

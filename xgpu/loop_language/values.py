@@ -18,7 +18,7 @@ from xgpu.hlo.operations import without_code
 from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
-from xgpu.loop_language.functions import COMPARISONS, FUNCTIONS, OPERATORS
+from xgpu.loop_language.functions import BITS, COMPARISONS, FUNCTIONS, OPERATORS, PAIR
 from xgpu.loop_language.scope import Buffer, Scope, Value, as_index
 from xgpu.loop_language.sizes import combined
 from xgpu.loop_language.syntax import Binary, Call, Element, Expr, Name, Number, Unary
@@ -256,6 +256,10 @@ class Expressions:
         name = expr.function
         if name in _TYPES:
             return self._converted(expr, dtype_named(name))
+        if name.startswith(BITS) and name.removeprefix(BITS) in _TYPES:
+            return self._of_bits(expr, dtype_named(name.removeprefix(BITS)))
+        if name == PAIR:
+            return self._pair(expr)
         if name == "select":
             return self._select(expr)
         if name not in FUNCTIONS:
@@ -280,6 +284,30 @@ class Expressions:
             return number(operand, dtype, expr.at)
         value = self._typed(operand, None, expr.at)
         return value if dtype_of(value) == dtype else make("stablehlo.convert", [value], dtype, expr.at)
+
+    def _of_bits(self, expr: Call, dtype: DType) -> ir.Value:
+        """Return a value with the bits of another one."""
+        (argument,) = _arguments(expr, 1)
+        value = self.value(argument)
+        source = dtype_of(value)
+        if source.bits != dtype.bits:
+            raise InvalidInput(f"'{expr.function}' takes a value of {dtype.bits} bits, got {source}", expr.at)
+        return value if source == dtype else make("stablehlo.bitcast_convert", [value], dtype, expr.at)
+
+    def _pair(self, expr: Call) -> ir.Value:
+        """Return two values of 16 bits as a u32, the first one in its lower half."""
+        halves = [self.value(argument) for argument in _arguments(expr, 2)]
+        dtypes = [dtype_of(half) for half in halves]
+        if any(dtype.bits != 16 for dtype in dtypes):
+            raise InvalidInput(f"'{PAIR}' takes values of 16 bits, got {dtypes[0]} and {dtypes[1]}", expr.at)
+        u16, u32 = dtype_named("u16"), dtype_named("u32")
+        bits = [
+            half if dtype == u16 else make("stablehlo.bitcast_convert", [half], u16, expr.at)
+            for half, dtype in zip(halves, dtypes, strict=True)
+        ]
+        low, high = (make("stablehlo.convert", [half], u32, expr.at) for half in bits)
+        upper = make("stablehlo.shift_left", [high, number(16, u32, expr.at)], u32, expr.at)
+        return make("stablehlo.or", [low, upper], u32, expr.at)
 
     def condition(self, expr: Expr) -> list[Constraint]:
         """Return what a condition on indices says, one constraint for each comparison; they are joined by ``and``."""

@@ -5,14 +5,19 @@ from typing import cast
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.dialects.base import Problem
+from xgpu.dialects.base import DeclaredOp, Problem
 from xgpu.dialects.nests.accesses import ACCESS_OPS, magnitude_problems
+from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import LOOP_OPS, LaunchOp, NewOp, ParOp
 from xgpu.hlo.operations import elementwise, without_code
+from xgpu.nests.assembly import place_problem
+from xgpu.nests.mapping import runs_at_once
+from xgpu.nests.products import NoProductError, tile_product
 from xgpu.nests.structure import LAUNCH, PAR, ancestors, band_at
 from xgpu.structure import walk
 
-_OPS = frozenset(op.OPERATION_NAME for op in (*LOOP_OPS, *ACCESS_OPS)) | {"xgpu.yield", "func.return", "func.func"}
+_OWN: tuple[type[DeclaredOp], ...] = (*LOOP_OPS, *ACCESS_OPS, AsmOp)
+_OPS = frozenset(op.OPERATION_NAME for op in _OWN) | {"xgpu.yield", "func.return", "func.func"}
 _CONSTANT = "stablehlo.constant"
 _COMPUTES = frozenset((*elementwise("real"), *elementwise("complex"), _CONSTANT))
 _OUTSIDE = frozenset((LAUNCH, NewOp.OPERATION_NAME, "func.return"))
@@ -24,18 +29,38 @@ def nest_problems(function: ir.func.FuncOp, is_mapped: bool) -> Iterator[Problem
     for op in walk(function.operation):
         if op.name not in _OPS:
             yield from _element_problems(op)
+        elif op.name == AsmOp.OPERATION_NAME and (problem := place_problem(op)) is not None:
+            yield Problem(op, f"'{op.name}': {problem}")
     if not is_mapped:
         return
     for view in function.entry_block.operations:
         if view.operation.name not in _OUTSIDE:
             yield Problem(view.operation, f"'{view.operation.name}': expected to be inside of an xgpu.launch")
     for op in walk(function.operation):
+        if _is_of_product(op):
+            yield from _product_problems(op)
+            continue
         if isinstance(op.opview, LaunchOp) and (op.opview.grid is None or op.opview.block is None):
             yield Problem(op, "'xgpu.launch': expected the attributes 'grid' and 'block'")
         elif isinstance(op.opview, NewOp) and op.opview.memory is None:
             yield Problem(op, "'xgpu.new': expected the attribute 'memory'")
         elif isinstance(op.opview, ParOp):
             yield from _band_problems(op)
+
+
+def _is_of_product(op: ir.Operation) -> bool:
+    """Whether an operation is a kernel that an emitter of products writes, or is inside of one."""
+    around = (each.opview for each in (op, *ancestors(op)) if each.name == LAUNCH)
+    return any(cast(LaunchOp, launch).emitter is not None for launch in around)
+
+
+def _product_problems(op: ir.Operation) -> Iterator[Problem]:
+    """Yield why a kernel that an emitter of products is to write is no product."""
+    if isinstance(op.opview, LaunchOp):
+        try:
+            tile_product(op.opview)
+        except NoProductError as error:
+            yield Problem(op, f"attribute 'emitter': expected a matrix product: {error}")
 
 
 def _signature_problems(function: ir.func.FuncOp) -> Iterator[Problem]:
@@ -98,3 +123,11 @@ def _map_problems(op: ir.Operation, par: ParOp) -> Iterator[Problem]:
         yield Problem(op, f"attribute 'map': expected {len(extents)} results, one for each loop, got {par.map}")
     elif par.map.is_bijection(extents) is False:
         yield Problem(op, f"attribute 'map': expected each of {extents} iterations once, got {par.map}")
+    else:
+        last = band_at(op)[-1]
+        if last.side is not None and not runs_at_once(par.map, last.extent, last.side):
+            yield Problem(
+                op,
+                f"attribute 'map': expected iterations of '{last.called}' on {last.extent} threads side by side, the"
+                f" first a multiple of {last.side}, and the same of all others on all of them, got {par.map}",
+            )

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from xgpu.costs.sectors import sectors
-from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
+from xgpu.costs.sectors import SECTOR_BYTES, are_runs, elements, sectors
+from xgpu.indexing.affine import AffineExpr, Dim, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.target_machine import WARP_SIZE
@@ -32,12 +32,14 @@ _BANDS = 2
 class Space:
     """The iterations of a band: how many each loop has, and what runs them.
 
-    ``blocks``: those of a grid share them; if not, the threads of one block run all.
+    ``blocks``: those of a grid share them; if not, the threads of one block run all. Iterations of the last loop run
+    at once, on a group of ``side`` threads side by side, unless that is 0.
     """
 
     extents: tuple[int, ...]
     threads: int
     blocks: bool
+    side: int = 0
 
     @property
     def size(self) -> int:
@@ -91,7 +93,10 @@ def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), b
     share = MOST_EVALUATIONS * _BANDS // max(_BANDS, bands)
     most = max(2, share * 9 // max(9, len(space.extents) ** 2))
     search = _Search(most)
+    least = _least_sectors(space, touches)
     for map_ in search.maps(space, touches, runs):
+        if best is not None and _optimum(map_, space, touches, least).key >= best[1].key:
+            continue
         score = score_of(map_, space, touches)
         if best is None or score.key < best[1].key:
             best = (map_, score)
@@ -110,7 +115,8 @@ class _Search:
     def maps(self, space: Space, touches: Sequence[Touch], runs: Sequence[int]) -> Iterator[IndexingMap]:
         """Yield maps, each once; counts those that are made."""
         found: set[IndexingMap] = set()
-        for kind, most in ((_lines(space, runs, touches), -(-self._most // 2)), (_tiles(space, runs), self._most)):
+        kinds = ((_lines(space, runs, touches), -(-self._most // 2)), (_tiles(space, runs), self._most))
+        for kind, most in ((_groups(space, touches), self._most),) if space.side else kinds:
             for map_ in kind:
                 if self.tried == most:
                     self.complete = False
@@ -136,6 +142,33 @@ def _without_single_steps(map_: IndexingMap) -> IndexingMap:
     )
 
 
+def runs_at_once(map_: IndexingMap, extent: int, side: int) -> bool:
+    """Whether a map gives the iterations of its last result, all at once, the first threads of a group of ``side``.
+
+    Threads of a group then differ in that result alone, and do as much as each other.
+    """
+    threads = map_.dims[0].size
+    if threads % side:
+        return False
+    group, lane, others = dim(0), dim(len(map_.dims)), map_.dims[1:]
+    places = {0: group * side + lane}
+    apart = IndexingMap(
+        (Interval(0, threads // side - 1), *others, Interval(0, side - 1)),
+        map_.symbols,
+        tuple(each.substitute(places) for each in map_.results),
+        tuple((each.substitute(places), interval) for each, interval in map_.constraints),
+    ).simplify()
+    number = len(map_.dims)
+    *outer, last = apart.results
+    if any(number in each.variables()[0] for each in outer):
+        return False
+    if apart.dims[number] == Interval(0, extent - 1) and extent == 1:
+        return last.is_constant
+    tests = [(each, interval) for each, interval in apart.constraints if number in each.variables()[0]]
+    inside = tests in ([], [(lane, Interval(0, extent - 1))]) and (tests or apart.dims[number].size == extent)
+    return bool(inside) and last == lane
+
+
 def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
     """Yield the maps of a space, each once."""
     yield from _Search(sys.maxsize).maps(space, (), runs)
@@ -144,22 +177,55 @@ def family(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:
 def score_of(map_: IndexingMap, space: Space, touches: Sequence[Touch]) -> Score:
     """Return how good a map is, by the accesses of the first block's threads."""
     run = map_.symbols[-1].size
-    points = map_.dims[0].size * math.prod(each.size for each in map_.symbols)
-    iterations = max(1, min(points, space.size))
+    counted: dict[tuple[Interval, ...], int] = {}
     touched, accesses = 0.0, 0.0
     for touch in touches:
-        position = _composed(map_, touch.position)
-        together = run == 1 or _is_one_access(position, len(map_.symbols) - 1, run)
-        # Any other run takes an access for each element.
-        symbols = map_.symbols if together else (*map_.symbols, Interval(0, 0))
-        seen = sectors(replace(map_, symbols=_first_steps(symbols), results=(position,)), touch.bits)
-        share = math.prod(each.size for each in symbols[:-1]) / math.prod(
-            each.size for each in _first_steps(symbols)[:-1]
+        position = touch.position.substitute(list(map_.results))
+        together = run == 1 or (
+            are_runs(replace(map_, symbols=_first_steps(map_.symbols), results=(position,)))
+            and _is_one_access(_composed(map_, touch.position), len(map_.symbols) - 1, run)
         )
-        touched += touch.times * seen.sectors * share
+        # Any other run takes an access for each element.
+        symbols = _first_steps(map_.symbols if together else (*map_.symbols, Interval(0, 0)))
+        seen = replace(map_, symbols=symbols, results=(position,))
+        # Threads that have no iteration touch nothing: they do not make a map better.
+        if symbols not in counted:
+            counted[symbols] = max(1, elements(seen))
+        touched += touch.times * sectors(seen, touch.bits).sectors / counted[symbols]
         accesses += touch.times * (1 if together else run) / run
+    return _score(touched, accesses, map_, space)
+
+
+def _score(touched: float, accesses: float, map_: IndexingMap, space: Space) -> Score:
     places = math.prod(each.size for each in (*map_.dims, *map_.symbols)) / space.size
-    return Score(touched / iterations, accesses, places, sum(result.size() for result in map_.results))
+    return Score(touched, accesses, places, sum(result.size() for result in map_.results))
+
+
+def _least_sectors(space: Space, touches: Sequence[Touch]) -> float:
+    """Return the fewest sectors that any map touches for an iteration, as far as that is known.
+
+    Elements that differ from iteration to iteration fill sectors at best; others may all be one.
+    """
+    return sum(touch.times * touch.bits / (8 * SECTOR_BYTES) for touch in touches if _is_injective(touch, space))
+
+
+def _is_injective(touch: Touch, space: Space) -> bool:
+    """Whether iterations access different elements: each loop's stride is beyond all that faster ones go through."""
+    strides = {atom.index: abs(factor) for atom, factor in touch.position.terms if isinstance(atom, Dim)}
+    if len(strides) < len(touch.position.terms):
+        return False
+    reach = 0
+    for number in sorted(range(len(space.extents)), key=lambda n: strides.get(n, 0)):
+        if space.extents[number] > 1 and strides.get(number, 0) <= reach:
+            return False
+        reach += (space.extents[number] - 1) * strides.get(number, 0)
+    return True
+
+
+def _optimum(map_: IndexingMap, space: Space, touches: Sequence[Touch], least: float) -> Score:
+    """Return a score that a map's is not below, which takes no looking at accesses."""
+    run = map_.symbols[-1].size
+    return _score(least, sum(touch.times for touch in touches) / run, map_, space)
 
 
 _STEPS_SEEN = 2
@@ -225,6 +291,21 @@ def _lines(space: Space, runs: Sequence[int], touches: Sequence[Touch]) -> Itera
         results = tuple(indices[order.index(number)] for number in range(rank))
         constraints = ((position, Interval(0, space.size - 1)),)
         yield _made(space, blocks, (steps, run), results, constraints)
+
+
+def _groups(space: Space, touches: Sequence[Touch]) -> Iterator[IndexingMap]:
+    """Yield maps that give each iteration of the last loop a thread of a group, the groups taking the other loops."""
+    outer = replace(space, extents=space.extents[:-1])
+    groups, rank = space.threads // space.side, len(outer.extents)
+    together = -(-outer.size // groups)
+    lane = dim(0) % space.side
+    for order in _orders(outer, touches):
+        number = (dim(1) if space.blocks else symbol(0)) * groups + dim(0) // space.side
+        indices = delinearize(number, [outer.extents[n] for n in order]) if rank else []
+        results = (*(indices[order.index(n)] for n in range(rank)), lane)
+        constraints = ((number, Interval(0, outer.size - 1)), (lane, Interval(0, space.extents[-1] - 1)))
+        steps = 1 if space.blocks else together
+        yield _made(space, together if space.blocks else 1, (steps, 1), results, constraints)
 
 
 def _tiles(space: Space, runs: Sequence[int]) -> Iterator[IndexingMap]:

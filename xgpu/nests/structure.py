@@ -119,9 +119,14 @@ def has_par(*within: ir.Operation) -> bool:
     return any(walk(op, PAR) for op in within)
 
 
-def launches_of(module: ir.Module) -> list[LaunchOp]:
+def all_launches_of(module: ir.Module) -> list[LaunchOp]:
     """Return the kernels of a module, in order."""
     return [cast(LaunchOp, op.opview) for op in walk(module.operation, LAUNCH)]
+
+
+def launches_of(module: ir.Module) -> list[LaunchOp]:
+    """Return the kernels of a module whose loops threads run as they are: not those that emitters of products write."""
+    return [launch for launch in all_launches_of(module) if launch.emitter is None]
 
 
 def band_at(par: ir.Operation) -> list[ParOp]:

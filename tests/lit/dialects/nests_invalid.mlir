@@ -183,3 +183,61 @@ func.func @barrier_of_the_grid() {
   "xgpu.barrier"() {scope = "grid"} : () -> ()
   return
 }
+
+// -----
+
+func.func @at_once_of_no_power() {
+  // expected-error @+1 {{attribute 'extent': expected a power of two up to 1024 for iterations that run at once, got 6}}
+  "xgpu.par"() ({
+  ^bb0(%i: index):
+    "xgpu.yield"() : () -> ()
+  }) {called = "i", extent = 6 : i64, align = 8 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @at_once_of_blocks() {
+  // expected-error @+1 {{attribute 'band': expected threads to run iterations that run at once, got "block"}}
+  "xgpu.par"() ({
+  ^bb0(%i: index):
+    "xgpu.yield"() : () -> ()
+  }) {called = "i", extent = 8 : i64, align = 8 : i64, band = "block"} : () -> ()
+  return
+}
+
+// -----
+
+func.func @at_once_with_more_inside() {
+  // expected-error @+1 {{expected no xgpu.par inside of one whose iterations run at once}}
+  "xgpu.par"() ({
+  ^bb0(%i: index):
+    "xgpu.par"() ({
+    ^bb0(%j: index):
+      "xgpu.yield"() : () -> ()
+    }) {called = "j", extent = 8 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) {called = "i", extent = 8 : i64, align = 8 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @stages() {
+  // expected-error @+1 {{attribute 'stages': expected 2 to 16, got 1}}
+  "xgpu.seq"() ({
+  ^bb0(%k: index):
+    "xgpu.yield"() : () -> ()
+  }) {called = "k", extent = 4 : i64, stages = 1 : i64} : () -> ()
+  return
+}
+
+// -----
+
+func.func @launch_without_a_schedule() {
+  // expected-error @+1 {{expected the attributes 'emitter' and 'schedule', or neither}}
+  "xgpu.launch"() ({
+    "xgpu.yield"() : () -> ()
+  }) {emitter = "product"} : () -> ()
+  return
+}

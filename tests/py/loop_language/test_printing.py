@@ -52,6 +52,36 @@ def test_statements(statement: str) -> None:
     assert str(build(parse(written)).module) == str(module)
 
 
+@pytest.mark.parametrize("pragmas", ["", " #align(32)", " #align(4) #threads(64)", " #block"])
+def test_iterations_that_run_at_once(pragmas: str) -> None:
+    text = f"fn f(A: f32[3, 8], out B: f32[3, 8]) {{ par 3 w {{ fully par 8 i{pragmas} {{ B[w, i] = A[w, i] }} }} }}"
+    module = build(parse(text)).module
+    written = print_loops(module)
+    assert "fully par 8 |i| #align(" in written
+    assert str(build(parse(written)).module) == str(module)
+    assert str(build(parse(print_function(parse(text)))).module) == str(module)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        'asm("add.f32 $0, $1, $2;", A[i], A[0] * 2.0) -> x: f32\n B[i] = x',
+        'let y = A[i]\n asm("{ .reg .f32 t; add.f32 t, $2, 0f3F800000; mov.f32 $0, t;"\n " mov.f32 $1, $2; }", y)'
+        " -> (a: f32, b: f32)\n B[i] = a + b * y",
+        'asm("nanosleep.u32 $0;", u32(7))\n B[i] = A[i]',
+        'asm("cvt.rn.bf16x2.f32 $0, $1, $2;", A[i], B[i]) -> p: u32\n B[i] = f32(as_bf16(u16(p & 65535)))',
+        "B[i] = as_f32(pair(bf16(A[i]), as_u16(bf16(1.0)))) + as_f32(n[i])",
+    ],
+)
+def test_instructions(statement: str) -> None:
+    text = f"fn f(A: f32[8], inout B: f32[8], n: s32[8]) {{ fully par 8 i {{\n{statement}\n}} }}"
+    module = build(parse(text)).module
+    written = print_loops(module)
+    assert str(build(parse(written)).module) == str(module)
+    assert print_loops(build(parse(written)).module) == written
+    assert print_function(parse(print_function(parse(text)))) == print_function(parse(text))
+
+
 def test_decisions_become_pragmas() -> None:
     program = xgpu.compile(FOLDER / "transpose.te")
     mapped = xgpu.compile(str(program.modules["mapped"]))

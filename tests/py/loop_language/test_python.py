@@ -71,7 +71,69 @@ fn sums(A: f32[M, N], n: s32[N], inout B: f32[M], inout C: s32[4]) {
 }"""
 
 
-@pytest.mark.parametrize(("program", "text"), [(transpose, _TRANSPOSE), (sums, _SUMS)])
+@loops.program
+def at_once(A: loops.f32[M, 8], B: loops.out(loops.f32[M, 8])) -> None:
+    with loops.par(M, "w") as w, loops.fully_par(8, "l", align=32, block=True) as lane:
+        B[w, lane] = A[w, lane] + 1.0
+
+
+_AT_ONCE = """size M = 64
+fn at_once(A: f32[M, 8], out B: f32[M, 8]) {
+  par M w { fully par 8 l #align(32) #block { B[w, l] = A[w, l] + 1.0 } }
+}"""
+
+
+@loops.program
+def turned(A: loops.bf16[64], B: loops.out(loops.bf16[64])) -> None:
+    with loops.fully_par(32, "l") as lane:
+        both = loops.asm("prmt.b32 $0, $1, 0, 0x1032;", loops.pair(A[2 * lane], A[2 * lane + 1]), results=[loops.u32])
+        low, high = loops.asm("mov.b32 {$0, $1}, $2;", both, results=[loops.u16, loops.bf16])
+        B[2 * lane] = loops.as_bf16(low)
+        B[2 * lane + 1] = high
+
+
+_TURNED = """fn turned(A: bf16[64], out B: bf16[64]) {
+  fully par 32 l {
+    let a = A[2 * l]
+    let b = A[2 * l + 1]
+    asm("prmt.b32 $0, $1, 0, 0x1032;", pair(a, b)) -> both: u32
+    asm("mov.b32 {$0, $1}, $2;", both) -> (low: u16, high: bf16)
+    B[2 * l] = as_bf16(low)
+    B[2 * l + 1] = high
+  }
+}"""
+
+
+@loops.program
+def product(A: loops.bf16[M, 64], B: loops.bf16[64, N], C: loops.out(loops.f32[M, N])) -> None:
+    with loops.par(M // 16, "bm") as bm, loops.par(N // 32, "bn") as bn:
+        total = loops.new(loops.f32[16, 32], "total")
+        with loops.par(16, "i") as i, loops.par(32, "j") as j:
+            total[i, j] = 0.0
+        with loops.seq(2, "k", stages=2) as k, loops.par(16, "i", mma=True) as i:  # noqa: SIM117
+            with loops.par(32, "j") as j, loops.seq(32, "c") as c:
+                total[i, j] += loops.f32(A[bm * 16 + i, k * 32 + c]) * loops.f32(B[k * 32 + c, bn * 32 + j])
+        with loops.par(16, "i") as i, loops.par(32, "j") as j:
+            C[bm * 16 + i, bn * 32 + j] = total[i, j]
+
+
+_PRODUCT = """size M = 64, N = 96
+fn product(A: bf16[M, 64], B: bf16[64, N], out C: f32[M, N]) {
+  par M // 16 bm { par N // 32 bn {
+    new total: f32[16, 32]
+    par 16 i { par 32 j { total[i, j] = 0.0 } }
+    seq 2 k #stages(2) { par 16 i #mma { par 32 j { seq 32 c {
+      let a = A[bm * 16 + i, k * 32 + c]
+      let b = B[k * 32 + c, bn * 32 + j]
+      total[i, j] += f32(a) * f32(b)
+    } } } }
+    par 16 i { par 32 j { C[bm * 16 + i, bn * 32 + j] = total[i, j] } }
+  } }
+}"""
+_PROGRAMS = [(transpose, _TRANSPOSE), (sums, _SUMS), (at_once, _AT_ONCE), (turned, _TURNED), (product, _PRODUCT)]
+
+
+@pytest.mark.parametrize(("program", "text"), _PROGRAMS)
 def test_is_the_program_of_the_text(program: Any, text: str) -> None:
     assert str(program.loop_source(()).module) == str(build(parse(text)).module)
     assert str(build(parse(str(program))).module) == str(build(parse(text)).module)

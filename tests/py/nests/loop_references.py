@@ -52,6 +52,10 @@ def _causal_convolution(x: Any, w: Any) -> Arrays:
     return [y]
 
 
+def _tensor_core_product(a: Any, b: Any, bias: Any) -> Arrays:
+    return [np.maximum(a.astype(np.float32) @ b.astype(np.float32) + bias, 0).astype(ml_dtypes.bfloat16)]
+
+
 REFERENCES: dict[str, Callable[..., Arrays]] = {
     "bitonic_sort": lambda x: [np.sort(x, 1)],
     "causal_convolution": _causal_convolution,
@@ -64,7 +68,9 @@ REFERENCES: dict[str, Callable[..., Arrays]] = {
     "smith_waterman": _smith_waterman,
     "softmax": _softmax,
     "stencil": _stencil,
+    "tensor_core_product": _tensor_core_product,
     "transpose": lambda a: [a.T],
+    "warp_sums": lambda x: [x.sum(1)],
 }
 """The function of each program, by the stem of its file."""
 

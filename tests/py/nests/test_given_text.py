@@ -6,6 +6,7 @@ import xgpu
 from xgpu.errors import InvalidInput
 
 from .loop_references import FOLDER
+from .te import compiled
 
 _MAP = "#xgpu.map<(d0)[s0] -> (d0 floordiv 8, s0 + (d0 mod 8) * 4), d0 in [0, 255], s0 in [0, 3]>"
 
@@ -69,3 +70,24 @@ def test_operations_of_others(body: str, message: str) -> None:
 def test_functions_of_others(text: str) -> None:
     with pytest.raises(InvalidInput):
         xgpu.compile(f'module attributes {{xgpu.level = "loops"}} {{\n{text}\n}}')
+
+
+_AT_ONCE = "(d1 * 8 + d0 floordiv 16, d0 mod 16)"
+
+
+@pytest.mark.parametrize(
+    "lanes",
+    [
+        "(d1 * 8 + (d0 mod 8), d0 floordiv 8)",
+        "(d1 * 8 + d0 floordiv 16, 15 - d0 mod 16)",
+        "(d1 * 8 + (d0 floordiv 16) * 2 - (d0 floordiv 64) * 7 + 0, d0 mod 16)",
+    ],
+)
+def test_iterations_that_run_at_once_stay_side_by_side(lanes: str) -> None:
+    text = "fn f(A: f32[10, 16], out B: f32[10, 16]) { par 10 w { fully par 16 l { B[w, l] = A[w, l] } } }"
+    mapped = compiled(text).ir("mapped")
+    assert _AT_ONCE in mapped
+    edited = mapped.replace(_AT_ONCE, lanes)
+    with pytest.raises(InvalidInput) as caught:
+        xgpu.compile(edited)
+    assert "attribute 'map': expected" in str(caught.value)

@@ -135,3 +135,26 @@ def test_a_run_that_begins_anywhere_takes_an_access_for_each_element() -> None:
     row = dim(0) * 256 + dim(1)
     assert choose(space, [Touch(row * 1, 32)], (1, 4)).score.accesses == 0.25
     assert choose(space, [Touch(row + 1, 32)], (1, 4)).score.accesses == 1
+
+
+def test_threads_without_iterations_do_not_make_a_map_better() -> None:
+    """Lanes that are idle touch nothing: sectors are counted for each iteration that is there."""
+    space = Space((8, 16, 32, 20), 256, True)
+    touches = [Touch(position((0, 1, 2, 3), space.extents), 32)] * 2
+    choice = choose(space, touches, (1, 2, 4))
+    assert choice.score.places == 1
+    assert choice.score.sectors == 2 * 4 / 32
+    several = (score_of(each, space, touches) for each in family(space, (4,)))
+    idle = list(itertools.islice((score for score in several if score.places > 2), 5))
+    assert len(idle) == 5
+    assert all(score.sectors >= 2 * 4 / 32 for score in idle)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_what_is_not_looked_at_is_no_better(order: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    space = Space((6, 17, 20), 64, True)
+    touches = [Touch(position((0, 1, 2), space.extents), 32), Touch(position(order, space.extents), 16)]
+    quick = choose(space, touches, (1, 2, 4))
+    monkeypatch.setattr(mapping, "_least_sectors", lambda space, touches: 0.0)
+    assert choose(space, touches, (1, 2, 4)) == quick
+    assert quick.score.key == min(score_of(each, space, touches).key for each in family(space, (1, 2, 4)))

@@ -212,3 +212,19 @@ def test_buffers_made_between_statements_of_one_kernel() -> None:
     text = "fn f(inout A: s32[4]) {\n A[0] = 1\n new t: s32[4]\n t[2] = A[0] + 1\n A[1] = t[2]\n}"
     (result,) = run(text, np.zeros(4, np.int32))
     np.testing.assert_array_equal(result, [1, 2, 0, 0])
+
+
+@pytest.mark.parametrize(
+    "loops",
+    [
+        "par 10 w { fully par 16 l {",
+        "par 10 w { fully par 16 l #align(32) {",
+        "par 10 w #block { fully par 16 l #threads(64) {",
+        "par 2 b #block { par 5 u { fully par 16 l #align(8) #block { let w = b * 5 + u",
+    ],
+)
+def test_iterations_that_run_at_once(loops: str) -> None:
+    closing = "}" * loops.count("{")
+    text = f"fn f(A: f32[10, 16], out B: f32[10, 16]) {{ {loops}\n B[w, l] = A[9 - w, 15 - l] * 2.0 {closing} }}"
+    a = np.random.default_rng(0).random((10, 16), np.float32)
+    np.testing.assert_array_equal(run(text, a)[0], a[::-1, ::-1] * 2)

@@ -6,12 +6,14 @@ from typing import Self, cast
 
 from xgpu import ir
 from xgpu.dialects.nests.accesses import AccumulateOp, FromIndexOp, ReadOp, ToIndexOp, WriteOp, elements_of
+from xgpu.dialects.nests.assembly import AsmOp
 from xgpu.dialects.nests.loops import AnchorOp, BarrierOp, LaunchOp, NewOp, ParOp, SeqOp, WhereOp
 from xgpu.dialects.threads import AllocateSharedOp
 from xgpu.dialects.xgpu import InDomainOp
 from xgpu.dtypes import DType, dtype_of_element
 from xgpu.emit.builders import Values, apply_map, scalar_type
 from xgpu.emit.kernel_builder import Tensor, Variable, choose, loop, sync_threads, when
+from xgpu.emit.nests.instructions import emit_instructions
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, compare_integers, constant
 from xgpu.emit.scalar.table import build_scalar
@@ -262,6 +264,13 @@ class BodyWriter:
         i32 = ir.IntegerType.get_signless(32)
         self._elements[op.operation.results[0]] = ir.arith.index_cast(i32, index)
 
+    def _asm(self, asm: AsmOp) -> None:
+        op = asm.operation
+        operands = [self._elements[operand] for operand in op.operands]
+        types = [scalar_type(dtype_of(result)) for result in op.results]
+        found = emit_instructions(asm.text, operands, types, self._thread)
+        self._elements.update(zip(op.results, found, strict=True))
+
     def _anchor(self, anchor: AnchorOp) -> None:
         """What is computed for it stands here already."""
 
@@ -277,6 +286,7 @@ _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {
     AccumulateOp.OPERATION_NAME: BodyWriter._accumulate,  # type: ignore[dict-item]
     ToIndexOp.OPERATION_NAME: BodyWriter._to_index,  # type: ignore[dict-item]
     FromIndexOp.OPERATION_NAME: BodyWriter._from_index,  # type: ignore[dict-item]
+    AsmOp.OPERATION_NAME: BodyWriter._asm,  # type: ignore[dict-item]
     AnchorOp.OPERATION_NAME: BodyWriter._anchor,  # type: ignore[dict-item]
 }
 """How each operation is written; others compute elements of elements."""

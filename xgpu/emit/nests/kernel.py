@@ -17,7 +17,8 @@ from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.kernel_builder import entry_function
 from xgpu.emit.nests.body import BodyWriter, Memories
-from xgpu.nests.structure import accesses_in, launches_of
+from xgpu.emit.nests.products import ProductNest
+from xgpu.nests.structure import accesses_in, all_launches_of
 from xgpu.structure import owning_op
 
 LEVEL = "emitted"
@@ -80,14 +81,19 @@ def tensor_type(buffer: ir.Value, pad: int = 0) -> ir.Type:
     return ir.RankedTensorType.get(shape, scalar_type(dtype_of_element(type_.element_type)))
 
 
-def kernels_of(module: ir.Module, name: str) -> Iterator[NestKernel]:
+def kernels_of(module: ir.Module, name: str) -> Iterator[NestKernel | ProductNest]:
     """Yield the kernels of a program of level ``mapped``, in order.
 
     A buffer that has a value when a kernel starts, and that it changes, is updated in place. A kernel that changes none
     outside of it does nothing, and is left out.
     """
     written: set[ir.Value] = set()
-    for number, launch in enumerate(launches_of(module)):
+    for number, launch in enumerate(all_launches_of(module)):
+        if launch.emitter is not None:
+            product = ProductNest.of(f"{name}_{number}", launch)
+            written.update(product.outputs)
+            yield product
+            continue
         accesses = [access for access in accesses_in(launch.operation) if _is_outside(access.buffer, launch)]
         changed = list(dict.fromkeys(access.buffer for access in accesses if access.writes))
         if not changed:

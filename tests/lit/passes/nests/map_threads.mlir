@@ -68,3 +68,111 @@ func.func @small(%arg0: memref<64x512xf32> {xgpu.access = "in", xgpu.called = "A
   }) : () -> ()
   return
 }
+
+// -----
+
+// Iterations that run at once have the lanes of a warp, warps the others.
+// CHECK-LABEL: func.func @at_once
+// CHECK: map = #xgpu.map<(d0, d1) -> (d1 * 4 + d0 floordiv 32, d0 mod 32), d0 in [0, 127], d1 in [0, 2], d0 + d1 * 128 in [0, 319]>}
+// CHECK: {block = 128 : i64, grid = 3 : i64}
+func.func @at_once(%arg0: memref<10x32xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<10x32xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %0 = "xgpu.read"(%arg0, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 31]>} : (memref<10x32xf32>, index, index) -> tensor<f32>
+        "xgpu.write"(%0, %arg1, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 31]>} : (tensor<f32>, memref<10x32xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {align = 32 : i64, band = "grid", called = "l", extent = 32 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "w", extent = 10 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
+// Fewer of them, aligned to a warp, leave its other lanes free.
+// CHECK-LABEL: func.func @aligned
+// CHECK: map = #xgpu.map<(d0, d1) -> (d1 * 4 + d0 floordiv 32, d0 mod 32), d0 in [0, 127], d1 in [0, 2], d0 in [0, 103], d0 + d1 * 128 in [0, 319], d0 mod 32 in [0, 7]>}
+func.func @aligned(%arg0: memref<10x8xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<10x8xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %0 = "xgpu.read"(%arg0, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 7]>} : (memref<10x8xf32>, index, index) -> tensor<f32>
+        "xgpu.write"(%0, %arg1, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 7]>} : (tensor<f32>, memref<10x8xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {align = 32 : i64, band = "grid", called = "l", extent = 8 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "w", extent = 10 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
+// A block has as many threads as run at once.
+// CHECK-LABEL: func.func @wide
+// CHECK: map = #xgpu.map<(d0, d1) -> (d1, d0), d0 in [0, 511], d1 in [0, 9]>}
+// CHECK: {block = 512 : i64, grid = 10 : i64}
+func.func @wide(%arg0: memref<10x512xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<10x512xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %0 = "xgpu.read"(%arg0, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 511]>} : (memref<10x512xf32>, index, index) -> tensor<f32>
+        "xgpu.write"(%0, %arg1, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 511]>} : (tensor<f32>, memref<10x512xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {align = 32 : i64, band = "grid", called = "l", extent = 512 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "w", extent = 10 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
+func.func @threads_that_do_not_fit(%arg0: memref<10x64xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<10x64xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      // expected-error @+1 {{'#threads(96)': expected a multiple of 64, as many as a 'fully par' takes side by side}}
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %0 = "xgpu.read"(%arg0, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 63]>} : (memref<10x64xf32>, index, index) -> tensor<f32>
+        "xgpu.write"(%0, %arg1, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 63]>} : (tensor<f32>, memref<10x64xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {align = 64 : i64, band = "grid", called = "l", extent = 64 : i64, threads = 96 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "w", extent = 10 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
+func.func @runs_of_threads(%arg0: memref<10x32xf32> {xgpu.access = "in", xgpu.called = "A"}, %arg1: memref<10x32xf32> {xgpu.access = "out", xgpu.called = "B"}) {
+  "xgpu.launch"() ({
+    // expected-error @+1 {{'#vector(2)': each iteration of 'fully par l' has a thread of its own}}
+    "xgpu.par"() ({
+    ^bb0(%arg2: index):
+      "xgpu.par"() ({
+      ^bb0(%arg3: index):
+        %0 = "xgpu.read"(%arg0, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 31]>} : (memref<10x32xf32>, index, index) -> tensor<f32>
+        "xgpu.write"(%0, %arg1, %arg2, %arg3) {map = #xgpu.map<(d0, d1) -> (d0, d1), d0 in [0, 9], d1 in [0, 31]>} : (tensor<f32>, memref<10x32xf32>, index, index) -> ()
+        "xgpu.yield"() : () -> ()
+      }) {align = 32 : i64, band = "grid", called = "l", extent = 32 : i64, vector = 2 : i64} : () -> ()
+      "xgpu.yield"() : () -> ()
+    }) {band = "grid", called = "w", extent = 10 : i64} : () -> ()
+    "xgpu.yield"() : () -> ()
+  }) : () -> ()
+  return
+}

@@ -1,9 +1,9 @@
 """How the blocks and warps of a matrix product share it where single warps multiply."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from xgpu.costs.warp_products import MOST_HELD, WARP_TILES, WarpTile, warp_product_seconds
 from xgpu.device import KIB, Device
@@ -68,6 +68,21 @@ class WarpProductSchedule(Schedule):
         candidates = [cls._with_tile(facts, tile, widths, number) for tile in WARP_TILES for number in stages]
         fitting = [each for each in candidates if each.fits(facts)]
         return min(fitting or candidates, key=lambda each: each.seconds(facts))
+
+    @classmethod
+    def beside(cls, given: Mapping[str, int], facts: WarpProducts) -> Self:
+        """The numbers of the tiles that take the least time of those with the given numbers; if none fits, of any."""
+        best = cls.of(facts)
+        wanted = dict[str, Any](given)
+        if any(replace(best, **wanted).range_problems()):
+            return best
+        named = {"tile_m": "m", "tile_n": "n", "tile_k": "k", "down": "down", "across": "across"}
+        fixed = {name: wanted[number] for number, name in named.items() if number in wanted}
+        tiles = dict.fromkeys(replace(each, **fixed) for each in WARP_TILES)
+        numbers = (wanted["stages"],) if "stages" in wanted else _STAGES
+        candidates = [cls._with_tile(facts, each, units(facts.product), stages) for each in tiles for stages in numbers]
+        fitting = [each for each in candidates if replace(each, **wanted).fits(facts)]
+        return min(fitting, key=lambda each: each.seconds(facts), default=best)
 
     @classmethod
     def _with_tile(cls, facts: WarpProducts, tile: WarpTile, widths: tuple[int, int], stages: int) -> Self:

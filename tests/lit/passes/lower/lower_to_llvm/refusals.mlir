@@ -66,3 +66,11 @@ func.func @too_large() -> index attributes {xgpu.index_bits = 32 : i64} {
   %c = arith.constant 8589934592 : index
   return %c : index
 }
+
+// -----
+
+func.func @instructions(%x: f32) -> f32 {
+  // expected-error @below {{the host does not know the instructions 'ex2.approx.f32 $0, $1;'; a GPU runs them}}
+  %y = "xgpu.ptx"(%x) {text = "ex2.approx.f32 $0, $1;"} : (f32) -> f32
+  return %y : f32
+}
