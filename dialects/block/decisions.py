@@ -1,7 +1,23 @@
 """The decisions about a kernel of level ``tiles`` whose emitter is ``block``: attributes that the planning passes set.
 
 A person may set each of them first; the passes keep what they find. An operation whose results are several tiles,
-``xgpu.steps``, has an array with one entry for each of them.
+``xgpu.steps``, has an array with one entry for each of them: no strides, no swizzle and the offset -1 for those that
+are not in shared memory. What they mean together:
+
+- What steps carry in shared memory is one tile. What a step computes for it (what it yields) has the same offset and
+  strides: it is written into the tile itself. Where that would be too early for what still reads the tile,
+  chain-tiles has put a copy at the end of the step: a ``stablehlo.convert`` to the same type. What the steps take is
+  written into the tile before the first step, unless it lies there already.
+- Fragments are read element by element, by operations whose results lie alike (equal `xgpu.warps`, equal shapes, made
+  by products of equal types). Where anything else reads such a tile, chain-tiles has put a copy of it in shared memory.
+- What is computed where it is read reads its operands there and then: arrays, tiles in shared memory, fragments at the
+  same element.
+- Steps of one stage copy a tile where its operation stands, and wait for it before all threads meet next. Of ``n``
+  stages, the first ``n - 1`` steps' tiles are copied where the steps begin, and a step begins (before the barrier of
+  its first operation) by waiting for its own tiles, which are in buffer ``step mod n``; where the operation stands, the
+  tile of step ``step + n - 1`` is copied, into buffer ``(step + n - 1) mod n``. After the last step all copies have
+  been waited for.
+- A barrier on what ends a step comes after all of the step, before the next one; none is needed after the last.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,16 +55,17 @@ def _numbers(expected: str, holds: Callable[[Sequence[int]], bool]) -> _Check:
 
 
 def _stages_problem(attribute: ir.Attribute) -> str | None:
-    fits = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64"
-    fits = fits and 1 <= attribute.value <= _MOST_STAGES
+    is_number = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64"
+    fits = is_number and 1 <= attributes.int_of(attribute) <= _MOST_STAGES
     return None if fits else f"expected a number of buffers from 1 to {_MOST_STAGES}, of type i64"
 
 
 def _offset_problem(attribute: ir.Attribute) -> str | None:
     if isinstance(attribute, ir.IntegerAttr):
-        return None if str(attribute.type) == "i64" and attribute.value >= 0 else "expected a number of bytes"
+        return None if str(attribute.type) == "i64" and attribute.value >= 0 else "expected a number of bytes, of i64"
     values = int64s(attribute)
-    return None if values is not None and min(values, default=0) >= -1 else "expected a number of bytes, or array<i64>"
+    fits = values is not None and min(values, default=0) >= -1
+    return None if fits else "expected a number of bytes, or array<i64: ...> of them or -1"
 
 
 DECISIONS: tuple[Discardable, ...] = (
@@ -56,8 +73,8 @@ DECISIONS: tuple[Discardable, ...] = (
         attributes.PLACE,
         _TILES,
         _for_each(one_of(attributes.SHARED, attributes.FRAGMENTS, attributes.COMPUTED)),
-        "Where a tile is: `shared`, in shared memory; `fragments`, in registers, as the accumulators of the product that"
-        " it follows; `computed`, nowhere: its elements are computed where they are read. Set by chain-tiles.",
+        "Where a tile is: `shared`, in shared memory; `fragments`, in registers, as the accumulators of the product"
+        " that it follows; `computed`, nowhere: its elements are computed where they are read. Set by chain-tiles.",
     ),
     Discardable(
         attributes.WARPS,
@@ -105,8 +122,8 @@ DECISIONS: tuple[Discardable, ...] = (
             "array<i64: ...> of masks of at most 16 blocks",
             lambda values: len(values) <= 16 and all(0 <= each < 1 << 16 for each in values),
         ),
-        "For each block of a cluster, by rank, the blocks for which it copies the tile, a bit for each; 0 if another one"
-        " does it for this one. Set by multicast-tiles.",
+        "For each block of a cluster, by rank, the blocks for which it copies the tile, a bit for each; 0 if another"
+        " one does it for this one. Set by multicast-tiles.",
     ),
     Discardable(
         attributes.MEET,

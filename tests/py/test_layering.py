@@ -25,7 +25,7 @@ LAYERS = (
     ("xgpu.dialects",),
     ("xgpu.analysis",),
     ("xgpu.costs",),
-    ("xgpu.nests",),
+    ("xgpu.nests", "xgpu.block_plan"),
     ("xgpu.fusion.fallback",),
     ("xgpu.fusion.loops",),
     ("xgpu.fusion.grouping",),

@@ -1,0 +1,96 @@
+"""Strides of tiles in shared memory, and which copies between them and arrays go by chunks of 16 bytes."""
+
+from collections.abc import Sequence
+
+from xgpu.block_plan.graph import Tile
+from xgpu.indexing.affine import Division, Symbol, linearize, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.simplify import Simplifier
+
+CHUNK_BYTES = 16
+"""Bytes that a thread copies at once, and that a row of a matrix instruction's operand has."""
+
+
+def strides_of(tile: Tile, innermost: int) -> tuple[int, ...]:
+    """Return strides with ``innermost`` as the contiguous dimension, then the others from the last to the first.
+
+    The first dimension that is not of size 1 is padded to whole chunks, so that what follows begins at one. (Mirage:
+    `calc_tensor_strides`.)
+    """
+    rank = len(tile.shape)
+    strides, stride, is_padded = [0] * rank, 1, False
+    for dimension in [innermost, *(each for each in reversed(range(rank)) if each != innermost)][:rank]:
+        strides[dimension] = stride
+        stride *= tile.shape[dimension]
+        if tile.shape[dimension] != 1 and not is_padded:
+            stride, is_padded = _padded(stride, tile.element_bytes), True
+    return tuple(strides)
+
+
+def innermost_of(shape: Sequence[int], strides: Sequence[int]) -> int | None:
+    """Return the dimension of more than one index, and of stride 1; None if there is none, or more than one."""
+    found = [number for number, size in enumerate(shape) if size > 1 and strides[number] == 1]
+    return found[0] if len(found) == 1 else None
+
+
+def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Return how many elements lie between the first element of a tile and the one after its last."""
+    return (
+        1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+        if min(shape, default=1)
+        else 0
+    )
+
+
+def tile_bytes(tile: Tile, strides: Sequence[int], is_swizzled: bool = False) -> int:
+    """Return the bytes of a tile in shared memory, a multiple of a chunk's; swizzled ones have whole patterns."""
+    size = _padded(extent(tile.shape, strides), tile.element_bytes) * tile.element_bytes
+    return -(-size // PATTERN_BYTES) * PATTERN_BYTES if is_swizzled else -(-size // CHUNK_BYTES) * CHUNK_BYTES
+
+
+PATTERN_BYTES = 1024
+"""After so many bytes at most a swizzle begins anew."""
+
+
+def chunk_problem(map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int]) -> str | None:
+    """Return why a tile is not copied from an array by whole chunks; None if it is.
+
+    It is if both have the same innermost dimension, all other strides are multiples of a chunk, and so are the places
+    at which tiles begin and at which what is inside of the array ends: then each chunk of the tile is one of the array,
+    or lies outside of it.
+    """
+    sizes = [each.size for each in map_.symbols]
+    if element_bits % 8 or CHUNK_BYTES * 8 % element_bits:
+        return f"elements have {element_bits} bits"
+    each_chunk = CHUNK_BYTES * 8 // element_bits
+    position = Simplifier(map_.dims, map_.symbols).simplify(linearize(map_.results, shape))
+    inner = innermost_of(sizes, strides)
+    if inner is None:
+        return "the tile has no innermost dimension"
+    if dict(position.terms).get(Symbol(inner)) != 1 or not _is_simple(position.terms, inner):
+        return "its elements are no neighbours in the array"
+    if sizes[inner] % each_chunk:
+        return f"its rows are no multiple of {CHUNK_BYTES} bytes"
+    if any(stride % each_chunk for number, stride in enumerate(strides) if sizes[number] > 1 and number != inner):
+        return f"its strides are no multiples of {CHUNK_BYTES} bytes"
+    if (position - symbol(inner)).divisor() % each_chunk:
+        return f"it does not begin at multiples of {CHUNK_BYTES} bytes of the array"
+    for expression, bound in map_.constraints:
+        moved = dict(expression.terms).get(Symbol(inner), 0)
+        if not _is_simple(expression.terms, inner) or moved not in (0, 1):
+            return "what is inside of the array does not follow from its rows"
+        if moved and any(
+            each % each_chunk for each in ((expression - symbol(inner)).divisor(), bound.lower, bound.upper + 1)
+        ):
+            return f"what is inside of the array is no multiple of {CHUNK_BYTES} bytes"
+    return None
+
+
+def _is_simple(terms: Sequence[tuple[object, int]], number: int) -> bool:
+    """Whether an index is in an expression as it is: in no quotient or remainder."""
+    return not any(number in atom.expr.variables()[1] for atom, _ in terms if isinstance(atom, Division))
+
+
+def _padded(elements: int, element_bytes: int) -> int:
+    each_chunk = max(1, CHUNK_BYTES // element_bytes)
+    return -(-elements // each_chunk) * each_chunk
