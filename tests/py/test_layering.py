@@ -40,7 +40,7 @@ LAYERS = (
     ("xgpu.target.xla",),
     ("xgpu.levels",),
     ("xgpu.frontend",),
-    ("xgpu.loop_language",),
+    ("xgpu.loop_language", "xgpu.block_language"),
     ("xgpu.runtime",),
     ("xgpu.driver",),
     ("xgpu.interface",),

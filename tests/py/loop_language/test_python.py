@@ -73,7 +73,7 @@ fn sums(A: f32[M, N], n: s32[N], inout B: f32[M], inout C: s32[4]) {
 
 @pytest.mark.parametrize(("program", "text"), [(transpose, _TRANSPOSE), (sums, _SUMS)])
 def test_is_the_program_of_the_text(program: Any, text: str) -> None:
-    assert str(program.loop_source(()).module) == str(build(parse(text)).module)
+    assert str(program.own_source(()).module) == str(build(parse(text)).module)
     assert str(build(parse(str(program))).module) == str(build(parse(text)).module)
 
 
