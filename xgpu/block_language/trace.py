@@ -41,6 +41,8 @@ def trace_program(
     except XgpuError:
         raise
     except Exception as error:
+        if "__jax_array__" in str(error):
+            error = TypeError(_NO_TILE).with_traceback(error.__traceback__)
         raise user_error(error, f"tracing kernel {name}") from error
     finally:
         _current.pop()
@@ -57,6 +59,12 @@ def trace_program(
     )
     check_stores(program)
     return program, trees[0]
+
+
+_NO_TILE = (
+    "expected tiles: of an array of the kernel these are read, by its method tile; of numbers of blocks and steps they are"
+    " made by block.index"
+)
 
 
 def _place_of(function: Callable[..., Any], name: str) -> SourceLocation:

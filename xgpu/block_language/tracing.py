@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import core
+from jax._src import core, source_info_util
 
 from xgpu.block_language.maps import Given, called_indices, element_indices, map_of_tile, positions, whole_sizes
 from xgpu.block_language.numbers import Number, as_number, here, wrong
@@ -143,6 +143,17 @@ class Array:
             low, high = expression.interval(map_.dims, map_.symbols).lower, bound.upper
             found = found & (number <= high) if low >= 0 else found & (number >= 0) & (number <= high)
         return found
+
+
+def _no_tile(array: Array, *others: Any) -> Any:
+    return array.__jax_array__()
+
+
+for _name in ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod"):
+    setattr(Array, f"__{_name}__", _no_tile)
+    setattr(Array, f"__r{_name}__", _no_tile)
+for _name in ("neg", "getitem", "lt", "le", "gt", "ge"):
+    setattr(Array, f"__{_name}__", _no_tile)
 
 
 class Output:
@@ -306,10 +317,13 @@ def _of_step(body: Callable[..., Any], name: str, type_: Any, value: Any) -> Inv
 
 def accumulate(count: int, term: Callable[[Number], Any], **decisions: Any) -> Any:
     """Return the sum of ``term(step)`` over all steps: a tile, or a tree of tiles. Sums begin as zeros."""
-    shapes: list[Any] = []
+    at = source_info_util.current().traceback
 
     def add(step: Number, totals: Any) -> Any:
-        return jax.tree.map(jnp.add, totals, term(step))
+        terms = term(step)
+        # JAX keeps the lines of this trace alone, and no line of the user's adds.
+        with source_info_util.user_context(at):
+            return jax.tree.map(jnp.add, totals, terms)
 
     tracing = current()
     tracing.check_place("block.accumulate")
@@ -319,8 +333,7 @@ def accumulate(count: int, term: Callable[[Number], Any], **decisions: Any) -> A
 
     def once() -> Any:
         tracing.trace = core.trace_ctx.trace
-        shapes.append(result := term(number))
-        return result
+        return term(number)
 
     try:
         types = jax.eval_shape(once)
