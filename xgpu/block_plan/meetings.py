@@ -33,7 +33,7 @@ def meetings(plan: Plan, order: Order, given: Collection[int] = ()) -> Meetings:
     bodies = [number for number in order.regions[0] if plan.graph.nodes[number].kind == "steps"]
     ways = []
     for steps in bodies:
-        nodes = [*order.regions[plan.graph.nodes[steps].body], end_of(plan, steps)]
+        nodes = [*order.regions.get(plan.graph.nodes[steps].body, ()), end_of(plan, steps)]
         fixed = frozenset(place for place, node in enumerate(nodes) if node in given)
         ways.append([frozenset(nodes[gap] for gap in way) for way in circles(_arcs(plan, nodes), len(nodes), fixed)])
     found = []
@@ -44,6 +44,15 @@ def meetings(plan: Plan, order: Order, given: Collection[int] = ()) -> Meetings:
         found.append((len(outside), -at_ends, sorted(inside), inside, outside))
     _, _, _, inside, outside = min(found, key=lambda way: way[:3])
     return Meetings(inside | outside, len(inside), len(outside))
+
+
+def suffices(plan: Plan, order: Order, met: Collection[int]) -> bool:
+    """Whether nothing meets that must not if all threads meet before these nodes."""
+    for steps in (number for number in order.regions[0] if plan.graph.nodes[number].kind == "steps"):
+        nodes = [*order.regions.get(plan.graph.nodes[steps].body, ()), end_of(plan, steps)]
+        if any(all(nodes[gap] not in met for gap in arc) for arc in _arcs(plan, nodes)):
+            return False
+    return not _outside(plan, order, frozenset(met))
 
 
 def end_of(plan: Plan, steps: int) -> int:
@@ -102,7 +111,7 @@ def timeline(plan: Plan, order: Order) -> Iterator[tuple[Event, int]]:
         yield plan.event(number), -1
         node = plan.graph.nodes[number]
         if node.kind == "steps" and node.count:
-            for inner in order.regions[node.body]:
+            for inner in order.regions.get(node.body, ()):
                 yield plan.event(inner), number
 
 
