@@ -93,7 +93,11 @@ class PlaceTiles(Pass):
 
 def _blocks(kernel: BlockKernel, plan: Plan, used: Mapping[int, int]) -> list[Block]:
     """Return the blocks of memory of the tiles, in order, with all their buffers."""
-    layouts, copies, swizzles = layouts_of(kernel, plan), kernel.given(attributes.COPY), kernel.given(attributes.SWIZZLE)
+    layouts, copies, swizzles = (
+        layouts_of(kernel, plan),
+        kernel.given(attributes.COPY),
+        kernel.given(attributes.SWIZZLE),
+    )
     found = []
     for memory in sorted(used):
         by_patterns = memory in copies and memory in swizzles and text_of(copies[memory]) == attributes.BULK
