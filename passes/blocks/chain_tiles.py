@@ -74,7 +74,7 @@ def _insert(kernel: BlockKernel, copy: Copy) -> None:
         made = ir.Operation.create("stablehlo.convert", [value.type], [value], shared).results[0]
     for reader in copy.readers:
         for number, operand in enumerate(kernel.ops[reader].operands):
-            if operand == value:
+            if operand == value and copy.operand in (None, number):
                 kernel.ops[reader].operands[number] = made
 
 

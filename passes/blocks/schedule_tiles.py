@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.block_plan.events import Order, Plan, text_order
+from xgpu.block_plan.events import Order, Plan
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.meetings import meetings
+from xgpu.block_plan.schedules import schedule
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
-from xgpu.passes.blocks.support.decided import plan_of
+from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, meetings_of, plan_of
 from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.remarks import remark
 
 
 @dataclass(frozen=True)
@@ -18,8 +19,10 @@ class ScheduleTiles(Pass):
     """Decides in which order a block does things, and where all its threads have to meet.
 
     They meet where one reads what others have written since they met last, or writes what others may still read; in
-    steps also what the step before has read or written. What is computed where it is read stands before its first
-    reader.
+    steps also what the step before has read or written. Of all orders one is taken with the fewest meetings in steps,
+    then outside, then the least shared memory in use at once: that of the text, if none is better. What is computed
+    where it is read stands before its first reader. A kernel that has a barrier keeps its order, and gets what barriers
+    it lacks.
     Needs pipeline-tiles.
 
     ```mlir
@@ -38,11 +41,14 @@ class ScheduleTiles(Pass):
         """Order the operations of every kernel, and write its barriers."""
         for kernel in kernels_of(module):
             plan = plan_of(kernel)
-            order = text_order(plan)
-            _move(kernel, plan, order)
-            given = [number for number, op in enumerate(kernel.ops) if attributes.MEET in op.attributes]
-            for number in meetings(plan, order, given).nodes:
+            layouts = layouts_of(kernel, plan)
+            sizes = {memory: bytes_of(kernel, plan, memory, strides) for memory, strides in layouts.items()}
+            found = schedule(plan, sizes, meetings_of(kernel))
+            _move(kernel, plan, found.order)
+            for number in found.met:
                 kernel.ops[number].attributes[attributes.MEET] = ir.UnitAttr.get()
+            text = "threads meet {} times in steps, {} times outside; tiles of {} bytes are in use at once"
+            remark(self.NAME, kernel.function, text, found.in_steps, found.outside, found.peak)
 
 
 def _move(kernel: BlockKernel, plan: Plan, order: Order) -> None:

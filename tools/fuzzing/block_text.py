@@ -52,15 +52,29 @@ class BlockText:
         grid: Sequence[int],
         threads: int = 128,
     ):
-        self.inputs, self.outputs = [[Tile(f"%arg{n}", tuple(each[0]), each[1]) for n, each in group] for group in (
-            list(enumerate(inputs)),
-            [(len(inputs) + n, each) for n, each in enumerate(outputs)],
-        )]
+        self.inputs: list[Tile] = []
+        self.outputs: list[Tile] = []
+        for shape, element in inputs:
+            self.add_input(shape, element)
         self.grid, self.threads = tuple(grid), threads
         self.at = [Number(f"%b{n}", count) for n, count in enumerate(grid)]
-        self._written = [f"%o{n}" for n in range(len(outputs))]
+        self._written: list[str] = []
         self._lines: list[str] = []
         self._count = 0
+        for shape, element in outputs:
+            self.add_output(shape, element)
+
+    def add_input(self, shape: Sequence[int], element: str) -> int:
+        """Add an input, and return its number."""
+        self.inputs.append(Tile(f"%i{len(self.inputs)}", tuple(shape), element))
+        return len(self.inputs) - 1
+
+    def add_output(self, shape: Sequence[int], element: str) -> int:
+        """Add an output, and return its number."""
+        number = len(self.outputs)
+        self.outputs.append(Tile(f"%a{number}", tuple(shape), element))
+        self._written.append(f"%o{number}")
+        return number
 
     def tile(
         self, array: int, at: Sequence[Number | None], shape: Sequence[int], dropped: Sequence[int] = (), given: str = ""

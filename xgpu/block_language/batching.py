@@ -46,15 +46,26 @@ def batched(program: BlockProgram, size: int, axes: Sequence[int | None]) -> Blo
 
     That of outputs is their first one.
     """
-    batch = _Batch(program.grid, size)
     inputs = tuple(
         each if axis is None else ArrayType(each.name, (*each.shape[:axis], size, *each.shape[axis:]), each.dtype)
         for each, axis in zip(program.inputs, axes, strict=True)
     )
     outputs = tuple(ArrayType(each.name, (size, *each.shape), each.dtype) for each in program.outputs)
-    stores = tuple(Store(each.output, batch.map(each.map, 0), each.location) for each in program.stores)
-    body = _body(program.body, batch, axes)
-    return replace(program, inputs=inputs, outputs=outputs, grid=batch.grid, body=body, stores=stores)
+    made = _with_more_blocks(program, size, axes, 0)
+    return replace(made, inputs=inputs, outputs=outputs)
+
+
+def widened(program: BlockProgram) -> BlockProgram:
+    """Return the program with one more dimension of the grid, of one block."""
+    return _with_more_blocks(program, 1, [None] * len(program.inputs), None)
+
+
+def _with_more_blocks(
+    program: BlockProgram, size: int, axes: Sequence[int | None], stored: int | None
+) -> BlockProgram:
+    batch = _Batch(program.grid, size)
+    stores = tuple(Store(each.output, batch.map(each.map, stored), each.location) for each in program.stores)
+    return replace(program, grid=batch.grid, body=_body(program.body, batch, axes), stores=stores)
 
 
 def _body(body: Body, batch: _Batch, axes: Sequence[int | None]) -> Body:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from xgpu import ir
+from xgpu.block_language import product_form
 from xgpu.block_language.captured import line_of
 from xgpu.block_language.parts import Part, part_of
 from xgpu.block_language.program import ArrayType, BlockProgram, Decisions, index_p, plan_p, read_p, steps_p
+from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.attributes import schedule_attribute
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
@@ -20,6 +22,7 @@ from xgpu.emit.kernel_builder import assign, entry_function
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.hlo.constants import splat_of
+from xgpu.passes.framework.base import functions
 from xgpu.structure import defining_op, is_used, made
 
 _TEXTS = ("copy", "place")
@@ -64,8 +67,11 @@ def _element(dtype: Any) -> ir.Type:
     return ir.Type.parse(dtype_of_numpy(dtype).mlir)
 
 
-def tiles_source(program: BlockProgram) -> Source:
-    """Return a program at level ``tiles``, for the emitter ``block``."""
+def tiles_source(program: BlockProgram, target: Device) -> Source:
+    """Return a program at level ``tiles``, for the emitter that its settings name, or ``block``."""
+    settings = program.settings
+    if settings.emitter == product_form.EMITTER:
+        program = product_form.with_grid_of_matrices(program)
     context = ir.make_context()
     part = part_of(program.body, program.name, context)
     signature = _Signature(program)
@@ -80,6 +86,9 @@ def tiles_source(program: BlockProgram) -> Source:
                     _Writer(program, list(kernel.inputs)).blocks(blocks, part)
                 _erase_unused_constants(blocks.body)
                 assign(kernel.outputs, blocks.operation.results)
+        (function,) = functions(module)
+        if settings.emitter == product_form.EMITTER:
+            product_form.make_product(function.operation, settings.schedule, settings.stages, target)
     return Source(module, program.name, _specs(program.inputs), _specs(program.outputs))
 
 
@@ -96,6 +105,7 @@ class _Writer:
 
     def __init__(self, program: BlockProgram, inputs: list[ir.Value]):
         self._program, self._inputs = program, inputs
+        self._is_planned = program.settings.emitter in (None, EMITTER_NAME)
 
     def blocks(self, blocks: BlocksOp, part: Part) -> None:
         """Write what a block does."""
@@ -132,13 +142,14 @@ class _Writer:
             return [IndexTileOp.build(at, given["map"], _element(given["dtype"]))]
         if cut.primitive is read_p:
             tile = TileOp.build(self._inputs[given["array"]], at, given["map"], _element(given["dtype"]))
-            decided = dict(given["decisions"])
-            if self._program.settings.copy is not None and len(at) > len(self._program.grid):
+            decided = dict(given["decisions"]) if self._is_planned else {}
+            if self._is_planned and self._program.settings.copy is not None and len(at) > len(self._program.grid):
                 decided.setdefault("copy", self._program.settings.copy)
             _decide(tile, tuple(decided.items()))
             return [tile]
         assert cut.primitive is plan_p
-        _decide(operands[0], given["decisions"])
+        if self._is_planned:
+            _decide(operands[0], given["decisions"])
         return operands
 
     def _steps(self, given: Any, inner: Part, at: list[ir.Value], operands: list[ir.Value]) -> list[ir.Value]:
@@ -147,8 +158,8 @@ class _Writer:
         step, *arguments = steps.body.arguments
         with ir.InsertionPoint(steps.body):
             YieldOp.build(self._write(inner, [*at, step], [*captured, *arguments]))
-        decided = dict(given["decisions"])
-        if self._program.settings.stages is not None:
+        decided = dict(given["decisions"]) if self._is_planned else {}
+        if self._is_planned and self._program.settings.stages is not None:
             decided.setdefault("stages", self._program.settings.stages)
         for name, value in decided.items():
             steps.operation.attributes[f"xgpu.{name}"] = _attribute(name, value, len(carried))

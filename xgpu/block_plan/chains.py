@@ -38,6 +38,8 @@ class Copy:
     readers: tuple[int, ...]
     before: int
     """The node before which the copy belongs."""
+    operand: int | None = None
+    """The number of the operand that it replaces, if not all that are the tile."""
 
 
 def choose(graph: Graph, threads: int, given: Mapping[int, Where]) -> Chains:
@@ -68,10 +70,26 @@ def missing_copies(graph: Graph, chains: Chains) -> list[Copy]:
         if readers:
             found.append(Copy(tile, readers, readers[0]))
     for number, node in enumerate(graph.nodes):
-        if node.kind == "yield":
-            for each in graph.carried:
-                if graph.nodes[each.steps].body == node.region and _needs_copy(graph, each, chains):
-                    found.append(Copy(each.yielded, (number,), number))
+        if node.kind == "steps":
+            end = _end_of(graph, node.body)
+            copied = _copied(graph, graph.carried_by(number), chains)
+            found += [Copy(each.yielded, (end,), end, operand) for operand, each in copied]
+    return found
+
+
+def _copied(graph: Graph, carried: list[Carried], chains: Chains) -> list[tuple[int, Carried]]:
+    """Return what steps carry in shared memory whose next value cannot be computed in the tile itself."""
+    found = []
+    later: dict[int, set[int]] = {}
+    for operand, each in enumerate(carried):
+        if chains.where[each.result] != "shared" or each.yielded == each.argument:
+            continue
+        maker = graph.maker[each.yielded]
+        before = _uses(graph, each.argument, chains) - {maker, _end_of(graph, graph.nodes[each.steps].body)}
+        if _needs_copy(graph, each, chains) or any(_depends(graph, user, maker, later) for user in before):
+            found.append((operand, each))
+        else:
+            later.setdefault(maker, set()).update(before)
     return found
 
 
@@ -194,20 +212,16 @@ def _is_repeated(graph: Graph, reader: Node, chains: Chains) -> bool:
 
 
 def _needs_copy(graph: Graph, carried: Carried, chains: Chains) -> bool:
-    """Whether what a step yields for a tile in shared memory cannot be computed in the tile itself."""
+    """Whether what makes the next value of a tile in shared memory cannot write it there, whenever it does."""
     tile = carried.yielded
-    if chains.where[carried.result] != "shared" or tile == carried.argument:
-        return False
     maker = graph.maker[tile]
     node, body = graph.nodes[maker], graph.nodes[carried.steps].body
     if node.region != body or node.kind in ("read", "steps", "constant", "numbers", "spread"):
         return True
     if chains.where[tile] != "shared" or graph.readers[tile].count(_end_of(graph, body)) != 1:
         return True
-    before = _uses(graph, carried.argument, chains)
-    if maker in before and not _is_positional(graph, maker, carried.argument, chains):
-        return True
-    return any(_depends(graph, each, maker) for each in before if each != maker)
+    is_read = maker in _uses(graph, carried.argument, chains)
+    return is_read and not _is_positional(graph, maker, carried.argument, chains)
 
 
 def _end_of(graph: Graph, region: int) -> int:
@@ -255,8 +269,8 @@ def _computed_of(graph: Graph, tile: int, chains: Chains) -> set[int]:
     return found
 
 
-def _depends(graph: Graph, node: int, on: int) -> bool:
-    """Whether a node needs the result of another, in the same region."""
+def _depends(graph: Graph, node: int, on: int, later: Mapping[int, set[int]]) -> bool:
+    """Whether a node needs another, or has to be ``later`` than one that does."""
     pending, seen = [node], set[int]()
     while pending:
         number = pending.pop()
@@ -265,5 +279,5 @@ def _depends(graph: Graph, node: int, on: int) -> bool:
         if number in seen:
             continue
         seen.add(number)
-        pending += [graph.maker[tile] for tile in graph.nodes[number].operands]
+        pending += [*later.get(number, ()), *(graph.maker[tile] for tile in graph.nodes[number].operands)]
     return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu.block_plan.chains import Where
-from xgpu.block_plan.graph import Graph
+from xgpu.block_plan.graph import Carried, Graph
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,22 @@ class Plan:
         for each in self.graph.carried:
             if self.where[each.result] == self.where[each.yielded] == "shared":
                 same[each.yielded] = each.result
+            if each in self._begun:
+                same[each.init] = each.result
         return same
+
+    @cached_property
+    def _begun(self) -> list[Carried]:
+        """What steps carry that is computed in its tile from the beginning: nothing else reads what they take."""
+        loops = {each.result for each in self.graph.carried}
+        return [
+            each
+            for each in self.graph.carried
+            if self.where[each.result] == self.where[each.init] == "shared"
+            and each.init not in loops
+            and self.graph.nodes[self.graph.maker[each.init]].region == self.graph.nodes[each.steps].region
+            and list(self.graph.readers[each.init]) == [each.steps]
+        ]
 
     @cached_property
     def ahead(self) -> Mapping[int, int]:
@@ -77,8 +92,8 @@ class Plan:
         reads = {self.memory[root] for tile in operands for root in self.roots(tile) if root in self.memory}
         writes = {self.memory[tile] for tile in node.results if tile in self.memory}
         if node.kind == "steps":
-            same = {self.memory.get(each.init) for each in self.graph.carried_by(number)}
-            reads -= {each for each in same if each in writes}
+            there = {self.memory[each.result] for each in self._begun if each.steps == number}
+            reads, writes = reads - there, writes - there
         return Event(number, frozenset(reads), frozenset(() if number in self.ahead else writes))
 
     def readers(self, memory: int, region: int) -> Iterator[int]:

@@ -17,8 +17,9 @@ MOST_GROUPS = 40_000
 class Job:
     """A job: the jobs that it must follow, and the memory that it reads, writes, and needs in any way.
 
-    ``late`` jobs of a step are not in its first layer. ``refills`` is memory that it writes and only the step before has
-    read. ``tail`` is the job, if any, of the rest of some steps, which follows at once behind meetings of their own.
+    ``late`` jobs of a step come after a meeting in it. ``refills`` is memory that it writes and only the step before
+    has read. ``tail`` is the job, if any, of the rest of some steps, which follows at once behind meetings of their
+    own.
     """
 
     needs: frozenset[int] = frozenset()
@@ -103,8 +104,7 @@ class _Search:
     def circles(self) -> Iterator[Layers]:
         """Yield the layers for each first one, if the last and the next step's first are one."""
         for first in (0, *self._groups(0, self.late)):
-            closed = _bits(i for i in range(len(self.names)) if any(
-                self.before_next[j] >> i & 1 for j in _ones(first)))
+            closed = _bits(i for i in range(len(self.names)) if any(self.before_next[j] >> i & 1 for j in _ones(first)))
             if first == self.all:
                 if not closed & first:
                     yield self._layers(first, False, (0, self._bytes(self._live(0, first)), 0))

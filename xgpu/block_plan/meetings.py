@@ -35,7 +35,8 @@ def meetings(plan: Plan, order: Order, given: Collection[int] = ()) -> Meetings:
     for steps in bodies:
         nodes = [*order.regions.get(plan.graph.nodes[steps].body, ()), end_of(plan, steps)]
         fixed = frozenset(place for place, node in enumerate(nodes) if node in given)
-        ways.append([frozenset(nodes[gap] for gap in way) for way in circles(_arcs(plan, nodes), len(nodes), fixed)])
+        arcs = _arcs(plan, steps, nodes)
+        ways.append([frozenset(nodes[gap] for gap in way) for way in circles(arcs, len(nodes), fixed)])
     found = []
     for combination in itertools.islice(itertools.product(*ways), _MOST_WAYS):
         inside = frozenset[int]().union(*combination)
@@ -43,14 +44,14 @@ def meetings(plan: Plan, order: Order, given: Collection[int] = ()) -> Meetings:
         at_ends = sum(end_of(plan, steps) in inside for steps in bodies)
         found.append((len(outside), -at_ends, sorted(inside), inside, outside))
     _, _, _, inside, outside = min(found, key=lambda way: way[:3])
-    return Meetings(inside | outside, len(inside), len(outside))
+    return Meetings(inside | outside | frozenset(given), len(inside), len(outside))
 
 
 def suffices(plan: Plan, order: Order, met: Collection[int]) -> bool:
     """Whether nothing meets that must not if all threads meet before these nodes."""
     for steps in (number for number in order.regions[0] if plan.graph.nodes[number].kind == "steps"):
         nodes = [*order.regions.get(plan.graph.nodes[steps].body, ()), end_of(plan, steps)]
-        if any(all(nodes[gap] not in met for gap in arc) for arc in _arcs(plan, nodes)):
+        if any(all(nodes[gap] not in met for gap in arc) for arc in _arcs(plan, steps, nodes)):
             return False
     return not _outside(plan, order, frozenset(met))
 
@@ -85,11 +86,12 @@ def _greedy(arcs: Sequence[_Arc], gaps: Sequence[int]) -> frozenset[int]:
     return frozenset(chosen)
 
 
-def _arcs(plan: Plan, nodes: Sequence[int]) -> list[_Arc]:
+def _arcs(plan: Plan, steps: int, nodes: Sequence[int]) -> list[_Arc]:
     """Return the arcs of a body: the gap of a node is before it, that of the last one after all others."""
     events = [plan.event(node) for node in nodes[:-1]]
     last = len(events)
-    found = []
+    # What the first step takes is written where the steps begin, after what stands before them.
+    found = [frozenset(range(place + 1)) for place, event in enumerate(events) if plan.event(steps).meets(event)]
     for (i, first), (j, second) in itertools.combinations(enumerate(events), 2):
         if first.meets(second):
             found.append(frozenset(range(i + 1, j + 1)))
@@ -121,7 +123,7 @@ def _outside(plan: Plan, order: Order, known: frozenset[int]) -> frozenset[int]:
     chosen: set[int] = set()
     for j, (second, inside) in enumerate(events):
         for i, (first, inside_first) in reversed(list(enumerate(events[:j]))):
-            if (inside >= 0 and inside == inside_first) or not first.meets(second):
+            if (inside >= 0 and inside in (inside_first, first.node)) or not first.meets(second):
                 continue
             between = events[i + 1 : j + 1]
             if not any(event.node in known or event.node in chosen for event, _ in between):

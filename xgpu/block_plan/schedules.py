@@ -8,7 +8,7 @@ outside, in which steps are two jobs: up to their first meeting, and from their 
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu.block_plan.events import Event, Order, Plan, needs, text_order
 from xgpu.block_plan.layers import Job, Layers, arrange
@@ -44,13 +44,34 @@ def schedule(plan: Plan, sizes: Mapping[int, int], given: Collection[int] = ()) 
     found = [_schedule(plan, sizes, text, meetings(plan, text, given).nodes)]
     if not given:
         found += _searched(plan, sizes)
-    return min(found, key=lambda each: each.cost)
+    best = min(found, key=lambda each: each.cost)
+    return best if given else _with_early_copies(plan, best)
+
+
+def _with_early_copies(plan: Plan, found: Schedule) -> Schedule:
+    """Move what is copied ahead to where a step can first do it, without another meeting."""
+    order = found.order
+    for node in plan.ahead:
+        region = plan.graph.nodes[node].region
+        rest = [number for number in order.regions[region] if number != node]
+        if node in found.met:
+            continue
+        ways = (Order({**order.regions, region: [*rest[:at], node, *rest[at:]]}) for at in range(len(rest) + 1))
+        before = needs(plan, region)[node]
+        order = next(
+            way
+            for way in ways
+            if suffices(plan, way, found.met) and before <= set(way.regions[region][: way.regions[region].index(node)])
+        )
+    return replace(found, order=order)
 
 
 def _searched(plan: Plan, sizes: Mapping[int, int]) -> Iterator[Schedule]:
     """Yield the schedules for each way to place the meetings between steps: at their end, or where they begin."""
     loops = [number for number in plan.graph.within(0) if plan.graph.nodes[number].kind == "steps"]
-    bodies = {steps: arrange(_jobs(plan, plan.graph.nodes[steps].body), _own(plan, steps, sizes), True) for steps in loops}
+    bodies = {
+        steps: arrange(_jobs(plan, plan.graph.nodes[steps].body), _own(plan, steps, sizes), True) for steps in loops
+    }
     choices = [(False, True) if bodies[steps].ends and len(loops) <= _MOST_LOOPS else (False,) for steps in loops]
     for ways in itertools.product(*choices):
         regions, met = {}, set[int]()
@@ -93,14 +114,14 @@ def _own(plan: Plan, steps: int, sizes: Mapping[int, int]) -> dict[int, int]:
 
 def _jobs(plan: Plan, region: int) -> dict[int, Job]:
     """Return what is done in each step, those that copy ahead first."""
-    waiting = needs(plan, region)
+    waiting, begin = needs(plan, region), plan.event(region - 1)
     ahead = {plan.memory[plan.graph.nodes[node].results[0]]: node for node in plan.ahead}
     jobs = {}
     for number in _sorted(waiting, lambda each: (each not in plan.ahead, each)):
         event = plan.event(number)
         copied = plan.graph.nodes[number].results if number in plan.ahead else ()
         refills = frozenset(plan.memory[tile] for tile in copied)
-        late = any(memory in ahead for memory in event.reads)
+        late = any(memory in ahead for memory in event.reads) or begin.meets(event)
         jobs[number] = Job(
             frozenset(waiting[number]), event.reads, event.writes, event.reads | event.writes, refills, late
         )

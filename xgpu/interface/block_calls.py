@@ -39,7 +39,7 @@ def call_block_program(program: BlockProgram, arrays: Sequence[Any], reference: 
 @functools.lru_cache(maxsize=256)
 def source_of_program(program: BlockProgram) -> Source:
     """Return the program at level ``tiles``."""
-    return tiles_source(program)
+    return tiles_source(program, default_device())
 
 
 @functools.lru_cache(maxsize=256)

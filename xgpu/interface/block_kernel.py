@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax._src import config
 
+from xgpu.block_language import product_form
 from xgpu.block_language.numbers import wrong
 from xgpu.block_language.program import BlockProgram, Settings
 from xgpu.block_language.trace import trace_program
@@ -119,8 +120,8 @@ def kernel(
 
     ``threads`` are those of a block. ``stages``, how many buffers tiles of steps have, and ``copy``, how they are copied
     (``"plain"``, ``"async"``, ``"bulk"``), hold for all steps that say nothing else. What is left out is planned.
-    ``emitter`` names the kind of kernel, and ``schedule`` its numbers: ``"block"``, which takes any program, or
-    ``"product"`` and ``"warp_product"``, which take one product with what follows it.
+    ``emitter`` names the kind of kernel: ``"block"``, which takes any program, or ``"product"``, which takes one product
+    of tiles with what follows it, multiplies by warp groups, and has numbers in a ``schedule``.
     Without a function, the result is a decorator.
     """
     if emitter is not None and emitter != EMITTER_NAME and emitter not in _OTHERS:
@@ -135,4 +136,4 @@ def kernel(
     return Kernel(function, settings)
 
 
-_OTHERS: tuple[str, ...] = ()
+_OTHERS = (product_form.EMITTER,)

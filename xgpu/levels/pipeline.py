@@ -111,7 +111,7 @@ LOWER_TILES: Pipeline = (
     ("assign-layouts", "before copies are chosen, which go by what is contiguous"),
     ("pipeline-tiles", "after layouts; before order and places, which follow from the buffers"),
     ("schedule-tiles", "before places: tiles share memory only if all threads meet between their uses"),
-    ("place-tiles", "last of the plan: it takes what all others have left"),
+    ("place-tiles{{target={target}}}", "last of the plan: it takes what all others have left"),
     ("lower-tiles{{target={target}}}", "the decisions are made: they stand in the kernel's schedule"),
     ("set-level{{level=emitted}}", "the level is complete"),
 )

@@ -72,6 +72,16 @@ def order_of(kernel: BlockKernel, plan: Plan) -> Order:
     return Order(regions)
 
 
+def meetings_of(kernel: BlockKernel) -> list[int]:
+    """Return the nodes before which all threads meet."""
+    return [number for number, op in enumerate(kernel.ops) if attributes.MEET in op.attributes]
+
+
+def text_of(attribute: ir.Attribute) -> str:
+    """Return the value of a string."""
+    return ir.StringAttr(attribute).value
+
+
 def lacks(op: ir.Operation, name: str, made_by: str) -> None:
     """Raise `CompilerError` for an operation without a decision."""
     raise CompilerError(f"'{op.name}': expected the attribute '{name}', which {made_by} sets", source_of(op))

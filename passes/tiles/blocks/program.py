@@ -143,6 +143,9 @@ class BlockKernel:
             got = _got(op, attributes.OFFSET)
             refuse(PASS, op, f"attribute '{attributes.OFFSET}': expected where {value.type} begins, got {got}")
         packed = (swizzle[0], swizzle[1], swizzle[2]) if len(swizzle) else None
+        if packed is not None and packed[2] <= packed[1]:
+            got = _got(op, attributes.SWIZZLE)
+            refuse(PASS, op, f"attribute '{attributes.SWIZZLE}': expected a shift above the base, got {got}")
         return Layout(offset, shape, tuple(strides), packed, dtype, self.buffers(op))
 
 
