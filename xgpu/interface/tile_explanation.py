@@ -83,7 +83,7 @@ class _Explanation:
         rows = [("tile", "type", "place", "strides", "swizzle", "copy", "source")]
         for op, _ in self._ops():
             place = _words(op, attributes.PLACE)
-            if isinstance(op.opview, InsertTileOp) or all(each == attributes.COMPUTED for each in place):
+            if isinstance(op.opview, InsertTileOp) or (place and set(place) == {attributes.COMPUTED}):
                 continue
             if not place and not isinstance(op.opview, TileOp) and op.name != _PRODUCT:
                 continue
