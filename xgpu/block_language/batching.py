@@ -60,9 +60,7 @@ def widened(program: BlockProgram) -> BlockProgram:
     return _with_more_blocks(program, 1, [None] * len(program.inputs), None)
 
 
-def _with_more_blocks(
-    program: BlockProgram, size: int, axes: Sequence[int | None], stored: int | None
-) -> BlockProgram:
+def _with_more_blocks(program: BlockProgram, size: int, axes: Sequence[int | None], stored: int | None) -> BlockProgram:
     batch = _Batch(program.grid, size)
     stores = tuple(Store(each.output, batch.map(each.map, stored), each.location) for each in program.stores)
     return replace(program, grid=batch.grid, body=_body(program.body, batch, axes), stores=stores)

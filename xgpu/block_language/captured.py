@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax._src import core, source_info_util
 
-from xgpu.block_language.numbers import is_library
 from xgpu.block_language.program import Body
 from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.frontend.jax_function import is_library
 
 
 def body_of_kernel(closed: Any, name: str, location: SourceLocation) -> Body:
@@ -26,7 +26,8 @@ def body_of_kernel(closed: Any, name: str, location: SourceLocation) -> Body:
 
 def constant_value(value: Any) -> Any:
     """Return a constant of a kernel as one that is computed: a number, everywhere."""
-    return jnp.full(value.shape, _number_of(value), value.dtype)
+    number: Any = _number_of(value)
+    return jnp.full(value.shape, number, value.dtype)
 
 
 def _number_of(value: Any) -> Any | None:

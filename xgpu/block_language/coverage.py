@@ -20,10 +20,8 @@ def check_stores(program: BlockProgram) -> None:
         where = f"kernel {program.name}, result '{array.name}'"
         if not stores:
             raise InvalidInput(f"{where}: nothing is stored into it", program.location)
-        if len(stores) == 1:
-            problem = _problem_of_one(stores[0], array)
-        else:
-            problem = _problem_of_several(stores, array)
+        alone = len(stores) == 1
+        problem = _problem_of_one(stores[0], array) if alone else _problem_of_several(stores, array)
         if problem:
             raise InvalidInput(f"{where}: {problem}", stores[-1].location)
 
@@ -53,7 +51,10 @@ def _counted(maps: Sequence[IndexingMap], shape: tuple[int, ...], along: str) ->
     if sum(each.box_size() for each in maps) > ENUMERATION_LIMIT:
         return f"tiles do not cover it once{along}"
     counts = sum(each.coverage(shape).counts for each in maps)
-    for wrong, said in ((counts > 1, "is stored {} times, by blocks or tiles that overlap"), (counts < 1, "is stored by no block")):
+    for wrong, said in (
+        (counts > 1, "is stored {} times, by blocks or tiles that overlap"),
+        (counts < 1, "is stored by no block"),
+    ):
         if np.any(wrong):
             place = tuple(int(each) for each in np.argwhere(wrong)[0])
             at = place[0] if len(place) == 1 else place

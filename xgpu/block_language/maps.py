@@ -52,7 +52,9 @@ def element_indices(
     numbers: Any = at if offset is None else offset
     numbers = (0,) * rank if numbers is None else numbers if isinstance(numbers, Sequence) else (numbers,)
     if len(numbers) != rank:
-        raise wrong(f"tile of '{array}': expected an index of {rank} numbers, one for each dimension, got {len(numbers)}")
+        raise wrong(
+            f"tile of '{array}': expected an index of {rank} numbers, one for each dimension, got {len(numbers)}"
+        )
     found, kept = [], iter(zip(positions(sizes), sizes, strict=True))
     for dimension, (number, size) in enumerate(zip(numbers, wanted, strict=True)):
         first = as_number(number, f"tile of '{array}', dimension {dimension}")
@@ -73,9 +75,7 @@ def called_indices(array: str, rank: int, shape: Given, indices: Callable[..., A
     return sizes, [as_number(each, f"tile of '{array}', dimension {number}") for number, each in enumerate(found)]
 
 
-def map_of_tile(
-    numbers: Shape, shape: Shape, indices: Sequence[AffineExpr], array: Shape | None = None
-) -> IndexingMap:
+def map_of_tile(numbers: Shape, shape: Shape, indices: Sequence[AffineExpr], array: Shape | None = None) -> IndexingMap:
     """Return the map of a tile of this ``shape``; ``numbers`` says how many blocks, and steps, there are.
 
     Constraints leave out what is outside of the ``array``, unless it is known that nothing is.

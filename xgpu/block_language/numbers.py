@@ -103,9 +103,7 @@ def as_number(value: Any, what: str) -> Number:
         raise wrong(f"{what}: expected an integer, or a number of a block or step, got {kind}") from None
 
 
-def _combined(
-    operator: str, left: Any, right: Any, combine: Callable[[AffineExpr, AffineExpr], AffineExpr]
-) -> Number:
+def _combined(operator: str, left: Any, right: Any, combine: Callable[[AffineExpr, AffineExpr], AffineExpr]) -> Number:
     first, second = (as_number(each, f"operand of {operator} in an index") for each in (left, right))
     if first.steps is not None and second.steps is not None and first.steps is not second.steps:
         raise wrong("an index depends on the numbers of steps of two loops, of which one is over")

@@ -30,8 +30,16 @@ _INSTEAD = {
     "convolution": "read tiles at offsets, and add up their products",
 }
 _REFUSED = frozenset(
-    ("stablehlo.dynamic_slice", "stablehlo.dynamic_update_slice", "stablehlo.gather", "stablehlo.reverse")
-    + ("stablehlo.convolution", "stablehlo.reduce_window", "stablehlo.map", "xgpu.scan")
+    (
+        "stablehlo.convolution",
+        "stablehlo.dynamic_slice",
+        "stablehlo.dynamic_update_slice",
+        "stablehlo.gather",
+        "stablehlo.map",
+        "stablehlo.reduce_window",
+        "stablehlo.reverse",
+        "xgpu.scan",
+    )
 )
 """Operations of other kernels that there are none of on tiles."""
 

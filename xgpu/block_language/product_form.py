@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from xgpu import ir
 from xgpu.block_language.batching import widened
@@ -25,6 +26,20 @@ _BAND = 16
 _MOST_GROUPS = 2
 _MOST_STAGES = 8
 _TRANSPOSE = "stablehlo.transpose"
+_ANY = ProductSchedule(
+    tile_m=64,
+    tile_n=64,
+    tile_k=64,
+    stages=2,
+    groups=1,
+    blocks=1,
+    cluster=1,
+    staged=False,
+    band=1,
+    split=1,
+    swapped=False,
+)
+"""The numbers of some product, of which a program has its own."""
 
 
 def with_grid_of_matrices(program: BlockProgram) -> BlockProgram:
@@ -43,14 +58,16 @@ def make_product(function: ir.Operation, given: Mapping[str, int], stages: int |
     for op in walk(function, _TRANSPOSE):
         _read_transposed(op)
     try:
-        program = read_program(function, ProductSchedule(*[1] * 9, split=1, swapped=False))
+        program = read_program(function, _ANY)
     except CompilerError as error:
         reason = error.message.partition(": ")[2] or error.message
         raise InvalidInput(f"kernel {name} has not the form of emitter '{EMITTER}': {reason}", error.location) from None
     known = ProductSchedule.names()
     if unknown := [each for each in given if each not in known]:
-        raise InvalidInput(f"kernel {name}: schedule of '{EMITTER}': unknown number '{unknown[0]}'; it has {', '.join(known)}")
-    fixed = {**({} if stages is None else {"stages": stages}), **given}
+        raise InvalidInput(
+            f"kernel {name}: schedule of '{EMITTER}': unknown number '{unknown[0]}'; it has {', '.join(known)}"
+        )
+    fixed: dict[str, Any] = {**({} if stages is None else {"stages": stages}), **given}
     schedule = replace(_schedule(program, target, fixed), **fixed)
     for problem in schedule.range_problems():
         raise InvalidInput(f"kernel {name}: schedule of '{EMITTER}': {problem}")
@@ -60,24 +77,18 @@ def make_product(function: ir.Operation, given: Mapping[str, int], stages: int |
     function.attributes[attributes.BLOCK] = attributes.int_array((schedule.threads, 1, 1))
 
 
-def _schedule(
-    program: ProductProgram[ProductSchedule], target: Device, fixed: Mapping[str, int]
-) -> ProductSchedule:
+def _schedule(program: ProductProgram[ProductSchedule], target: Device, fixed: Mapping[str, Any]) -> ProductSchedule:
     """Return a schedule of the tiles of a program, with as many stages as there is room for."""
     (rows, columns), contracted = program.shape, shape_of(program.left.tile)[1]
     grid = program.blocks.grid
-    one = ProductSchedule(
+    one = replace(
+        _ANY,
         tile_m=rows,
         tile_n=columns,
         tile_k=contracted,
-        stages=2,
         groups=max(1, min(_MOST_GROUPS, rows // WARPGROUP_ROWS)),
         blocks=min(math.prod(grid), target.sm_count),
-        cluster=1,
-        staged=False,
         band=max(each for each in range(1, _BAND + 1) if grid[1] % each == 0),
-        split=1,
-        swapped=False,
     )
     one = replace(one, **{name: value for name, value in fixed.items() if name != "stages"})
     if any(one.range_problems()):

@@ -62,8 +62,8 @@ def trace_program(
 
 
 _NO_TILE = (
-    "expected tiles: of an array of the kernel these are read, by its method tile; of numbers of blocks and steps they are"
-    " made by block.index"
+    "expected tiles: of an array of the kernel these are read, by its method tile; of numbers of blocks and steps they"
+    " are made by block.index"
 )
 
 

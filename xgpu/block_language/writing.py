@@ -10,6 +10,7 @@ from xgpu.block_language import product_form
 from xgpu.block_language.captured import line_of
 from xgpu.block_language.parts import Part, part_of
 from xgpu.block_language.program import ArrayType, BlockProgram, Decisions, index_p, plan_p, read_p, steps_p
+from xgpu.block_language.simple_operations import erase_unused, simply_written
 from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.attributes import schedule_attribute
@@ -21,17 +22,14 @@ from xgpu.emit.families.blocks.schedule import EMITTER_NAME
 from xgpu.emit.kernel_builder import assign, entry_function
 from xgpu.errors import InvalidInput, SourceLocation
 from xgpu.frontend.signature import ArgumentSpec, Source
-from xgpu.hlo.constants import splat_of
 from xgpu.passes.framework.base import functions
-from xgpu.structure import defining_op, is_used, made
+from xgpu.structure import defining_op, made
 
 _TEXTS = ("copy", "place")
 _LISTS = ("layout", "swizzle", "warps")
-_CONSTANT = "stablehlo.constant"
-_SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.reshape")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Signature:
     """The kernel, as builders of entry functions know it."""
 
@@ -78,14 +76,14 @@ def tiles_source(program: BlockProgram, target: Device) -> Source:
     with context, ir.Location.unknown():
         module = ir.Module.create()
         module.operation.attributes[attributes.LEVEL] = ir.StringAttr.get("tiles")
-        with ir.InsertionPoint(module.body), _location(program.location):
-            with entry_function(signature, signature, []) as kernel:
-                kernel.attributes[attributes.SCHEDULE] = schedule_attribute({"threads": program.settings.threads})
-                blocks = BlocksOp.build(program.grid, [each.value for each in kernel.outputs])
-                with ir.InsertionPoint(blocks.body):
-                    _Writer(program, list(kernel.inputs)).blocks(blocks, part)
-                _erase_unused_constants(blocks.body)
-                assign(kernel.outputs, blocks.operation.results)
+        place = ir.InsertionPoint(module.body)
+        with place, _location(program.location), entry_function(signature, signature, []) as kernel:
+            kernel.attributes[attributes.SCHEDULE] = schedule_attribute({"threads": settings.threads})
+            blocks = BlocksOp.build(program.grid, [each.value for each in kernel.outputs])
+            with ir.InsertionPoint(blocks.body):
+                _Writer(program, list(kernel.inputs)).blocks(blocks, part)
+            erase_unused(blocks.body)
+            assign(kernel.outputs, blocks.operation.results)
         (function,) = functions(module)
         if settings.emitter == product_form.EMITTER:
             product_form.make_product(function.operation, settings.schedule, settings.stages, target)
@@ -110,7 +108,8 @@ class _Writer:
     def blocks(self, blocks: BlocksOp, part: Part) -> None:
         """Write what a block does."""
         count = len(self._program.grid)
-        at, outputs = list(blocks.body.arguments)[:count], list(blocks.body.arguments)[count:]
+        arguments: list[ir.Value] = list(blocks.body.arguments)
+        at, outputs = arguments[:count], arguments[count:]
         tiles = self._write(part, at, [])
         for store, tile in zip(self._program.stores, tiles, strict=True):
             with _location(store.location):
@@ -174,8 +173,8 @@ def _computed(value: ir.Value, known: dict[ir.Value, ir.Value]) -> ir.Value:
 
     def copy(each: ir.Value, written: list[ir.Value]) -> ir.Value:
         op = _producer(each)
-        if (constant := _spread_constant(op, written)) is not None:
-            return constant
+        if (simple := simply_written(op, written)) is not None:
+            return simple
         clone = op.clone().operation
         for number, operand in enumerate(written):
             clone.operands[number] = operand
@@ -183,26 +182,6 @@ def _computed(value: ir.Value, known: dict[ir.Value, ir.Value]) -> ir.Value:
         return known[each]
 
     return made(value, known, operands, copy)
-
-
-def _spread_constant(op: ir.Operation, operands: Sequence[ir.Value]) -> ir.Value | None:
-    """Return the constant that an operation makes of one, by giving its one number another shape."""
-    if op.name not in _SPREAD or (source := defining_op(operands[0])) is None or source.name != _CONSTANT:
-        return None
-    number = splat_of(source)
-    if number is None:
-        return None
-    value = ir.DenseElementsAttr.get_splat(op.results[0].type, number)
-    return ir.Operation.create(_CONSTANT, [op.results[0].type], [], {"value": value}, loc=op.location).results[0]
-
-
-def _erase_unused_constants(block: ir.Block) -> None:
-    for each in list(block.operations):
-        op = each.operation
-        if isinstance(op.opview, StepsOp):
-            _erase_unused_constants(op.opview.body)
-        if op.name == _CONSTANT and not is_used(*op.results):
-            op.erase()
 
 
 def _producer(value: ir.Value) -> ir.Operation:

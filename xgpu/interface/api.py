@@ -295,9 +295,9 @@ def compile(
 ) -> Compiled:
     """Compile a program for the GPU ``target``. Kernels of large programs are compiled on all cores.
 
-    ``source`` is a JAX function, a program of loops (`xgpu.loops`), a block program (`xgpu.block`), a path (``file.py:function``, ``file.hlo``,
-    ``file.mlir``, ``file.te``), or HLO or StableHLO text; MLIR text may be of any level up to ``llvm``, and compilation
-    goes on from there. A function's arguments are arrays, ``jax.ShapeDtypeStruct`` or specifications such as
+    ``source`` is a JAX function, a program of loops (`xgpu.loops`), a block program (`xgpu.block`), a path
+    (``file.py:function``, ``file.hlo``, ``file.mlir``, ``file.te``), or HLO or StableHLO text; MLIR text may be of any
+    level up to ``llvm``, and compilation goes on from there. A function's arguments are arrays, ``jax.ShapeDtypeStruct`` or specifications such as
     ``"f32[128,1024]"``; text has its own, but for sizes of a program of loops. Raises `InvalidInput` for
     what is wrong in the input, `Unsupported` for what xgpu cannot compile.
     """

@@ -118,10 +118,10 @@ def kernel(
 ) -> Any:
     """Make a kernel of a function that says what its blocks do: see docs/block_programs.md.
 
-    ``threads`` are those of a block. ``stages``, how many buffers tiles of steps have, and ``copy``, how they are copied
-    (``"plain"``, ``"async"``, ``"bulk"``), hold for all steps that say nothing else. What is left out is planned.
-    ``emitter`` names the kind of kernel: ``"block"``, which takes any program, or ``"product"``, which takes one product
-    of tiles with what follows it, multiplies by warp groups, and has numbers in a ``schedule``.
+    ``threads`` are those of a block. ``stages``, how many buffers tiles of steps have, and ``copy``, how they are
+    copied (``"plain"``, ``"async"``, ``"bulk"``), hold for all steps that say nothing else. What is left out is
+    planned. ``emitter`` names the kind of kernel: ``"block"``, which takes any program, or ``"product"``, which takes
+    one product of tiles with what follows it, multiplies by warp groups, and has numbers in a ``schedule``.
     Without a function, the result is a decorator.
     """
     if emitter is not None and emitter != EMITTER_NAME and emitter not in _OTHERS:

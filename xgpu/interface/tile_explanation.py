@@ -68,7 +68,8 @@ class _Explanation:
         grid, kernel = " x ".join(map(str, self._blocks.grid)), self._kernel
         values = attributes.schedule_values(self._function.operation.attributes[attributes.SCHEDULE])
         numbers = ", ".join(f"{name} = {str(value).lower()}" for name, value in values.items())
-        return f"kernel {kernel.name}: emitter {kernel.emitter}, grid {grid}, {math.prod(kernel.block)} threads ({numbers})"
+        threads = math.prod(kernel.block)
+        return f"kernel {kernel.name}: emitter {kernel.emitter}, grid {grid}, {threads} threads ({numbers})"
 
     def _ops(self) -> Iterator[tuple[ir.Operation, int]]:
         """Yield the operations of blocks, each with how often a block runs it."""
@@ -80,7 +81,7 @@ class _Explanation:
                     yield inner.operation, view.count
 
     def _tiles(self) -> list[str]:
-        rows = [("tile", "type", "place", "strides", "swizzle", "copy", "source")]
+        rows = [["tile", "type", "place", "strides", "swizzle", "copy", "source"]]
         for op, _ in self._ops():
             place = _words(op, attributes.PLACE)
             if isinstance(op.opview, InsertTileOp) or (place and set(place) == {attributes.COMPUTED}):
@@ -89,12 +90,12 @@ class _Explanation:
                 continue
             layouts, swizzles = (_numbers(op, name) for name in (attributes.LAYOUT, attributes.SWIZZLE))
             for number, result in enumerate(op.results):
-                entry = (_entry(place, number), _entry(layouts, number), _entry(swizzles, number))
-                rows.append((self._name(op, number), _type(result), *entry, *_words(op, attributes.COPY)[:1], _at(op)))
-        padded = [row if len(row) == len(rows[0]) else (*row[:-1], "", row[-1]) for row in rows]
-        widths = [max(len(row[column]) for row in padded) for column in range(len(rows[0]))]
-        kept = [column for column in range(len(rows[0])) if any(row[column] for row in padded[1:])]
-        return ["  " + "  ".join(row[column].ljust(widths[column]) for column in kept).rstrip() for row in padded]
+                decided = [_entry(each, number) for each in (place, layouts, swizzles)]
+                copy = _entry(_words(op, attributes.COPY), 0)
+                rows.append([self._name(op, number), _type(result), *decided, copy, _at(op)])
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        kept = [column for column in range(len(rows[0])) if any(row[column] for row in rows[1:])]
+        return ["  " + "  ".join(row[column].ljust(widths[column]) for column in kept).rstrip() for row in rows]
 
     def _name(self, op: ir.Operation, number: int) -> str:
         view = op.opview
@@ -129,7 +130,9 @@ class _Explanation:
                     found.setdefault(offset, []).append(self._name(op, number))
         most, used = self._kernel.device.shared_bytes_optin, self._shared_bytes()
         lines = [f"  shared memory: {used} bytes of {most}"]
-        return lines + [f"    at {offset}: {', '.join(dict.fromkeys(names))}" for offset, names in sorted(found.items())]
+        return lines + [
+            f"    at {offset}: {', '.join(dict.fromkeys(names))}" for offset, names in sorted(found.items())
+        ]
 
     def _shared_bytes(self) -> int:
         kernel = self._kernel

@@ -182,9 +182,7 @@ _F32, _BF16 = np.float32, ml_dtypes.bfloat16
 _BF16_ERRORS = {"atol": 0.01, "rtol": 2 * 2.0**-8}
 _F32_ERRORS = {"atol": 1e-6, "rtol": 1e-6}
 CASES = {
-    "linear_silu": Case(
-        linear_silu, silu_of_product, (((45, 70), _BF16), ((70, 50), _BF16)), **_BF16_ERRORS
-    ),
+    "linear_silu": Case(linear_silu, silu_of_product, (((45, 70), _BF16), ((70, 50), _BF16)), **_BF16_ERRORS),
     "normalized_linear": Case(
         normalized_linear,
         linear_of_normalized,

@@ -109,7 +109,7 @@ def test_of_a_whole_array(use: Callable[[Any], Any]) -> None:
         block.grid(1)
         return block.store(use(x), (8, 8))
 
-    with pytest.raises(InvalidInput, match="read a tile of it|by its method tile"):
+    with pytest.raises(InvalidInput, match=r"read a tile of it|by its method tile"):
         block.kernel(kernel).program(X)
 
 
@@ -167,7 +167,9 @@ def test_of_tiles_that_are_read_inside_of_another_trace(around: Callable[[Any], 
         (i,) = block.grid(1)
         return block.store(around(lambda: x.tile((8, 8), (i, 0)))(), (8, 8))
 
-    with pytest.raises(InvalidInput, match="tile of 'x' stands in the kernel's function, or in what block.steps calls"):
+    with pytest.raises(
+        InvalidInput, match=r"tile of 'x' stands in the kernel's function, or in what block\.steps calls"
+    ):
         block.kernel(kernel).program(X)
 
 
@@ -244,7 +246,9 @@ def test_of_a_carried_tile_that_changes() -> None:
         found = block.steps(4, step, {"total": jnp.zeros((8, 8))})  # here
         return block.store(found["total"], (8, 8))
 
-    expected = "carried tile ['total'] changes in a step of step: expected float32[8, 8], as it began, got bfloat16[8, 8]"
+    expected = (
+        "carried tile ['total'] changes in a step of step: expected float32[8, 8], as it began, got bfloat16[8, 8]"
+    )
     assert expected in str(refused(kernel))
 
 
@@ -346,7 +350,7 @@ def test_of_a_kernel(keywords: dict[str, Any], message: str) -> None:
 
 
 def test_of_what_stands_outside_of_kernels() -> None:
-    with pytest.raises(InvalidInput, match="belongs into a function that block.kernel decorates"):
+    with pytest.raises(InvalidInput, match=r"belongs into a function that block\.kernel decorates"):
         block.grid(1)
 
 

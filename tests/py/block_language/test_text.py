@@ -222,5 +222,5 @@ def test_of_a_program_that_is_no_product() -> None:
         (i,) = block.grid(2)
         return block.store(x.tile((64, 64), (i, 0)), x.shape, (i, 0))
 
-    with pytest.raises(InvalidInput, match="copied has not the form of emitter 'product': .*expected one xgpu.steps"):
+    with pytest.raises(InvalidInput, match=r"copied has not the form of emitter 'product': .*expected one xgpu\.steps"):
         xgpu.compile(copied, *types((128, 64)))

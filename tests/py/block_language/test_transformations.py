@@ -71,9 +71,7 @@ def test_of_a_batch_by_kernels(kernel: Any, function: Any) -> None:
 
 def test_of_batches_of_batches() -> None:
     x, y = arrays((2, 3, 11), (11, 4))
-    batches = [
-        jax.vmap(jax.vmap(jax.vmap(each, (None, 1)), (0, None)), (0, None)) for each in (outer.reference, sums)
-    ]
+    batches = [jax.vmap(jax.vmap(jax.vmap(each, (None, 1)), (0, None)), (0, None)) for each in (outer.reference, sums)]
     found, expected = (each(x, y) for each in batches)
     assert found.shape == (2, 3, 4, 11, 11)
     np.testing.assert_array_equal(found, expected)
