@@ -8,7 +8,7 @@ from xgpu.block_plan.kernel import kernels_of
 from xgpu.block_plan.strides import strides_of
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
-from xgpu.passes.blocks.support.decided import plan_of
+from xgpu.passes.blocks.support.decided import plan_of, read_down
 from xgpu.passes.framework.base import Pass
 
 
@@ -17,7 +17,7 @@ class AssignLayouts(Pass):
     """Decides the strides of every tile in shared memory.
 
     The innermost dimension has stride 1, the others follow from the last to the first; rows are padded to whole chunks
-    of 16 bytes.
+    of 16 bytes, those of operands of products to a power of two of them, or an odd number: see swizzle-tiles.
     Needs chain-tiles.
 
     ```mlir
@@ -38,6 +38,7 @@ class AssignLayouts(Pass):
             given = {plan.memory[tile]: layout for tile, layout in all_given.items() if tile in plan.memory}
             layouts = {}
             for tile, memory in plan.memory.items():
-                strides = strides_of(tiles[tile], len(tiles[tile].shape) - 1)
+                is_read_down = memory in read_down(plan)
+                strides = strides_of(tiles[tile], len(tiles[tile].shape) - 1, is_read_down)
                 layouts[tile] = given.get(memory, attributes.int_array(strides))
             kernel.decide(attributes.LAYOUT, layouts, attributes.int_array(()))

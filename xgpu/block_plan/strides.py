@@ -3,19 +3,30 @@
 from collections.abc import Sequence
 
 from xgpu.block_plan.graph import Tile
-from xgpu.indexing.affine import Division, Symbol, linearize, symbol
+from xgpu.indexing.affine import AffineExpr, Division, Symbol, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
 
 CHUNK_BYTES = 16
 """Bytes that a thread copies at once, and that a row of a matrix instruction's operand has."""
+UNITS = (16, 8, 4)
+"""Bytes that an asynchronous copy can move at once."""
 
 
-def strides_of(tile: Tile, innermost: int) -> tuple[int, ...]:
+def apart(chunks: int) -> int:
+    """Return how many chunks rows lie apart that have so many: a power of two, or an odd number.
+
+    Either way chunks of one column can be in different banks: see `xgpu.block_plan.swizzles`.
+    """
+    return chunks if not chunks & chunks - 1 else chunks | 1
+
+
+def strides_of(tile: Tile, innermost: int, is_read_down: bool = False) -> tuple[int, ...]:
     """Return strides with ``innermost`` as the contiguous dimension, then the others from the last to the first.
 
-    The first dimension that is not of size 1 is padded to whole chunks, so that what follows begins at one. (Mirage:
-    `calc_tensor_strides`.)
+    The first dimension that is not of size 1 is padded to whole chunks, so that what follows begins at one, and where
+    chunks are read down columns to a number of them whose columns need not conflict. (Mirage: `calc_tensor_strides`.)
     """
     rank = len(tile.shape)
     strides, stride, is_padded = [0] * rank, 1, False
@@ -24,6 +35,8 @@ def strides_of(tile: Tile, innermost: int) -> tuple[int, ...]:
         stride *= tile.shape[dimension]
         if tile.shape[dimension] != 1 and not is_padded:
             stride, is_padded = _padded(stride, tile.element_bytes), True
+            if is_read_down:
+                stride = apart(stride * tile.element_bytes // CHUNK_BYTES) * CHUNK_BYTES // tile.element_bytes
     return tuple(strides)
 
 
@@ -52,38 +65,57 @@ PATTERN_BYTES = 1024
 """After so many bytes at most a swizzle begins anew."""
 
 
-def chunk_problem(map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int]) -> str | None:
-    """Return why a tile is not copied from an array by whole chunks; None if it is.
+def copy_unit(
+    map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int]
+) -> tuple[int, str | None]:
+    """Return the most bytes that asynchronous copies of a tile move at once, and why not 16; 0 if there are none."""
+    why = chunk_problem(map_, shape, element_bits, strides)
+    for unit in UNITS:
+        if chunk_problem(map_, shape, element_bits, strides, unit) is None:
+            return unit, why
+    return 0, why
 
-    It is if both have the same innermost dimension, all other strides are multiples of a chunk, and so are the places
-    at which tiles begin and at which what is inside of the array ends: then each chunk of the tile is one of the array,
-    or lies outside of it.
+
+def chunk_problem(
+    map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int], unit: int = CHUNK_BYTES
+) -> str | None:
+    """Return why a tile is not copied from an array by units of so many bytes; None if it is.
+
+    It is if both have the same innermost dimension, all other strides are multiples of a unit, and so are the places at
+    which tiles begin and at which what is inside of the array ends: then each unit of the tile is one of the array, or
+    lies outside of it. (Mirage: `can_use_chunked_copy`.)
     """
     sizes = [each.size for each in map_.symbols]
-    if element_bits % 8 or CHUNK_BYTES * 8 % element_bits:
+    if element_bits % 8 or unit * 8 % element_bits:
         return f"elements have {element_bits} bits"
-    each_chunk = CHUNK_BYTES * 8 // element_bits
+    each_unit = unit * 8 // element_bits
+    if each_unit == 1:
+        return None
     position = Simplifier(map_.dims, map_.symbols).simplify(linearize(map_.results, shape))
     inner = innermost_of(sizes, strides)
     if inner is None:
         return "the tile has no innermost dimension"
     if dict(position.terms).get(Symbol(inner)) != 1 or not _is_simple(position.terms, inner):
         return "its elements are no neighbours in the array"
-    if sizes[inner] % each_chunk:
-        return f"its rows are no multiple of {CHUNK_BYTES} bytes"
-    if any(stride % each_chunk for number, stride in enumerate(strides) if sizes[number] > 1 and number != inner):
-        return f"its strides are no multiples of {CHUNK_BYTES} bytes"
-    if (position - symbol(inner)).divisor() % each_chunk:
-        return f"it does not begin at multiples of {CHUNK_BYTES} bytes of the array"
+    if sizes[inner] % each_unit:
+        return f"its rows are no multiple of {unit} bytes"
+    if any(stride % each_unit for number, stride in enumerate(strides) if sizes[number] > 1 and number != inner):
+        return f"its strides are no multiples of {unit} bytes"
+    if (position - symbol(inner)).divisor() % each_unit:
+        return f"its rows do not begin at multiples of {unit} bytes of the array"
     for expression, bound in map_.constraints:
-        moved = dict(expression.terms).get(Symbol(inner), 0)
-        if not _is_simple(expression.terms, inner) or moved not in (0, 1):
-            return "what is inside of the array does not follow from its rows"
-        if moved and any(
-            each % each_chunk for each in ((expression - symbol(inner)).divisor(), bound.lower, bound.upper + 1)
-        ):
-            return f"what is inside of the array is no multiple of {CHUNK_BYTES} bytes"
+        if problem := _bound_problem(expression, bound, inner, each_unit):
+            return problem
     return None
+
+
+def _bound_problem(expression: AffineExpr, bound: Interval, inner: int, each_unit: int) -> str | None:
+    """Return why a condition on what is inside of the array does not hold for all of a unit, or for none of it."""
+    moved = dict(expression.terms).get(Symbol(inner), 0)
+    if moved not in (0, 1) or not _is_simple(expression.terms, inner):
+        return "what is inside of the array does not follow from its rows"
+    ends = ((expression - symbol(inner)).divisor(), bound.lower, bound.upper + 1) if moved else ()
+    return "the array ends inside of a unit" if any(each % each_unit for each in ends) else None
 
 
 def _is_simple(terms: Sequence[tuple[object, int]], number: int) -> bool:

@@ -57,6 +57,12 @@ def bytes_of(kernel: BlockKernel, plan: Plan, memory: int, strides: tuple[int, .
     return tile_bytes(tile, strides, is_swizzled) * buffers_of(plan, memory)
 
 
+def read_down(plan: Plan) -> set[int]:
+    """Return the memory of which chunks of one column are read together: that of operands of products."""
+    operands = (tile for node in plan.graph.nodes if node.kind == "product" for tile in node.operands)
+    return {plan.memory[tile] for tile in operands if tile in plan.memory}
+
+
 def buffers_of(plan: Plan, memory: int) -> int:
     """Return how many buffers a memory has: as many as the stages of its steps if its tile is copied ahead."""
     maker = plan.graph.maker[memory]

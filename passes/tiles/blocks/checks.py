@@ -1,4 +1,4 @@
-"""What lower-tiles asks of a kernel that is written on tiles before it writes code; decisions may be written by hand."""
+"""What lower-tiles asks of a kernel that is written on tiles: what was decided of it may be written by hand."""
 
 import math
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from xgpu.dialects.block.tiles import IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.passes.support.refusals import refuse, refuse_type
 from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.blocks.memory.stored import has_place
 from xgpu.passes.tiles.blocks.program import PRODUCT, BlockKernel, product_layout
-from xgpu.passes.tiles.blocks.stored import has_place
 from xgpu.passes.tiles.kernel_checks import check_launch
 from xgpu.structure import defining_op, dtype_of, element_of
 
@@ -53,7 +53,9 @@ def _check_operations(kernel: BlockKernel, block: ir.Block, at: Sequence[ir.Valu
             if isinstance(view, InsertTileOp) and block != kernel.blocks.body:
                 refuse(PASS, op, "expected tiles to be written after the steps")
         elif op.name not in OPERATIONS:
-            refuse(PASS, op, "expected an operation on tiles, element by element, or one that moves or reduces elements")
+            refuse(
+                PASS, op, "expected an operation on tiles, element by element, or one that moves or reduces elements"
+            )
 
 
 def _check_outputs(kernel: BlockKernel) -> None:
@@ -65,7 +67,9 @@ def _check_outputs(kernel: BlockKernel) -> None:
         while made != array:
             op = defining_op(made)
             if op is None or not isinstance(op.opview, InsertTileOp):
-                refuse(PASS, end.operation, f"expected value {number} to be the array of that number with tiles written")
+                refuse(
+                    PASS, end.operation, f"expected value {number} to be the array of that number with tiles written"
+                )
             made = op.opview.array
 
 

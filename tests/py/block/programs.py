@@ -1,9 +1,9 @@
-"""Kernels that a person might write on tiles, as text of level ``tiles``: products with what is around them, and moves."""
+"""Kernels as a person might write them on tiles, as text of level ``tiles``: products with what is around them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from xgpu.tools.fuzzing.block_text import BlockText, Number, Tile
+from xgpu.tools.fuzzing.blocks.text import BlockText, Number, Tile
 
 _LOWEST = "0xFF800000"
 
@@ -95,7 +95,7 @@ def softmax_of_product() -> str:
 
 
 def attention() -> str:
-    """Return attention with an online softmax: two products in a step, which carries the largest logits and the sums."""
+    """Return attention with an online softmax: two products in a step, and what it carries of each row."""
     (heads, queries, keys, width), (rows, terms) = (2, 40, 48, 32), (32, 16)
     given = [((heads, size, width), "bf16") for size in (queries, keys, keys)]
     kernel = BlockText(given, [((heads, queries, width), "bf16")], (heads, -(-queries // rows)))

@@ -15,7 +15,6 @@ from xgpu.runtime.compare import compare
 from xgpu.structure import walk
 from xgpu.target.nvptx.cubin import assemble, find_ptxas
 
-
 _PASSES = [each.format(target="sm_90a") for each, _ in LOWER_TILES]
 """Those that plan, then lower-tiles, and the one that sets the level."""
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dialects.block.matrices import LoadMatrixOp
 from xgpu.dtypes import DType
-from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, symbol
 from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.indexing.interval import Interval
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.tiles.blocks.elements import ElementCode
-from xgpu.passes.tiles.blocks.fragments import COLUMNS, LANE, ROWS, FragmentLayout, Indices
-from xgpu.passes.tiles.blocks.shared import SharedTile
-from xgpu.passes.tiles.blocks.space import Space
+from xgpu.passes.tiles.blocks.memory.shared import SharedTile
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.products.fragments import COLUMNS, LANE, ROWS, FragmentLayout, Indices
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.vectors import from_elements, part
 from xgpu.structure import dtype_of, producer
@@ -89,8 +89,8 @@ class FragmentSource:
     def read(self, space: Space, code: ElementCode, first: int, depth: AffineExpr) -> list[ir.Value]:
         """Read the fragments of 16 rows, or of 8 or 16 columns, from the number ``first`` on: one, or two side by side.
 
-        They are those of the contracted elements from ``depth`` on. Fragments of rows are vectors of four i32, of columns
-        of two.
+        They are those of the contracted elements from ``depth`` on. Fragments of rows are vectors of four i32, those of
+        columns of two.
         """
         count = 1 if self.operand.number == LEFT else min(2, self.operand.layout.held_across - first)
         address = self._matrix_address(space, first, count, depth)
@@ -110,13 +110,11 @@ class FragmentSource:
             return layout.first_row + number * ROWS
         return layout.first_column + number * COLUMNS
 
-    def _matrix_address(
-        self, space: Space, first: int, count: int, depth: AffineExpr
-    ) -> tuple[ir.Value, bool] | None:
-        """Return the address of the row of eight elements that a lane gives, and whether rows go along the free dimension.
+    def _matrix_address(self, space: Space, first: int, count: int, depth: AffineExpr) -> tuple[ir.Value, bool] | None:
+        """Return the address of the row of 16 bytes that a lane gives, and whether it goes along the free dimension.
 
-        Lane ``8 m + r`` gives row ``r`` of matrix ``m``: of the left operand first the upper and lower ones, of the right
-        one first those with the first and last contracted elements. None if rows are not 16 bytes that lie together.
+        Lane ``8 m + r`` gives row ``r`` of matrix ``m``: of the left operand first the upper and lower ones, of the
+        right one first those with the first and last contracted elements. None if rows do not lie together.
         """
         found = self._in_memory(self.operand.tile)
         if found is None:
@@ -186,7 +184,7 @@ class FragmentSource:
 
     def _masked(self, space: Space, fragment: ir.Value, depth: AffineExpr) -> ir.Value:
         last = Interval(0, self.operand.contracted - 1)
-        words = list(ir.VectorType(fragment.type).shape)[0]
+        words = ir.VectorType(fragment.type).shape[0]
         pairs = space.with_lanes(self._per_word)
         masks = []
         for word in range(words):
@@ -214,7 +212,7 @@ def _as_word(scalars: Sequence[ir.Value]) -> ir.Value:
         return b.bitcast(scalars[0], b.integer_type(32))
     type_ = ir.VectorType.get([1], b.integer_type(32))
     whole = ir.Operation.create("vector.bitcast", results=[type_], operands=[from_elements(scalars)]).results[0]
-    position = {"static_position": ir.DenseI64ArrayAttr.get([0])}
+    position: dict[str, ir.Attribute] = {"static_position": ir.DenseI64ArrayAttr.get([0])}
     return ir.Operation.create(
         "vector.extract", results=[type_.element_type], operands=[whole], attributes=position
     ).results[0]

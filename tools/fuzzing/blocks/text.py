@@ -77,7 +77,12 @@ class BlockText:
         return number
 
     def tile(
-        self, array: int, at: Sequence[Number | None], shape: Sequence[int], dropped: Sequence[int] = (), given: str = ""
+        self,
+        array: int,
+        at: Sequence[Number | None],
+        shape: Sequence[int],
+        dropped: Sequence[int] = (),
+        given: str = "",
     ) -> Tile:
         """Read a tile of an input: along each dimension the one of a number, the first one where there is none.
 
@@ -101,16 +106,16 @@ class BlockText:
         operands = ", ".join([tile.name, self._written[output], *(each.name for each in numbers)])
         types = ", ".join([tile.type, target.type, *("index" for _ in numbers)])
         map_ = _map(target.shape, at, shape, dropped)
-        made = self._line(f'"xgpu.insert_tile"({operands}) {{map = {map_}}} : ({types}) ->', target.shape, target.element)
+        made = self._line(
+            f'"xgpu.insert_tile"({operands}) {{map = {map_}}} : ({types}) ->', target.shape, target.element
+        )
         self._written[output] = made.name
 
     def constant(self, value: str, shape: Sequence[int], element: str) -> Tile:
         """Write a constant of equal elements."""
         return self._line(f"stablehlo.constant dense<{value}> :", shape, element)
 
-    def op(
-        self, name: str, operands: Sequence[Tile], shape: Sequence[int], element: str, attributes: str = ""
-    ) -> Tile:
+    def op(self, name: str, operands: Sequence[Tile], shape: Sequence[int], element: str, attributes: str = "") -> Tile:
         """Write an operation of StableHLO in its generic form."""
         types = ", ".join(each.type for each in operands)
         names = ", ".join(each.name for each in operands)
@@ -127,9 +132,7 @@ class BlockText:
 
     def broadcast(self, tile: Tile, shape: Sequence[int], dimensions: Sequence[int]) -> Tile:
         """Write a broadcast to some dimensions of a shape."""
-        return self.op(
-            "broadcast_in_dim", [tile], shape, tile.element, f"broadcast_dimensions = {_array(dimensions)}"
-        )
+        return self.op("broadcast_in_dim", [tile], shape, tile.element, f"broadcast_dimensions = {_array(dimensions)}")
 
     def transpose(self, tile: Tile, permutation: Sequence[int]) -> Tile:
         """Write a transposition."""
@@ -238,9 +241,7 @@ def _array(values: Sequence[int]) -> str:
     return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
 
 
-def _map(
-    whole: Sequence[int], at: Sequence[Number | None], shape: Sequence[int], dropped: Sequence[int]
-) -> str:
+def _map(whole: Sequence[int], at: Sequence[Number | None], shape: Sequence[int], dropped: Sequence[int]) -> str:
     """Return the map of a tile: block by block along each dimension, without what is outside."""
     numbers = [each for each in at if each is not None]
     kept = [d for d in range(len(shape)) if d not in dropped]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xgpu.tools.fuzzing.block_programs import generate
+from xgpu.tools.fuzzing.blocks.programs import generate
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 
 _SECONDS_PER_CASE = 120

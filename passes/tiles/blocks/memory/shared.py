@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from xgpu import ir
 from xgpu.dtypes import DType
 from xgpu.indexing.affine import AffineExpr, weighted_sum
-from xgpu.passes.tiles.blocks.space import Space
-from xgpu.passes.tiles.blocks.stored import MOST_BYTES, element_bytes, load_elements, store_elements
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes, load_elements, store_elements
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 
 _CHUNK_BYTES = 16

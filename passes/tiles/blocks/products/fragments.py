@@ -10,7 +10,7 @@ from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
-from xgpu.passes.tiles.blocks.space import Space
+from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.target_machine import WARP_SIZE
 
@@ -30,7 +30,7 @@ Indices = tuple[AffineExpr, ...]
 
 @dataclass(frozen=True)
 class Fragment:
-    """One of a thread's fragments: of which matrix of a batch, and how many above it and to its left."""
+    """One of a thread's fragments: its matrix of a batch, and how many are above it and before it."""
 
     matrix: int
     down: int
@@ -41,8 +41,8 @@ class Fragment:
 class FragmentLayout:
     """How warps hold a tile of ``shape``: ``down`` of them share its rows, ``across`` its columns.
 
-    Its first ``batching`` dimensions number matrices, the next ``own`` ones rows, the others columns. Where a tile is no
-    multiple of what warps hold, they begin again at the first row or column, and hold elements twice.
+    Its first ``batching`` dimensions number matrices, the next ``own`` ones rows, the others columns. Where a tile is
+    no multiple of what warps hold, they begin again at the first row or column, and hold elements twice.
     """
 
     shape: Shape
@@ -110,7 +110,7 @@ class FragmentLayout:
         )
 
     def at(self, space: Space, fragment: Fragment, half: int, matrix: AffineExpr | None = None) -> Indices:
-        """Return where a thread's elements are, of two lanes, in their simple form; in another matrix if one is given."""
+        """Return where a thread's elements are, of two lanes, in their simple form; maybe of another matrix."""
         number = constant(fragment.matrix) if matrix is None else matrix
         where = self.indices(number, self.row(fragment.down, half), self.column(fragment.across))
         return tuple(space.simple(each) for each in where)

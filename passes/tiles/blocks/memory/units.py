@@ -11,8 +11,8 @@ from xgpu.indexing.access import Shape
 from xgpu.indexing.affine import AffineExpr, constant, delinearize, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
-from xgpu.passes.tiles.blocks.fragments import THREAD, Indices
-from xgpu.passes.tiles.blocks.space import Space
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.products.fragments import THREAD, Indices
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.llvm.memory import element_pointer, load
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.scf_ops import create_index
-from xgpu.passes.tiles.blocks.space import Space
-from xgpu.passes.tiles.blocks.stored import (
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.stored import (
     MOST_BYTES,
     element_bytes,
     packed_type,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from xgpu.dtypes import dtype_named
-from xgpu.tools.fuzzing.block_text import BlockText, Number, Tile
+from xgpu.tools.fuzzing.blocks.text import BlockText, Number, Tile
 
 _SIZES = (1, 2, 3, 5, 8, 8, 11, 16, 16, 16, 17, 24, 32, 32, 40)
 _TYPES = ("bf16", "bf16", "bf16", "f16", "f32", "f32", "i32", "i8", "f64")
@@ -100,7 +100,7 @@ class _Generator:
         element = element or self._element()
         numbers = [each for each in self._scope.at if self.random.random() < 0.7]
         self.random.shuffle(numbers)
-        leading = [each for each in numbers[len(shape) :]]
+        leading = numbers[len(shape) :]
         own: list[Number | None] = [*numbers[: len(shape)]]
         own += [None] * (len(shape) - len(own))
         self.random.shuffle(own)

@@ -1,4 +1,4 @@
-"""Products of tiles: warps hold fragments of the result, by instructions on matrices or by products of single elements."""
+"""Products of tiles, of which threads hold the sums: by instructions of warps on matrices, or element by element."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.blocks.elements import ElementCode
-from xgpu.passes.tiles.blocks.fragments import (
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.stored import scalar_type
+from xgpu.passes.tiles.blocks.products.fragments import (
     HALVES,
     NEIGHBOURS,
     FragmentLayout,
 )
-from xgpu.passes.tiles.blocks.operands import LEFT, RIGHT, FragmentSource, Operand
-from xgpu.passes.tiles.blocks.space import Space
+from xgpu.passes.tiles.blocks.products.operands import LEFT, RIGHT, FragmentSource, Operand
 from xgpu.passes.tiles.blocks.state import State
-from xgpu.passes.tiles.blocks.stored import scalar_type
 from xgpu.passes.tiles.structured import counted
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.structure import dtype_of
@@ -123,7 +123,7 @@ class TileProduct:
         return found
 
     def _by_threads(self, begin: Sequence[ir.Value] | None) -> list[ir.Value]:
-        """Add up products of elements: each thread those of the elements that it holds, one contracted one at a time."""
+        """Add up products of elements: each thread those of what it holds, one contracted element at a time."""
         state, layout = self.state, self.layout
         left, right = self._operand(LEFT), self._operand(RIGHT)
         if begin is None:

@@ -9,10 +9,17 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.blocks.computing import Held
 from xgpu.passes.tiles.blocks.elements import ElementCode
-from xgpu.passes.tiles.blocks.fragments import HALVES, NEIGHBOURS, Fragment, FragmentLayout, FragmentTile, Indices
-from xgpu.passes.tiles.blocks.products import TileProduct
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.products.fragments import (
+    HALVES,
+    NEIGHBOURS,
+    Fragment,
+    FragmentLayout,
+    FragmentTile,
+    Indices,
+)
+from xgpu.passes.tiles.blocks.products.sums import TileProduct
 from xgpu.passes.tiles.blocks.program import product_layout
-from xgpu.passes.tiles.blocks.space import Space
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.structured import counted
 from xgpu.structure import dtype_of
