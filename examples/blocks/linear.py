@@ -1,4 +1,4 @@
-"""A product with an activation as a block program: ``xgpu run examples/block_linear.py:linear_silu --check``."""
+"""A product with an activation as a block program: ``xgpu run examples/blocks/linear.py:linear_silu --check``."""
 
 import jax
 
