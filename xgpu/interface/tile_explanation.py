@@ -19,6 +19,7 @@ from xgpu.levels import pipeline
 from xgpu.passes.framework.base import functions
 from xgpu.passes.lower_tiles import LowerTiles
 from xgpu.structure import dtype_of, walk
+from xgpu.target.nvptx.cubin import find_ptxas
 
 _PRODUCT = "stablehlo.dot_general"
 _TENSOR_CORE_BITS = 16
@@ -62,7 +63,7 @@ class _Explanation:
             lines = [self._head(), *self._tiles(), *self._steps()]
             if self._is_planned:
                 lines += self._memory()
-            return "\n".join([*lines, *self._limits()])
+            return "\n".join([*lines, *self._registers(), *self._limits()])
 
     def _head(self) -> str:
         grid, kernel = " x ".join(map(str, self._blocks.grid)), self._kernel
@@ -133,6 +134,13 @@ class _Explanation:
         return lines + [
             f"    at {offset}: {', '.join(dict.fromkeys(names))}" for offset, names in sorted(found.items())
         ]
+
+    def _registers(self) -> list[str]:
+        """Return what ptxas says of a thread; nothing where it is not installed."""
+        if find_ptxas() is None:
+            return []
+        made = self._kernel.assembled
+        return [f"  registers: {made.registers} a thread, {made.spill_store_bytes} bytes of them in memory"]
 
     def _shared_bytes(self) -> int:
         kernel = self._kernel
