@@ -1,6 +1,7 @@
 """The pass `multicast-tiles`."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -64,7 +65,7 @@ class MulticastTiles(Pass):
 
 def _by_numbers(kernel: BlockKernel, tile: TileOp) -> IndexingMap | None:
     """Return the map of a tile from all numbers of the block, and the step; None if it depends on anything else."""
-    numbers: list[ir.Value] = list(kernel.blocks.body.arguments)[: len(kernel.blocks.grid)]
+    numbers: Sequence[ir.Value] = list(kernel.blocks.body.arguments)[: len(kernel.blocks.grid)]
     dims = list(ranges(kernel.blocks.grid))
     places = []
     for value, interval in zip(tile.at, tile.map.dims, strict=True):

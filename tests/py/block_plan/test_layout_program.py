@@ -27,9 +27,7 @@ def drawn(rng: random.Random, count: int, rules: int) -> Program:
     found = []
     for _ in range(rules):
         tiles = rng.sample(range(count), min(count, rng.randrange(1, 4)))
-        ways = tuple(
-            tuple((tile, rng.randrange(ranks[tile])) for tile in tiles) for _ in range(rng.randrange(1, 4))
-        )
+        ways = tuple(tuple((tile, rng.randrange(ranks[tile])) for tile in tiles) for _ in range(rng.randrange(1, 4)))
         found.append(Rule(ways, rng.choice((4000, 10000))))
     return Program(options, found)
 
