@@ -7,7 +7,7 @@ outside, in which steps are two jobs: up to their first meeting, and from their 
 """
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xgpu.block_plan.events import Event, Order, Plan, needs, text_order
@@ -175,11 +175,23 @@ def _flattened(plan: Plan, layers: Layers) -> tuple[list[int], set[int]]:
         tails = [number for number in layer if number < 0]
         heads = [number for number in layer if number >= 0 and -1 - number in _all(layers)]
         rest = [number for number in layer if number >= 0 and number not in heads]
-        jobs = [*rest, *heads]
+        jobs = _after_needs(plan, [*rest, *heads])
         if place and jobs and not tails:
             met.add(jobs[0])
         order += jobs
     return order, met
+
+
+def _after_needs(plan: Plan, jobs: Sequence[int]) -> list[int]:
+    """Return the jobs of a layer in their order, but each after those of them that it needs.
+
+    What is computed of accumulators that steps leave in registers may be in the layer of the steps.
+    """
+    if not jobs:
+        return []
+    waiting = needs(plan, plan.graph.nodes[jobs[0]].region)
+    places = {number: place for place, number in enumerate(jobs)}
+    return _sorted({number: waiting[number] & places.keys() for number in jobs}, lambda each: (places[each],))
 
 
 def _all(layers: Layers) -> set[int]:

@@ -84,7 +84,7 @@ def test_a_barrier_that_is_left_out_is_found(name: str) -> None:
     """Each of those that are planned, one after the other: they order accesses that these sizes make."""
     text = PROGRAMS[name]()
     _, count = _without_barrier(text, None)
-    assert count >= 2
+    assert count
     for number in range(count):
         program = xgpu.compile(_without_barrier(text, number)[0])
         with pytest.raises(KernelFault):

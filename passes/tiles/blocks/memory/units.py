@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xgpu import ir
 from xgpu.dialects.xgpu import LoopOp, YieldOp
@@ -58,8 +58,9 @@ class Units:
     def tried(self, space: Space, threads: int) -> tuple[Space, Indices]:
         """Return the space and the indices as in the loop, to ask what accesses are like: nothing is written."""
         passes = Interval(0, -(-self.count // threads) - 1)
-        inner = replace(space, ranges=(*space.ranges, passes), lanes=self.lanes, _simplifiers=[])
-        return inner, self.indices(THREAD + dim(len(space.ranges)) * threads)
+        return Space((*space.ranges, passes), space.values, self.lanes), self.indices(
+            THREAD + dim(len(space.ranges)) * threads
+        )
 
 
 def by_strides(shape: Shape, strides: Sequence[int]) -> tuple[int, ...]:

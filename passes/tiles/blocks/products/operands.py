@@ -183,6 +183,8 @@ class FragmentSource:
         return _as_tf32(masked) if self._per_word == 1 else masked
 
     def _masked(self, space: Space, fragment: ir.Value, depth: AffineExpr) -> ir.Value:
+        if self.operand.contracted % self.depth == 0:
+            return fragment
         last = Interval(0, self.operand.contracted - 1)
         words = ir.VectorType(fragment.type).shape[0]
         pairs = space.with_lanes(self._per_word)
