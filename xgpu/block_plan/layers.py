@@ -30,6 +30,11 @@ class Job:
     late: bool = False
     tail: int | None = None
 
+    @property
+    def is_free(self) -> bool:
+        """Whether it needs no memory, and so meets nothing."""
+        return not (self.reads or self.writes or self.uses or self.refills or self.late or self.tail is not None)
+
     def meets(self, other: "Job") -> bool:
         """Whether this job and a later one must not be in one layer."""
         return bool(self.writes & (other.reads | other.writes) or self.reads & other.writes)
@@ -47,15 +52,42 @@ class Layers:
 
 def arrange(jobs: Mapping[int, Job], sizes: Mapping[int, int], is_step: bool) -> Layers:
     """Return the layers of jobs, which are numbered in an order that their needs allow, or those of each step."""
-    if not jobs:
-        return Layers((), False, 0, 0)
-    search = _Search(jobs, sizes)
+    kept = {name: job for name, job in jobs.items() if not job.is_free or _is_tail(name, jobs)}
+    if not kept:
+        return Layers((tuple(jobs),) if jobs else (), False, 0, 0)
+    search = _Search({name: replace(job, needs=_kept_needs(job, jobs, kept)) for name, job in kept.items()}, sizes)
     try:
         found = [search.ending(), *(search.circles() if is_step else ())]
     except _TooMany:
         found = search.by_depth(is_step)
     best = min(found, key=lambda each: (each.meetings, each.peak))
+    best = replace(best, layers=_with_free(best.layers, jobs))
     return best if is_step else replace(best, ends=False, meetings=best.meetings - best.ends)
+
+
+def _is_tail(name: int, jobs: Mapping[int, Job]) -> bool:
+    return any(job.tail == name for job in jobs.values())
+
+
+def _kept_needs(job: Job, jobs: Mapping[int, Job], kept: Mapping[int, Job]) -> frozenset[int]:
+    """Return the jobs of the search that a job must follow, by way of others, too."""
+    found, pending = set[int](), list(job.needs)
+    while pending:
+        name = pending.pop()
+        if name in kept:
+            found.add(name)
+        else:
+            pending += jobs[name].needs
+    return frozenset(found)
+
+
+def _with_free(layers: Sequence[tuple[int, ...]], jobs: Mapping[int, Job]) -> tuple[tuple[int, ...], ...]:
+    """Return layers with the jobs that meet nothing, each in the first one that it can be in."""
+    depth = {name: number for number, layer in enumerate(layers) for name in layer}
+    for name, job in jobs.items():
+        if name not in depth:
+            depth[name] = max((depth[each] for each in job.needs), default=0)
+    return tuple(tuple(name for name in jobs if depth[name] == number) for number in range(len(layers)))
 
 
 class _TooMany(Exception):
@@ -136,7 +168,7 @@ class _Search:
         done: list[int] = []
         for i in order:
             for j in done:
-                is_apart = self.conflicts[i] >> j & 1
+                is_apart = self.conflicts[i] >> j & 1 or self.tails.get(i) == j or self.tails.get(j) == i
                 if is_apart or self.needs[i] >> j & 1 or self.needs[j] >> i & 1:
                     depths[i] = max(depths[i], depths[j] + bool(is_apart))
             done.append(i)

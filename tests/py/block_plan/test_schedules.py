@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from xgpu.block_plan import layers
 from xgpu.block_plan.events import Plan, needs, text_order
 from xgpu.block_plan.lifetimes import lifetimes
 from xgpu.block_plan.meetings import meetings, suffices
@@ -46,6 +47,12 @@ def test_no_races(seed: int) -> None:
         assert sorted(numbers) == sorted(before)
         for position, number in enumerate(numbers):
             assert before[number] <= set(numbers[:position])
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_no_races_where_jobs_are_too_many_to_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layers, "MOST_GROUPS", 3)
+    test_no_races(seed)
 
 
 @pytest.mark.parametrize("seed", range(100))
