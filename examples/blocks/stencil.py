@@ -1,4 +1,4 @@
-"""A smoothed image, whose tiles overlap where they are read: ``xgpu run examples/blocks/stencil.py:smoothed --check``."""
+"""An image smoothed by overlapping tiles: ``xgpu run examples/blocks/stencil.py:smoothed --check``."""
 
 from xgpu import block
 
