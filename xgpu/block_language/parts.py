@@ -28,6 +28,7 @@ _INSTEAD = {
     "case": "select elements by jnp.where",
     "reverse": "read the tile by its elements, in the other order",
     "convolution": "read tiles at offsets, and add up their products",
+    "custom_call": "kernels and libraries compute whole arrays, outside of kernels",
 }
 _REFUSED = frozenset(
     (

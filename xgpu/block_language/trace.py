@@ -11,7 +11,7 @@ from jax._src import core
 from xgpu.block_language.captured import body_of_kernel
 from xgpu.block_language.coverage import check_stores
 from xgpu.block_language.program import ArrayType, BlockProgram, Settings
-from xgpu.block_language.tracing import Array, Output, Tracing, _current
+from xgpu.block_language.tracing import Array, Output, Tracing, saying
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, SourceLocation, Unsupported, XgpuError
 from xgpu.frontend.jax_function import user_error
@@ -35,17 +35,15 @@ def trace_program(
         trees.append(_tree_of(result, tracing, name, location))
         return [value for _, value in tracing.stores]
 
-    _current.append(tracing)
     try:
-        closed = jax.make_jaxpr(run)()
+        with saying(tracing):
+            closed = jax.make_jaxpr(run)()
     except XgpuError:
         raise
     except Exception as error:
         if "__jax_array__" in str(error):
             error = TypeError(_NO_TILE).with_traceback(error.__traceback__)
         raise user_error(error, f"tracing kernel {name}") from error
-    finally:
-        _current.pop()
     assert tracing.grid is not None
     program = BlockProgram(
         name,
@@ -78,7 +76,8 @@ def _inputs(
     try:
         bound = inspect.signature(function).bind(*types, **static)
     except TypeError as error:
-        raise InvalidInput(f"kernel {name}: {error}", location) from None
+        hint = f"it is given an array, or a specification such as f32[8], for each; or set {name}.example_args"
+        raise InvalidInput(f"kernel {name}: {error}; {hint}", location) from None
     names = [each for each in bound.arguments if each not in static]
     if len(names) != len(types):
         names = [f"arg{number}" for number in range(len(types))]

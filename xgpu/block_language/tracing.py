@@ -1,6 +1,8 @@
 """What a block program is made of, while its function is run: a grid, tiles of arrays, steps, and what is stored."""
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,14 +59,31 @@ class Tracing:
         return [each.expression for each in indices]
 
 
-_current: list[Tracing] = []
+class _Thread(threading.local):
+    """What a thread traces: programs, the innermost last."""
+
+    def __init__(self) -> None:
+        self.programs: list[Tracing] = []
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def saying(tracing: Tracing) -> Iterator[None]:
+    """Context in which a function of this thread says a program."""
+    _thread.programs.append(tracing)
+    try:
+        yield
+    finally:
+        _thread.programs.pop()
 
 
 def current() -> Tracing:
     """Return the program that is being said. Raises InvalidInput if there is none."""
-    if not _current:
+    if not _thread.programs:
         raise wrong("this belongs into a function that block.kernel decorates")
-    return _current[-1]
+    return _thread.programs[-1]
 
 
 class Array:

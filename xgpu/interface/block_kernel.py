@@ -89,7 +89,9 @@ class Kernel:
 
     def _traced(self, types: Sequence[Any], static: Mapping[str, Any]) -> tuple[BlockProgram, Any]:
         shapes = tuple((tuple(each.shape), np.dtype(each.dtype)) for each in types)
-        key = (shapes, tuple(sorted(static.items())), config.trace_context())
+        # 1, 1.0 and True are equal, and make other programs.
+        values = tuple((name, type(value), value) for name, value in sorted(static.items()))
+        key = (shapes, values, config.trace_context())
         try:
             known = self._programs.get(key)
         except TypeError:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+import xgpu
 from xgpu import block
 from xgpu.errors import InvalidInput, Unsupported
 from xgpu.interface.block_calls import source_of_program
@@ -372,3 +373,28 @@ def test_of_an_array_by_keyword() -> None:
 
     with pytest.raises(InvalidInput, match="arrays are given by position"):
         kernel(jnp.zeros((8, 8)), y=jnp.zeros(3))
+
+
+def test_of_missing_arguments() -> None:
+    @block.kernel
+    def kernel(x: Any, y: Any) -> Any:
+        block.grid(1)
+        return block.store(x.tile((8, 8)), (8, 8))
+
+    with pytest.raises(InvalidInput, match=r"kernel kernel: missing a required argument: 'y'; .*example_args"):
+        kernel(jnp.zeros((8, 8)))
+    with pytest.raises(InvalidInput, match="missing a required argument: 'x'"):
+        xgpu.compile(kernel)
+
+
+def test_of_a_kernel_in_a_kernel() -> None:
+    @block.kernel
+    def inner(x: Any) -> Any:
+        block.grid(1)
+        return block.store(x.tile((8, 8)), (8, 8))
+
+    def outer(x: Any) -> Any:
+        block.grid(1)
+        return block.store(inner(x.tile((8, 8))), (8, 8))  # here
+
+    assert "stablehlo.custom_call" in str(refused(outer))

@@ -1,5 +1,7 @@
 """Block programs compute what functions of whole arrays do: by XLA, and by their kernels on this machine."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -9,6 +11,7 @@ import pytest
 
 import xgpu
 from tests.py.block_language.programs import CASES, Case, linear_silu, row_statistics, silu_of_product
+from xgpu import block
 
 
 def check(case: Case, results: Any, expected: Any) -> None:
@@ -69,3 +72,30 @@ def test_are_traced_once_for_types() -> None:
     program = linear_silu.program(x, w)
     assert linear_silu.program(x, w) is program
     assert linear_silu.program(x[:32], w) is not program
+
+
+def test_values_by_keyword_are_told_apart_by_their_types() -> None:
+    @block.kernel(threads=32)
+    def scaled(x: Any, *, factor: Any) -> Any:
+        (i,) = block.grid(1)
+        return block.store(x.tile(8, (i,)) * factor, x.shape, (i,))
+
+    x = np.arange(8, dtype=np.int32)
+    assert [scaled.reference(x, factor=each).dtype for each in (1, 1.0, True)] == [np.int32, np.float32, np.int32]
+
+
+def test_threads_trace_at_once() -> None:
+    meeting = threading.Barrier(2, timeout=60)
+
+    @block.kernel(threads=32)
+    def shifted(x: Any, *, by: int) -> Any:
+        (i,) = block.grid(1)
+        meeting.wait()
+        tile = x.tile(8, (i,))
+        meeting.wait()
+        return block.store(tile + by, x.shape, (i,))
+
+    x = np.arange(8, dtype=np.float32)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda by: np.asarray(shifted.reference(x, by=by)), (1, 2)))
+    np.testing.assert_array_equal(found, [x + 1, x + 2])
