@@ -120,6 +120,7 @@ def test_passes_keep_decisions() -> None:
     assert "stages 3" in plan
     (found,) = compiled.run(x, w, sanitize=True)
     np.testing.assert_array_equal(found, x.astype(np.float32) @ w.astype(np.float32))
+    np.testing.assert_array_equal(found, kernel.reference(x, w))
 
 
 @pytest.mark.parametrize("name", CASES)
