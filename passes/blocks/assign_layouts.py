@@ -81,6 +81,6 @@ def _copies(kernel: BlockKernel, plan: Plan) -> dict[int, list[int]]:
         in_steps = kernel.graph.nodes[kernel.ops.index(op)].region != 0
         for inner in range(len(tile.shape)):
             unit, _ = copy_unit(view.map, shape_of(view.array), tile.bits, strides_of(tile, inner))
-            costs[inner] += NOT_WIDE * (unit < CHUNK_BYTES)
+            costs[inner] += NOT_WIDE * (CHUNK_BYTES - unit) // CHUNK_BYTES
             costs[inner] += NOT_ASYNCHRONOUS * (unit == 0 and in_steps and isinstance(view, TileOp))
     return found

@@ -14,7 +14,7 @@ from xgpu.block_plan.layout_program import Option, Program, Rule, Way, best
 from xgpu.block_plan.strides import strides_of, tile_bytes
 
 NOT_WIDE = 4000
-"""A copy to or from an array that is not by chunks of 16 bytes."""
+"""A copy to or from an array by single elements; by units of 8 or 4 bytes as much less as these are of 16."""
 NOT_ASYNCHRONOUS = 20000
 """A copy in steps that threads have to wait for."""
 NO_MATRIX = 10000
