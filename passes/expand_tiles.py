@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
-from xgpu.hlo.tensor_cores import product_problem
 from xgpu.hlo.stablehlo_builder import broadcast, splat, tensor
+from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
@@ -25,8 +25,8 @@ class ExpandTiles(Pass):
     """Make a kernel of level ``tiles`` a program of StableHLO, which XLA runs: what its threads are to compute.
 
     Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written.
-    Operands of a product of f32 are rounded to tf32, unless it asks for more. The outputs, which begin as zeros, are results only. No way to a
-    GPU leads over it.
+    Operands of a product of f32 are rounded to tf32, unless it asks for more. The outputs, which begin as zeros, are
+    results only. No way to a GPU leads over it.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({

@@ -90,7 +90,7 @@ def corpus() -> list[Text]:
         )
         for i, part in enumerate(whole.split(_SPLIT)):
             texts.append(Text(f"{path.name}:{i}", part, path.suffix, pipelines))
-    for path in sorted(_TESTS.glob("lit/emit/*.mlir")):
+    for path in sorted(_TESTS.glob("lit/emit/**/*.mlir")):
         texts += [Text(f"{path.name} at level {level}", text, ".mlir", ()) for level, text in _plans(path)]
     for path in sorted(_LOOPS.glob("*.te")):
         texts += _levels_of_loops(path)

@@ -48,7 +48,7 @@ the attribute is. What is written is kept, and refused with the reason where a k
 `Options(schedules={"relu_fusion_0": {"vector": 2}})` fixes the same numbers.
 """
 
-_PRODUCT = "tests/lit/emit/product.mlir"
+_PRODUCT = "tests/lit/emit/products/product.mlir"
 """A program that has the level ``tiles``."""
 _PROSE = {
     "stablehlo": "What JAX traced, normalised: calls inlined, CHLO written as StableHLO. Each operation still makes a"

@@ -117,7 +117,7 @@ def _check_function(program: BlockProgram[BlockSchedule]) -> None:
 
 
 def check_launch(function: ir.Operation, of: BlocksOp, count: int, threads: int) -> None:
-    """Raise `CompilerError` unless blocks are all that a kernel does, its outputs are what they write, and it has these.
+    """Raise `CompilerError` unless blocks are all that a kernel does, and its outputs are what they write.
 
     The launch is of ``count`` blocks of so many threads.
     """

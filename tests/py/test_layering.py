@@ -304,14 +304,34 @@ def test_passes_of_different_rooms_have_different_names() -> None:
 
 
 def test_every_pass_has_a_lit_test() -> None:
-    stems = {source.path.stem for source in package_sources() if is_in_room(source)}
+    """It lies in the folder of the pass's room: a file STEM.mlir, or a folder STEM of such files."""
+    rooms = {tuple(room.__name__.split(".")[2:]) for room in ROOMS}
+    passes = {(room_of(source), source.path.stem) for source in package_sources() if is_in_room(source)}
+    lit = ROOT / "tests" / "lit" / "passes"
+    files = [path.relative_to(lit) for path in lit.rglob("*.mlir")]
     tests = {
-        entry.stem
-        for entry in (ROOT / "tests" / "lit" / "passes").iterdir()
-        if entry.suffix == ".mlir" or (entry.is_dir() and any(entry.glob("*.mlir")))
+        (path.parent.parts, path.stem) if path.parent.parts in rooms else (path.parent.parent.parts, path.parent.name)
+        for path in files
     }
-    assert not stems - tests, "passes without tests/lit/passes/STEM.mlir or a folder STEM of such files"
-    assert not tests - stems, "lit tests of passes that do not exist"
+    assert not passes - tests, "passes without a lit test"
+    assert not tests - passes, "lit tests of passes that do not exist"
+
+
+def room_of(source: Source) -> tuple[str, ...]:
+    """The folders of a pass in the folder of passes."""
+    return tuple(source.module.split(".")[2:-1])
+
+
+def test_folders_of_tests() -> None:
+    """What an operation's text is and what is refused of it are one test of two files."""
+    tests = ROOT / "tests"
+    files = {
+        (path.parent, path.name.removesuffix(path.suffix).removesuffix("_invalid"))
+        for path in tests.rglob("*")
+        if path.is_file() and "data" not in path.parts and "__pycache__" not in path.parts
+    }
+    counts = Counter(folder for folder, _ in files)
+    assert not [f"{folder}: {count} files" for folder, count in counts.items() if count > MAX_FOLDER_FILES]
 
 
 def test_lit_directives_are_known() -> None:

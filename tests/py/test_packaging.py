@@ -6,11 +6,14 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+import venv
 import zipfile
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = (".py", ".typed", ".c", ".h", ".hpp", ".rs", ".in", ".toml", ".txt", ".md")
@@ -153,3 +156,68 @@ def test_every_module_of_the_wheel_imports(installed: Path, tmp_path: Path) -> N
 def test_commands_start_from_any_folder(installed: Path, tmp_path: Path, command: str) -> None:
     assert set(project()["project"]["scripts"]) == {"xgpu", "xgpu-opt"}
     assert "usage" in run(installed, tmp_path, str(installed / "bin" / command), "--help").lower()
+
+
+@pytest.fixture(scope="module")
+def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of a new environment that has the wheel and what it says that it requires, and nothing else."""
+    folder = tmp_path_factory.mktemp("empty")
+    venv.create(folder)
+    (site,) = folder.glob("lib/python*/site-packages")
+    assert not list(site.iterdir())
+    pip("--python", str(folder / "bin" / "python"), "install", "--no-deps", "--no-index", str(wheel))
+    (own,) = site.glob("xgpu-*.dist-info")
+    for each in required(Distribution.at(own)):
+        link(each, site)
+    return folder / "bin"
+
+
+def required(wanted: Distribution) -> list[Distribution]:
+    """What a distribution requires without extras, and what that requires, as this environment has it."""
+    pending, found = [wanted], dict[str, Distribution]()
+    while pending:
+        for requirement in map(Requirement, pending.pop().requires or ()):
+            is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            if is_needed and requirement.name not in found:
+                found[requirement.name] = distribution(requirement.name)
+                pending.append(found[requirement.name])
+    return list(found.values())
+
+
+def link(each: Distribution, site: Path) -> None:
+    """Let the environment with these packages have what a distribution installed."""
+    for file in each.files or ():
+        # What lies outside are commands, of no use here.
+        if file.parts[0] != ".." and not (site / file.parts[0]).is_symlink() and file.suffix != ".pyc":
+            path = site / file
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.symlink_to(Path(str(each.locate_file(file))))
+
+
+def in_empty(commands: Path, cwd: Path, *command: str) -> str:
+    """Run a command of the new environment, which sees nothing of this one."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "XGPU"))}
+    environment["XGPU_CACHE"] = "off"
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_empty_environment_compiles_runs_and_exports(empty: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "examples" / "bias_relu.py", tmp_path)
+    program = "bias_relu.py:bias_relu"
+    assert ".visible .entry" in in_empty(empty, tmp_path, str(empty / "xgpu"), "compile", program)
+    in_empty(empty, tmp_path, str(empty / "xgpu"), "run", program, "--check")
+    in_empty(empty, tmp_path, str(empty / "xgpu"), "export", program, "-o", "exported")
+    assert list((tmp_path / "exported").rglob("*.h"))
+    assert "jax" in in_empty(empty, tmp_path, str(empty / "xgpu"), "doctor")
+
+
+def test_an_empty_environment_calls_kernels_from_jax(empty: Path, tmp_path: Path) -> None:
+    code = (
+        "import importlib.util, jax.numpy as jnp, xgpu\n"
+        "assert importlib.util.find_spec('xgpu.tools') is None\n"
+        "assert importlib.util.find_spec('pytest') is None\n"
+        "print(float(xgpu.jit(lambda x: (x * 2 + 1).sum())(jnp.arange(8.0))))"
+    )
+    assert float(in_empty(empty, tmp_path, str(empty / "python"), "-c", code)) == 64

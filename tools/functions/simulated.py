@@ -19,6 +19,7 @@ def simulated() -> dict[str, Case]:
         "shuffled pixels, pooled": (_pooled, ("f32[8,128,128,64]",)),
         "bilateral filter": (_bilateral, ("f32[1024,1024]",)),
         "multigrid cycle": (lambda b: _cycle(jnp.zeros_like(b), b, 5), ("f32[1024,1024]",)),
+        "multigrid cycles in three dimensions": (_cycles, ("f32[128,128,128]",)),
         "bilinear sampling, gradient": (
             jax.grad(_sampled, (0, 1)),
             ("f32[8,128,128,32]", "f32[8,128,128,2]"),
@@ -103,6 +104,37 @@ def _sampled(images: Any, at: Any) -> Any:
         return jax.vmap(lambda image, i, j: image[i, j])(images, rows, columns) * weight[..., None]
 
     return jnp.mean(sum(corner(dx, dy) for dx in (0, 1) for dy in (0, 1)) ** 2)
+
+
+def _cycles(b: Any) -> Any:
+    """Return two cycles of four grids from zeros, each with two damped Jacobi steps down and up."""
+
+    def laplacian(x: Any) -> Any:
+        padded = jnp.pad(x, 1)
+        sides = [lax.slice_in_dim(padded, 2 * i, x.shape[axis] + 2 * i, axis=axis) for axis in range(3) for i in (0, 1)]
+        inner = [[slice(None) if i == axis else slice(1, -1) for i in range(3)] for axis in range(3) for _ in (0, 1)]
+        return sum(side[tuple(each)] for side, each in zip(sides, inner, strict=True)) - 6 * x
+
+    def smooth(x: Any, b: Any, scale: float) -> Any:
+        for _ in range(2):
+            x = x + (laplacian(x) - scale * b) * (0.8 / 6)
+        return x
+
+    def cycle(x: Any, b: Any, scale: float, grids: int) -> Any:
+        x = smooth(x, b, scale)
+        if grids > 1:
+            residual = scale * b - laplacian(x)
+            coarse = residual.reshape([n for size in x.shape for n in (size // 2, 2)]).mean((1, 3, 5))
+            below = cycle(jnp.zeros_like(coarse), coarse / scale, 4 * scale, grids - 1)
+            for axis in range(3):
+                below = jnp.repeat(below, 2, axis)
+            x = x + below
+        return smooth(x, b, scale)
+
+    x = jnp.zeros_like(b)
+    for _ in range(2):
+        x = cycle(x, b, 1e-4, 4)
+    return x
 
 
 def _tensor_train(cores: Any, indices: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What lower-tiles asks of a kernel that is written on tiles before it writes code; decisions may be written by hand."""
+"""What lower-tiles asks of a kernel that is written on tiles: what was decided of it may be written by hand."""
 
 import math
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from xgpu.dialects.block.tiles import IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.passes.support.refusals import refuse, refuse_type
 from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.blocks.memory.stored import has_place
 from xgpu.passes.tiles.blocks.program import PRODUCT, BlockKernel, product_layout
-from xgpu.passes.tiles.blocks.stored import has_place
 from xgpu.passes.tiles.kernel_checks import check_launch
-from xgpu.structure import defining_op, dtype_of, element_of
+from xgpu.structure import block_of, captured, defining_op, dtype_of, element_of
 
 _NEEDED = frozenset(("cp.async", "ldmatrix", "mma"))
 
@@ -21,6 +21,7 @@ _NEEDED = frozenset(("cp.async", "ldmatrix", "mma"))
 def check_block_kernel(kernel: BlockKernel, target: Device) -> None:
     """Raise `CompilerError` for a kernel that lacks a decision, or has one that does not fit."""
     blocks = kernel.blocks
+    _check_order(blocks.body)
     check_launch(kernel.function, blocks, math.prod(blocks.grid), kernel.threads)
     at = list(blocks.body.arguments)[: len(blocks.grid)]
     _check_operations(kernel, blocks.body, at)
@@ -34,6 +35,18 @@ def check_block_kernel(kernel: BlockKernel, target: Device) -> None:
     if kernel.shared_bytes > target.shared_bytes_optin:
         most = f"tiles in at most {target.shared_bytes_optin} bytes of shared memory, all that {target.name} has"
         refuse(PASS, kernel.function, f"expected {most} for a block, got {kernel.shared_bytes}")
+
+
+def _check_order(block: ir.Block) -> None:
+    """Check that what operations read is made before them: a person may have moved them."""
+    known = set(block.arguments)
+    for each in block.operations:
+        op = each.operation
+        if any(value not in known and block_of(value) == block for value in (*op.operands, *captured(op))):
+            refuse(PASS, op, "expected what it reads to be made before it")
+        if isinstance(op.opview, StepsOp):
+            _check_order(op.opview.body)
+        known |= set(op.results)
 
 
 def _check_operations(kernel: BlockKernel, block: ir.Block, at: Sequence[ir.Value]) -> None:
@@ -53,7 +66,9 @@ def _check_operations(kernel: BlockKernel, block: ir.Block, at: Sequence[ir.Valu
             if isinstance(view, InsertTileOp) and block != kernel.blocks.body:
                 refuse(PASS, op, "expected tiles to be written after the steps")
         elif op.name not in OPERATIONS:
-            refuse(PASS, op, "expected an operation on tiles, element by element, or one that moves or reduces elements")
+            refuse(
+                PASS, op, "expected an operation on tiles, element by element, or one that moves or reduces elements"
+            )
 
 
 def _check_outputs(kernel: BlockKernel) -> None:
@@ -65,7 +80,9 @@ def _check_outputs(kernel: BlockKernel) -> None:
         while made != array:
             op = defining_op(made)
             if op is None or not isinstance(op.opview, InsertTileOp):
-                refuse(PASS, end.operation, f"expected value {number} to be the array of that number with tiles written")
+                refuse(
+                    PASS, end.operation, f"expected value {number} to be the array of that number with tiles written"
+                )
             made = op.opview.array
 
 

@@ -10,7 +10,10 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.blocks.elements import ElementCode, Lanes
-from xgpu.passes.tiles.blocks.fragments import (
+from xgpu.passes.tiles.blocks.memory.shared import SharedTile
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.units import Units, by_strides, widest
+from xgpu.passes.tiles.blocks.products.fragments import (
     HALVES,
     NEIGHBOURS,
     Fragment,
@@ -19,10 +22,7 @@ from xgpu.passes.tiles.blocks.fragments import (
     Indices,
     joined,
 )
-from xgpu.passes.tiles.blocks.shared import SharedTile
-from xgpu.passes.tiles.blocks.space import Space
 from xgpu.passes.tiles.blocks.state import State
-from xgpu.passes.tiles.blocks.units import Units, by_strides, widest
 from xgpu.passes.tiles.structured import only_if
 
 _Write = Callable[[ElementCode, Space, Indices], None]
@@ -62,7 +62,7 @@ def write_shared(
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The elements that a thread holds of a tile, half by half, with their indices; ``space`` has two lanes for them."""
+    """The elements that a thread holds of a tile, half by half, with their indices; ``space`` has two lanes."""
 
     state: State
     layout: FragmentLayout
@@ -78,7 +78,7 @@ class Held:
 
     @classmethod
     def of_rows(cls, state: State, layout: FragmentLayout, matrix: AffineExpr, rows: range) -> "Held":
-        """Return those of some rows of fragments, in a matrix whose number is given; as fragments they have number 0."""
+        """Return those of some rows of fragments, in a matrix of a number; among fragments it has number 0."""
         space = state.space.with_lanes(NEIGHBOURS)
         fragments = (Fragment(0, down, across) for down in rows for across in range(layout.held_across))
         halves = ((each, half) for each in fragments for half in range(HALVES))
@@ -140,9 +140,7 @@ def held_layout(state: State, value: ir.Value, op: ir.Operation) -> FragmentLayo
     return layout
 
 
-def held(
-    state: State, layout: FragmentLayout, elements: Callable[[ElementCode, Indices], Lanes]
-) -> FragmentTile:
+def held(state: State, layout: FragmentLayout, elements: Callable[[ElementCode, Indices], Lanes]) -> FragmentTile:
     """Return the tile whose elements ``elements`` gives, held by the threads."""
     held_elements = Held.of(state, layout)
     code = held_elements.code()

@@ -1,7 +1,7 @@
 """Copies of tiles of arrays into shared memory, by loads and stores or by asynchronous copies."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.dialects.attributes import ASYNC, BULK, COPY, PLAIN
@@ -12,11 +12,11 @@ from xgpu.indexing.affine import Symbol, linearize
 from xgpu.indexing.simplify import simplify_expr
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
-from xgpu.passes.tiles.blocks.arrays import ArrayElements
-from xgpu.passes.tiles.blocks.shared import SharedTile
+from xgpu.passes.tiles.blocks.memory.arrays import ArrayElements
+from xgpu.passes.tiles.blocks.memory.shared import SharedTile
+from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes
+from xgpu.passes.tiles.blocks.memory.units import Units, widest
 from xgpu.passes.tiles.blocks.state import State
-from xgpu.passes.tiles.blocks.stored import MOST_BYTES, element_bytes
-from xgpu.passes.tiles.blocks.units import Units, widest
 from xgpu.passes.tiles.ring import i32
 from xgpu.structure import dtype_of
 
@@ -66,7 +66,9 @@ class TileCopy:
         given = tile.operation.attributes.get(COPY)
         way = given.value if isinstance(given, ir.StringAttr) else None
         if way == BULK:
-            refuse(PASS, tile.operation, f"attribute '{COPY}': expected {PLAIN} or {ASYNC} in a block program, got {BULK}")
+            refuse(
+                PASS, tile.operation, f"attribute '{COPY}': expected {PLAIN} or {ASYNC} in a block program, got {BULK}"
+            )
         if way is None and state.kernel.buffers(tile.operation) > 1:
             refuse(PASS, tile.operation, f"attribute '{COPY}': expected {PLAIN} or {ASYNC}, got none")
         return cls(state, tile, way == ASYNC)
@@ -103,23 +105,19 @@ class TileCopy:
 
     def _async_units(self, target: SharedTile) -> Units:
         """Return the widest units that are neighbours in the array and in shared memory."""
-        units = memory_units(self.state, self.tile)
-        size = element_bytes(target.layout.dtype)
-        for bytes_ in _ASYNC_BYTES:
-            lanes = bytes_ // size
-            if not 1 <= lanes <= units.lanes:
-                continue
-            tried = Units(units.shape, units.order, lanes)
-            space, at = tried.tried(self.state.space, self.state.threads)
-            runs = space.runs(target.layout.position(at), target.layout.neighbours)
-            if [each.count for each in runs] == [lanes]:
-                return tried
-        found = f"neighbours of at most {units.lanes * size} bytes in the array, and strides {target.layout.strides}"
-        refuse(
-            PASS,
-            self.tile.operation,
-            f"attribute '{COPY}': expected {PLAIN} where no 4 bytes lie side by side in both, got {ASYNC} with {found}",
-        )
+        units, size = memory_units(self.state, self.tile), element_bytes(target.layout.dtype)
+        tried = [replace(units, lanes=each // size) for each in _ASYNC_BYTES if size <= each <= units.lanes * size]
+        fitting = [each for each in tried if self._lies_together(each, target)]
+        if not fitting:
+            found = f"neighbours of {units.lanes * size} bytes in the array, and strides {target.layout.strides}"
+            wanted = f"expected {PLAIN} where no 4 bytes lie side by side in both, got {ASYNC} with {found}"
+            refuse(PASS, self.tile.operation, f"attribute '{COPY}': {wanted}")
+        return fitting[0]
+
+    def _lies_together(self, units: Units, target: SharedTile) -> bool:
+        space, at = units.tried(self.state.space, self.state.threads)
+        runs = space.runs(target.layout.position(at), target.layout.neighbours)
+        return [each.count for each in runs] == [units.lanes]
 
 
 def any_async(found: Sequence[TileCopy]) -> bool:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from xgpu import ir
 from xgpu.dialects.block.tiles import IndexTileOp, TileOp
 from xgpu.dtypes import dtype_named
-from xgpu.emit.scalar.convert import convert_value
 from xgpu.emit.scalar.constants import emit_constant, emit_iota
+from xgpu.emit.scalar.convert import convert_value
 from xgpu.emit.scalar.op import ScalarOp
 from xgpu.emit.scalar.table import build_scalar
 from xgpu.indexing.access import Access, integer
@@ -16,11 +16,11 @@ from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import PASS
-from xgpu.passes.tiles.blocks.arrays import ArrayElements
-from xgpu.passes.tiles.blocks.fragments import Fragment, FragmentLayout, FragmentTile, Indices
-from xgpu.passes.tiles.blocks.space import Space
+from xgpu.passes.tiles.blocks.memory.arrays import ArrayElements
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.stored import scalar_type
+from xgpu.passes.tiles.blocks.products.fragments import Fragment, FragmentLayout, FragmentTile, Indices
 from xgpu.passes.tiles.blocks.state import State
-from xgpu.passes.tiles.blocks.stored import scalar_type
 from xgpu.structure import defining_op, dtype_of, made, producer
 
 Lanes = tuple[ir.Value, ...]
@@ -116,9 +116,9 @@ class ElementCode:
             return tuple(build_scalar(ScalarOp(op, each)) for each in zip(*whole, strict=True))
         if kind == "indexing":
             return operands[-1]
-        if kind == "piecewise":
-            return self._piecewise(op, at)
-        refuse(PASS, op, "expected its result to be kept in shared memory, not computed for each element")
+        if kind != "piecewise":
+            refuse(PASS, op, "expected its result to be kept in shared memory, not computed for each element")
+        return self._piecewise(op, at)
 
     def _of_array(self, tile: TileOp, at: Indices) -> Lanes:
         state = self._state

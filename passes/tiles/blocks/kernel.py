@@ -10,15 +10,15 @@ from xgpu.dialects.block.tiles import InsertTileOp, StepsOp, TileOp
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.builders import apply_map, launch_index
 from xgpu.indexing.access import ranges
-from xgpu.indexing.affine import delinearize, dim
+from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
 from xgpu.passes.tiles.blocks.copying import TileCopy
-from xgpu.passes.tiles.blocks.multiplying import can_begin, multiply_to_fragments, multiply_to_shared
+from xgpu.passes.tiles.blocks.memory.shared import SharedTile
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.products.multiplying import can_begin, multiply_to_fragments, multiply_to_shared
 from xgpu.passes.tiles.blocks.program import PRODUCT, BlockKernel
 from xgpu.passes.tiles.blocks.reductions import Reduction
-from xgpu.passes.tiles.blocks.shared import SharedTile
-from xgpu.passes.tiles.blocks.space import Space
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.blocks.stepping import StepLoop
 from xgpu.passes.tiles.blocks.storing import store_tile
@@ -53,7 +53,9 @@ class BlockWriter:
         at = apply_map(IndexingMap(ranges((count,)), (), delinearize(dim(0), grid)), [block])
         space = Space((*ranges((kernel.threads,)), *ranges(grid)), (thread, *at))
         arguments = list(kernel.blocks.body.arguments)
-        numbers = {value: dim(number + 1) for number, value in enumerate(arguments[: len(grid)])}
+        numbers: dict[ir.Value, AffineExpr] = {
+            value: dim(number + 1) for number, value in enumerate(arguments[: len(grid)])
+        }
         pointers: dict[ir.Value, ir.Value] = {}
         for value in kernel.function.regions[0].blocks[0].arguments:
             pointers[value] = ArrayPointerOp.build(value)

@@ -13,8 +13,8 @@ from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, only
-from xgpu.passes.tiles.blocks.fragments import FragmentLayout
-from xgpu.passes.tiles.blocks.shared import Layout
+from xgpu.passes.tiles.blocks.memory.shared import Layout
+from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout
 from xgpu.structure import defining_op, dtype_of, owning_op
 from xgpu.target_machine import WARP_SIZE
 
@@ -76,9 +76,7 @@ class BlockKernel:
         """The layout of each tile in shared memory. Raises `CompilerError` for one that does not fit the tile."""
         shared = attributes.SHARED
         return {
-            value: self._layout(value, op, number)
-            for value, op, number in self.tiles()
-            if self.places[value] == shared
+            value: self._layout(value, op, number) for value, op, number in self.tiles() if self.places[value] == shared
         }
 
     def is_kept(self, tile: ir.Value) -> bool:
@@ -127,8 +125,9 @@ class BlockKernel:
 
     def _yielded(self, value: ir.Value, steps: StepsOp) -> ir.Value:
         (*_, end) = steps.body.operations
-        is_result = defining_op(value) is not None
-        among = list(steps.operation.results) if is_result else list(steps.body.arguments)[1:]
+        among: list[ir.Value] = [*list(steps.body.arguments)[1:]]
+        if defining_op(value) is not None:
+            among = [*steps.operation.results]
         return end.operation.operands[among.index(value)]
 
     def _layout(self, value: ir.Value, op: ir.Operation, number: int) -> Layout:
@@ -143,6 +142,9 @@ class BlockKernel:
             got = _got(op, attributes.OFFSET)
             refuse(PASS, op, f"attribute '{attributes.OFFSET}': expected where {value.type} begins, got {got}")
         packed = (swizzle[0], swizzle[1], swizzle[2]) if len(swizzle) else None
+        if packed is not None and packed[2] <= packed[1]:
+            got = _got(op, attributes.SWIZZLE)
+            refuse(PASS, op, f"attribute '{attributes.SWIZZLE}': expected a shift above the base, got {got}")
         return Layout(offset, shape, tuple(strides), packed, dtype, self.buffers(op))
 
 

@@ -15,11 +15,11 @@ from xgpu.indexing.interval import Interval
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.blocks.elements import ElementCode
-from xgpu.passes.tiles.blocks.fragments import LANE, THREAD, Indices
-from xgpu.passes.tiles.blocks.space import Space
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes
+from xgpu.passes.tiles.blocks.memory.units import widest
+from xgpu.passes.tiles.blocks.products.fragments import LANE, THREAD, Indices
 from xgpu.passes.tiles.blocks.state import State
-from xgpu.passes.tiles.blocks.stored import MOST_BYTES, element_bytes
-from xgpu.passes.tiles.blocks.units import widest
 from xgpu.passes.tiles.structured import only_if
 from xgpu.structure import body_of, dtype_of
 from xgpu.target_machine import WARP_SIZE

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from xgpu import ir
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.indexing.affine import AffineExpr
-from xgpu.passes.tiles.blocks.fragments import FragmentTile
+from xgpu.passes.tiles.blocks.memory.shared import SharedTile
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.products.fragments import FragmentTile
 from xgpu.passes.tiles.blocks.program import BlockKernel
-from xgpu.passes.tiles.blocks.shared import SharedTile
-from xgpu.passes.tiles.blocks.space import Space
 
 
 @dataclass(eq=False)

@@ -16,9 +16,9 @@ from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.block_program import PASS
 from xgpu.passes.tiles.blocks.computing import copy_shared, held, held_layout
 from xgpu.passes.tiles.blocks.copying import TileCopy, any_async
-from xgpu.passes.tiles.blocks.fragments import FragmentLayout, FragmentTile
+from xgpu.passes.tiles.blocks.memory.shared import Layout
+from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, FragmentTile
 from xgpu.passes.tiles.blocks.program import stages_of
-from xgpu.passes.tiles.blocks.shared import Layout
 from xgpu.passes.tiles.blocks.state import State
 from xgpu.passes.tiles.ring import i32
 from xgpu.passes.tiles.roles import below
@@ -83,8 +83,8 @@ class StepLoop:
             inner.start_ahead = lambda tile: self._start_later(inner, tile, loop.counter, slot)
             self._write_step(inner)
             loop.carried = [*self._yielded(inner, begin), self._next(slot)]
-        for number, tile in zip(self._in_registers, _unpacked(begin, loop.results[:-1]), strict=True):
-            state.fragments[op.results[number]] = tile
+        for number, result in zip(self._in_registers, _unpacked(begin, loop.results[:-1]), strict=True):
+            state.fragments[op.results[number]] = result
 
     @property
     def _number(self) -> ir.Value:
@@ -112,9 +112,7 @@ class StepLoop:
             return known
         return held(state, layout, lambda code, at: code.lanes(value, at))
 
-    def _state_inside(
-        self, counter: ir.Value, begin: Sequence[FragmentTile], vectors: Values, slot: ir.Value
-    ) -> State:
+    def _state_inside(self, counter: ir.Value, begin: Sequence[FragmentTile], vectors: Values, slot: ir.Value) -> State:
         state, kernel = self.state, self.state.kernel
         space = state.space.extended([Interval(0, max(0, self.steps.count - 1))], [counter])
         shared = dict(state.shared)
@@ -136,7 +134,7 @@ class StepLoop:
             SyncThreadsOp.build([])
 
     def _yielded(self, inner: State, begin: Sequence[FragmentTile]) -> Values:
-        """Return the vectors of what stays in registers. Raises `CompilerError` if the rest is not where it is to be."""
+        """Return the vectors of what stays in registers. Raises `CompilerError` if the rest lies elsewhere."""
         (*_, end) = self.steps.body.operations
         kernel, layouts, vectors = self.state.kernel, iter(begin), []
         for value, yielded in zip(self._inside, end.operation.operands, strict=True):

@@ -1,12 +1,12 @@
 """Tiles that are written into arrays."""
 
 from xgpu.dialects.block.tiles import InsertTileOp
-from xgpu.passes.tiles.blocks.arrays import ArrayElements
 from xgpu.passes.tiles.blocks.computing import Held
 from xgpu.passes.tiles.blocks.copying import memory_units
 from xgpu.passes.tiles.blocks.elements import ElementCode
-from xgpu.passes.tiles.blocks.fragments import Indices
-from xgpu.passes.tiles.blocks.space import Space
+from xgpu.passes.tiles.blocks.memory.arrays import ArrayElements
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.products.fragments import Indices
 from xgpu.passes.tiles.blocks.state import State
 
 

@@ -34,8 +34,8 @@ def test_all_rewrites_before_the_planner_are_meant() -> None:
 
 def _programs(name: str) -> tuple[str, list[re.Match[str]]]:
     """Return how the lit test of a pass runs it, and the programs in it, each in the parts of its text."""
-    path = LIT / name.replace("-", "_")
-    for file in sorted(path.iterdir()) if path.is_dir() else [path.with_suffix(".mlir")]:
+    (path,) = (each for each in LIT.rglob(f"{name.replace('-', '_')}*") if each.stem == name.replace("-", "_"))
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
         text = file.read_text()
         pipeline = _PIPELINE.search(text)
         assert pipeline is not None

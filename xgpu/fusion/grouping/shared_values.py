@@ -171,7 +171,9 @@ class _Round:
             most = min((self._most[value] for value in op.results if value in self._most), default=math.inf)
             if most < math.inf:
                 for operand in reads[op]:
-                    self._most[operand] = min(most, self._most.get(operand, math.inf))
+                    # What is stored was loaded, however many instructions it takes itself.
+                    if operand not in self._stored_at:
+                        self._most[operand] = min(most, self._most.get(operand, math.inf))
         return self._choice, self._awaited
 
     def _consider(self, value: ir.Value, needed: _Needed) -> _Needed:

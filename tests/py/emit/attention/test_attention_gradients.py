@@ -1,0 +1,227 @@
+"""Gradients of attention as kernels that compute the weights again, on the host executor against float64."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pytest
+
+import xgpu
+from tests.py.emit.emitters import emitter_of
+from xgpu.emit.families.attention.sums import SumsEmitter
+from xgpu.passes.prepare.products import find_chains
+from xgpu.target.nvptx.cubin import find_ptxas
+
+from .attentions import LOW, causal, compiled_gradients, einsum_attention, gradients_are_right, with_gradients
+
+LIT = Path(__file__).parents[3] / "lit"
+
+
+def _spec(*shape: int, dtype: str = "bf16") -> str:
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+def _specs(rows: int, keys: int, heads: int, shared: int, width: int, dtype: str = "bf16") -> list[str]:
+    """Return the types of the result's gradient and of attention's operands."""
+    of_rows, of_keys = (_spec(1, *sizes, width, dtype=dtype) for sizes in ((rows, heads), (keys, shared)))
+    return [of_rows, of_rows, of_keys, of_keys]
+
+
+def _dot_product(q: Any, k: Any, v: Any, *rest: Any, **more: Any) -> Any:
+    bias, mask = (*rest, None, None)[:2]
+    return jax.nn.dot_product_attention(q, k, v, bias=bias, mask=mask, **more)
+
+
+def _causal_dot_product(q: Any, k: Any, v: Any) -> Any:
+    return _dot_product(q, k, v, is_causal=True)
+
+
+@pytest.mark.parametrize(
+    ("function", "specs"),
+    [
+        (einsum_attention, _specs(70, 130, 2, 2, 40)),
+        (_dot_product, _specs(100, 33, 2, 2, 64, dtype="f16")),
+        (_causal_dot_product, _specs(70, 70, 4, 2, 64)),
+    ],
+)
+def test_sizes(function: Callable[..., Any], specs: list[str]) -> None:
+    """Odd lengths, heads that share keys, which add up their gradients, rows that are no multiple of a panel."""
+    program = compiled_gradients(function, *specs)
+    arrays = program.random_inputs(1)
+    rows, keys = arrays[1].shape[1], arrays[2].shape[1]
+    is_causal = function is _causal_dot_product
+    gradients_are_right(program, arrays, np.tril(np.ones((rows, keys), bool)) if is_causal else None)
+
+
+def test_a_factor_that_is_left_is_in_what_gradients_read() -> None:
+    """The largest logits of rows are stored as the program has them, hidden ones as the number that they are."""
+    specs = _specs(70, 70, 2, 2, 64)
+    (name,) = (
+        each.name for each in compiled_gradients(_causal_dot_product, *specs).kernels if each.emitter == "attention"
+    )
+    options = xgpu.Options(schedules={name: {"folded": True}})
+    program = xgpu.compile(with_gradients(_causal_dot_product), *specs, options=options)
+    gradients_are_right(program, program.random_inputs(3), np.tril(np.ones((70, 70), bool)))
+
+
+def test_wide_rows_have_a_kernel_for_each_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads have no room for the sums of two gradients of 256 columns."""
+    monkeypatch.setattr(find_chains, "is_gradient_fast", lambda *_: True)
+    program = compiled_gradients(causal, *_specs(70, 70, 1, 1, 256))
+    assert [kernel.emitter for kernel in program.kernels].count("sums") == 3
+    gradients_are_right(program, program.random_inputs(2), np.tril(np.ones((70, 70), bool)))
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        {"tile_m": 128, "groups": 2, "tile_n": 32, "stages": 3, "blocks": 1},
+        {"tile_m": 192, "groups": 3, "tile_n": 64, "stages": 1, "blocks": 5},
+    ],
+    ids=str,
+)
+def test_schedules(schedule: dict[str, int]) -> None:
+    program = compiled_gradients(causal, *_specs(140, 140, 1, 1, 64), **schedule)
+    gradients_are_right(program, program.random_inputs(3), np.tril(np.ones((140, 140), bool)))
+
+
+def test_refused_schedules() -> None:
+    for schedule, reason in (
+        ({"tile_n": 48}, "tile_n = 48: expected a multiple of 32"),
+        ({"tile_n": 256}, "tile_n = 256: expected so few keys that a thread holds at most 224 numbers"),
+    ):
+        with pytest.raises(xgpu.InvalidInput, match=reason):
+            compiled_gradients(causal, *_specs(200, 200, 1, 1, 64), **schedule)
+
+
+def test_masks_and_biases_are_read() -> None:
+    specs = [*_specs(70, 90, 2, 1, 64), "f32[1,2,70,90]", "pred[1,1,70,90]"]
+    program = compiled_gradients(_dot_product, *specs)
+    *arrays, bias, mask = program.random_inputs(4)
+    mask[0, 0, 3] = False
+    gradients_are_right(program, [*arrays, bias, mask], mask, LOW, np.asarray(bias, np.float64))
+
+
+def test_rows_without_keys_have_weights_for_all() -> None:
+    """Hidden logits are numbers: a row that sees no keys gives all values its gradient, those that are hidden, too."""
+
+    def function(q: Any, k: Any, v: Any, mask: Any) -> Any:
+        return _dot_product(q, k, v, None, mask, is_causal=True)
+
+    program = compiled_gradients(function, *_specs(150, 150, 1, 1, 64), "pred[1,1,150,150]")
+    *arrays, mask = program.random_inputs(5)
+    mask[...] = np.arange(150) >= 140
+    both = mask & np.tril(np.ones((150, 150), bool))
+    *_, of_values = gradients_are_right(program, [*arrays, mask], both, LOW)
+    assert np.abs(of_values[0, 0]).max() > 0.01
+
+
+def test_rows_of_nothing_but_minus_infinity_are_not_numbers() -> None:
+    """Nor are gradients of all values, which such a row weights; those of keys, which it does not see, are."""
+    program = compiled_gradients(einsum_attention, *_specs(70, 70, 1, 1, 64), "pred[70,70]")
+    *arrays, mask = program.random_inputs(6)
+    mask[5] = False
+    result, of_queries, of_keys, of_values = program.run(*arrays, mask, sanitize=True)
+    expected = program.reference(*arrays, mask)
+    for found, other in zip((result, of_queries, of_keys, of_values), expected, strict=True):
+        assert np.array_equal(np.isnan(found.astype(np.float32)), np.isnan(other.astype(np.float32)))
+    assert np.isnan(of_values.astype(np.float32)).all()
+
+
+def test_a_row_that_is_not_a_number_makes_no_others_so() -> None:
+    program = compiled_gradients(causal, *_specs(150, 150, 1, 1, 64), tile_m=64, groups=1, tile_n=64)
+    g, q, k, v = program.random_inputs(7)
+    q[0, 9, 0, 3] = ml_dtypes.bfloat16("nan")
+    _, of_queries, of_keys, of_values = (each.astype(np.float32) for each in program.run(g, q, k, v, sanitize=True))
+    assert np.isnan(of_queries[0, 9]).all()
+    assert not np.isnan(np.delete(of_queries, 9, 1)).any()
+    assert np.isnan(of_keys[0, :10]).all()
+    assert np.isnan(of_values[0, :64]).all()
+
+
+def test_functions_of_logits() -> None:
+    """Soft caps, and arithmetic of 16 bits as the program has it."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k)
+        return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(10 * jnp.tanh(s / 10), -1), v)
+
+    program = compiled_gradients(function, *_specs(70, 70, 1, 1, 64))
+    arrays = program.random_inputs(8)
+    for found, expected in zip(program.run(*arrays, sanitize=True), program.reference(*arrays), strict=True):
+        np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.06)
+
+
+def test_the_result_may_be_merged_before_it_is_read() -> None:
+    """The result's gradient is known in another shape, as where heads are joined for a projection."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return causal(q, k, v).reshape(1, 70, 128)
+
+    specs = [_spec(1, 70, 128), *[_spec(1, 70, 2, 64)] * 3]
+    program = compiled_gradients(function, *specs)
+    arrays = program.random_inputs(9)
+    for found, expected in zip(program.run(*arrays, sanitize=True), program.reference(*arrays), strict=True):
+        np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.03)
+
+
+def test_levels_go_on_from_text() -> None:
+    program = compiled_gradients(causal, *_specs(140, 140, 1, 1, 64))
+    arrays = program.random_inputs(10)
+    for level in ("fusions", "tiles"):
+        assert xgpu.compile(program.ir(level)).ir("ptx") == program.ir("ptx")
+    again = xgpu.compile(program.ir("fusions"))
+    for found, expected in zip(again.reference(*arrays), program.run(*arrays), strict=True):
+        np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.03)
+
+
+def test_xla_runs_tiles_as_loops() -> None:
+    kernel = xgpu.compile((LIT / "emit" / "products" / "sums.mlir").read_text())
+    tiles = xgpu.compile(kernel.ir("tiles"))
+    arrays = kernel.random_inputs(11)
+    q, k = (np.asarray(each, np.float32) for each in arrays[:2])
+    arrays[4] = (q @ k.T).max(1)
+    for found, expected in zip(tiles.reference(*arrays), kernel.run(*arrays), strict=True):
+        np.testing.assert_allclose(found.astype(np.float32), expected.astype(np.float32), atol=0.05, rtol=0.02)
+
+
+@pytest.mark.parametrize(("blocks", "rows"), [(1, 300), (7, 300), (3, 190)])
+def test_every_element_is_written_once(blocks: int, rows: int) -> None:
+    schedule = {"tile_m": 64, "groups": 1, "tile_n": 64, "stages": 2, "blocks": blocks}
+    program = compiled_gradients(causal, *_specs(rows, rows, 2, 2, 40), **schedule)
+    for number, kernel in enumerate(program.kernels):
+        if kernel.emitter == "sums":
+            emitter = emitter_of(program, number)
+            assert isinstance(emitter, SumsEmitter)
+            for output in range(len(emitter.stored)):
+                assert emitter.thread_to_output(output).coverage((1, rows, 2, 40)).is_exact
+
+
+def test_attention_writes_what_there_is_of_rows_once() -> None:
+    program = compiled_gradients(causal, *_specs(190, 190, 2, 2, 64))
+    emitter = emitter_of(program)
+    assert emitter.thread_to_output(0).coverage((1, 190, 2, 64)).is_exact
+    for output in (1, 2):
+        assert emitter.thread_to_output(output).coverage((1, 2, 190)).is_exact
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+@pytest.mark.parametrize("width", [64, 128])
+def test_sums_stay_in_registers(width: int) -> None:
+    """Nor does ptxas say that products of a warp group wait for each other."""
+    program = compiled_gradients(causal, *_specs(512, 512, 16, 16, width))
+    for kernel in program.kernels:
+        if kernel.emitter in ("attention", "sums"):
+            assert kernel.assembled.spill_bytes == 0
+            assert not [remark for remark in kernel.assembled.remarks if "serialized" in remark]
+
+
+def test_a_cpu_has_no_tensor_cores_for_them() -> None:
+    program = xgpu.compile(
+        with_gradients(causal), *_specs(150, 150, 1, 1, 64), options=xgpu.Options(fuse_attention=False)
+    )
+    assert not {"attention", "sums"} & {kernel.emitter for kernel in program.kernels}

@@ -1,0 +1,239 @@
+"""The fuzzers: they run clean, and what they would report is reported.
+
+``XGPU_FUZZ_CASES`` sets how many cases of each fuzzer to try, from ``XGPU_FUZZ_SEED`` on. Otherwise every commit has
+cases of its own.
+"""
+
+import operator
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.py import effort
+from xgpu import ir
+from xgpu.dtypes import DType, dtype_named
+from xgpu.emit import requirements
+from xgpu.frontend import load_source
+from xgpu.fusion import fusion_writer
+from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.passes.tiles.blocks import elements
+from xgpu.tools import fuzz, fuzz_inputs
+from xgpu.tools.fuzzing import check
+from xgpu.tools.fuzzing.blocks import fuzz as fuzz_blocks
+from xgpu.tools.fuzzing.blocks import programs as block_programs
+from xgpu.tools.fuzzing.check import Variant, failure_of
+from xgpu.tools.fuzzing.facts import ALL, Facts, draw, integer_range, on_grid
+from xgpu.tools.fuzzing.generate import generate
+from xgpu.tools.fuzzing.graph import Graph, Node, Value
+from xgpu.tools.fuzzing.minimize import minimize
+from xgpu.tools.fuzzing.ops import TensorType
+from xgpu.tools.fuzzing.oracle import expected, with_initial_values_after
+from xgpu.tools.fuzzing.worker import Worker, WorkerDied
+
+_CASES = os.environ.get("XGPU_FUZZ_CASES")
+_SEED = int(os.environ.get("XGPU_FUZZ_SEED") or effort.seed_of_commit())
+_PARTS = 4
+"""The cases of a fuzzer are tried in so many parts, which may run side by side."""
+
+
+def _part(number: int, cases: int) -> list[str]:
+    """Return the options for one of the parts: consecutive seeds, of which the last part's end where ``cases`` do."""
+    count = int(_CASES or cases)
+    first, end = (count * each // _PARTS for each in (number, number + 1))
+    return ["--cases", str(end - first), "--seed", str(_SEED + first)]
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+@pytest.mark.slow
+def test_random_graphs_agree_with_xla(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = fuzz.main(_part(part, effort.by_level(40, 240, 3000)))
+    assert not failed, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+@pytest.mark.slow
+def test_random_kernels_on_tiles_agree_with_xla(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = fuzz_blocks.main(_part(part, effort.by_level(16, 60, 1000)))
+    assert not failed, capsys.readouterr().out
+
+
+def test_a_kernel_on_tiles_that_computes_something_else_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = block_programs.generate(3)
+    assert block_programs.generate(3).text == program.text
+    assert fuzz_blocks.failure_of_seed(3) is None
+    reads = elements.ElementCode.computed
+    monkeypatch.setattr(elements.ElementCode, "computed", lambda code, op, at: tuple(reversed(reads(code, op, at))))
+    assert any(fuzz_blocks.failure_of_seed(seed) is not None for seed in range(3, 9))
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+@pytest.mark.slow
+def test_mutated_inputs_end_in_a_result_or_a_diagnostic(
+    part: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = fuzz_inputs.main([*_part(part, effort.by_level(40, 200, 3000)), "--keep", str(tmp_path)])
+    assert not failed, capsys.readouterr().out
+
+
+def test_parts_are_all_cases_once() -> None:
+    options = [_part(number, 10) for number in range(_PARTS)]
+    seeds = [int(seed) + case for _, cases, _, seed in options for case in range(int(cases))]
+    assert seeds == list(range(_SEED, _SEED + int(_CASES or 10)))
+
+
+def test_a_wrong_rewrite_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewrites before planning are not applied to the oracle's program."""
+    graph = next(graph for graph in map(generate, range(100)) if "stablehlo.maximum" in graph.text())
+    assert failure_of(graph, Variant(), "host") is None
+    monkeypatch.setattr(check, "load_source", lambda text: load_source(text.replace("maximum", "minimum")))
+    failure = failure_of(graph, Variant(), "host")
+    assert failure is not None
+    assert failure.kind == "mismatch"
+
+
+def test_a_state_that_is_overwritten_too_early_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a kernel reads its neighbours' elements of a state, which they overwrite."""
+    node = Node("reverse", (0,), {"dims": (0,)}, (1,))
+    values = {number: Value(TensorType(dtype_named("s32"), (5,)), Facts(-9, 99)) for number in (0, 1)}
+    graph = Graph((Node("argument", (), {}, (0,)), node), (1,), values, seed=0)
+    looped = Variant(looped=True)
+    assert failure_of(graph, looped, "host") is None
+    for module in (fusion_writer, requirements):
+        monkeypatch.setattr(module, "overwritten_where_read", lambda roots, values, stored: {*values} - {None})
+    failure = failure_of(graph, looped, "host")
+    assert failure is not None
+    assert failure.kind == "mismatch"
+
+
+@pytest.mark.parametrize(
+    ("name", "combine"),
+    [
+        ("add", np.add),
+        ("multiply", np.multiply),
+        ("xor", np.bitwise_xor),
+        ("maximum", np.maximum),
+        ("and", np.bitwise_and),
+    ],
+)
+def test_a_reduction_takes_in_once_what_it_starts_from(name: str, combine: np.ufunc) -> None:
+    types = [TensorType(dtype_named("s32"), shape) for shape in ((5, 3), (), (3,))]
+    values = {number: Value(type_, Facts(-9, 99)) for number, type_ in enumerate(types)}
+    arguments = [Node("argument", (), {}, (number,)) for number in (0, 1)]
+    reduce = Node("reduce", (0, 1), {"dims": (0,), "combiners": (name,)}, (2,))
+    graph = Graph((*arguments, reduce), (2,), values, seed=0)
+    array, start = (graph.elements(number) for number in graph.arguments)
+    np.testing.assert_array_equal(expected(graph)[0], combine(start, combine.reduce(array)))
+    # That of each part which XLA reduces is taken in any number of times.
+    *_, before, _, _ = with_initial_values_after(graph).nodes
+    assert before.op == "reduce"
+    assert (before.operands[1] == 1) == (name in ("and", "maximum"))
+
+
+def test_a_seed_always_gives_the_same_case() -> None:
+    assert generate(7).text() == generate(7).text()
+    assert generate(7).text() != generate(8).text()
+    texts = fuzz_inputs.corpus()
+    assert fuzz_inputs.case_of_seed(7, texts) == fuzz_inputs.case_of_seed(7, texts)
+
+
+def test_graphs_use_every_operation_that_the_fuzzer_knows() -> None:
+    used = {node.op for seed in range(400) for node in generate(seed).nodes}
+    assert {"gather", "dynamic_update_slice", "reduce", "pad", "atan2", "bitcast_convert", "iota", "clamp"} <= used
+    assert len(used) > 55
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_drawn_elements_obey_the_facts(dtype: DType) -> None:
+    generator = np.random.default_rng(0)
+    if not dtype.is_float:
+        lo, hi = integer_range(dtype)
+        drawn = draw(dtype, (1000,), Facts(lo, hi), generator)
+        assert {int(drawn.min()), int(drawn.max())} == {lo, hi}
+        return
+    facts = on_grid(dtype, -3.0, 2.0, 1, special=True)
+    assert facts is not None
+    halves = draw(dtype, (1000,), facts, generator).astype(np.float64)
+    finite = halves[np.isfinite(halves)]
+    assert set(finite) == {k / 2 for k in range(-6, 5)}
+    assert np.isnan(halves).any()
+    positive = draw(dtype, (1000,), Facts(0.25, 3.0, 0.25, nonzero=True), generator).astype(np.float64)
+    assert 0.25 <= positive.min() <= positive.max() <= 3.0
+
+
+def test_minimal_graph_keeps_what_fails_and_no_more() -> None:
+    graph = next(g for seed in range(100) if _reverses(g := generate(seed)) and len(g.nodes) > 8)
+    variant = Variant(device_threads=64, threads_per_block=32)
+    smaller, plainer = minimize(graph, variant, lambda candidate, _: _reverses(candidate), seconds=600)
+    assert [node.op for node in smaller.nodes] == ["argument", "reverse"]
+    assert smaller.values[smaller.outputs[0]].type.size == 1
+    assert plainer == Variant()
+
+
+def _reverses(graph: Graph) -> bool:
+    return any(node.op == "reverse" and graph.values[node.results[0]].type.size for node in graph.nodes)
+
+
+def test_worker_reports_a_crash_a_hang_and_greed() -> None:
+    with Worker(seconds=600, memory=400 << 20) as worker:
+        assert worker.call(operator.add, 1, 2) == 3
+        with pytest.raises(WorkerDied, match=r"crashed \(SIGABRT\)"):
+            worker.call(os.abort)
+        with pytest.raises(WorkerDied, match="ended by itself with exit code 3"):
+            worker.call(os._exit, 3)
+        with pytest.raises(WorkerDied, match="used more than 400 MiB"):
+            worker.call(operator.mul, b"x", 1 << 30)
+        assert worker.call(operator.add, 1, 2) == 3
+    with Worker(seconds=0.5) as worker, pytest.raises(WorkerDied, match=r"no answer within 0\.5 s"):
+        worker.call(time.sleep, 3600)
+
+
+def test_what_counts_as_ending_badly_in_python_too(capfd: pytest.CaptureFixture[str]) -> None:
+    program = "func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> { return %x : tensor<8xf32> }"
+    for what in ("compile", "run"):
+        for text, code in ((program, 0), (program.replace("return", "retrun"), 1)):
+            case = fuzz_inputs.Case(("python", what, "FILE"), text, ".mlir")
+            with capfd.disabled():
+                outcome = fuzz_inputs.run_case(case)
+            assert outcome.code == code
+            assert fuzz_inputs.complaint(case, outcome) is None
+    assert "invalid IR" in (fuzz_inputs.complaint(case, fuzz_inputs.Outcome(1, "pass 'cse' failed: no")) or "")
+
+
+def test_what_counts_as_a_pass_that_breaks() -> None:
+    """A pass may refuse any text that xgpu-opt gives it, but must not break on it."""
+    case = fuzz_inputs.Case(("xgpu-opt", "FILE"), "", ".mlir")
+    refused, broken = (fuzz_inputs.Outcome(1, f"pass 'cse' failed: {reason}") for reason in ("no", "KeyError: 3"))
+    assert fuzz_inputs.complaint(case, refused) is None
+    assert "KeyError: 3" in (fuzz_inputs.complaint(case, broken) or "")
+
+
+def test_pipelines_are_ones_that_there_are() -> None:
+    texts = fuzz_inputs.corpus()
+    cases = [fuzz_inputs.case_of_seed(seed, texts) for seed in range(200)]
+    pipelines = {case.command[3] for case in cases if case.command[0] == "xgpu-opt"}
+    assert len(pipelines) > 20
+    with ir.make_context():
+        assert all(parse_pipeline(each.removeprefix("builtin.module(").removesuffix(")")) for each in pipelines)
+
+
+@pytest.mark.parametrize(
+    ("code", "stderr", "wrong"),
+    [
+        (0, "", None),
+        (1, "a.mlir:1:1: error: no", None),
+        (2, "usage", None),
+        (1, "", "without a diagnostic"),
+        (139, "", "exit code 139"),
+        (1, "xgpu: internal error: KeyError: 1", "internal error"),
+        (1, "Traceback (most recent call last):\n", "Traceback"),
+        (1, "pass 'cse' failed: Verification failed", "invalid IR"),
+    ],
+)
+def test_what_counts_as_ending_badly(code: int, stderr: str, wrong: str | None) -> None:
+    case = fuzz_inputs.Case(("xgpu", "compile", "FILE"), "", ".mlir")
+    complaint = fuzz_inputs.complaint(case, fuzz_inputs.Outcome(code, stderr))
+    assert (complaint is None) == (wrong is None)
+    assert (wrong or "") in (complaint or "")
