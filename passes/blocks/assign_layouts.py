@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.block_plan.events import Plan
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.layouts import NOT_ASYNCHRONOUS, NOT_WIDE, innermost
-from xgpu.block_plan.strides import CHUNK_BYTES, copy_unit, innermost_of, strides_of
+from xgpu.block_plan.memory.layouts import NOT_ASYNCHRONOUS, NOT_WIDE, innermost
+from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit, innermost_of, strides_of
+from xgpu.block_plan.order.events import Plan
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, TileOp
 from xgpu.indexing.access import shape_of
@@ -81,6 +81,6 @@ def _copies(kernel: BlockKernel, plan: Plan) -> dict[int, list[int]]:
         in_steps = kernel.graph.nodes[kernel.ops.index(op)].region != 0
         for inner in range(len(tile.shape)):
             unit, _ = copy_unit(view.map, shape_of(view.array), tile.bits, strides_of(tile, inner))
-            costs[inner] += NOT_WIDE * (unit < CHUNK_BYTES)
+            costs[inner] += NOT_WIDE * (CHUNK_BYTES - unit) // CHUNK_BYTES
             costs[inner] += NOT_ASYNCHRONOUS * (unit == 0 and in_steps and isinstance(view, TileOp))
     return found

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.block_plan.events import Plan, text_order
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.lifetimes import lifetimes
-from xgpu.block_plan.meetings import meetings
+from xgpu.block_plan.memory.storage import Block, place
+from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit
+from xgpu.block_plan.order.events import Plan, text_order
+from xgpu.block_plan.order.lifetimes import lifetimes
+from xgpu.block_plan.order.meetings import meetings
 from xgpu.block_plan.pipelines import MOST_STAGES, stages_of
-from xgpu.block_plan.storage import Block, place
-from xgpu.block_plan.strides import CHUNK_BYTES, copy_unit
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, TileOp

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.block_plan.events import Plan
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.lifetimes import lifetimes
-from xgpu.block_plan.storage import Block, Placement, overlaps, place
+from xgpu.block_plan.memory.storage import Block, Placement, overlaps, place
+from xgpu.block_plan.order.events import Plan
+from xgpu.block_plan.order.lifetimes import lifetimes
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.block_plan.events import Order, Plan
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.schedules import schedule
+from xgpu.block_plan.order.events import Order, Plan
+from xgpu.block_plan.order.schedules import schedule
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, meetings_of, plan_of

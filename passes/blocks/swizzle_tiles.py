@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.block_plan.events import Plan
 from xgpu.block_plan.kernel import BlockKernel, kernels_of
-from xgpu.block_plan.swizzles import conflicts, order_of, row_chunks, swizzle_of
+from xgpu.block_plan.memory.swizzles import conflicts, order_of, row_chunks, swizzle_of
+from xgpu.block_plan.order.events import Plan
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp
 from xgpu.passes.blocks.support.decided import layouts_of, plan_of, read_down

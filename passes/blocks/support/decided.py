@@ -4,10 +4,10 @@ from typing import cast
 
 from xgpu import ir
 from xgpu.block_plan.chains import Where
-from xgpu.block_plan.events import Order, Plan
 from xgpu.block_plan.graph import Tile
 from xgpu.block_plan.kernel import BlockKernel
-from xgpu.block_plan.strides import tile_bytes
+from xgpu.block_plan.memory.strides import tile_bytes
+from xgpu.block_plan.order.events import Order, Plan
 from xgpu.dialects import attributes
 from xgpu.errors import CompilerError
 from xgpu.hlo.source_location import source_of

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xgpu.block_plan.chains import Copy, choose, missing_copies
-from xgpu.block_plan.events import Order, Plan
 from xgpu.block_plan.graph import Carried, Graph, Kind, Node, Tile
+from xgpu.block_plan.order.events import Order, Plan
 from xgpu.indexing.dot_dimensions import OperandDimensions
 
 MATRIX = OperandDimensions((), (1,), (0,)), OperandDimensions((), (0,), (1,))

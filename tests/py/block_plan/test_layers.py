@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from xgpu.block_plan import layers
-from xgpu.block_plan.layers import Job, Layers, arrange
+from xgpu.block_plan.order import layers
+from xgpu.block_plan.order.layers import Job, Layers, arrange
 
 STEPS = 3
 """Steps that are followed: in the second one, all is as in those between."""

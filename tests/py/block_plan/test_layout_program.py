@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from xgpu.block_plan import layout_program
 from xgpu.block_plan.cp_sat import cp_sat
-from xgpu.block_plan.layout_program import Option, Program, Rule, best, by_branch_and_bound, by_cp_sat, parts
+from xgpu.block_plan.memory import layout_program
+from xgpu.block_plan.memory.layout_program import Option, Program, Rule, best, by_branch_and_bound, by_cp_sat, parts
 
 needs_cp_sat = pytest.mark.skipif(cp_sat() is None, reason="OR-tools is not installed (pip install xgpu[plan])")
 

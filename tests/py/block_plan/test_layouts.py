@@ -3,9 +3,9 @@
 import pytest
 
 from xgpu.block_plan.chains import choose
-from xgpu.block_plan.events import Plan
 from xgpu.block_plan.graph import Graph, Kind, Node, Tile
-from xgpu.block_plan.layouts import ACROSS, NO_MATRIX, NOT_ASYNCHRONOUS, NOT_WIDE, innermost, program_of
+from xgpu.block_plan.memory.layouts import ACROSS, NO_MATRIX, NOT_ASYNCHRONOUS, NOT_WIDE, innermost, program_of
+from xgpu.block_plan.order.events import Plan
 from xgpu.indexing.dot_dimensions import OperandDimensions
 
 BATCHED = OperandDimensions((0,), (2,), (1,)), OperandDimensions((0,), (1,), (2,))

@@ -4,12 +4,12 @@ import random
 
 import pytest
 
-from xgpu.block_plan import layers
-from xgpu.block_plan.events import Plan, needs, text_order
-from xgpu.block_plan.lifetimes import lifetimes
-from xgpu.block_plan.meetings import meetings, suffices
-from xgpu.block_plan.schedules import schedule
-from xgpu.block_plan.storage import Block, overlaps, place
+from xgpu.block_plan.memory.storage import Block, overlaps, place
+from xgpu.block_plan.order import layers
+from xgpu.block_plan.order.events import Plan, needs, text_order
+from xgpu.block_plan.order.lifetimes import lifetimes
+from xgpu.block_plan.order.meetings import meetings, suffices
+from xgpu.block_plan.order.schedules import schedule
 
 from .graphs import accesses, drawn, with_copies
 

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
-from xgpu.block_plan import storage
 from xgpu.block_plan.cp_sat import cp_sat
-from xgpu.block_plan.storage import Block, best_of_orders, fit, lower_bound, overlaps, place, size_of
+from xgpu.block_plan.memory import storage
+from xgpu.block_plan.memory.storage import Block, best_of_orders, fit, lower_bound, overlaps, place, size_of
 
 needs_cp_sat = pytest.mark.skipif(cp_sat() is None, reason="OR-tools is not installed (pip install xgpu[plan])")
 

@@ -6,7 +6,15 @@ import random
 import pytest
 
 from xgpu.block_plan.graph import Tile
-from xgpu.block_plan.strides import CHUNK_BYTES, chunk_problem, copy_unit, extent, innermost_of, strides_of, tile_bytes
+from xgpu.block_plan.memory.strides import (
+    CHUNK_BYTES,
+    chunk_problem,
+    copy_unit,
+    extent,
+    innermost_of,
+    strides_of,
+    tile_bytes,
+)
 from xgpu.indexing.affine import dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval

@@ -3,8 +3,8 @@
 import pytest
 
 from xgpu.block_plan.graph import Tile
-from xgpu.block_plan.strides import CHUNK_BYTES, apart
-from xgpu.block_plan.swizzles import Swizzle, conflicts, row_chunks, swizzle_of
+from xgpu.block_plan.memory.strides import CHUNK_BYTES, apart
+from xgpu.block_plan.memory.swizzles import Swizzle, conflicts, row_chunks, swizzle_of
 
 EACH = 8
 """Elements of 2 bytes of a chunk."""

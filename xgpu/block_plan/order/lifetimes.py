@@ -7,8 +7,8 @@ last span are one, which is a bit of its own for what is accessed in them.
 
 from collections.abc import Collection
 
-from xgpu.block_plan.events import Order, Plan
-from xgpu.block_plan.meetings import end_of, timeline
+from xgpu.block_plan.order.events import Order, Plan
+from xgpu.block_plan.order.meetings import end_of, timeline
 
 
 def lifetimes(plan: Plan, order: Order, met: Collection[int]) -> dict[int, int]:

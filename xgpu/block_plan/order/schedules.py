@@ -3,17 +3,17 @@
 Meetings in steps count first, then those outside, then the bytes of shared memory in use at once. (Mirage's notes, "TB
 graph scheduling", take any of the orders with the fewest.) The bodies of steps are arranged in layers, then what is
 outside, in which steps are two jobs: up to their first meeting, and from their last one on. See
-`xgpu.block_plan.layers` for what is exact.
+`xgpu.block_plan.order.layers` for what is exact.
 """
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xgpu.block_plan.events import Event, Order, Plan, needs, text_order
-from xgpu.block_plan.layers import Job, Layers, arrange
-from xgpu.block_plan.lifetimes import lifetimes
-from xgpu.block_plan.meetings import end_of, meetings, suffices, timeline
+from xgpu.block_plan.order.events import Event, Order, Plan, needs, text_order
+from xgpu.block_plan.order.layers import Job, Layers, arrange
+from xgpu.block_plan.order.lifetimes import lifetimes
+from xgpu.block_plan.order.meetings import end_of, meetings, suffices, timeline
 
 _MOST_LOOPS = 4
 """Loops of which both ways to place a meeting between two steps are tried."""

@@ -8,13 +8,13 @@ go along one dimension, not a reduced one, which is innermost or swizzled in all
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from xgpu.block_plan.events import Plan
 from xgpu.block_plan.graph import Node, Tile
-from xgpu.block_plan.layout_program import Option, Program, Rule, Way, best
-from xgpu.block_plan.strides import strides_of, tile_bytes
+from xgpu.block_plan.memory.layout_program import Option, Program, Rule, Way, best
+from xgpu.block_plan.memory.strides import strides_of, tile_bytes
+from xgpu.block_plan.order.events import Plan
 
 NOT_WIDE = 4000
-"""A copy to or from an array that is not by chunks of 16 bytes."""
+"""A copy to or from an array by single elements; by units of 8 or 4 bytes as much less as these are of 16."""
 NOT_ASYNCHRONOUS = 20000
 """A copy in steps that threads have to wait for."""
 NO_MATRIX = 10000

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from xgpu.block_plan.events import Event, Order, Plan
+from xgpu.block_plan.order.events import Event, Order, Plan
 
 _MOST_WAYS = 4096
 """Combinations of meetings of several loops that are compared at most."""

@@ -17,7 +17,7 @@ UNITS = (16, 8, 4)
 def apart(chunks: int) -> int:
     """Return how many chunks rows lie apart that have so many: a power of two, or an odd number.
 
-    Either way chunks of one column can be in different banks: see `xgpu.block_plan.swizzles`.
+    Either way chunks of one column can be in different banks: see `xgpu.block_plan.memory.swizzles`.
     """
     return chunks if not chunks & chunks - 1 else chunks | 1
 

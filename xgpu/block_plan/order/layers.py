@@ -1,9 +1,9 @@
 """The order of jobs in layers, between which all threads meet: the fewest layers, and of these the least memory.
 
-Jobs of one layer do not meet over memory (see `xgpu.block_plan.events`). In a body of steps the last layer of a step is
-followed by the first one of the next: by a meeting, or by none, and then both are one. The search goes over all sets of
-jobs that may have been done, and is exact; where these are too many, each job is in the first layer that it can be in
-(Mirage's depth labels), or in the last one.
+Jobs of one layer do not meet over memory (see `xgpu.block_plan.order.events`). In a body of steps the last layer of a
+step is followed by the first one of the next: by a meeting, or by none, and then both are one. The search goes over all
+sets of jobs that may have been done, and is exact; where these are too many, each job is in the first layer that it can
+be in (Mirage's depth labels), or in the last one.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

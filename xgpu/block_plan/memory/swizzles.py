@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xgpu.block_plan.graph import Tile
-from xgpu.block_plan.strides import CHUNK_BYTES
+from xgpu.block_plan.memory.strides import CHUNK_BYTES
 from xgpu.indexing.bank_conflicts import extra_wavefronts
 
 LINE_CHUNKS = 8
