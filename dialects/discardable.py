@@ -6,11 +6,23 @@ the operations around it, such as heroes to their emitter, is checked by whoever
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from xgpu import ir
 from xgpu.dialects import attributes
+from xgpu.dialects.attribute_checks import (
+    Discardable,
+    Place,
+    float_problem,
+    int64s,
+    integer_problem,
+    map_problem,
+    one_of,
+    string_problem,
+    type_problem,
+    unit_problem,
+)
+from xgpu.dialects.block.decisions import DECISIONS
 from xgpu.dtypes import MAX_ELEMENTS
 from xgpu.errors import InvalidInput
 
@@ -21,27 +33,6 @@ MAX_BLOCKS_PER_CLUSTER = 16
 """Blocks of a cluster on GPUs that have clusters; beyond 8, a launch must allow it."""
 MAX_GRID = (2**31 - 1, 65535, 65535)
 """Blocks of a grid along x, y and z, of every CUDA device."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A set of operations on which an attribute may stand: those called ``names``, or all if it is None."""
-
-    description: str
-    names: frozenset[str] | None = None
-
-
-@dataclass(frozen=True)
-class Discardable:
-    """An attribute that xgpu hangs on operations, or on arguments if it has no ``place``.
-
-    ``problem`` returns what is wrong with a value: what was expected.
-    """
-
-    name: str
-    place: Place | None
-    problem: Callable[[ir.Attribute], str | None]
-    doc: str
 
 
 def attribute_problems(op: ir.Operation) -> Iterator[str]:
@@ -104,10 +95,10 @@ def _alias_problems(function: ir.Operation) -> Iterator[str]:
 def _scratch_problems(function: ir.Operation) -> Iterator[str]:
     """Yield an error if the last input is not as many words as ``xgpu.scratch`` says, or no last output takes it."""
     present, name = function.attributes, attributes.SCRATCH
-    if name not in present or _integer_problem(present[name]) or not (words := attributes.scratch_of(function)):
+    if name not in present or integer_problem(present[name]) or not (words := attributes.scratch_of(function)):
         return
     inputs = attributes.int_of(present[attributes.INPUTS]) if attributes.INPUTS in present else 0
-    aliases = _int64s(present[attributes.ALIASES]) if attributes.ALIASES in present else None
+    aliases = int64s(present[attributes.ALIASES]) if attributes.ALIASES in present else None
     if not inputs or not aliases or aliases[-1] != inputs - 1:
         yield f"attribute '{name}': expected the last output to take the place of the last input"
         return
@@ -122,7 +113,7 @@ def _scratch_problems(function: ir.Operation) -> Iterator[str]:
 def _workspace_problems(function: ir.Operation) -> Iterator[str]:
     """Yield an error if the last output is not as many bytes as ``xgpu.workspace`` says."""
     present, name = function.attributes, attributes.WORKSPACE
-    if name not in present or _integer_problem(present[name]) or not (size := attributes.workspace_of(function)):
+    if name not in present or integer_problem(present[name]) or not (size := attributes.workspace_of(function)):
         return
     inputs = attributes.int_of(present[attributes.INPUTS]) if attributes.INPUTS in present else 0
     type_: Any = ir.TypeAttr(present["function_type"]).value if "function_type" in present else None
@@ -138,18 +129,14 @@ def _cluster_problems(kernel: ir.Operation) -> Iterator[str]:
     present = kernel.attributes
     if attributes.CLUSTER not in present or attributes.GRID not in present:
         return
-    cluster, grid = _int64s(present[attributes.CLUSTER]), _int64s(present[attributes.GRID])
+    cluster, grid = int64s(present[attributes.CLUSTER]), int64s(present[attributes.GRID])
     if cluster and grid and any(blocks % size for blocks, size in zip(grid, cluster, strict=True)):
         yield f"attribute '{attributes.CLUSTER}': expected divisors of the grid's sizes {grid}, got {cluster}"
 
 
-def _int64s(attribute: ir.Attribute) -> tuple[int, ...] | None:
-    return tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else None
-
-
 def _range_problem(attribute: ir.Attribute) -> str | None:
     # An empty range is right: that of an index of an array without elements, in a function that is never called.
-    values = _int64s(attribute)
+    values = int64s(attribute)
     return None if values is not None and len(values) == 2 else "expected array<i64: lower, upper>"
 
 
@@ -157,7 +144,7 @@ def _dimensions(limits: tuple[int, int, int], most: int | None) -> Callable[[ir.
     """Return the check of a launch's sizes: three, positive, within ``limits``, and no more than ``most`` together."""
 
     def problem(attribute: ir.Attribute) -> str | None:
-        values = _int64s(attribute)
+        values = int64s(attribute)
         if values is None or len(values) != 3:
             return "expected array<i64: x, y, z>"
         if any(not 1 <= value <= limit for value, limit in zip(values, limits, strict=True)):
@@ -170,18 +157,13 @@ def _dimensions(limits: tuple[int, int, int], most: int | None) -> Callable[[ir.
 
 
 def _aliases_problem(attribute: ir.Attribute) -> str | None:
-    values = _int64s(attribute)
+    values = int64s(attribute)
     return None if values is not None and min(values, default=0) >= -1 else "expected array<i64: ...> of inputs or -1"
 
 
 def _outputs_problem(attribute: ir.Attribute) -> str | None:
-    values = _int64s(attribute)
+    values = int64s(attribute)
     return None if values is not None and min(values, default=0) >= 0 else "expected array<i64: ...> of outputs"
-
-
-def _integer_problem(attribute: ir.Attribute) -> str | None:
-    is_count = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64" and attribute.value >= 0
-    return None if is_count else "expected a count of type i64"
 
 
 def _bytes_problem(attribute: ir.Attribute) -> str | None:
@@ -199,29 +181,9 @@ def _index_bits_problem(attribute: ir.Attribute) -> str | None:
     return None if known else "expected 32 : i64 or 64 : i64"
 
 
-def _unit_problem(attribute: ir.Attribute) -> str | None:
-    return None if isinstance(attribute, ir.UnitAttr) else "expected a unit attribute"
-
-
-def _string_problem(attribute: ir.Attribute) -> str | None:
-    return None if isinstance(attribute, ir.StringAttr) else "expected a string"
-
-
-def _type_problem(attribute: ir.Attribute) -> str | None:
-    return None if isinstance(attribute, ir.TypeAttr) else "expected a type"
-
-
 def _grade_problem(attribute: ir.Attribute) -> str | None:
     is_width = isinstance(attribute, ir.IntegerAttr) and isinstance(attribute.type, ir.IntegerType)
     return None if is_width else "expected the width of a type"
-
-
-def _float_problem(attribute: ir.Attribute) -> str | None:
-    return None if isinstance(attribute, ir.FloatAttr) else "expected a float"
-
-
-def _map_problem(attribute: ir.Attribute) -> str | None:
-    return None if attributes.MAP.accepts(attribute) else f"expected {attributes.MAP.description}"
 
 
 def _schedule_problem(attribute: ir.Attribute) -> str | None:
@@ -230,15 +192,6 @@ def _schedule_problem(attribute: ir.Attribute) -> str | None:
     except InvalidInput as error:
         return error.message
     return None
-
-
-def _one_of(*words: str) -> Callable[[ir.Attribute], str | None]:
-    def problem(attribute: ir.Attribute) -> str | None:
-        known = isinstance(attribute, ir.StringAttr) and attribute.value in words
-        *first, last = map(repr, words)
-        return None if known else f"expected {', '.join(first)} or {last}"
-
-    return problem
 
 
 _KERNEL = Place("the entry function of a kernel", frozenset(("func.func", "llvm.func")))
@@ -256,13 +209,13 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.LEVEL,
             Place("a module", frozenset(("builtin.module",))),
-            _string_problem,
+            string_problem,
             "The level that the module is at.",
         ),
         Discardable(
             attributes.EMITTER,
             _FUSION,
-            _string_problem,
+            string_problem,
             "The emitter that the planner chose for a fusion, and that made a kernel.",
         ),
         Discardable(
@@ -282,19 +235,19 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.HERO,
             Place("an operation of a fusion"),
-            _unit_problem,
+            unit_problem,
             "The fusion's kernel is built around this operation.",
         ),
         Discardable(
             attributes.COMMUTATIVE,
             _REDUCTION,
-            _unit_problem,
+            unit_problem,
             "A promise that the region gives the same whichever of two elements comes first.",
         ),
         Discardable(
             attributes.FIRST_EXTREME,
             _REDUCTION,
-            _one_of("GT", "LT"),
+            one_of("GT", "LT"),
             "A promise that the reduction finds the largest (`GT`) or smallest (`LT`) element and its position, and"
             " that positions rise in the order of the elements and from the initial one: of equal elements the first is"
             " to be kept.",
@@ -302,47 +255,47 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.ORDERED,
             Place("a `stablehlo.scatter`", frozenset(("stablehlo.scatter",))),
-            _unit_problem,
+            unit_problem,
             "Updates with the same place are made one after the other, in their order.",
         ),
         Discardable(
             attributes.RECURRENCE,
             Place("a `stablehlo.while`", frozenset(("stablehlo.while",))),
-            _unit_problem,
+            unit_problem,
             "The loop is one kernel.",
         ),
         Discardable(
             attributes.PRODUCT,
             _PRODUCT,
-            _one_of(attributes.BY_WARP_GROUPS, attributes.BY_WARPS, attributes.BY_THREADS),
+            one_of(attributes.BY_WARP_GROUPS, attributes.BY_WARPS, attributes.BY_THREADS),
             "A kernel computes the product, and what follows it, by tiles, which these instructions multiply: `wgmma`,"
             " of a warp group, or `mma`, of a warp. With `fma` each thread computes elements of it, in a loop.",
         ),
         Discardable(
             attributes.JOINED,
             _PRODUCT,
-            _integer_problem,
+            integer_problem,
             "One kernel computes all products of a left operand that have this number, of right operands of one type.",
         ),
         Discardable(
             attributes.CANDIDATE,
             _PRODUCT,
-            _integer_problem,
+            integer_problem,
             "The product's number among those that kernels can compute, where that is to be measured.",
         ),
         Discardable(
             attributes.MEASURED,
             _PRODUCT,
-            _string_problem,
+            string_problem,
             "How long the product takes with what follows it, as measured before it was chosen what computes it.",
         ),
         Discardable(
-            attributes.EXPECTED, _PRODUCT, _string_problem, "The estimate by which it was chosen what computes it."
+            attributes.EXPECTED, _PRODUCT, string_problem, "The estimate by which it was chosen what computes it."
         ),
         Discardable(
             attributes.FALLBACK,
             Place("an operation of `@main`"),
-            _string_problem,
+            string_problem,
             "The operation falls back to XLA though kernels could compute it; the value says why.",
         ),
         Discardable(
@@ -354,25 +307,26 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.WEIGHT,
             Place("an exponential of f32, or a power of two"),
-            _unit_problem,
+            unit_problem,
             "The result is one of several weights, of which the largest is 1: errors of 2^-18 of that are none at all.",
         ),
-        Discardable(attributes.RARE, _SELECT, _unit_problem, "What hardly any row chooses: threads branch on it."),
+        Discardable(attributes.RARE, _SELECT, unit_problem, "What hardly any row chooses: threads branch on it."),
         Discardable(
             attributes.VISIBLE,
             _STEPS,
-            _map_problem,
+            map_problem,
             "From the block's numbers to the first step that changes what is carried, and the one after the last. They"
             " may lie outside of the steps that there are. Of what is `xgpu.hidden`, others may change it, too.",
         ),
         Discardable(
             attributes.HIDDEN,
             _STEPS,
-            _float_problem,
+            float_problem,
             "The logits of keys that a row does not see. Other steps than the visible ones change what is carried for"
             " rows whose largest logit is not far above it.",
         ),
-        Discardable(attributes.KERNEL, _KERNEL, _unit_problem, "The function is the entry function of a kernel."),
+        *DECISIONS,
+        Discardable(attributes.KERNEL, _KERNEL, unit_problem, "The function is the entry function of a kernel."),
         Discardable(attributes.GRID, _KERNEL, _dimensions(MAX_GRID, None), "Blocks of the launch."),
         Discardable(attributes.BLOCK, _KERNEL, _dimensions(_MAX_BLOCK, MAX_THREADS_PER_BLOCK), "Threads of a block."),
         Discardable(
@@ -384,7 +338,7 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.INPUTS,
             _KERNEL,
-            _integer_problem,
+            integer_problem,
             "How many leading tensor parameters are read-only inputs; the others are outputs.",
         ),
         Discardable(
@@ -397,26 +351,26 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.SCRATCH,
             _KERNEL,
-            _integer_problem,
+            integer_problem,
             "Words of 64 bits that the kernel has for messages of its blocks: its last input, zero when it starts, and"
             " its last output, which is the same memory. Blocks then wait for those before them in the grid.",
         ),
         Discardable(
             attributes.WORKSPACE,
             _KERNEL,
-            _integer_problem,
+            integer_problem,
             "Bytes of memory of its own that the kernel has: its last output, which holds anything when it starts.",
         ),
         Discardable(
             attributes.SHARED_BYTES,
             _KERNEL,
-            _integer_problem,
+            integer_problem,
             "Bytes of dynamic shared memory that a launch must ask for; a kernel without it asks for none.",
         ),
         Discardable(
             attributes.RESIDENT,
             _KERNEL,
-            _integer_problem,
+            integer_problem,
             "Blocks that a multiprocessor has room for at once: a thread gets no more registers than that leaves.",
         ),
         Discardable(
@@ -428,52 +382,52 @@ DISCARDABLE: dict[str, Discardable] = {
         Discardable(
             attributes.COLD,
             _FUNCTION,
-            _unit_problem,
+            unit_problem,
             "The function is rarely called: it is not inlined, and costs its callers no code or registers.",
         ),
         Discardable(
             attributes.MANY_RESTS,
             Place("an `xgpu.loop`", frozenset(("xgpu.loop",))),
-            _unit_problem,
+            unit_problem,
             "The peeled remainder of this loop, a partial vector, is unrolled too, because every row executes it.",
         ),
         Discardable(
             attributes.UNROLL,
             Place("a loop, or its branch back"),
-            _one_of("none", "full", attributes.EARLY),
+            one_of("none", "full", attributes.EARLY),
             "`none` keeps the loop rolled, `full` asks LLVM to unroll it, `early` has unroll-loops do it in any case.",
         ),
         Discardable(
             attributes.AWAITS,
             Place("an `llvm.load`", frozenset(("llvm.load",))),
-            _unit_problem,
+            unit_problem,
             "A word of a message is read again until it was published, which only a block before this one does.",
         ),
         Discardable(
             attributes.CONVERGENT,
             Place("an `llvm.inline_asm`", frozenset(("llvm.inline_asm",))),
-            _unit_problem,
+            unit_problem,
             "Threads of a warp execute it together: it must not be moved to where fewer of them do.",
         ),
         Discardable(
             attributes.FLAGS,
             Place("an operation of the LLVM dialect"),
-            _string_problem,
+            string_problem,
             "Its overflow or no-wrap flags as LLVM spells them, such as `nsw nuw` or `inbounds`. The bindings can"
             " neither set nor read the flags that the operation itself has.",
         ),
         Discardable(attributes.RANGE, None, _range_problem, "The inclusive range of an index parameter: lower, upper."),
-        Discardable(attributes.CALLED, None, _string_problem, "The name of an array of a program of loops."),
+        Discardable(attributes.CALLED, None, string_problem, "The name of an array of a program of loops."),
         Discardable(
             attributes.ACCESS,
             None,
-            _one_of("in", "out", "inout"),
+            one_of("in", "out", "inout"),
             "What a program of loops does with an array: reads it, makes it, or changes it.",
         ),
         Discardable(
             attributes.ELEMENT_TYPE,
             None,
-            _type_problem,
+            type_problem,
             "The complex type of a tensor parameter whose elements are held as integers of their bits.",
         ),
     )

@@ -9,6 +9,7 @@ from xgpu import ir
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.hlo.stablehlo_builder import broadcast, splat, tensor
+from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
 from xgpu.indexing.indexing_map import IndexingMap
@@ -24,8 +25,8 @@ class ExpandTiles(Pass):
     """Make a kernel of level ``tiles`` a program of StableHLO, which XLA runs: what its threads are to compute.
 
     Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written.
-    Operands of a product of f32 are rounded to tf32. The outputs, which begin as zeros, are results only. No way to a
-    GPU leads over it.
+    Operands of a product of f32 are rounded to tf32, unless it asks for more. The outputs, which begin as zeros, are
+    results only. No way to a GPU leads over it.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({
@@ -93,7 +94,7 @@ class _Expansion:
                     replace_op(op, [ir.stablehlo.convert(view.tile.type, numbers)])
                 elif isinstance(view, InsertTileOp):
                     replace_op(op, [self._write(view)])
-                elif op.name == "stablehlo.dot_general" and dtype_of(op.operands[0]).hlo == "f32":
+                elif op.name == "stablehlo.dot_general" and _is_cut_off(op):
                     for number, operand in enumerate(list(op.operands)):
                         op.operands[number] = _as_tf32(operand)
 
@@ -232,6 +233,11 @@ class _Number:
     def __floordiv__(self, divisor: int) -> "_Number":
         whole = ir.stablehlo.subtract(self.value, (self % divisor).value)
         return _Number(ir.stablehlo.divide(whole, self._with(divisor)))
+
+
+def _is_cut_off(product: ir.Operation) -> bool:
+    """Whether tensor cores multiply the operands of a product as numbers of tf32."""
+    return dtype_of(product.operands[0]).hlo == "f32" and product_problem(product) is None
 
 
 def _as_tf32(value: ir.Value) -> ir.Value:

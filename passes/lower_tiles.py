@@ -13,6 +13,7 @@ from xgpu.emit.families.attention.attention import AttentionEmitter
 from xgpu.emit.families.attention.schedule import AttentionSchedule, ChainSchedule
 from xgpu.emit.families.attention.sums import SumsEmitter
 from xgpu.emit.families.attention.sums_schedule import SumsSchedule
+from xgpu.emit.families.blocks.schedule import EMITTER_NAME, BlockProgramSchedule
 from xgpu.emit.families.products.product import ProductEmitter
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.families.products.warp_product import WarpProductEmitter
@@ -20,6 +21,9 @@ from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
 from xgpu.passes.framework.base import Pass, functions
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, read_program
+from xgpu.passes.tiles.blocks.checks import check_block_kernel
+from xgpu.passes.tiles.blocks.kernel import BlockWriter
+from xgpu.passes.tiles.blocks.program import BlockKernel
 from xgpu.passes.tiles.chains.kernel import ChainKernel
 from xgpu.passes.tiles.chains.program import read_chain
 from xgpu.passes.tiles.kernel_checks import check_chain, check_groups, check_program, check_warps, schedule_of
@@ -38,6 +42,9 @@ class LowerTiles(Pass):
     ``warp_product``, all warps copy units of rows ahead of time, and each multiplies its part of the tile. What follows
     is then computed of the elements that the threads hold. Where it is ``attention`` or ``sums``, each step has several
     products, and what lies between them is computed of such elements, too, which become left operands of others.
+
+    Where it is ``block``, what blocks compute may be anything: each tile is in shared memory, in registers, or computed
+    where it is read, as its attributes say, and so are copies, barriers and the warps of products.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({
@@ -90,10 +97,17 @@ def _chained(kind: type[ChainSchedule], function: ir.Operation, target: Device) 
     ChainKernel(program, target).write()
 
 
+def _of_any_operations(function: ir.Operation, target: Device) -> None:
+    kernel = BlockKernel.read(function, schedule_of(function, BlockProgramSchedule))
+    check_block_kernel(kernel, target)
+    BlockWriter(kernel).write()
+
+
 _KERNELS: Mapping[str, Callable[[ir.Operation, Device], None]] = {
     ProductEmitter.NAME: _by_groups,
     WarpProductEmitter.NAME: _by_warps,
     AttentionEmitter.NAME: partial(_chained, AttentionSchedule),
     SumsEmitter.NAME: partial(_chained, SumsSchedule),
+    EMITTER_NAME: _of_any_operations,
 }
 """What lowers the kernels of each emitter."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from xgpu.errors import CompilerError, InvalidInput, ToolError, Unsupported, XgpuError, XgpuWarning
+    from xgpu.interface import block
     from xgpu.interface.api import Compiled, compile
     from xgpu.interface.jitting import jit
     from xgpu.loop_language import python as loops
@@ -27,7 +28,7 @@ _HOMES = {
     "Options": "xgpu.options",
     "jit": "xgpu.interface.jitting",
 }
-_MODULES = {"loops": "xgpu.loop_language.python"}
+_MODULES = {"block": "xgpu.interface.block", "loops": "xgpu.loop_language.python"}
 """Modules that have a name here of their own."""
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Unsupported",
     "XgpuError",
     "XgpuWarning",
+    "block",
     "compile",
     "export",
     "jit",

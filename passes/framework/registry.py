@@ -10,12 +10,12 @@ from types import ModuleType
 
 from xgpu import ir, passes
 from xgpu.errors import InvalidInput
-from xgpu.passes import legalize, lower, nests, normalize, prepare
+from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
 from xgpu.passes.prepare import products, reductions
 
-ROOMS: tuple[ModuleType, ...] = (legalize, normalize, prepare, products, reductions, nests, passes, lower)
+ROOMS: tuple[ModuleType, ...] = (legalize, normalize, prepare, products, reductions, nests, blocks, passes, lower)
 """The packages whose files are passes. A pass has one name in all of them."""
 
 

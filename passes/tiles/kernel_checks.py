@@ -85,7 +85,7 @@ def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> N
 def check_chain(program: ChainProgram, device: Device) -> None:
     """Raise `CompilerError` for a kernel of two products, or a schedule, that no warp groups compute."""
     schedule = program.schedule
-    _check_launch(program.function, program.blocks, schedule.blocks, schedule.threads)
+    check_launch(program.function, program.blocks, schedule.blocks, schedule.threads)
     for product in program.products:
         _check_operands(product.op)
     count = len(list(program.function.regions[0].blocks[0].arguments)) - len(program.outputs)
@@ -113,11 +113,14 @@ def chain_sizes(program: ChainProgram) -> ChainSizes:
 
 
 def _check_function(program: BlockProgram[BlockSchedule]) -> None:
-    _check_launch(program.function, program.blocks, program.schedule.blocks, program.schedule.threads)
+    check_launch(program.function, program.blocks, program.schedule.blocks, program.schedule.threads)
 
 
-def _check_launch(function: ir.Operation, of: BlocksOp, count: int, threads: int) -> None:
-    """Check that blocks are all that a kernel does, and that its outputs are what they write."""
+def check_launch(function: ir.Operation, of: BlocksOp, count: int, threads: int) -> None:
+    """Raise `CompilerError` unless blocks are all that a kernel does, and its outputs are what they write.
+
+    The launch is of ``count`` blocks of so many threads.
+    """
     blocks = of.operation
     entry = function.regions[0].blocks[0]
     first, *others = (op.operation for op in entry.operations)

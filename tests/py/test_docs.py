@@ -17,7 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 HOWTO = (ROOT / "docs" / "howto.md").read_text()
 EXPORT = (ROOT / "docs" / "export.md").read_text()
-DOCUMENTS = {"README.md": README, "docs/howto.md": HOWTO, "docs/export.md": EXPORT}
+BLOCK_PROGRAMS = (ROOT / "docs" / "block_programs.md").read_text()
+DOCUMENTS = {
+    "README.md": README,
+    "docs/howto.md": HOWTO,
+    "docs/export.md": EXPORT,
+    "docs/block_programs.md": BLOCK_PROGRAMS,
+}
 
 SUBSTITUTES = {
     "make demo": "python -m xgpu.tools.demo",

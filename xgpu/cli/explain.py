@@ -25,11 +25,13 @@ def _run(arguments: argparse.Namespace) -> int:
     from xgpu.interface.api import compile_to
     from xgpu.interface.explanation import explain, plan_reasons, remarks
     from xgpu.interface.nest_explanation import explain_nests
+    from xgpu.interface.tile_explanation import explain_tiles
 
     options = options_of(arguments)
     program = compile_to(None, arguments.source, arguments.arg, device(target), options)
-    if "mapped" in program.modules:
-        print("\n\n".join(filter(None, [explain_nests(program), remarks(program) if arguments.remarks else ""])))
+    if "mapped" in program.modules or program.given_level == "tiles":
+        text = explain_nests(program) if "mapped" in program.modules else explain_tiles(program)
+        print("\n\n".join(filter(None, [text, remarks(program) if arguments.remarks else ""])))
         return DONE
     sections = [str(explain(program))]
     if arguments.stored or arguments.plan:

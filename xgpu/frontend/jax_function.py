@@ -66,12 +66,12 @@ def from_jax(
         raise
     except BaseException as error:
         raise user_error(error, f"tracing {name}") from error
-    source = _lowered(traced, name, "cuda", wide)
-    return replace(source, on_cpu=lambda: _lowered(traced, name, "cpu", wide)) if _calls_code(source.module) else source
+    source = lower(traced, name, "cuda", wide)
+    return replace(source, on_cpu=lambda: lower(traced, name, "cpu", wide)) if _calls_code(source.module) else source
 
 
-def _lowered(traced: Any, name: str, platform: str, wide: bool) -> Source:
-    """Lower a function that was traced in JAX's 64-bit mode, or without it."""
+def lower(traced: Any, name: str, platform: str, wide: bool) -> Source:
+    """Lower a function that was traced in JAX's 64-bit mode, or without it, and normalise the program."""
     bytecode = io.BytesIO()
     try:
         with jax.enable_x64(wide):
@@ -142,9 +142,14 @@ def _user_frame(error: BaseException) -> SourceLocation | None:
     """Return the innermost frame of an exception outside Python's, JAX's, NumPy's and xgpu's own code."""
     found = None
     for frame in traceback.extract_tb(error.__traceback__):
-        if not (frame.filename.startswith(_LIBRARY_PREFIXES) or "site-packages" in Path(frame.filename).parts):
+        if not is_library(frame.filename):
             found = SourceLocation(frame.filename, frame.lineno or 0)
     return found
+
+
+def is_library(filename: str) -> bool:
+    """Whether a file is Python's, JAX's, NumPy's or of another package, and not the user's."""
+    return filename.startswith(_LIBRARY_PREFIXES) or "site-packages" in Path(filename).parts
 
 
 def _shortened(message: str) -> str:

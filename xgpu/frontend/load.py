@@ -34,12 +34,12 @@ def load_source(
     function called without any takes those of its attribute ``example_args``: a tuple of them, or a function that
     returns one. For a file the arguments may be left out; those given must be the ones that the file declares.
 
-    What has a method ``loop_source``, as programs of loops that are written in Python have, gives its own source, at
-    level ``loops``.
+    What has a method ``own_source``, as programs of loops and of blocks that are written in Python have, gives its own
+    source, at level ``loops`` or ``tiles``.
 
     Raises InvalidInput for anything wrong in what the user wrote, with its place if known.
     """
-    if not isinstance(source, str | Path) and (callable(source) or hasattr(source, "loop_source")):
+    if not isinstance(source, str | Path) and (callable(source) or hasattr(source, "own_source")):
         return _load_function(source, arguments, keyword_arguments or {})
     if not isinstance(source, str | Path):
         raise InvalidInput(f"expected a function, the path of a file or the text of a program, got {source!r}")
@@ -97,7 +97,7 @@ def _load_python(
     with _importing_from(path.resolve().parent):
         module = _execute(path)
         function = getattr(module, function_name, None) if function_name else None
-        if not callable(function) and not hasattr(function, "loop_source"):
+        if not callable(function) and not hasattr(function, "own_source"):
             known = ", ".join(_function_names(module)) or "none"
             problem = f"{path} has no function '{function_name}'" if function_name else f"'{path}' names no function"
             raise InvalidInput(f"{problem}; expected {path.name}:function; its functions are: {known}")
@@ -107,8 +107,9 @@ def _load_python(
 def _load_function(
     function: Callable[..., Any], arguments: Sequence[Any], keyword_arguments: Mapping[str, Any]
 ) -> Source:
-    if hasattr(function, "loop_source"):
-        source: Source = function.loop_source([spec_of(argument) for argument in arguments])
+    if hasattr(function, "own_source"):
+        given = arguments or _example_arguments(function, getattr(function, "__name__", type(function).__name__))
+        source: Source = function.own_source([spec_of(argument) for argument in given])
         return source
     name = getattr(function, "__name__", type(function).__name__)
     if not arguments and not keyword_arguments:

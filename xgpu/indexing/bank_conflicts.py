@@ -36,13 +36,16 @@ def bank_conflicts(addresses: IndexingMap, element_bytes: int, width: int = 1) -
         dims: list[Any] = [threads, *(interval.lower for interval in others)]
         start = addresses.results[0].evaluate(dims, at)
         first = np.broadcast_to(np.asarray(start), threads.shape) * element_bytes
-        worst = max(worst, _extra_wavefronts(first, element_bytes * width))
+        worst = max(worst, extra_wavefronts(first, element_bytes * width))
     return worst
 
 
-def _extra_wavefronts(first: Any, size: int) -> int:
-    """Return the extra wavefronts for accesses of ``size`` bytes at these addresses in bytes, one for each thread."""
-    together = min(WARP, BANKS * BANK_BYTES // max(size, BANK_BYTES))
+def extra_wavefronts(first: Any, size: int) -> int:
+    """Return the extra wavefronts for accesses of ``size`` bytes at these addresses in bytes, one for each thread.
+
+    Threads are those of whole warps, or of one part of a warp that accesses memory at once.
+    """
+    together = min(len(first), WARP, BANKS * BANK_BYTES // max(size, BANK_BYTES))
     words = np.arange(max(1, size // BANK_BYTES))
     worst = 0
     for group in first.reshape(-1, together):

@@ -65,12 +65,18 @@ def _check(op: ir.Operation | ir.OpView) -> None:
         raise unsupported(op, f"operation not supported{explanation(op.operation)}")
 
 
+_LAUNCHES = ("__gpu$xla.gpu.ptx", "xgpu.jit")
+"""Calls of kernels, on a GPU and on this machine."""
+
+
 def explanation(op: ir.Operation) -> str:
     """Return why an operation is not in the table, for those that a user is likely to meet."""
     if is_between_shapes(op):
         return ": it is between an array and the part of it that each of several devices has"
     if op.name == "stablehlo.custom_call":
         target = ir.StringAttr(op.attributes["call_target_name"]).value
+        if target in _LAUNCHES:
+            return ": it launches a kernel that is compiled already"
         return f": '{target}' is code that only the compiler it was made for knows"
     reason = _REASONS.get(op.name.removeprefix("stablehlo."))
     return f": {reason}" if reason else ""

@@ -19,6 +19,8 @@ from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_p
 from xgpu.driver.nest_programs import emit_nests, map_program
 from xgpu.driver.parallel import compile_kernels
 from xgpu.driver.restart import check_given, restart, text_of_later_level
+from xgpu.driver.tile_programs import LEVEL as TILES
+from xgpu.driver.tile_programs import tile_program
 from xgpu.driver.tuning import tuned_choices
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported
@@ -78,6 +80,13 @@ class Compiled:
         if (on_cpu := source.on_cpu) is not None:
             compiled._make_on_cpu = lambda: cls.from_source(on_cpu(), target, options, times, None)
         return compiled
+
+    @classmethod
+    def from_tiles(
+        cls, source: Source, target: Device, options: Options, times: Times, level: str | None = "ptx"
+    ) -> "Compiled":
+        """Compile a program that is one kernel of level ``tiles``."""
+        return cls(source, {}, tile_program(source, target, options, times), times, level)
 
     @property
     def planned(self) -> ir.Module | None:
@@ -286,11 +295,11 @@ def compile(
 ) -> Compiled:
     """Compile a program for the GPU ``target``. Kernels of large programs are compiled on all cores.
 
-    ``source`` is a JAX function, a program of loops (`xgpu.loops`), a path (``file.py:function``, ``file.hlo``,
-    ``file.mlir``, ``file.te``), or HLO or StableHLO text; MLIR text may be of any level up to ``llvm``, and compilation
-    goes on from there. A function's arguments are arrays, ``jax.ShapeDtypeStruct`` or specifications such as
-    ``"f32[128,1024]"``; text has its own, but for sizes of a program of loops. Raises `InvalidInput` for
-    what is wrong in the input, `Unsupported` for what xgpu cannot compile.
+    ``source`` is a JAX function, a program of loops (`xgpu.loops`), a block program (`xgpu.block`), a path
+    (``file.py:function``, ``file.hlo``, ``file.mlir``, ``file.te``), or HLO or StableHLO text; MLIR text may be of any
+    level up to ``llvm``, and compilation goes on from there. A function's arguments are arrays,
+    ``jax.ShapeDtypeStruct`` or specifications such as ``"f32[128,1024]"``; text has its own, but for sizes of a program
+    of loops. Raises `InvalidInput` for what is wrong in the input, `Unsupported` for what xgpu cannot compile.
     """
     return compile_to("ptx", source, args_or_specs, device(target), checked_options(options))
 
@@ -315,7 +324,10 @@ def compile_to(
         program = load_program(source, args_or_specs)
         if isinstance(source, str | Path):
             check_given(program.module)
-    if attributes.LEVEL in program.module.operation.attributes:
+    given = program.module.operation.attributes.get(attributes.LEVEL)
+    if given is not None and ir.StringAttr(given).value == TILES:
+        return Compiled.from_tiles(program, target, options, times, level)
+    if given is not None:
         modules = map_program(program.module, target, options, times)
         return Compiled(program, modules, emit_nests(modules["mapped"], target, options, times), times, level)
     return Compiled.from_source(program, target, options, times, level)

@@ -111,6 +111,16 @@ MAP_LOOPS: Pipeline = (
 )
 
 LOWER_TILES: Pipeline = (
+    ("chain-tiles", "first: what is kept, and where, is what all others decide about"),
+    ("assign-layouts", "before copies are chosen, which go by what is contiguous"),
+    (
+        "swizzle-tiles",
+        "after strides, by which it goes; before places, as patterns of a swizzle take whole rows of banks",
+    ),
+    ("pipeline-tiles{{target={target}}}", "after layouts; before order and places, which follow from the buffers"),
+    ("multicast-tiles", "after copies are chosen: only those by TMA can go to several blocks"),
+    ("schedule-tiles", "before places: tiles share memory only if all threads meet between their uses"),
+    ("place-tiles{{target={target}}}", "last of the plan: it takes what all others have left"),
     ("lower-tiles{{target={target}}}", "the decisions are made: they stand in the kernel's schedule"),
     ("set-level{{level=emitted}}", "the level is complete"),
 )

@@ -397,7 +397,7 @@ class LoopProgram:
             found.append(syntax.Parameter(type_.access, name, type_.dtype, shape, at))
         return tuple(found)
 
-    def loop_source(self, given: Sequence[Spec]) -> Source:
+    def own_source(self, given: Sequence[Spec]) -> Source:
         """Return the program at level ``loops``, for arrays of these types and shapes or by its defaults."""
         return build(self.function(), given)
 

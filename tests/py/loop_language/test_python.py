@@ -135,7 +135,7 @@ _PROGRAMS = [(transpose, _TRANSPOSE), (sums, _SUMS), (at_once, _AT_ONCE), (turne
 
 @pytest.mark.parametrize(("program", "text"), _PROGRAMS)
 def test_is_the_program_of_the_text(program: Any, text: str) -> None:
-    assert str(program.loop_source(()).module) == str(build(parse(text)).module)
+    assert str(program.own_source(()).module) == str(build(parse(text)).module)
     assert str(build(parse(str(program))).module) == str(build(parse(text)).module)
 
 

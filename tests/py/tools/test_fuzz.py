@@ -19,8 +19,11 @@ from xgpu.emit import requirements
 from xgpu.frontend import load_source
 from xgpu.fusion import fusion_writer
 from xgpu.passes.framework.registry import parse_pipeline
+from xgpu.passes.tiles.blocks import elements
 from xgpu.tools import fuzz, fuzz_inputs
 from xgpu.tools.fuzzing import check
+from xgpu.tools.fuzzing.blocks import fuzz as fuzz_blocks
+from xgpu.tools.fuzzing.blocks import programs as block_programs
 from xgpu.tools.fuzzing.check import Variant, failure_of
 from xgpu.tools.fuzzing.facts import ALL, Facts, draw, integer_range, on_grid
 from xgpu.tools.fuzzing.generate import generate
@@ -48,6 +51,22 @@ def _part(number: int, cases: int) -> list[str]:
 def test_random_graphs_agree_with_xla(part: int, capsys: pytest.CaptureFixture[str]) -> None:
     failed = fuzz.main(_part(part, effort.by_level(40, 240, 3000)))
     assert not failed, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+@pytest.mark.slow
+def test_random_kernels_on_tiles_agree_with_xla(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    failed = fuzz_blocks.main(_part(part, effort.by_level(16, 60, 1000)))
+    assert not failed, capsys.readouterr().out
+
+
+def test_a_kernel_on_tiles_that_computes_something_else_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = block_programs.generate(3)
+    assert block_programs.generate(3).text == program.text
+    assert fuzz_blocks.failure_of_seed(3) is None
+    reads = elements.ElementCode.computed
+    monkeypatch.setattr(elements.ElementCode, "computed", lambda code, op, at: tuple(reversed(reads(code, op, at))))
+    assert any(fuzz_blocks.failure_of_seed(seed) is not None for seed in range(3, 9))
 
 
 @pytest.mark.parametrize("part", range(_PARTS))

@@ -1,0 +1,143 @@
+"""The decisions about a kernel of level ``tiles`` whose emitter is ``block``: attributes that the planning passes set.
+
+A person may set each of them first; the passes keep what they find. An operation whose results are several tiles,
+``xgpu.steps``, has an array with one entry for each of them: no strides, no swizzle and the offset -1 for those that
+are not in shared memory. What they mean together:
+
+- What steps carry in shared memory is one tile. What a step computes for it (what it yields) has the same offset and
+  strides: it is written into the tile itself. Where that would be too early for what still reads the tile,
+  chain-tiles has put a copy at the end of the step: a ``stablehlo.convert`` to the same type. What the steps take is
+  written into the tile before the first step, unless it lies there already.
+- Fragments are read element by element, by operations whose results lie alike (equal `xgpu.warps`, equal shapes, made
+  by products of equal types). Where anything else reads such a tile, chain-tiles has put a copy of it in shared memory.
+- What is computed where it is read reads its operands there and then: arrays, tiles in shared memory, fragments at the
+  same element.
+- Steps of one stage copy a tile where its operation stands, and wait for it before all threads meet next. Of ``n``
+  stages, the first ``n - 1`` steps' tiles are copied where the steps begin, and a step begins (before the barrier of
+  its first operation) by waiting for its own tiles, which are in buffer ``step mod n``; where the operation stands, the
+  tile of step ``step + n - 1`` is copied, into buffer ``(step + n - 1) mod n``. After the last step all copies have
+  been waited for.
+- A barrier on what ends a step comes after all of the step, before the next one; none is needed after the last.
+"""
+
+from collections.abc import Callable, Sequence
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dialects.attribute_checks import Discardable, Place, int64s, one_of, unit_problem
+
+_TILES = Place("an operation of a block that makes tiles")
+_STEPS = Place("an `xgpu.steps`", frozenset(("xgpu.steps",)))
+_READS = Place("an `xgpu.tile`", frozenset(("xgpu.tile",)))
+_PRODUCTS = Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",)))
+_MOST_STAGES = 64
+
+type _Check = Callable[[ir.Attribute], str | None]
+
+
+def _for_each(check: _Check) -> _Check:
+    """Return the check of an attribute of one tile, or of an array of such, one for each tile of ``xgpu.steps``."""
+
+    def problem(attribute: ir.Attribute) -> str | None:
+        if not isinstance(attribute, ir.ArrayAttr):
+            return check(attribute)
+        return next((found for each in attribute if (found := check(each)) is not None), None)
+
+    return problem
+
+
+def _numbers(expected: str, holds: Callable[[Sequence[int]], bool]) -> _Check:
+    def problem(attribute: ir.Attribute) -> str | None:
+        values = int64s(attribute)
+        return None if values is not None and holds(values) else f"expected {expected}"
+
+    return problem
+
+
+def _stages_problem(attribute: ir.Attribute) -> str | None:
+    is_number = isinstance(attribute, ir.IntegerAttr) and str(attribute.type) == "i64"
+    fits = is_number and 1 <= attributes.int_of(attribute) <= _MOST_STAGES
+    return None if fits else f"expected a number of buffers from 1 to {_MOST_STAGES}, of type i64"
+
+
+def _offset_problem(attribute: ir.Attribute) -> str | None:
+    if isinstance(attribute, ir.IntegerAttr):
+        return None if str(attribute.type) == "i64" and attribute.value >= 0 else "expected a number of bytes, of i64"
+    values = int64s(attribute)
+    fits = values is not None and min(values, default=0) >= -1
+    return None if fits else "expected a number of bytes, or array<i64: ...> of them or -1"
+
+
+DECISIONS: tuple[Discardable, ...] = (
+    Discardable(
+        attributes.PLACE,
+        _TILES,
+        _for_each(one_of(attributes.SHARED, attributes.FRAGMENTS, attributes.COMPUTED)),
+        "Where a tile is: `shared`, in shared memory; `fragments`, in registers, as the accumulators of the product"
+        " that it follows; `computed`, nowhere: its elements are computed where they are read. Set by chain-tiles.",
+    ),
+    Discardable(
+        attributes.WARPS,
+        _PRODUCTS,
+        _numbers("array<i64: down, across>", lambda values: len(values) == 2 and min(values) >= 1),
+        "How many warps share the rows of a product, and how many its columns. Set by chain-tiles.",
+    ),
+    Discardable(
+        attributes.LAYOUT,
+        _TILES,
+        _for_each(_numbers("array<i64: ...> of strides from 0", lambda values: min(values, default=0) >= 0)),
+        "The strides of a tile in shared memory, in elements, one for each dimension; of tiles of steps that are not in"
+        " shared memory, none. Set by assign-layouts.",
+    ),
+    Discardable(
+        attributes.SWIZZLE,
+        _TILES,
+        _for_each(
+            _numbers(
+                "array<i64: bits, base, shift>, or none of them",
+                lambda values: not values or (len(values) == 3 and min(values) >= 0 and values[2] >= values[0]),
+            )
+        ),
+        "Element `o` of a tile in shared memory is at `o xor (((o >> shift) & (2^bits - 1)) << base)`. Set by"
+        " swizzle-tiles.",
+    ),
+    Discardable(
+        attributes.STAGES,
+        _STEPS,
+        _stages_problem,
+        "How many buffers each tile has that a step reads: its copies are started that many steps, less one, ahead. Set"
+        " by pipeline-tiles.",
+    ),
+    Discardable(
+        attributes.COPY,
+        _READS,
+        one_of(attributes.PLAIN, attributes.ASYNC, attributes.BULK),
+        "How a tile gets into shared memory: `plain`, by loads and stores; `async`, by cp.async; `bulk`, by TMA. Set by"
+        " pipeline-tiles.",
+    ),
+    Discardable(
+        attributes.MULTICAST,
+        _READS,
+        _numbers(
+            "array<i64: ...> of masks of at most 16 blocks",
+            lambda values: len(values) <= 16 and all(0 <= each < 1 << 16 for each in values),
+        ),
+        "For each block of a cluster, by rank, the blocks for which it copies the tile, a bit for each; 0 if another"
+        " one does it for this one. Set by multicast-tiles.",
+    ),
+    Discardable(
+        attributes.MEET,
+        _TILES,
+        unit_problem,
+        "All threads of the block meet before this operation; on what ends a step, before the next step begins. Set by"
+        " schedule-tiles.",
+    ),
+    Discardable(
+        attributes.OFFSET,
+        _TILES,
+        _offset_problem,
+        "Where in the block's shared memory a tile begins, in bytes; of tiles of steps that are not there, -1. Tiles"
+        " that are copied ahead have one buffer after the other. Set by place-tiles.",
+    ),
+)
+"""The attributes, in the order in which the passes set them."""

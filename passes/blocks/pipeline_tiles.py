@@ -1,0 +1,97 @@
+"""The pass `pipeline-tiles`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.block_plan.kernel import BlockKernel, kernels_of
+from xgpu.block_plan.memory.storage import Block, place
+from xgpu.block_plan.memory.strides import CHUNK_BYTES, copy_unit
+from xgpu.block_plan.order.events import Plan, text_order
+from xgpu.block_plan.order.lifetimes import lifetimes
+from xgpu.block_plan.order.meetings import meetings
+from xgpu.block_plan.pipelines import MOST_STAGES, stages_of
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.dialects import attributes
+from xgpu.dialects.block.tiles import BlocksOp, TileOp
+from xgpu.dtypes import dtype_of_element
+from xgpu.indexing.access import shape_of
+from xgpu.passes.blocks.support.decided import bytes_of, layouts_of, plan_of, text_of
+from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.remarks import remark
+
+
+@dataclass(frozen=True)
+class PipelineTiles(Pass):
+    """Decides how tiles are copied to shared memory, and how many steps ahead of the one that reads them.
+
+    A copy is asynchronous where each 16 bytes of the tile are 16 bytes of the array, in both at a multiple of 16, or 8
+    or 4. Steps with such copies have up to four buffers for each tile, as many as fit.
+    Needs assign-layouts.
+
+    ```mlir
+    %r = "xgpu.steps"(%zero) ({
+      %x = "xgpu.tile"(%a, %i, %step) {...} : ...
+    }) {count = 16 : i64} : ...
+    // becomes
+    %r = "xgpu.steps"(%zero) ({
+      %x = "xgpu.tile"(%a, %i, %step) {..., xgpu.copy = "async"} : ...
+    }) {count = 16 : i64, xgpu.stages = 4 : i64} : ...
+    ```
+    """
+
+    NAME: ClassVar[str] = "pipeline-tiles"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((BlocksOp.OPERATION_NAME,))
+    target: str = DEFAULT_DEVICE
+    """The GPU that the kernel is for."""
+
+    def apply(self, module: ir.Module) -> None:
+        """Write the copies and the stages of every kernel."""
+        for kernel in kernels_of(module):
+            plan = plan_of(kernel)
+            self._write_copies(kernel, plan)
+            for number, node in enumerate(kernel.graph.nodes):
+                op = kernel.ops[number]
+                if node.kind == "steps" and attributes.STAGES not in op.attributes:
+                    stages = self._stages(kernel, number)
+                    op.attributes[attributes.STAGES] = attributes.int_attribute(stages)
+
+    def _stages(self, kernel: BlockKernel, steps: int) -> int:
+        """Return the stages of some steps, those of the steps before it are known."""
+        node = kernel.graph.nodes[steps]
+        copies = [kernel.ops[each].attributes.get(attributes.COPY) for each in kernel.graph.within(node.body)]
+        if not any(each is not None and text_of(each) != attributes.PLAIN for each in copies):
+            remark(self.NAME, kernel.ops[steps], "no copies run ahead of their step: none is asynchronous")
+            return 1
+        sizes = {stages: _bytes_with(kernel, steps, stages) for stages in range(2, MOST_STAGES + 1)}
+        stages = stages_of(node.count, sizes, device(self.target).shared_bytes_optin)
+        why = "{} buffers: {} steps, tiles of {} bytes of shared memory with {} buffers"
+        remark(self.NAME, kernel.ops[steps], why, stages, node.count, sizes[max(2, stages)], max(2, stages))
+        return stages
+
+    def _write_copies(self, kernel: BlockKernel, plan: Plan) -> None:
+        layouts = layouts_of(kernel, plan)
+        for op in kernel.ops:
+            view = op.opview
+            if not isinstance(view, TileOp) or attributes.COPY in op.attributes:
+                continue
+            memory = plan.memory.get(kernel.number[view.tile])
+            if memory is None:
+                continue
+            bits = dtype_of_element(ir.RankedTensorType(view.array.type).element_type).storage_bits
+            unit, problem = copy_unit(view.map, shape_of(view.array), bits, layouts[memory])
+            if problem:
+                how = f"copied by {unit} bytes" if unit else "not copied asynchronously"
+                remark(self.NAME, op, "the tile is {}: {}", how, problem)
+            op.attributes[attributes.COPY] = ir.StringAttr.get(attributes.ASYNC if unit else attributes.PLAIN)
+
+
+def _bytes_with(kernel: BlockKernel, steps: int, stages: int) -> int:
+    """Return the bytes of shared memory with so many stages, in the order of the text."""
+    now = plan_of(kernel)
+    plan = Plan(now.graph, now.where, {**now.stages, steps: stages})
+    order = text_order(plan)
+    used = lifetimes(plan, order, meetings(plan, order).nodes)
+    layouts = layouts_of(kernel, plan)
+    blocks = [Block(bytes_of(kernel, plan, each, layouts[each]), CHUNK_BYTES, used[each]) for each in sorted(used)]
+    return place(blocks, {}, exactly=False).size

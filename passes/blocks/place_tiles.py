@@ -1,0 +1,106 @@
+"""The pass `place-tiles`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.block_plan.kernel import BlockKernel, kernels_of
+from xgpu.block_plan.memory.storage import Block, Placement, overlaps, place
+from xgpu.block_plan.order.events import Plan
+from xgpu.block_plan.order.lifetimes import lifetimes
+from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.dialects import attributes
+from xgpu.dialects.block.tiles import BlocksOp
+from xgpu.errors import Unsupported
+from xgpu.hlo.source_location import source_of
+from xgpu.passes.blocks.support.decided import (
+    bytes_of,
+    layouts_of,
+    meetings_of,
+    order_of,
+    plan_of,
+    refuse_decision,
+    text_of,
+)
+from xgpu.passes.framework.base import Pass
+from xgpu.passes.framework.remarks import remark
+
+ALIGNMENT, PATTERN_ALIGNMENT = 128, 1024
+"""Tiles begin at multiples of so many bytes, as copies of whole tiles ask for; those that these swizzle, of more."""
+
+
+@dataclass(frozen=True)
+class PlaceTiles(Pass):
+    """Decides where in the block's shared memory each tile lies.
+
+    Tiles share memory if all threads meet between the last access to one and the first to the other. They take as few
+    bytes as CP-SAT of OR-tools finds, where it is installed, else as the best of several orders of first fit.
+    Needs schedule-tiles.
+
+    ```mlir
+    %x = "xgpu.tile"(%a, %i) {..., xgpu.place = "shared"} : ...
+    // becomes
+    %x = "xgpu.tile"(%a, %i) {..., xgpu.offset = 4096 : i64, xgpu.place = "shared"} : ...
+    ```
+    """
+
+    NAME: ClassVar[str] = "place-tiles"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((BlocksOp.OPERATION_NAME,))
+    target: str = DEFAULT_DEVICE
+    """The GPU that the kernel is for."""
+
+    def apply(self, module: ir.Module) -> None:
+        """Write the offsets of every kernel's tiles."""
+        for kernel in kernels_of(module):
+            self._place(kernel)
+
+    def _place(self, kernel: BlockKernel) -> None:
+        plan = plan_of(kernel)
+        used = lifetimes(plan, order_of(kernel, plan), meetings_of(kernel))
+        memories = sorted(used)
+        number = {memory: place for place, memory in enumerate(memories)}
+        blocks = _blocks(kernel, plan, used)
+        wanted = {
+            number[plan.memory[tile]]: attributes.int_of(at)
+            for tile, at in kernel.given(attributes.OFFSET).items()
+            if tile in plan.memory
+        }
+        placement = place(blocks, wanted)
+        for first, second in overlaps(blocks, placement.offsets):
+            op = kernel.ops[kernel.graph.maker[memories[second]]]
+            other = kernel.ops[kernel.graph.maker[memories[first]]].name
+            expected = f"no bytes of a tile of '{other}' that is in use at the same time"
+            refuse_decision(op, attributes.OFFSET, expected, placement.offsets[second])
+        self._check(kernel, placement)
+        offsets = {
+            tile: attributes.int_attribute(placement.offsets[number[memory]])
+            for tile, memory in plan.memory.items()
+            if memory in number
+        }
+        kernel.decide(attributes.OFFSET, offsets, attributes.int_attribute(-1))
+
+    def _check(self, kernel: BlockKernel, placement: Placement) -> None:
+        remark(self.NAME, kernel.function, "{} bytes of shared memory; at least {}", placement.size, placement.bound)
+        most = device(self.target).shared_bytes_optin
+        if placement.size > most:
+            raise Unsupported(
+                f"'{kernel.function.name}': the tiles take {placement.size} bytes of shared memory, and a block of"
+                f" {self.target} has {most}: take smaller tiles",
+                source_of(kernel.function),
+            )
+
+
+def _blocks(kernel: BlockKernel, plan: Plan, used: Mapping[int, int]) -> list[Block]:
+    """Return the blocks of memory of the tiles, in order, with all their buffers."""
+    layouts, copies, swizzles = (
+        layouts_of(kernel, plan),
+        kernel.given(attributes.COPY),
+        kernel.given(attributes.SWIZZLE),
+    )
+    found = []
+    for memory in sorted(used):
+        by_patterns = memory in copies and memory in swizzles and text_of(copies[memory]) == attributes.BULK
+        alignment = PATTERN_ALIGNMENT if by_patterns else ALIGNMENT
+        found.append(Block(bytes_of(kernel, plan, memory, layouts[memory]), alignment, used[memory]))
+    return found

@@ -1,0 +1,1 @@
+"""What passes on kernels of tiles share: the decisions that stand in the IR."""

@@ -1,0 +1,98 @@
+"""The decisions about a kernel that stand in its IR, for the passes that need them."""
+
+from typing import cast
+
+from xgpu import ir
+from xgpu.block_plan.chains import Where
+from xgpu.block_plan.graph import Tile
+from xgpu.block_plan.kernel import BlockKernel
+from xgpu.block_plan.memory.strides import tile_bytes
+from xgpu.block_plan.order.events import Order, Plan
+from xgpu.dialects import attributes
+from xgpu.errors import CompilerError
+from xgpu.hlo.source_location import source_of
+
+
+def plan_of(kernel: BlockKernel) -> Plan:
+    """Return where tiles are kept, and the stages of steps. Raises `CompilerError` if a tile has no place."""
+    given = kernel.given(attributes.PLACE)
+    where: dict[int, Where] = {}
+    for tile in range(len(kernel.values)):
+        of = kernel.graph.kept[tile]
+        if of not in given:
+            lacks(kernel.ops[kernel.graph.maker[of]], attributes.PLACE, "chain-tiles")
+        where[tile] = cast(Where, ir.StringAttr(given[of]).value)
+    return Plan(kernel.graph, where, stages_of(kernel))
+
+
+def stages_of(kernel: BlockKernel) -> dict[int, int]:
+    """Return the stages of the steps that have some."""
+    ops = enumerate(kernel.ops)
+    name = attributes.STAGES
+    return {number: attributes.int_of(op.attributes[name]) for number, op in ops if name in op.attributes}
+
+
+def layouts_of(kernel: BlockKernel, plan: Plan) -> dict[int, tuple[int, ...]]:
+    """Return the strides of each memory. Raises `CompilerError` for a tile in shared memory without any."""
+    found: dict[int, tuple[int, ...]] = {}
+    given = kernel.given(attributes.LAYOUT)
+    for tile, memory in plan.memory.items():
+        of = kernel.graph.kept[tile]
+        op = kernel.ops[kernel.graph.maker[of]]
+        if of not in given:
+            lacks(op, attributes.LAYOUT, "assign-layouts")
+        strides = attributes.int_array_of(given[of])
+        if len(strides) != len(kernel.graph.tiles[of].shape):
+            refuse_decision(op, attributes.LAYOUT, f"{len(kernel.graph.tiles[of].shape)} strides", strides)
+        if found.setdefault(memory, strides) != strides:
+            refuse_decision(op, attributes.LAYOUT, f"{found[memory]}, that of the tile it is computed in", strides)
+    return found
+
+
+def bytes_of(kernel: BlockKernel, plan: Plan, memory: int, strides: tuple[int, ...]) -> int:
+    """Return the bytes of a memory, all its buffers together."""
+    tile: Tile = kernel.graph.tiles[memory]
+    swizzled = kernel.given(attributes.SWIZZLE)
+    is_swizzled = memory in swizzled and bool(attributes.int_array_of(swizzled[memory]))
+    return tile_bytes(tile, strides, is_swizzled) * buffers_of(plan, memory)
+
+
+def read_down(plan: Plan) -> set[int]:
+    """Return the memory of which chunks of one column are read together: that of operands of products."""
+    operands = (tile for node in plan.graph.nodes if node.kind == "product" for tile in node.operands)
+    return {plan.memory[tile] for tile in operands if tile in plan.memory}
+
+
+def buffers_of(plan: Plan, memory: int) -> int:
+    """Return how many buffers a memory has: as many as the stages of its steps if its tile is copied ahead."""
+    maker = plan.graph.maker[memory]
+    return plan.stages[plan.ahead[maker]] if maker in plan.ahead else 1
+
+
+def order_of(kernel: BlockKernel, plan: Plan) -> Order:
+    """Return the order of the text."""
+    regions: dict[int, list[int]] = {}
+    for number, node in enumerate(kernel.graph.nodes):
+        if plan.acts(number) and node.kind != "yield":
+            regions.setdefault(node.region, []).append(number)
+    return Order(regions)
+
+
+def meetings_of(kernel: BlockKernel) -> list[int]:
+    """Return the nodes before which all threads meet."""
+    return [number for number, op in enumerate(kernel.ops) if attributes.MEET in op.attributes]
+
+
+def text_of(attribute: ir.Attribute) -> str:
+    """Return the value of a string."""
+    return ir.StringAttr(attribute).value
+
+
+def lacks(op: ir.Operation, name: str, made_by: str) -> None:
+    """Raise `CompilerError` for an operation without a decision."""
+    raise CompilerError(f"'{op.name}': expected the attribute '{name}', which {made_by} sets", source_of(op))
+
+
+def refuse_decision(op: ir.Operation, name: str, expected: str, got: object) -> None:
+    """Raise `CompilerError` for a decision that does not fit."""
+    raise CompilerError(f"'{op.name}': attribute '{name}': expected {expected}, got {got}", source_of(op))

@@ -1,0 +1,137 @@
+"""The threads of a kernel that is written on tiles: its operations one after the other, as was decided of each."""
+
+from dataclasses import dataclass
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dialects.block import copies
+from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
+from xgpu.dialects.block.tiles import InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.threads import SyncThreadsOp
+from xgpu.emit.builders import apply_map, launch_index
+from xgpu.indexing.access import ranges
+from xgpu.indexing.affine import AffineExpr, delinearize, dim
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.passes.tiles.blocks.computing import compute_fragments, compute_shared
+from xgpu.passes.tiles.blocks.copying import TileCopy
+from xgpu.passes.tiles.blocks.memory.shared import SharedTile
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.products.multiplying import can_begin, multiply_to_fragments, multiply_to_shared
+from xgpu.passes.tiles.blocks.program import PRODUCT, BlockKernel
+from xgpu.passes.tiles.blocks.reductions import Reduction
+from xgpu.passes.tiles.blocks.state import State
+from xgpu.passes.tiles.blocks.stepping import StepLoop
+from xgpu.passes.tiles.blocks.storing import store_tile
+from xgpu.structure import users_of
+
+_ADD = "stablehlo.add"
+
+
+@dataclass(frozen=True, eq=False)
+class BlockWriter:
+    """Writes the threads of one kernel in the place of its blocks."""
+
+    kernel: BlockKernel
+
+    def write(self) -> None:
+        """Replace the blocks by the code of their threads."""
+        blocks = self.kernel.blocks.operation
+        with ir.InsertionPoint(blocks), blocks.location:
+            state = self._begin()
+            self._write_operations(state, self.kernel.blocks.body)
+        for result, output in zip(blocks.results, blocks.operands, strict=True):
+            result.replace_all_uses_with(output)
+        blocks.erase()
+
+    def _begin(self) -> State:
+        """Write what a thread knows from the start: its number, the block's, and where arrays and tiles are."""
+        kernel = self.kernel
+        grid = kernel.blocks.grid
+        (count, _, _) = attributes.int_array_of(kernel.function.attributes[attributes.GRID])
+        thread = launch_index("gpu.thread_id", kernel.threads)
+        block = launch_index("gpu.block_id", count)
+        at = apply_map(IndexingMap(ranges((count,)), (), delinearize(dim(0), grid)), [block])
+        space = Space((*ranges((kernel.threads,)), *ranges(grid)), (thread, *at))
+        arguments = list(kernel.blocks.body.arguments)
+        numbers: dict[ir.Value, AffineExpr] = {
+            value: dim(number + 1) for number, value in enumerate(arguments[: len(grid)])
+        }
+        pointers: dict[ir.Value, ir.Value] = {}
+        for value in kernel.function.regions[0].blocks[0].arguments:
+            pointers[value] = ArrayPointerOp.build(value)
+        for inside, outside in zip(arguments[len(grid) :], kernel.blocks.operation.operands, strict=True):
+            pointers[inside] = pointers[outside]
+        memory = SharedMemoryOp.build(max(1, kernel.shared_bytes)) if kernel.layouts else thread
+        shared = {value: SharedTile.of(layout, memory) for value, layout in kernel.layouts.items()}
+        return State(kernel, space, memory, pointers, numbers, shared)
+
+    def _write_operations(self, state: State, block: ir.Block) -> None:
+        for view in list(block.operations)[:-1]:
+            op = view.operation
+            with op.location:
+                meet_before(op)
+                self._write_operation(state, op)
+
+    def _write_operation(self, state: State, op: ir.Operation) -> None:
+        view, kernel = op.opview, self.kernel
+        if isinstance(view, InsertTileOp):
+            store_tile(state, view)
+            state.pointers[op.results[0]] = state.pointers[view.array]
+        elif isinstance(view, StepsOp):
+            StepLoop(state, view, self._write_operations).write()
+        elif not kernel.is_kept(op.results[0]) or op.results[0] in state.fragments:
+            return
+        elif isinstance(view, TileOp):
+            self._write_copy(state, view)
+        elif op.name == PRODUCT:
+            self._write_product(state, op)
+        elif kernel.places[op.results[0]] == attributes.FRAGMENTS:
+            compute_fragments(state, op)
+        elif op.name == "stablehlo.reduce":
+            Reduction.of(state, op).write()
+        else:
+            compute_shared(state, op)
+
+    @staticmethod
+    def _write_copy(state: State, view: TileOp) -> None:
+        """Write the copy of a tile, or, where copies run ahead of steps, the start of a later step's."""
+        if state.kernel.is_ahead(view.operation):
+            assert state.start_ahead is not None
+            state.start_ahead(view)
+            return
+        copy = TileCopy.of(state, view)
+        copy.start(state.shared[view.tile])
+        if copy.is_async:
+            copies.AsyncCommitOp.create()
+            copies.AsyncWaitOp.create(attributes={"pending": 0})
+
+    def _write_product(self, state: State, op: ir.Operation) -> None:
+        (result,) = op.results
+        if self.kernel.places[result] == attributes.SHARED:
+            multiply_to_shared(state, op)
+            return
+        total = self._added_to(state, op)
+        if total is None:
+            state.fragments[result] = multiply_to_fragments(state, op, None)
+            return
+        (begin,) = (each for each in total.operands if each != result)
+        state.fragments[total.results[0]] = multiply_to_fragments(state, op, state.fragments[begin])
+
+    def _added_to(self, state: State, op: ir.Operation) -> ir.Operation | None:
+        """Return the sum of a product's result and of what is in registers already, if that is all it is used for."""
+        (result,) = op.results
+        users = users_of(result)
+        if len(users) != 1 or users[0].name != _ADD or users[0].parent != op.parent:
+            return None
+        (total,) = users[0].results
+        others = [each for each in users[0].operands if each != result]
+        if len(others) != 1 or others[0] not in state.fragments or self.kernel.places[total] != attributes.FRAGMENTS:
+            return None
+        is_same = state.fragments[others[0]].layout == self.kernel.fragments(result)
+        return users[0] if is_same and can_begin(state, op) else None
+
+
+def meet_before(op: ir.Operation) -> None:
+    """Have all threads of the block meet if that is decided for an operation."""
+    if attributes.MEET in op.attributes:
+        SyncThreadsOp.build([])

@@ -1,0 +1,196 @@
+"""A kernel that is written on tiles, and what was decided about each of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.emit.families.blocks.schedule import BlockProgramSchedule
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
+from xgpu.indexing.hlo_maps import access_kind
+from xgpu.passes.support.refusals import refuse
+from xgpu.passes.tiles.block_program import PASS, only
+from xgpu.passes.tiles.blocks.memory.shared import Layout
+from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout
+from xgpu.structure import defining_op, dtype_of, owning_op
+from xgpu.target_machine import WARP_SIZE
+
+PRODUCT = "stablehlo.dot_general"
+
+
+@dataclass(frozen=True, eq=False)
+class BlockKernel:
+    """The function of a kernel, its blocks, and its schedule."""
+
+    function: ir.Operation
+    blocks: BlocksOp
+    schedule: BlockProgramSchedule
+
+    @classmethod
+    def read(cls, function: ir.Operation, schedule: BlockProgramSchedule) -> "BlockKernel":
+        """Return the kernel of a function. Raises `CompilerError` for one that has no blocks, or several."""
+        if len(function.regions[0].blocks) != 1:
+            refuse(PASS, function, f"expected a body of one block, got {len(function.regions[0].blocks)}")
+        return cls(function, only(function, function.regions[0].blocks[0], BlocksOp), schedule)
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block."""
+        return self.schedule.threads
+
+    @property
+    def warps(self) -> int:
+        """The warps of a block."""
+        return self.threads // WARP_SIZE
+
+    @property
+    def steps(self) -> list[StepsOp]:
+        """The loops, in their order."""
+        return [view for each in self.blocks.body.operations if isinstance(view := each.operation.opview, StepsOp)]
+
+    def tiles(self) -> Iterator[tuple[ir.Value, ir.Operation, int]]:
+        """Yield each tile that something makes, with the operation, and which of those of steps it is, -1 of others.
+
+        Of what steps carry, both what a step takes and the result.
+        """
+        for block in (self.blocks.body, *(each.body for each in self.steps)):
+            for view in list(block.operations)[:-1]:
+                op = view.operation
+                if isinstance(op.opview, StepsOp):
+                    arguments = list(op.opview.body.arguments)[1:]
+                    for number, pair in enumerate(zip(arguments, op.results, strict=True)):
+                        yield from ((value, op, number) for value in pair)
+                elif not isinstance(op.opview, InsertTileOp):
+                    yield from ((value, op, -1) for value in op.results)
+
+    @cached_property
+    def places(self) -> dict[ir.Value, str]:
+        """Where each tile is: shared, fragments or computed. Raises `CompilerError` where that is not said."""
+        return {value: _place(op, number) for value, op, number in self.tiles()}
+
+    @cached_property
+    def layouts(self) -> dict[ir.Value, Layout]:
+        """The layout of each tile in shared memory. Raises `CompilerError` for one that does not fit the tile."""
+        shared = attributes.SHARED
+        return {
+            value: self._layout(value, op, number) for value, op, number in self.tiles() if self.places[value] == shared
+        }
+
+    def is_kept(self, tile: ir.Value) -> bool:
+        """Whether a tile is in memory or in registers."""
+        return self.places[tile] != attributes.COMPUTED
+
+    def is_ahead(self, op: ir.Operation) -> bool:
+        """Whether an operation reads a tile that is copied ahead of the step that it is in."""
+        return isinstance(op.opview, TileOp) and self.buffers(op) > 1
+
+    def buffers(self, op: ir.Operation) -> int:
+        """Return how many buffers the tiles have that an operation makes."""
+        parent = op.parent
+        if parent is None or not isinstance(parent.opview, StepsOp) or not isinstance(op.opview, TileOp):
+            return 1
+        return stages_of(parent.opview)
+
+    @property
+    def shared_bytes(self) -> int:
+        """The shared memory of a block."""
+        return max((each.end for each in self.layouts.values()), default=0)
+
+    def fragments(self, tile: ir.Value) -> FragmentLayout | None:
+        """Return how threads hold a tile, or what it is computed of; None if it has nothing to do with a product.
+
+        Elementwise operations follow a product, and what steps carry follows what they yield.
+        """
+        seen: set[ir.Value] = set()
+        pending = [tile]
+        while pending:
+            value = pending.pop()
+            if value in seen or value not in self.places:
+                continue
+            seen.add(value)
+            op = owning_op(value)
+            if self.places[value] == attributes.SHARED and value != tile:
+                continue
+            if op.name == PRODUCT:
+                return product_layout(op, self.warps)
+            if isinstance(op.opview, StepsOp):
+                pending.append(self._yielded(value, op.opview))
+            elif not isinstance(op.opview, TileOp | IndexTileOp) and access_kind(op) == "elementwise":
+                same = [each for each in op.operands if shape_of(each) == shape_of(tile)]
+                pending += reversed(same)
+        return None
+
+    def _yielded(self, value: ir.Value, steps: StepsOp) -> ir.Value:
+        (*_, end) = steps.body.operations
+        among: list[ir.Value] = [*list(steps.body.arguments)[1:]]
+        if defining_op(value) is not None:
+            among = [*steps.operation.results]
+        return end.operation.operands[among.index(value)]
+
+    def _layout(self, value: ir.Value, op: ir.Operation, number: int) -> Layout:
+        shape, dtype = shape_of(value), dtype_of(value)
+        strides = _numbers(op, attributes.LAYOUT, number)
+        if strides is None or len(strides) != len(shape):
+            wanted = f"expected one stride for each dimension of {value.type}, got {_got(op, attributes.LAYOUT)}"
+            refuse(PASS, op, f"attribute '{attributes.LAYOUT}': {wanted}")
+        swizzle = _numbers(op, attributes.SWIZZLE, number) or ()
+        offset = _offset(op, number)
+        if offset is None or offset < 0:
+            got = _got(op, attributes.OFFSET)
+            refuse(PASS, op, f"attribute '{attributes.OFFSET}': expected where {value.type} begins, got {got}")
+        packed = (swizzle[0], swizzle[1], swizzle[2]) if len(swizzle) else None
+        if packed is not None and packed[2] <= packed[1]:
+            got = _got(op, attributes.SWIZZLE)
+            refuse(PASS, op, f"attribute '{attributes.SWIZZLE}': expected a shift above the base, got {got}")
+        return Layout(offset, shape, tuple(strides), packed, dtype, self.buffers(op))
+
+
+def stages_of(steps: StepsOp) -> int:
+    """Return how many buffers there are for each tile that steps read."""
+    given = steps.operation.attributes.get(attributes.STAGES)
+    if given is None:
+        refuse(PASS, steps.operation, f"attribute '{attributes.STAGES}': expected a number of buffers, got none")
+    return attributes.int_of(given)
+
+
+def product_layout(op: ir.Operation, warps: int) -> FragmentLayout:
+    """Return how warps hold the result of a product. Raises `CompilerError` if that is not decided."""
+    left, _ = operand_dimensions(op)
+    given = op.attributes.get(attributes.WARPS)
+    down, across = (0, 0) if given is None else attributes.int_array_of(given)
+    if down * across != warps:
+        wanted = f"expected warps down and across, of {warps} in all, got {given or 'none'}"
+        refuse(PASS, op, f"attribute '{attributes.WARPS}': {wanted}")
+    return FragmentLayout(shape_of(op.results[0]), len(left.batching), len(left.own), down, across)
+
+
+def _place(op: ir.Operation, number: int) -> str:
+    given = op.attributes.get(attributes.PLACE)
+    if isinstance(given, ir.ArrayAttr) and 0 <= number < len(given):
+        given = given[number]
+    if not isinstance(given, ir.StringAttr):
+        wanted = "one for each tile" if number >= 0 else "where its tile is"
+        refuse(PASS, op, f"attribute '{attributes.PLACE}': expected {wanted}, got {_got(op, attributes.PLACE)}")
+    return given.value
+
+
+def _numbers(op: ir.Operation, name: str, number: int) -> tuple[int, ...] | None:
+    given = op.attributes.get(name)
+    if isinstance(given, ir.ArrayAttr):
+        given = given[number] if 0 <= number < len(given) else None
+    return attributes.int_array_of(given) if isinstance(given, ir.DenseI64ArrayAttr) else None
+
+
+def _offset(op: ir.Operation, number: int) -> int | None:
+    given = op.attributes.get(attributes.OFFSET)
+    if isinstance(given, ir.DenseI64ArrayAttr):
+        values = attributes.int_array_of(given)
+        return values[number] if 0 <= number < len(values) else None
+    return attributes.int_of(given) if isinstance(given, ir.IntegerAttr) else None
+
+
+def _got(op: ir.Operation, name: str) -> str:
+    return str(op.attributes[name]) if name in op.attributes else "none"

@@ -1,0 +1,35 @@
+"""What is known of a block's tiles where its code is written: where each is, and the numbers of block and step."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from xgpu import ir
+from xgpu.dialects.block.tiles import TileOp
+from xgpu.indexing.affine import AffineExpr
+from xgpu.passes.tiles.blocks.memory.shared import SharedTile
+from xgpu.passes.tiles.blocks.memory.space import Space
+from xgpu.passes.tiles.blocks.products.fragments import FragmentTile
+from xgpu.passes.tiles.blocks.program import BlockKernel
+
+
+@dataclass(eq=False)
+class State:
+    """The variables of the kernel so far, and its tiles in shared memory and in registers.
+
+    ``numbers`` has the expression of each number of block and step, ``pointers`` the address of each array. ``memory``
+    is the block's shared memory. In steps ``start_ahead`` writes the start of a later step's copy of a tile.
+    """
+
+    kernel: BlockKernel
+    space: Space
+    memory: ir.Value
+    pointers: dict[ir.Value, ir.Value]
+    numbers: dict[ir.Value, AffineExpr] = field(default_factory=dict)
+    shared: dict[ir.Value, SharedTile] = field(default_factory=dict)
+    fragments: dict[ir.Value, FragmentTile] = field(default_factory=dict)
+    start_ahead: Callable[[TileOp], None] | None = None
+
+    @property
+    def threads(self) -> int:
+        """The threads of a block."""
+        return self.kernel.threads

@@ -1,0 +1,184 @@
+"""The loop over the steps of a block: what it carries, and the copies that run ahead of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.dialects import attributes
+from xgpu.dialects.block import copies
+from xgpu.dialects.block.tiles import StepsOp, TileOp
+from xgpu.dialects.threads import SyncThreadsOp
+from xgpu.indexing.affine import constant, dim
+from xgpu.indexing.interval import Interval
+from xgpu.passes.support.refusals import refuse
+from xgpu.passes.support.scf_ops import create_index
+from xgpu.passes.tiles.block_program import PASS
+from xgpu.passes.tiles.blocks.computing import copy_shared, held, held_layout
+from xgpu.passes.tiles.blocks.copying import TileCopy, any_async
+from xgpu.passes.tiles.blocks.memory.shared import Layout
+from xgpu.passes.tiles.blocks.products.fragments import FragmentLayout, FragmentTile
+from xgpu.passes.tiles.blocks.program import stages_of
+from xgpu.passes.tiles.blocks.state import State
+from xgpu.passes.tiles.ring import i32
+from xgpu.passes.tiles.roles import below
+from xgpu.passes.tiles.structured import Values, counted, only_if
+
+
+@dataclass(frozen=True, eq=False)
+class StepLoop:
+    """The loop of some steps; ``write_operations`` writes what is in a step.
+
+    A step begins when its copies have arrived. Where it reads a tile that is copied ahead, the copy of a later step
+    starts, into the buffer of the step before.
+    """
+
+    state: State
+    steps: StepsOp
+    write_operations: Callable[[State, ir.Block], None]
+
+    @cached_property
+    def _stages(self) -> int:
+        return stages_of(self.steps) if self._tiles_read else 1
+
+    @property
+    def _tiles_read(self) -> list[TileOp]:
+        views = (each.operation.opview for each in self.steps.body.operations)
+        return [each for each in views if isinstance(each, TileOp)]
+
+    @cached_property
+    def _ahead(self) -> list[TileOp]:
+        """The tiles that are copied ahead."""
+        kept = [each for each in self._tiles_read if self.state.kernel.places[each.tile] == attributes.SHARED]
+        return [each for each in kept if self.state.kernel.is_ahead(each.operation)]
+
+    @cached_property
+    def _has_async(self) -> bool:
+        return any_async([TileCopy.of(self.state, each) for each in self._ahead])
+
+    @property
+    def _inside(self) -> Sequence[ir.Value]:
+        """What a step takes of the one before."""
+        return list(self.steps.body.arguments)[1:]
+
+    @property
+    def _in_registers(self) -> list[int]:
+        places = self.state.kernel.places
+        return [i for i, value in enumerate(self._inside) if places[value] == attributes.FRAGMENTS]
+
+    def write(self) -> None:
+        """Write the loop, after what it begins with; the state then knows its results."""
+        op, state = self.steps.operation, self.state
+        begin = self._write_inits()
+        for step in range(self._stages - 1 if self._ahead else 0):
+            if step < self.steps.count:
+                for tile in self._ahead:
+                    self._start(replace(state, numbers=state.numbers | {self._number: constant(step)}), tile, i32(step))
+            self._commit()
+        inits = [*(vector for tile in begin for vector in tile.values), i32(0)]
+        count = create_index(self.steps.count)
+        with counted(create_index(0), count, create_index(1), inits) as loop:
+            *vectors, slot = loop.carried
+            inner = self._state_inside(loop.counter, begin, vectors, slot)
+            inner.start_ahead = lambda tile: self._start_later(inner, tile, loop.counter, slot)
+            self._write_step(inner)
+            loop.carried = [*self._yielded(inner, begin), self._next(slot)]
+        for number, result in zip(self._in_registers, _unpacked(begin, loop.results[:-1]), strict=True):
+            state.fragments[op.results[number]] = result
+
+    @property
+    def _number(self) -> ir.Value:
+        """The number of the step."""
+        return self.steps.body.arguments[0]
+
+    def _write_inits(self) -> list[FragmentTile]:
+        """Write what the first step takes into shared memory where it is there, and return the rest."""
+        state, begin = self.state, []
+        for value, init in zip(self._inside, self.steps.operation.operands, strict=True):
+            if state.kernel.places[value] == attributes.FRAGMENTS:
+                begin.append(self._init(value, init))
+            elif not _is_same(state.kernel.layouts.get(init), state.kernel.layouts[value]):
+                copy_shared(state, init, state.shared[value])
+        return begin
+
+    def _init(self, value: ir.Value, init: ir.Value) -> FragmentTile:
+        return self._as_held(self.state, init, held_layout(self.state, value, self.steps.operation))
+
+    @staticmethod
+    def _as_held(state: State, value: ir.Value, layout: FragmentLayout) -> FragmentTile:
+        """Return a tile as threads are to hold it."""
+        known = state.fragments.get(value)
+        if known is not None and known.layout == layout:
+            return known
+        return held(state, layout, lambda code, at: code.lanes(value, at))
+
+    def _state_inside(self, counter: ir.Value, begin: Sequence[FragmentTile], vectors: Values, slot: ir.Value) -> State:
+        state, kernel = self.state, self.state.kernel
+        space = state.space.extended([Interval(0, max(0, self.steps.count - 1))], [counter])
+        shared = dict(state.shared)
+        for tile in self._ahead:
+            shared[tile.tile] = shared[tile.tile].in_slot(slot)
+        fragments = dict(state.fragments)
+        inside = [self._inside[number] for number in self._in_registers]
+        fragments |= dict(zip(inside, _unpacked(begin, vectors), strict=True))
+        numbers = state.numbers | {self._number: dim(len(state.space.ranges))}
+        return State(kernel, space, state.memory, dict(state.pointers), numbers, shared, fragments)
+
+    def _write_step(self, inner: State) -> None:
+        """Write a step: what it waits for, its operations, and between these the copies that start."""
+        if self._has_async:
+            copies.AsyncWaitOp.create(attributes={"pending": self._stages - 2})
+        self.write_operations(inner, self.steps.body)
+        (*_, end) = self.steps.body.operations
+        if attributes.MEET in end.operation.attributes:
+            SyncThreadsOp.build([])
+
+    def _yielded(self, inner: State, begin: Sequence[FragmentTile]) -> Values:
+        """Return the vectors of what stays in registers. Raises `CompilerError` if the rest lies elsewhere."""
+        (*_, end) = self.steps.body.operations
+        kernel, layouts, vectors = self.state.kernel, iter(begin), []
+        for value, yielded in zip(self._inside, end.operation.operands, strict=True):
+            if kernel.places[value] == attributes.FRAGMENTS:
+                vectors += self._as_held(inner, yielded, next(layouts).layout).values
+            elif not _is_same(kernel.layouts.get(yielded), kernel.layouts[value]):
+                what = "expected what steps yield to be written in the place and layout of what they carry"
+                refuse(PASS, self.steps.operation, f"{what}, {kernel.layouts[value].start}, got {yielded}")
+        return vectors
+
+    def _start_later(self, inner: State, tile: TileOp, counter: ir.Value, slot: ir.Value) -> None:
+        """Start the copy for a later step, into the buffer of the step before; all that start together are a group."""
+        ahead, count = self._stages - 1, self.steps.count
+        if count > ahead:
+            is_first = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, slot, i32(0))
+            free = ir.arith.select(is_first, i32(ahead), ir.arith.subi(slot, i32(1)))
+            later = inner.numbers | {self._number: inner.numbers[self._number] + ahead}
+            with only_if(below(counter, count - ahead)):
+                self._start(replace(inner, numbers=later), tile, free)
+        if tile == self._ahead[-1]:
+            self._commit()
+
+    def _start(self, state: State, tile: TileOp, slot: ir.Value) -> None:
+        TileCopy.of(state, tile).start(self.state.shared[tile.tile].in_slot(slot))
+
+    def _commit(self) -> None:
+        if self._has_async:
+            copies.AsyncCommitOp.create()
+
+    def _next(self, slot: ir.Value) -> ir.Value:
+        after = ir.arith.addi(slot, i32(1))
+        wraps = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, after, i32(self._stages))
+        return ir.arith.select(wraps, i32(0), after)
+
+
+def _is_same(layout: Layout | None, other: Layout) -> bool:
+    return layout is not None and replace(layout, buffers=1) == replace(other, buffers=1)
+
+
+def _unpacked(begin: Sequence[FragmentTile], vectors: Values) -> list[FragmentTile]:
+    """Return the tiles of vectors, one after the other, held as those that a loop begins with."""
+    found, first = [], 0
+    for tile in begin:
+        count = len(tile.vectors)
+        found.append(FragmentTile.of(tile.layout, vectors[first : first + count]))
+        first += count
+    return found

@@ -1,0 +1,396 @@
+"""What a block program is made of, while its function is run: a grid, tiles of arrays, steps, and what is stored."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src import core, source_info_util
+
+from xgpu.block_language.maps import Given, called_indices, element_indices, map_of_tile, positions, whole_sizes
+from xgpu.block_language.numbers import Number, as_number, here, wrong
+from xgpu.block_language.program import ArrayType, Body, Decisions, Store, index_p, plan_p, read_p, steps_p
+from xgpu.dialects.discardable import MAX_GRID
+from xgpu.dtypes import dtype_of_numpy
+from xgpu.errors import InvalidInput
+from xgpu.hlo.tensor_cores import sum_type
+from xgpu.indexing.affine import AffineExpr, dim
+from xgpu.indexing.indexing_map import IndexingMap
+
+_MOST_DIMENSIONS = 3
+
+
+@dataclass
+class Tracing:
+    """The program that a function is saying. ``trace`` is JAX's, of the function or of the innermost steps."""
+
+    name: str
+    grid: tuple[int, ...] | None = None
+    outputs: list["Output"] = field(default_factory=list)
+    stores: list[tuple[Store, Any]] = field(default_factory=list)
+    steps: object | None = None
+    count: int = 0
+    trace: Any = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """How many blocks there are along each dimension, and inside of steps how many steps."""
+        if self.grid is None:
+            raise wrong("tiles are read by blocks: call block.grid first, with how many blocks there are")
+        return (*self.grid, self.count) if self.steps is not None else self.grid
+
+    def check_place(self, what: str) -> None:
+        """Raise InvalidInput where JAX traces something else than the program: it may keep that trace for later."""
+        if core.trace_ctx.trace is not self.trace:
+            raise wrong(
+                f"{what} stands in the kernel's function, or in what block.steps calls: not inside jax.jit, jax.vmap,"
+                " jax.grad, lax.scan or the like"
+            )
+
+    def check_numbers(self, indices: Sequence[Number], what: str) -> list[AffineExpr]:
+        """Return the expressions of indices. Raises InvalidInput for the number of steps that are over."""
+        for each in indices:
+            if each.steps is not None and each.steps is not self.steps:
+                raise wrong(f"{what}: an index is the number of a step, outside of these steps")
+        return [each.expression for each in indices]
+
+
+class _Thread(threading.local):
+    """What a thread traces: programs, the innermost last."""
+
+    def __init__(self) -> None:
+        self.programs: list[Tracing] = []
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def saying(tracing: Tracing) -> Iterator[None]:
+    """Context in which a function of this thread says a program."""
+    _thread.programs.append(tracing)
+    try:
+        yield
+    finally:
+        _thread.programs.pop()
+
+
+def current() -> Tracing:
+    """Return the program that is being said. Raises InvalidInput if there is none."""
+    if not _thread.programs:
+        raise wrong("this belongs into a function that block.kernel decorates")
+    return _thread.programs[-1]
+
+
+class Array:
+    """An array that a kernel was given. Its elements are read by tiles."""
+
+    def __init__(self, number: int, type_: ArrayType):
+        self._number, self._type = number, type_
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the array's dimensions."""
+        return self._type.shape
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions the array has."""
+        return len(self._type.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the array's elements."""
+        return self._type.dtype
+
+    def __repr__(self) -> str:
+        return f"Array({self._type.name}: {self._type.dtype}{list(self._type.shape)})"
+
+    def __jax_array__(self) -> Any:
+        name = self._type.name
+        raise wrong(f"'{name}' is the whole array: read a tile of it, for example {name}.tile((128, 64), (i, j))")
+
+    def tile(
+        self,
+        shape: Given,
+        at: Sequence[Any] | None = None,
+        *,
+        offset: Sequence[Any] | None = None,
+        fill: Any = 0,
+        **decisions: Any,
+    ) -> Any:
+        """Read a tile of the array: the one of number ``at`` along each dimension, or from an ``offset`` on.
+
+        Along dimensions that the tile does not have (the first ones, if ``shape`` is shorter than the array's, and
+        those where it is None) ``at`` is the index. What is outside of the array is ``fill``. ``copy``, ``place``,
+        ``layout`` and ``swizzle`` are decisions that the compiler keeps.
+        """
+        sizes, indices = element_indices(self._type.name, self.ndim, shape, at, offset)
+        return self._filled(sizes, indices, fill, decisions)
+
+    def elements(self, shape: Given, indices: Callable[..., Any], *, fill: Any = 0, **decisions: Any) -> Any:
+        """Read a tile whose element at positions ``p, q, ...`` is the array's at ``indices(p, q, ...)``."""
+        sizes, found = called_indices(self._type.name, self.ndim, shape, indices)
+        return self._filled(sizes, found, fill, decisions)
+
+    def inside(self, shape: Given, at: Sequence[Any] | None = None, *, offset: Sequence[Any] | None = None) -> Any:
+        """Return a tile of booleans: whether an element of the `tile` at this place is one of the array."""
+        sizes, indices = element_indices(self._type.name, self.ndim, shape, at, offset)
+        return self._inside(sizes, self._map(sizes, indices))
+
+    def _map(self, sizes: tuple[int, ...], indices: Sequence[Number]) -> IndexingMap:
+        tracing, what = current(), f"tile of '{self._type.name}'"
+        tracing.check_place(what)
+        return map_of_tile(tracing.numbers, sizes, tracing.check_numbers(indices, what), self.shape)
+
+    def _filled(self, sizes: tuple[int, ...], indices: Sequence[Number], fill: Any, decisions: dict[str, Any]) -> Any:
+        map_, decided = self._map(sizes, indices), checked_decisions(decisions, _OF_READS)
+        tile = read_p.bind(array=self._number, map=map_, dtype=self.dtype, decisions=decided)  # type: ignore[no-untyped-call]
+        is_zero = isinstance(fill, int | float) and fill == 0
+        if is_zero or not map_.constraints:
+            return tile
+        return jnp.where(self._inside(sizes, map_), tile, jnp.asarray(fill, self.dtype))
+
+    def _inside(self, sizes: tuple[int, ...], map_: IndexingMap) -> Any:
+        found = jnp.ones(sizes, bool)
+        for expression, bound in map_.constraints:
+            number = _index_tile(map_.dims, map_.symbols, expression)
+            low, high = expression.interval(map_.dims, map_.symbols).lower, bound.upper
+            found = found & (number <= high) if low >= 0 else found & (number >= 0) & (number <= high)
+        return found
+
+
+def _no_tile(array: Array, *others: Any) -> Any:
+    return array.__jax_array__()
+
+
+for _name in ("add", "sub", "mul", "truediv", "matmul", "pow", "floordiv", "mod"):
+    setattr(Array, f"__{_name}__", _no_tile)
+    setattr(Array, f"__r{_name}__", _no_tile)
+for _name in ("neg", "getitem", "lt", "le", "gt", "ge"):
+    setattr(Array, f"__{_name}__", _no_tile)
+
+
+class Output:
+    """An array that a kernel makes: a result of its function. Blocks store tiles into it."""
+
+    def __init__(self, number: int, type_: ArrayType):
+        self._number, self._type = number, type_
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the array's dimensions."""
+        return self._type.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the array's elements."""
+        return self._type.dtype
+
+    def store(
+        self,
+        tile: Any,
+        at: Sequence[Any] | None = None,
+        *,
+        offset: Sequence[Any] | None = None,
+        shape: Given | None = None,
+    ) -> "Output":
+        """Write a tile, converted to the array's type, at a place as of `Array.tile`, and return this output.
+
+        Elements of the tile that are outside of the array are dropped. Blocks write each element of the array once.
+        ``shape`` says with None which dimensions the tile does not have, if these are not the first ones.
+        """
+        value = self._value(tile)
+        sizes, indices = element_indices(
+            self._type.name, len(self.shape), value.shape if shape is None else shape, at, offset
+        )
+        return self._stored(value, sizes, indices)
+
+    def store_elements(self, tile: Any, indices: Callable[..., Any]) -> "Output":
+        """Write a tile whose element at positions ``p, q, ...`` is the array's at ``indices(p, q, ...)``."""
+        value = self._value(tile)
+        return self._stored(value, *called_indices(self._type.name, len(self.shape), value.shape, indices))
+
+    def _value(self, tile: Any) -> Any:
+        current().check_place(f"store into '{self._type.name}'")
+        return jnp.asarray(tile)
+
+    def _stored(self, value: Any, sizes: tuple[int, ...], indices: Sequence[Number]) -> "Output":
+        tracing, what = current(), f"store into '{self._type.name}'"
+        if tracing.steps is not None:
+            raise wrong(f"{what}: tiles are stored after the steps, from what these carry")
+        if tuple(value.shape) != sizes:
+            raise wrong(f"{what}: expected a tile of shape {sizes}, got one of {tuple(value.shape)}")
+        map_ = map_of_tile(tracing.numbers, sizes, tracing.check_numbers(indices, what), self.shape)
+        tracing.stores.append((Store(self._number, map_, here()), value.astype(self.dtype)))
+        return self
+
+
+def grid(*sizes: int) -> tuple[Number, ...]:
+    """Say how many blocks the kernel has, along 1 to 3 dimensions, and return the numbers of a block."""
+    tracing = current()
+    if tracing.grid is not None:
+        raise wrong("block.grid is called once in a kernel")
+    if not 1 <= len(sizes) <= _MOST_DIMENSIONS:
+        raise wrong(f"block.grid: expected 1 to {_MOST_DIMENSIONS} dimensions, got {len(sizes)}")
+    counts = whole_sizes(sizes, "block.grid")
+    if int(np.prod(counts)) > MAX_GRID[0]:
+        raise wrong(f"block.grid: expected at most {MAX_GRID[0]} blocks in all, got {counts}")
+    tracing.grid = counts
+    return tuple(Number(dim(number)) for number in range(len(counts)))
+
+
+def index(shape: Given, number: Any, dtype: Any = jnp.int32) -> Any:
+    """Return a tile of numbers: ``number`` is one, or a function of the positions in the tile that returns one."""
+    sizes, tracing = whole_sizes(shape, "block.index"), current()
+    tracing.check_place("block.index")
+    given = number(*positions(sizes)) if callable(number) else number
+    (expression,) = tracing.check_numbers([as_number(given, "block.index")], "block.index")
+    plain = map_of_tile(tracing.numbers, sizes, [expression])
+    return index_p.bind(map=plain, dtype=np.dtype(dtype))  # type: ignore[no-untyped-call]
+
+
+def _index_tile(dims: Any, symbols: Any, expression: AffineExpr) -> Any:
+    return index_p.bind(map=IndexingMap(dims, symbols, (expression,)), dtype=np.dtype(np.int32))  # type: ignore[no-untyped-call]
+
+
+def output(shape: Given, dtype: Any, name: str = "") -> Output:
+    """Make an output of the kernel. The kernel's function returns it, or a tree of such."""
+    tracing = current()
+    number = len(tracing.outputs)
+    called = name or f"result{number}"
+    made = Output(number, ArrayType(called, whole_sizes(shape, f"output '{called}'"), np.dtype(dtype)))
+    tracing.outputs.append(made)
+    return made
+
+
+def store(
+    tile: Any, array: Given, at: Sequence[Any] | None = None, *, offset: Sequence[Any] | None = None, name: str = ""
+) -> Output:
+    """Make an output with the shape ``array`` and the tile's type, and write the tile into it: see `Output.store`."""
+    value = jnp.asarray(tile)
+    return output(array, value.dtype, name).store(value, at, offset=offset)
+
+
+def steps(count: int, body: Callable[..., Any], init: Any, **decisions: Any) -> Any:
+    """Run ``body(step, carried)`` for each step, one after the other, and return what the last one has returned.
+
+    ``init`` is what the first takes: a tile, or a tree of tiles. What a step returns is of the same shapes and types.
+    ``stages`` says how many buffers the tiles have that it reads, and ``place`` where what is carried is kept.
+    """
+    tracing = current()
+    tracing.check_place("block.steps")
+    if tracing.steps is not None:
+        raise wrong("block.steps: steps have no steps inside")
+    (many,) = whole_sizes(count, "block.steps")
+    leaves, tree = jax.tree.flatten(init)
+    taken = [jnp.asarray(each) for each in leaves]
+    types = [jax.core.ShapedArray(each.shape, each.dtype) for each in taken]
+    decided = checked_decisions(decisions, _OF_STEPS)
+    closed = _traced_step(tracing, body, many, types, tree)
+    own = Body.of(closed, {}, [*closed.jaxpr.constvars, *closed.jaxpr.invars])
+    captured = len(closed.consts)
+    found = steps_p.bind(  # type: ignore[no-untyped-call]
+        *closed.consts, *taken, body=own, captured=captured, count=many, decisions=decided
+    )
+    return jax.tree.unflatten(tree, found)
+
+
+def _traced_step(tracing: Tracing, body: Callable[..., Any], count: int, types: Sequence[Any], tree: Any) -> Any:
+    """Return a step as a jaxpr, which takes and gives the leaves of what is carried."""
+    before, mark = tracing.trace, object()
+    number = Number(dim(len(tracing.numbers)), mark)
+
+    def step(*leaves: Any) -> list[Any]:
+        tracing.trace = core.trace_ctx.trace
+        result = body(number, jax.tree.unflatten(tree, leaves))
+        given, got = jax.tree.flatten(result)
+        if got != tree:
+            raise wrong(f"block.steps: a step takes {tree}, expected the same from what it returns, got {got}")
+        values = [jnp.asarray(each) for each in given]
+        names = [jax.tree_util.keystr(path) for path, _ in jax.tree.leaves_with_path(jax.tree.unflatten(tree, types))]
+        for name, value, type_ in zip(names, values, types, strict=True):
+            if (value.shape, value.dtype) != (type_.shape, type_.dtype):
+                raise _of_step(body, name, type_, value)
+        return values
+
+    tracing.steps, tracing.count = mark, count
+    try:
+        return jax.make_jaxpr(step)(*types)
+    finally:
+        tracing.trace, tracing.steps, tracing.count = before, None, 0
+
+
+def _of_step(body: Callable[..., Any], name: str, type_: Any, value: Any) -> InvalidInput:
+    called = f"carried tile {name}" if name else "the carried tile"
+    expected = f"{type_.dtype}{list(type_.shape)}"
+    return wrong(
+        f"block.steps: {called} changes in a step of {getattr(body, '__name__', 'it')}: expected {expected}, as it"
+        f" began, got {value.dtype}{list(value.shape)}"
+    )
+
+
+def accumulate(count: int, term: Callable[[Number], Any], **decisions: Any) -> Any:
+    """Return the sum of ``term(step)`` over all steps: a tile, or a tree of tiles. Sums begin as zeros."""
+    at = source_info_util.current().traceback
+
+    def add(step: Number, totals: Any) -> Any:
+        terms = term(step)
+        # JAX keeps the lines of this trace alone, and no line of the user's adds.
+        with source_info_util.user_context(at):
+            return jax.tree.map(jnp.add, totals, terms)
+
+    tracing = current()
+    tracing.check_place("block.accumulate")
+    (many,) = whole_sizes(count, "block.accumulate")
+    before, tracing.steps, tracing.count = tracing.trace, object(), many
+    number = Number(dim(len(tracing.numbers) - 1), tracing.steps)
+
+    def once() -> Any:
+        tracing.trace = core.trace_ctx.trace
+        return term(number)
+
+    try:
+        types = jax.eval_shape(once)
+    finally:
+        tracing.trace, tracing.steps, tracing.count = before, None, 0
+    zeros = jax.tree.map(lambda each: jnp.zeros(each.shape, each.dtype), types)
+    return steps(many, add, zeros, **decisions)
+
+
+def dot(left: Any, right: Any, precision: Any = None) -> Any:
+    """Return the product of two tiles, added up as tensor cores do: floats in f32, integers in s32."""
+    total = sum_type(dtype_of_numpy(jnp.asarray(left).dtype)).numpy
+    return jnp.matmul(left, right, precision=precision, preferred_element_type=total)
+
+
+def plan(tile: Any, **decisions: Any) -> Any:
+    """Return a tile about which something is decided: ``place``, ``layout``, ``swizzle``, or a product's ``warps``."""
+    current().check_place("block.plan")
+    return plan_p.bind(tile, decisions=checked_decisions(decisions, _OF_TILES))  # type: ignore[no-untyped-call]
+
+
+def cdiv(size: int, tile: int) -> int:
+    """Return how many tiles cover a size."""
+    return -(-size // tile)
+
+
+_OF_TILES = ("place", "layout", "swizzle", "warps")
+_OF_READS = ("copy", "place", "layout", "swizzle")
+_OF_STEPS = ("stages", "place", "layout", "swizzle")
+
+
+def checked_decisions(given: dict[str, Any], known: Sequence[str]) -> Decisions:
+    """Return decisions as they are kept. Raises InvalidInput for what nobody decides."""
+    for name in given:
+        if name not in known:
+            raise wrong(f"unexpected keyword '{name}'; what can be decided here: {', '.join(known)}")
+    return tuple((name, _frozen(value)) for name, value in given.items() if value is not None)
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value

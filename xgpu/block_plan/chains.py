@@ -1,0 +1,283 @@
+"""Which tiles are kept, and where: in shared memory, in registers as accumulators of a product, or nowhere.
+
+Mirage puts unary operations behind the operation that they follow, and accumulators of up to 192 elements a thread into
+registers (its transpiler's notes, "threadblock level data reuse" and "accumulator in register file"). Here any
+elementwise operation follows a product, whose other operands are read where the accumulators are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from xgpu.block_plan.graph import Carried, Graph, Node
+
+Where = Literal["shared", "fragments", "computed"]
+
+MOST_ACCUMULATORS = 192
+"""Elements that a thread may carry in registers through steps: of its 255 registers, others are for operands."""
+CHEAP = 2
+"""Instructions for an element that are rather repeated than kept."""
+_ONCE = frozenset(("elementwise", "reduce", "write", "yield", "steps", "move"))
+"""Kinds of operations that read each element of an operand about once."""
+
+
+@dataclass
+class Chains:
+    """Where each tile is, and why; and of each tile in registers the form that its accumulators have."""
+
+    where: dict[int, Where] = field(default_factory=dict)
+    why: dict[int, str] = field(default_factory=dict)
+    form: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy in shared memory that is missing of a tile: for these readers, or for what steps carry."""
+
+    tile: int
+    readers: tuple[int, ...]
+    before: int
+    """The node before which the copy belongs."""
+    operand: int | None = None
+    """The number of the operand that it replaces, if not all that are the tile."""
+
+
+def choose(graph: Graph, threads: int, given: Mapping[int, Where]) -> Chains:
+    """Return where each tile of a graph is kept; those ``given`` are where a person wants them.
+
+    Where an operation then cannot read a tile in registers, `missing_copies` says which copies there have to be.
+    """
+    chains = Chains(form=_forms(graph, threads, given))
+    for number in reversed(range(len(graph.nodes))):
+        node = graph.nodes[number]
+        for tile in node.results:
+            where, why = _place(graph, node, tile, chains)
+            chains.where[tile], chains.why[tile] = (given[tile], "as given") if tile in given else (where, why)
+    for each in graph.carried:
+        chains.where[each.argument] = chains.where[each.result]
+    return chains
+
+
+def missing_copies(graph: Graph, chains: Chains) -> list[Copy]:
+    """Return the copies in shared memory without which operations cannot read what they are to read."""
+    found = []
+    for tile, form in chains.form.items():
+        if chains.where[tile] != "fragments":
+            continue
+        readers = tuple(
+            dict.fromkeys(each for each in graph.readers[tile] if not _reads_fragments(graph, each, tile, form, chains))
+        )
+        if readers:
+            found.append(Copy(tile, readers, readers[0]))
+    for number, node in enumerate(graph.nodes):
+        if node.kind == "steps":
+            end = _end_of(graph, node.body)
+            copied = _copied(graph, graph.carried_by(number), chains)
+            found += [Copy(each.yielded, (end,), end, operand) for operand, each in copied]
+    return found
+
+
+def _copied(graph: Graph, carried: list[Carried], chains: Chains) -> list[tuple[int, Carried]]:
+    """Return what steps carry in shared memory whose next value cannot be computed in the tile itself."""
+    found = []
+    later: dict[int, set[int]] = {}
+    for operand, each in enumerate(carried):
+        if chains.where[each.result] != "shared" or each.yielded == each.argument:
+            continue
+        maker = graph.maker[each.yielded]
+        before = _uses(graph, each.argument, chains) - {maker, _end_of(graph, graph.nodes[each.steps].body)}
+        if _needs_copy(graph, each, chains) or any(_depends(graph, user, maker, later) for user in before):
+            found.append((operand, each))
+        else:
+            later.setdefault(maker, set()).update(before)
+    return found
+
+
+def _forms(graph: Graph, threads: int, given: Mapping[int, Where]) -> dict[int, str]:
+    """Return the tiles that can be in registers, each with the form of its accumulators."""
+    dropped: set[int] = set()
+    while True:
+        form = _follow(graph, given, dropped)
+        heavy = _too_many(graph, threads, form, given)
+        if heavy is None:
+            return form
+        dropped.add(heavy)
+
+
+def _follow(graph: Graph, given: Mapping[int, Where], dropped: set[int]) -> dict[int, str]:
+    """Follow products through elementwise operations, and around steps until nothing is added."""
+    form: dict[int, str] = {}
+    while True:
+        for node in graph.nodes:
+            for tile in node.results:
+                if (found := _form_of(graph, node, form)) and given.get(tile, "fragments") == "fragments":
+                    form[tile] = found
+        added = {
+            each.result: form[each.yielded]
+            for each in graph.carried
+            if each.yielded in form
+            and each.result not in form
+            and each.result not in dropped
+            and given.get(each.result, "fragments") == "fragments"
+        }
+        if not added:
+            return form
+        form |= added
+        form |= {each.argument: added[each.result] for each in graph.carried if each.result in added}
+
+
+def _form_of(graph: Graph, node: Node, form: Mapping[int, str]) -> str:
+    if node.kind == "product":
+        (result,) = node.results
+        return f"{node.fragment} {graph.tiles[result].shape}"
+    if node.kind == "elementwise":
+        return next((form[tile] for tile in node.operands if tile in form), "")
+    return ""
+
+
+def _too_many(graph: Graph, threads: int, form: Mapping[int, str], given: Mapping[int, Where]) -> int | None:
+    """Return the largest tile that some steps carry in registers if those are too many for a thread."""
+    for number, node in enumerate(graph.nodes):
+        if node.kind == "steps":
+            held = [each.result for each in graph.carried_by(number) if each.result in form]
+            free = [tile for tile in held if tile not in given]
+            each_thread = sum(-(-graph.tiles[tile].size // threads) for tile in held)
+            if free and each_thread > MOST_ACCUMULATORS:
+                return max(free, key=lambda tile: graph.tiles[tile].size)
+    return None
+
+
+def _place(graph: Graph, node: Node, tile: int, chains: Chains) -> tuple[Where, str]:
+    """Return where a tile of ``node`` is, once that is known of all that follow it."""
+    readers = [graph.nodes[number] for number in graph.readers[tile]]
+    if tile in chains.form:
+        return _place_of_fragments(graph, node, tile, chains)
+    if any(reader.kind == "product" for reader in readers):
+        return "shared", "a product reads it"
+    if node.kind in ("constant", "numbers", "spread"):
+        return "computed", "its elements follow from their position or from another tile's"
+    if node.kind == "read" and node.region:
+        return "shared", "each step reads it"
+    if node.kind not in ("read", "elementwise", "move"):
+        return "shared", f"all threads have a part in a {node.kind}"
+    if len(readers) != 1:
+        return "shared", f"{len(readers)} operations read it"
+    (reader,) = readers
+    if reader.region != node.region or (reader.kind == "yield" and not _is_fragments(graph, tile, chains)):
+        return "shared", "steps read it"
+    if _is_repeated(graph, reader, chains) and (node.kind == "read" or node.instructions > CHEAP):
+        return "shared", "its elements are read several times"
+    return "computed", "one operation reads each of its elements, once"
+
+
+def _place_of_fragments(graph: Graph, node: Node, tile: int, chains: Chains) -> tuple[Where, str]:
+    form = chains.form[tile]
+    fits = [_reads_fragments(graph, number, tile, form, chains) for number in graph.readers[tile]]
+    if node.kind != "steps" and fits and not any(fits):
+        return "shared", "what reads it needs elements that other threads have computed"
+    return "fragments", "the threads that read its elements have computed them"
+
+
+def _reads_fragments(graph: Graph, reader: int, tile: int, form: str, chains: Chains) -> bool:
+    """Whether an operation reads a tile element by element, where accumulators of this form are."""
+    node = graph.nodes[reader]
+    if node.kind == "write":
+        return True
+    if node.kind == "elementwise":
+        return next((chains.form[each] for each in node.operands if each in chains.form), form) == form
+    if node.kind == "steps":
+        return all(chains.form.get(each.result, form) == form for each in graph.carried_by(reader) if each.init == tile)
+    if node.kind == "yield":
+        carried = [each for each in graph.carried if graph.nodes[each.steps].body == node.region]
+        return all(chains.form.get(each.result) == form for each in carried if each.yielded == tile)
+    return False
+
+
+def _is_fragments(graph: Graph, tile: int, chains: Chains) -> bool:
+    return all(each.result in chains.form for each in graph.carried if each.yielded == tile)
+
+
+def _is_repeated(graph: Graph, reader: Node, chains: Chains) -> bool:
+    """Whether elements that ``reader`` reads are computed several times if they are computed where they are read."""
+    while True:
+        if reader.kind not in _ONCE:
+            return True
+        if len(reader.results) != 1 or chains.where[reader.results[0]] != "computed":
+            return False
+        (result,) = reader.results
+        following = graph.readers[result]
+        if len(following) != 1:
+            return len(following) > 1
+        reader = graph.nodes[following[0]]
+
+
+def _needs_copy(graph: Graph, carried: Carried, chains: Chains) -> bool:
+    """Whether what makes the next value of a tile in shared memory cannot write it there, whenever it does."""
+    tile = carried.yielded
+    maker = graph.maker[tile]
+    node, body = graph.nodes[maker], graph.nodes[carried.steps].body
+    if node.region != body or node.kind in ("read", "steps", "constant", "numbers", "spread"):
+        return True
+    if chains.where[tile] != "shared" or graph.readers[tile].count(_end_of(graph, body)) != 1:
+        return True
+    is_read = maker in _uses(graph, carried.argument, chains)
+    return is_read and not _is_positional(graph, maker, carried.argument, chains)
+
+
+def _end_of(graph: Graph, region: int) -> int:
+    return next(number for number in graph.within(region) if graph.nodes[number].kind == "yield")
+
+
+def _uses(graph: Graph, tile: int, chains: Chains) -> set[int]:
+    """Return the nodes that read the memory of a tile: those whose operands are computed of it, too."""
+    found: set[int] = set()
+    pending = list(graph.readers[tile])
+    while pending:
+        number = pending.pop()
+        results = graph.nodes[number].results
+        if len(results) == 1 and chains.where[results[0]] == "computed":
+            pending += graph.readers[results[0]]
+        else:
+            found.add(number)
+    return found
+
+
+def _is_positional(graph: Graph, maker: int, tile: int, chains: Chains) -> bool:
+    """Whether a node reads of a tile only the element at which it writes: only elementwise operations lie between."""
+    pending = [maker]
+    while pending:
+        node = graph.nodes[pending.pop()]
+        reaches = [each for each in node.operands if each == tile or tile in _computed_of(graph, each, chains)]
+        if not reaches:
+            continue
+        if node.kind != "elementwise":
+            return False
+        pending += [graph.maker[each] for each in reaches if each != tile]
+    return True
+
+
+def _computed_of(graph: Graph, tile: int, chains: Chains) -> set[int]:
+    """Return the tiles that are read where a tile is computed."""
+    found: set[int] = set()
+    pending = [tile]
+    while pending:
+        each = pending.pop()
+        if chains.where[each] != "computed":
+            found.add(each)
+        else:
+            pending += graph.nodes[graph.maker[each]].operands
+    return found
+
+
+def _depends(graph: Graph, node: int, on: int, later: Mapping[int, set[int]]) -> bool:
+    """Whether a node needs another, or has to be ``later`` than one that does."""
+    pending, seen = [node], set[int]()
+    while pending:
+        number = pending.pop()
+        if number == on:
+            return True
+        if number in seen:
+            continue
+        seen.add(number)
+        pending += [*later.get(number, ()), *(graph.maker[tile] for tile in graph.nodes[number].operands)]
+    return False

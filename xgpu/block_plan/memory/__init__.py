@@ -1,0 +1,1 @@
+"""Where tiles lie: their layouts in shared memory, and their places in it."""

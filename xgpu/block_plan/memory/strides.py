@@ -1,0 +1,128 @@
+"""Strides of tiles in shared memory, and which copies between them and arrays go by chunks of 16 bytes."""
+
+from collections.abc import Sequence
+
+from xgpu.block_plan.graph import Tile
+from xgpu.indexing.affine import AffineExpr, Division, Symbol, linearize, symbol
+from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
+from xgpu.indexing.simplify import Simplifier
+
+CHUNK_BYTES = 16
+"""Bytes that a thread copies at once, and that a row of a matrix instruction's operand has."""
+UNITS = (16, 8, 4)
+"""Bytes that an asynchronous copy can move at once."""
+
+
+def apart(chunks: int) -> int:
+    """Return how many chunks rows lie apart that have so many: a power of two, or an odd number.
+
+    Either way chunks of one column can be in different banks: see `xgpu.block_plan.memory.swizzles`.
+    """
+    return chunks if not chunks & chunks - 1 else chunks | 1
+
+
+def strides_of(tile: Tile, innermost: int, is_read_down: bool = False) -> tuple[int, ...]:
+    """Return strides with ``innermost`` as the contiguous dimension, then the others from the last to the first.
+
+    The first dimension that is not of size 1 is padded to whole chunks, so that what follows begins at one, and where
+    chunks are read down columns to a number of them whose columns need not conflict. (Mirage: `calc_tensor_strides`.)
+    """
+    rank = len(tile.shape)
+    strides, stride, is_padded = [0] * rank, 1, False
+    for dimension in [innermost, *(each for each in reversed(range(rank)) if each != innermost)][:rank]:
+        strides[dimension] = stride
+        stride *= tile.shape[dimension]
+        if tile.shape[dimension] != 1 and not is_padded:
+            stride, is_padded = _padded(stride, tile.element_bytes), True
+            if is_read_down:
+                stride = apart(stride * tile.element_bytes // CHUNK_BYTES) * CHUNK_BYTES // tile.element_bytes
+    return tuple(strides)
+
+
+def innermost_of(shape: Sequence[int], strides: Sequence[int]) -> int | None:
+    """Return the dimension of more than one index, and of stride 1; None if there is none, or more than one."""
+    found = [number for number, size in enumerate(shape) if size > 1 and strides[number] == 1]
+    return found[0] if len(found) == 1 else None
+
+
+def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Return how many elements lie between the first element of a tile and the one after its last."""
+    return (
+        1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+        if min(shape, default=1)
+        else 0
+    )
+
+
+def tile_bytes(tile: Tile, strides: Sequence[int], is_swizzled: bool = False) -> int:
+    """Return the bytes of a tile in shared memory, a multiple of a chunk's; swizzled ones have whole patterns."""
+    size = _padded(extent(tile.shape, strides), tile.element_bytes) * tile.element_bytes
+    return -(-size // PATTERN_BYTES) * PATTERN_BYTES if is_swizzled else -(-size // CHUNK_BYTES) * CHUNK_BYTES
+
+
+PATTERN_BYTES = 1024
+"""After so many bytes at most a swizzle begins anew."""
+
+
+def copy_unit(
+    map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int]
+) -> tuple[int, str | None]:
+    """Return the most bytes that asynchronous copies of a tile move at once, and why not 16; 0 if there are none."""
+    why = chunk_problem(map_, shape, element_bits, strides)
+    for unit in UNITS:
+        if chunk_problem(map_, shape, element_bits, strides, unit) is None:
+            return unit, why
+    return 0, why
+
+
+def chunk_problem(
+    map_: IndexingMap, shape: Sequence[int], element_bits: int, strides: Sequence[int], unit: int = CHUNK_BYTES
+) -> str | None:
+    """Return why a tile is not copied from an array by units of so many bytes; None if it is.
+
+    It is if both have the same innermost dimension, all other strides are multiples of a unit, and so are the places at
+    which tiles begin and at which what is inside of the array ends: then each unit of the tile is one of the array, or
+    lies outside of it. (Mirage: `can_use_chunked_copy`.)
+    """
+    sizes = [each.size for each in map_.symbols]
+    if element_bits % 8 or unit * 8 % element_bits:
+        return f"elements have {element_bits} bits"
+    each_unit = unit * 8 // element_bits
+    if each_unit == 1:
+        return None
+    position = Simplifier(map_.dims, map_.symbols).simplify(linearize(map_.results, shape))
+    inner = innermost_of(sizes, strides)
+    if inner is None:
+        return "the tile has no innermost dimension"
+    if dict(position.terms).get(Symbol(inner)) != 1 or not _is_simple(position.terms, inner):
+        return "its elements are no neighbours in the array"
+    if sizes[inner] % each_unit:
+        return f"its rows are no multiple of {unit} bytes"
+    if any(stride % each_unit for number, stride in enumerate(strides) if sizes[number] > 1 and number != inner):
+        return f"its strides are no multiples of {unit} bytes"
+    if (position - symbol(inner)).divisor() % each_unit:
+        return f"its rows do not begin at multiples of {unit} bytes of the array"
+    for expression, bound in map_.constraints:
+        if problem := _bound_problem(expression, bound, inner, each_unit):
+            return problem
+    return None
+
+
+def _bound_problem(expression: AffineExpr, bound: Interval, inner: int, each_unit: int) -> str | None:
+    """Return why a condition on what is inside of the array does not hold for all of a unit, or for none of it."""
+    moved = dict(expression.terms).get(Symbol(inner), 0)
+    if moved not in (0, 1) or not _is_simple(expression.terms, inner):
+        return "what is inside of the array does not follow from its rows"
+    ends = ((expression - symbol(inner)).divisor(), bound.lower, bound.upper + 1) if moved else ()
+    return "the array ends inside of a unit" if any(each % each_unit for each in ends) else None
+
+
+def _is_simple(terms: Sequence[tuple[object, int]], number: int) -> bool:
+    """Whether an index is in an expression as it is: in no quotient or remainder."""
+    return not any(number in atom.expr.variables()[1] for atom, _ in terms if isinstance(atom, Division))
+
+
+def _padded(elements: int, element_bytes: int) -> int:
+    each_chunk = max(1, CHUNK_BYTES // element_bytes)
+    return -(-elements // each_chunk) * each_chunk

@@ -1,0 +1,1 @@
+"""In which order a block does things, and where its threads meet."""

@@ -1,0 +1,26 @@
+"""Programs given as one kernel of level ``tiles``, such as block programs."""
+
+from xgpu.device import Device
+from xgpu.driver.compiler import Kernel, Launch, Program, Times
+from xgpu.errors import CompilerError, InvalidInput
+from xgpu.frontend.signature import Source
+from xgpu.options import Options
+
+LEVEL = "tiles"
+
+
+def tile_program(source: Source, target: Device, options: Options, times: Times) -> Program:
+    """Return the kernel of a module of level ``tiles``, and its launch.
+
+    Raises InvalidInput for a kernel whose tiles threads cannot compute as they are.
+    """
+    kernel = Kernel(source.name, target, options, times, {LEVEL: source.module})
+    try:
+        kernel.check()
+    except CompilerError as error:
+        # What passes refuse is what the writer decided.
+        raise InvalidInput(f"kernel {source.name}: {error.message}", error.location) from error
+    count = len(source.arguments)
+    outputs = tuple(range(count, count + len(source.results)))
+    launch = Launch(kernel, tuple(range(count)), outputs)
+    return Program((kernel,), (launch,), (*source.arguments, *source.results), outputs)

@@ -1,0 +1,1 @@
+"""Kernels that are written on tiles, of any operations."""

@@ -1,0 +1,141 @@
+"""Kernels that are written as block programs: objects that are called like functions on arrays."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax._src import config
+
+from xgpu.block_language import product_form
+from xgpu.block_language.numbers import wrong
+from xgpu.block_language.program import BlockProgram, Settings
+from xgpu.block_language.trace import trace_program
+from xgpu.emit.families.blocks.schedule import EMITTER_NAME, BlockProgramSchedule
+from xgpu.errors import InvalidInput
+from xgpu.frontend.signature import Source
+from xgpu.interface.block_calls import call_block_program, source_of_program
+
+_Key = tuple[Any, ...]
+_MOST_PROGRAMS = 256
+
+
+class Kernel:
+    """A kernel: a function of arrays, whose blocks compute tiles of its results. See `kernel`.
+
+    Arrays are given by position; keywords are values that the function is to know, such as ``causal=True``.
+    ``example_args`` may be set to arguments that the command line takes if it is given none.
+    """
+
+    def __init__(self, function: Callable[..., Any], settings: Settings):
+        functools.update_wrapper(self, function)
+        self.__name__ = getattr(function, "__name__", "kernel")
+        self.example_args: Any = ()
+        self._function, self._settings = function, settings
+        self._programs: dict[_Key, tuple[BlockProgram, Any]] = {}
+        self._rule: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<block kernel {self.__name__}>"
+
+    def __call__(self, *arrays: Any, **static: Any) -> Any:
+        """Run on arrays, in a JAX program or alone."""
+        if self._rule is None:
+            return self._call(static, False, *arrays)
+        forward, backward = self._rule
+        function = jax.custom_vjp(functools.partial(self._call, static, False))
+        function.defvjp(functools.partial(forward, **static), functools.partial(backward, **static))
+        return function(*arrays)
+
+    def reference(self, *arrays: Any, **static: Any) -> Any:
+        """Run the same program by XLA: blocks one after the other, their tiles gathered and scattered."""
+        return self._call(static, True, *arrays)
+
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
+        """Give the kernel a gradient: ``forward`` and ``backward`` are as those of ``jax.custom_vjp``.
+
+        ``forward`` takes the kernel's arguments and returns its results and what ``backward`` is to know; that takes
+        this, and the results' gradients, and returns those of the arguments. Both are given the call's keywords.
+        """
+        self._rule = forward, backward
+
+    def gradient_of(self, function: Callable[..., Any]) -> None:
+        """Give the kernel the gradient of a function that computes the same of the same arguments."""
+
+        def forward(*arrays: Any, **static: Any) -> Any:
+            return self._call(static, False, *arrays), arrays
+
+        def backward(arrays: Any, gradients: Any, **static: Any) -> Any:
+            return jax.vjp(functools.partial(function, **static), *arrays)[1](gradients)
+
+        self.defvjp(forward, backward)
+
+    def program(self, *types: Any, **static: Any) -> BlockProgram:
+        """Return the block program for arrays, or types of arrays."""
+        return self._traced(types, static)[0]
+
+    def own_source(self, arguments: Sequence[Any]) -> Source:
+        """Return the program at level ``tiles``, for arrays of these types and shapes or ``example_args``."""
+        given = [jax.ShapeDtypeStruct(shape, dtype.numpy) for dtype, shape in arguments]  # type: ignore[no-untyped-call]
+        return source_of_program(self.program(*given))
+
+    def _call(self, static: Mapping[str, Any], reference: bool, *arrays: Any) -> Any:
+        values = [jnp.asarray(each) for each in arrays]
+        program, tree = self._traced(values, static)
+        results = call_block_program(program, values, reference)
+        return jax.tree.map(lambda number: results[number], tree)
+
+    def _traced(self, types: Sequence[Any], static: Mapping[str, Any]) -> tuple[BlockProgram, Any]:
+        shapes = tuple((tuple(each.shape), np.dtype(each.dtype)) for each in types)
+        # 1, 1.0 and True are equal, and make other programs.
+        values = tuple((name, type(value), value) for name, value in sorted(static.items()))
+        key = (shapes, values, config.trace_context())
+        try:
+            known = self._programs.get(key)
+        except TypeError:
+            names = ", ".join(static)
+            raise wrong(
+                f"kernel {self.__name__}: expected values that can be hashed by keyword ({names}); arrays are given by"
+                " position"
+            ) from None
+        if known is None:
+            known = trace_program(self._function, types, static, self._settings)
+            if len(self._programs) >= _MOST_PROGRAMS:
+                self._programs.pop(next(iter(self._programs)))
+            self._programs[key] = known
+        return known
+
+
+def kernel(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    threads: int = BlockProgramSchedule.of(None).threads,
+    stages: int | None = None,
+    copy: str | None = None,
+    emitter: str | None = None,
+    schedule: Mapping[str, int] | None = None,
+) -> Any:
+    """Make a kernel of a function that says what its blocks do: see docs/block_programs.md.
+
+    ``threads`` are those of a block. ``stages``, how many buffers tiles of steps have, and ``copy``, how they are
+    copied (``"plain"``, ``"async"``, ``"bulk"``), hold for all steps that say nothing else. What is left out is
+    planned. ``emitter`` names the kind of kernel: ``"block"``, which takes any program, or ``"product"``, which takes
+    one product of tiles with what follows it, multiplies by warp groups, and has numbers in a ``schedule``.
+    Without a function, the result is a decorator.
+    """
+    if emitter is not None and emitter != EMITTER_NAME and emitter not in _OTHERS:
+        raise wrong(f"block.kernel: expected an emitter of {', '.join((EMITTER_NAME, *_OTHERS))}, got {emitter!r}")
+    settings = Settings(threads, emitter, stages, copy, dict(schedule or {}))
+    for problem in BlockProgramSchedule(threads).range_problems():
+        raise wrong(f"block.kernel: {problem}")
+    if function is None:
+        return functools.partial(Kernel, settings=settings)
+    if not callable(function):
+        raise InvalidInput(f"block.kernel: expected a function, got {function!r}")
+    return Kernel(function, settings)
+
+
+_OTHERS = (product_form.EMITTER,)
