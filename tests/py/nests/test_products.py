@@ -9,6 +9,7 @@ import pytest
 
 import xgpu
 from xgpu.errors import InvalidInput, KernelFault
+from xgpu.interface.nest_explanation import explain_nests
 from xgpu.loop_language.build import build
 from xgpu.loop_language.load import print_loops
 from xgpu.loop_language.parser import parse
@@ -213,6 +214,12 @@ def test_pragmas_are_printed() -> None:
     assert str(build(parse(written)).module) == str(module)
     mapped = compiled(source).modules["mapped"]
     assert print_loops(mapped) == written
+
+
+def test_what_was_decided_is_explained() -> None:
+    told = explain_nests(compiled(text()))
+    assert "a matrix product, which warp groups multiply (wgmma), sums in registers" in told
+    assert "#xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = 64" in told
 
 
 def test_levels_are_accepted_back() -> None:
