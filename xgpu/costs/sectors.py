@@ -67,7 +67,7 @@ def _of_first_block(positions: IndexingMap) -> tuple[list[Any], list[Any], np.nd
     axes = np.meshgrid(*(np.arange(each.lower, each.upper + 1) for each in (thread, *symbols)), indexing="ij")
     threads, *steps = (axis.ravel() for axis in axes)
     dims: list[Any] = [threads, *(interval.lower for interval in others)]
-    points: list[Any] = list(steps)
+    points: list[Any] = steps
     inside = np.ones(threads.size, dtype=bool)
     for expr, interval in positions.constraints:
         value = np.asarray(expr.evaluate(dims, points))

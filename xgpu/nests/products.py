@@ -157,6 +157,7 @@ class _Matcher:
         self._blocks = [loop.variable for loop in outer]
         if any(loop.align is not None or loop.band not in (None, "block") for loop in outer):
             raise NoProductError("its outer loops are not run by blocks")
+        self._check_pragmas(outer)
         sums, first, steps, last = self._statements(outer[-1])
         seq, product = self._steps(steps)
         found = _sum_of(operations_of(product[-1].body)[0])
@@ -170,6 +171,17 @@ class _Matcher:
         operands = [self._operand(read, seq, inner) for read in found.operands]
         self._check_zero(first, sums)
         return self._product(operands, sums, last, seq)
+
+    def _check_pragmas(self, outer: Sequence[ParOp]) -> None:
+        """Raise `NoProductError` if the program says what the emitters of products decide: who runs loops, and pads."""
+        loops = [cast(ParOp, op.opview) for op in walk(self._launch.operation, PAR)]
+        buffers = [cast(NewOp, op.opview) for op in walk(self._launch.operation, NewOp.OPERATION_NAME)]
+        if any(loop.threads is not None or loop.vector is not None for loop in loops):
+            raise NoProductError("'#threads' or '#vector' says how threads run its loops")
+        if any(loop.band is not None and loop not in outer for loop in loops):
+            raise NoProductError("a pragma says that threads run a loop inside of its blocks")
+        if any(new.pad for new in buffers):
+            raise NoProductError("'#pad' says how a tile lies in memory")
 
     def _statements(self, block: ParOp) -> tuple[NewOp, ir.Operation, ir.Operation, ir.Operation]:
         """Return the four statements of a block."""

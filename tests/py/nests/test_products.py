@@ -9,6 +9,7 @@ import pytest
 
 import xgpu
 from xgpu.errors import InvalidInput, KernelFault
+from xgpu.interface.nest_explanation import explain_nests
 from xgpu.loop_language.build import build
 from xgpu.loop_language.load import print_loops
 from xgpu.loop_language.parser import parse
@@ -168,6 +169,9 @@ def test_a_kernel_between_others() -> None:
             {"result": "C[bm * 64 + i, bn * 64 + j] = select(c64(sum[i, j]) == c64(0.0), 1.0, 2.0)"},
             "computed of complex numbers",
         ),
+        ({"mma": " #mma #threads(256)"}, "'#threads' or '#vector' says how threads run its loops"),
+        ({"mma": " #mma #thread"}, "a pragma says that threads run a loop inside of its blocks"),
+        ({"copies": _COPIES.format(dtype="bf16").replace("64]", "64] #pad(8)", 1)}, "'#pad' says how a tile lies"),
         ({"left": "b[i, c]"}, "an index is no tile's number times its size"),
         ({"left": "a[i, c] * a[i, c]"}, "the last statement of a step is no sum of products of 16-bit elements"),
         ({"a": "128, 256"}, "its blocks and steps go through 192 of 256 elements of an array"),
@@ -213,6 +217,12 @@ def test_pragmas_are_printed() -> None:
     assert str(build(parse(written)).module) == str(module)
     mapped = compiled(source).modules["mapped"]
     assert print_loops(mapped) == written
+
+
+def test_what_was_decided_is_explained() -> None:
+    told = explain_nests(compiled(text()))
+    assert "a matrix product, which warp groups multiply (wgmma), sums in registers" in told
+    assert "#xgpu.schedule<tile_m = 64, tile_n = 64, tile_k = 64" in told
 
 
 def test_levels_are_accepted_back() -> None:
