@@ -39,7 +39,7 @@ def check_block_kernel(kernel: BlockKernel, target: Device) -> None:
 
 def _check_order(block: ir.Block) -> None:
     """Check that what operations read is made before them: a person may have moved them."""
-    known = set(block.arguments)
+    known: set[ir.Value] = set(block.arguments)
     for each in block.operations:
         op = each.operation
         if any(value not in known and block_of(value) == block for value in (*op.operands, *captured(op))):
