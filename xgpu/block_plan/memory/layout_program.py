@@ -71,8 +71,10 @@ def best(program: Program) -> dict[int, Option]:
     """Return choices that cost the least, of equal ones those that come first."""
     chosen: dict[int, Option] = {}
     for part in parts(program):
-        found = by_branch_and_bound(part, MOST_NODES if cp_sat() is not None else None)
-        chosen |= by_cp_sat(part) if found is None else found
+        found = by_branch_and_bound(part, MOST_NODES)
+        if found is None and cp_sat() is not None:
+            found = by_cp_sat(part)
+        chosen |= found or by_branch_and_bound(part) or {}
     return chosen
 
 
