@@ -146,7 +146,7 @@ class _Expansion:
         """Return the array with the tile; where a constraint does not hold, indices are outside."""
         indices, holds = self._indices(insert)
         if indices is None:
-            refuse(ExpandTiles.NAME, insert.operation, f"expected an array with dimensions, got {insert.array.type}")
+            return self._write_number(insert, holds)
         if holds is not None:
             everywhere = list(range(len(insert.map.symbols)))
             outside = splat(-1, indices.type)
@@ -165,6 +165,18 @@ class _Expansion:
         with ir.InsertionPoint(update):
             ir.stablehlo.return_([update.arguments[1]])
         return op.results[0]
+
+    @staticmethod
+    def _write_number(insert: InsertTileOp, holds: ir.Value | None) -> ir.Value:
+        """Return an array without dimensions with the one element of a tile."""
+        if math.prod(shape_of(insert.tile)) != 1:
+            refuse(ExpandTiles.NAME, insert.operation, f"expected a tile of one element, got {insert.tile.type}")
+        number = ir.stablehlo.reshape(tensor([], element_of(insert.tile)), insert.tile)
+        if number.type != insert.array.type:
+            number = ir.stablehlo.bitcast_convert(insert.array.type, number)
+        if holds is None:
+            return number
+        return ir.stablehlo.select(ir.stablehlo.reshape(tensor([], element_of(holds)), holds), number, insert.array)
 
     def _indices(self, op: TileOp | InsertTileOp) -> tuple[ir.Value | None, ir.Value | None]:
         """Return the indices of each element of a tile, along one more dimension, and where constraints hold.

@@ -31,6 +31,8 @@ _STEPS = Place("an `xgpu.steps`", frozenset(("xgpu.steps",)))
 _READS = Place("an `xgpu.tile`", frozenset(("xgpu.tile",)))
 _PRODUCTS = Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",)))
 _MOST_STAGES = 64
+_MOST_STRIDE = 1 << 20
+_MOST_BITS = 20
 
 type _Check = Callable[[ir.Attribute], str | None]
 
@@ -85,7 +87,12 @@ DECISIONS: tuple[Discardable, ...] = (
     Discardable(
         attributes.LAYOUT,
         _TILES,
-        _for_each(_numbers("array<i64: ...> of strides from 0", lambda values: min(values, default=0) >= 0)),
+        _for_each(
+            _numbers(
+                "array<i64: ...> of strides from 0 to 2^20",
+                lambda values: all(0 <= each <= _MOST_STRIDE for each in values),
+            )
+        ),
         "The strides of a tile in shared memory, in elements, one for each dimension; of tiles of steps that are not in"
         " shared memory, none. Set by assign-layouts.",
     ),
@@ -94,8 +101,8 @@ DECISIONS: tuple[Discardable, ...] = (
         _TILES,
         _for_each(
             _numbers(
-                "array<i64: bits, base, shift>, or none of them",
-                lambda values: not values or (len(values) == 3 and min(values) >= 0 and values[2] >= values[0]),
+                "array<i64: bits, base, shift> from 0 to 20, or none of them",
+                lambda values: not values or (len(values) == 3 and min(values) >= 0 and max(values) <= _MOST_BITS),
             )
         ),
         "Element `o` of a tile in shared memory is at `o xor (((o >> shift) & (2^bits - 1)) << base)`. Set by"

@@ -1,5 +1,6 @@
 """What a block program is made of, while its function is run: a grid, tiles of arrays, steps, and what is stored."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -150,7 +151,7 @@ class Array:
     def _filled(self, sizes: tuple[int, ...], indices: Sequence[Number], fill: Any, decisions: dict[str, Any]) -> Any:
         map_, decided = self._map(sizes, indices), checked_decisions(decisions, _OF_READS)
         tile = read_p.bind(array=self._number, map=map_, dtype=self.dtype, decisions=decided)  # type: ignore[no-untyped-call]
-        is_zero = isinstance(fill, int | float) and fill == 0
+        is_zero = isinstance(fill, int | float) and fill == 0 and math.copysign(1, fill) > 0
         if is_zero or not map_.constraints:
             return tile
         return jnp.where(self._inside(sizes, map_), tile, jnp.asarray(fill, self.dtype))
@@ -363,8 +364,13 @@ def accumulate(count: int, term: Callable[[Number], Any], **decisions: Any) -> A
 
 
 def dot(left: Any, right: Any, precision: Any = None) -> Any:
-    """Return the product of two tiles, added up as tensor cores do: floats in f32, integers in s32."""
-    total = sum_type(dtype_of_numpy(jnp.asarray(left).dtype)).numpy
+    """Return the product of two tiles, added up as tensor cores do: floats in f32, integers in s32.
+
+    Elements of 64 bits are added up in their own type. Those of f32 are multiplied as tf32, as `jax.jit` does on GPUs,
+    unless ``precision`` is "highest".
+    """
+    dtype = dtype_of_numpy(jnp.result_type(left, right))
+    total = (dtype if dtype.bits == 64 else sum_type(dtype)).numpy
     return jnp.matmul(left, right, precision=precision, preferred_element_type=total)
 
 
@@ -382,6 +388,8 @@ def cdiv(size: int, tile: int) -> int:
 _OF_TILES = ("place", "layout", "swizzle", "warps")
 _OF_READS = ("copy", "place", "layout", "swizzle")
 _OF_STEPS = ("stages", "place", "layout", "swizzle")
+_WORDS = ("copy", "place")
+"""Decisions that are words; others are numbers."""
 
 
 def checked_decisions(given: dict[str, Any], known: Sequence[str]) -> Decisions:
@@ -389,7 +397,13 @@ def checked_decisions(given: dict[str, Any], known: Sequence[str]) -> Decisions:
     for name in given:
         if name not in known:
             raise wrong(f"unexpected keyword '{name}'; what can be decided here: {', '.join(known)}")
-    return tuple((name, _frozen(value)) for name, value in given.items() if value is not None)
+    found = tuple((name, _frozen(value)) for name, value in given.items() if value is not None)
+    for name, value in found:
+        expected = str if name in _WORDS else int
+        if any(type(each) is not expected for each in jax.tree.leaves(value)):
+            what = "words" if expected is str else "whole numbers"
+            raise wrong(f"keyword '{name}': expected {what}, got {value!r}")
+    return found
 
 
 def _frozen(value: Any) -> Any:

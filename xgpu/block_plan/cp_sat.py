@@ -7,7 +7,7 @@ import functools
 import importlib
 from typing import Any
 
-_MOST_WORK = 4.0
+_MOST_WORK = 0.5
 """Its own measure of work, about seconds."""
 
 

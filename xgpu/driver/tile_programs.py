@@ -1,9 +1,11 @@
 """Programs given as one kernel of level ``tiles``, such as block programs."""
 
 from xgpu.device import Device
+from xgpu.dialects.input_checks import input_problems
 from xgpu.driver.compiler import Kernel, Launch, Program, Times
 from xgpu.errors import CompilerError, InvalidInput
 from xgpu.frontend.signature import Source
+from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
 
 LEVEL = "tiles"
@@ -14,6 +16,9 @@ def tile_program(source: Source, target: Device, options: Options, times: Times)
 
     Raises InvalidInput for a kernel whose tiles threads cannot compute as they are.
     """
+    # What a person decides stands in attributes, as in text that comes from outside.
+    for problem in input_problems(source.module):
+        raise InvalidInput(f"kernel {source.name}: {problem.message}", source_of(problem.op))
     kernel = Kernel(source.name, target, options, times, {LEVEL: source.module})
     try:
         kernel.check()

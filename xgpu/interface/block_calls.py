@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import jit as jax_jit
 from jax._src.interpreters import mlir as jax_mlir
@@ -69,6 +70,9 @@ def _batch(
     arrays: Sequence[Any], axes: Sequence[Any], *, program: BlockProgram, reference: bool
 ) -> tuple[list[Any], list[int]]:
     (size, *_) = {array.shape[axis] for array, axis in zip(arrays, axes, strict=True) if axis is not None}
+    if not size:
+        empty = [jnp.zeros((0, *each.shape), each.dtype) for each in program.outputs]
+        return empty, [0] * len(empty)
     given = tuple(None if axis is None else int(axis) for axis in axes)
     results = call_block_program(_batched(program, size, given), arrays, reference)
     return results, [0] * len(results)

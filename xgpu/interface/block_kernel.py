@@ -121,13 +121,15 @@ def kernel(
     """Make a kernel of a function that says what its blocks do: see docs/block_programs.md.
 
     ``threads`` are those of a block. ``stages``, how many buffers tiles of steps have, and ``copy``, how they are
-    copied (``"plain"``, ``"async"``, ``"bulk"``), hold for all steps that say nothing else. What is left out is
+    copied (``"plain"`` or ``"async"``), hold for all steps that say nothing else. What is left out is
     planned. ``emitter`` names the kind of kernel: ``"block"``, which takes any program, or ``"product"``, which takes
     one product of tiles with what follows it, multiplies by warp groups, and has numbers in a ``schedule``.
     Without a function, the result is a decorator.
     """
     if emitter is not None and emitter != EMITTER_NAME and emitter not in _OTHERS:
         raise wrong(f"block.kernel: expected an emitter of {', '.join((EMITTER_NAME, *_OTHERS))}, got {emitter!r}")
+    if emitter in _OTHERS and copy is not None:
+        raise wrong(f"block.kernel: the emitter '{emitter}' copies tiles in one way: expected no copy, got {copy!r}")
     settings = Settings(threads, emitter, stages, copy, dict(schedule or {}))
     for problem in BlockProgramSchedule(threads).range_problems():
         raise wrong(f"block.kernel: {problem}")

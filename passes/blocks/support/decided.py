@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.block_plan.chains import Where
 from xgpu.block_plan.graph import Tile
 from xgpu.block_plan.kernel import BlockKernel
-from xgpu.block_plan.memory.strides import tile_bytes
+from xgpu.block_plan.memory.strides import are_apart, tile_bytes
 from xgpu.block_plan.order.events import Order, Plan
 from xgpu.dialects import attributes
 from xgpu.errors import CompilerError
@@ -44,6 +44,8 @@ def layouts_of(kernel: BlockKernel, plan: Plan) -> dict[int, tuple[int, ...]]:
         strides = attributes.int_array_of(given[of])
         if len(strides) != len(kernel.graph.tiles[of].shape):
             refuse_decision(op, attributes.LAYOUT, f"{len(kernel.graph.tiles[of].shape)} strides", strides)
+        if not are_apart(kernel.graph.tiles[of].shape, strides):
+            refuse_decision(op, attributes.LAYOUT, "strides with a place for each element", strides)
         if found.setdefault(memory, strides) != strides:
             refuse_decision(op, attributes.LAYOUT, f"{found[memory]}, that of the tile it is computed in", strides)
     return found
@@ -53,8 +55,8 @@ def bytes_of(kernel: BlockKernel, plan: Plan, memory: int, strides: tuple[int, .
     """Return the bytes of a memory, all its buffers together."""
     tile: Tile = kernel.graph.tiles[memory]
     swizzled = kernel.given(attributes.SWIZZLE)
-    is_swizzled = memory in swizzled and bool(attributes.int_array_of(swizzled[memory]))
-    return tile_bytes(tile, strides, is_swizzled) * buffers_of(plan, memory)
+    swizzle = attributes.int_array_of(swizzled[memory]) if memory in swizzled else ()
+    return tile_bytes(tile.shape, strides, tile.element_bytes, swizzle) * buffers_of(plan, memory)
 
 
 def read_down(plan: Plan) -> set[int]:

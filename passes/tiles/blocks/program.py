@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from xgpu import ir
+from xgpu.block_plan.memory.strides import are_apart
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.emit.families.blocks.schedule import BlockProgramSchedule
@@ -135,6 +136,9 @@ class BlockKernel:
         strides = _numbers(op, attributes.LAYOUT, number)
         if strides is None or len(strides) != len(shape):
             wanted = f"expected one stride for each dimension of {value.type}, got {_got(op, attributes.LAYOUT)}"
+            refuse(PASS, op, f"attribute '{attributes.LAYOUT}': {wanted}")
+        if not are_apart(shape, strides):
+            wanted = f"expected strides with a place for each element of {value.type}, got {tuple(strides)}"
             refuse(PASS, op, f"attribute '{attributes.LAYOUT}': {wanted}")
         swizzle = _numbers(op, attributes.SWIZZLE, number) or ()
         offset = _offset(op, number)

@@ -49,7 +49,7 @@ def test_elements_lie_apart(seed: int) -> None:
     places = [sum(i * stride for i, stride in zip(index, strides, strict=True)) for index in indices]
     assert len(set(places)) == tile.size
     assert max(places) + 1 == extent(tile.shape, strides)
-    assert extent(tile.shape, strides) * tile.element_bytes <= tile_bytes(tile, strides)
+    assert extent(tile.shape, strides) * tile.element_bytes <= tile_bytes(tile.shape, strides, tile.element_bytes)
     inner = innermost_of(tile.shape, strides)
     outer = [stride for n, stride in enumerate(strides) if tile.shape[n] > 1 and n != inner]
     assert all(stride * tile.element_bytes % CHUNK_BYTES == 0 for stride in outer)

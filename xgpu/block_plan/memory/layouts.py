@@ -51,7 +51,7 @@ def _options(tile: Tile, copies: Sequence[int], given: int | None) -> Iterator[O
     rank = len(tile.shape)
     large = [number for number in range(rank) if tile.shape[number] > 1] or [rank - 1]
     for inner in reversed(large) if given is None else (given,):
-        cost = tile_bytes(tile, strides_of(tile, inner)) + (copies[inner] if copies else 0)
+        cost = tile_bytes(tile.shape, strides_of(tile, inner), tile.element_bytes) + (copies[inner] if copies else 0)
         yield Option(inner, None, cost)
         for other in reversed(large):
             if other != inner:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from xgpu.block_plan.graph import Tile
 from xgpu.indexing.affine import AffineExpr, Division, Symbol, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -55,14 +57,35 @@ def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
     )
 
 
-def tile_bytes(tile: Tile, strides: Sequence[int], is_swizzled: bool = False) -> int:
-    """Return the bytes of a tile in shared memory, a multiple of a chunk's; swizzled ones have whole patterns."""
-    size = _padded(extent(tile.shape, strides), tile.element_bytes) * tile.element_bytes
-    return -(-size // PATTERN_BYTES) * PATTERN_BYTES if is_swizzled else -(-size // CHUNK_BYTES) * CHUNK_BYTES
+def tile_bytes(
+    shape: Sequence[int], strides: Sequence[int], element_bytes: int, swizzle: Sequence[int] | None = None
+) -> int:
+    """Return the bytes of a tile in shared memory: whole chunks, or whole patterns of a swizzle.
+
+    ``swizzle`` are its bits, base and shift; it moves elements within ``2^(base + bits)`` of them.
+    """
+    whole = max(PATTERN_BYTES, element_bytes << swizzle[0] + swizzle[1]) if swizzle else CHUNK_BYTES
+    return -(-extent(shape, strides) * element_bytes // whole) * whole
+
+
+def are_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Return whether no two elements of a tile have one place."""
+    used = sorted((stride, size) for size, stride in zip(shape, strides, strict=True) if size > 1)
+    reach = 0
+    for stride, size in used:
+        if stride <= reach:
+            break
+        reach += stride * (size - 1)
+    else:
+        return True
+    places = np.zeros(1, np.int64)
+    for stride, size in used:
+        places = (places[:, None] + stride * np.arange(size)).ravel()
+    return len(np.unique(places)) == len(places)
 
 
 PATTERN_BYTES = 1024
-"""After so many bytes at most a swizzle begins anew."""
+"""After so many bytes a swizzle of a matrix instruction's operand begins anew."""
 
 
 def copy_unit(

@@ -5,14 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xgpu import ir
+from xgpu.block_plan.memory.strides import tile_bytes
 from xgpu.dtypes import DType
 from xgpu.indexing.affine import AffineExpr, weighted_sum
 from xgpu.passes.tiles.blocks.memory.space import Space
 from xgpu.passes.tiles.blocks.memory.stored import MOST_BYTES, element_bytes, load_elements, store_elements
 from xgpu.passes.tiles.ring import as_i32, i32, offset
-
-_CHUNK_BYTES = 16
-_PATTERN_BYTES = 1024
 
 
 @dataclass(frozen=True)
@@ -33,9 +31,7 @@ class Layout:
     @property
     def buffer_bytes(self) -> int:
         """The bytes of a buffer: whole chunks of 16 bytes, or whole patterns of a swizzle."""
-        extent = 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
-        whole = _PATTERN_BYTES if self.swizzle else _CHUNK_BYTES
-        return -(-extent * element_bytes(self.dtype) // whole) * whole
+        return tile_bytes(self.shape, self.strides, element_bytes(self.dtype), self.swizzle)
 
     @property
     def end(self) -> int:

@@ -1,0 +1,124 @@
+"""What a person decides about tiles is kept where it fits, and refused where it does not, called from JAX as well."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from xgpu import block
+from xgpu.errors import InvalidInput
+
+
+def _sums(**decisions):
+    """A kernel of two tiles in shared memory, of which the first one is decided about."""
+
+    @block.kernel
+    def sums(x, w):
+        (i,) = block.grid(2)
+        t = x.tile((16, 96), (i, 0), place="shared", **decisions)
+        u = w.tile((16, 96), (i, 0), place="shared", layout=(96, 1))
+        return block.store(t + u, (32, 96), (i, 0)), block.store(t - u, (32, 96), (i, 0))
+
+    return sums
+
+
+@pytest.mark.parametrize("swizzle", [(2, 9, 10), (3, 3, 6), (1, 11, 12)])
+def test_swizzles_of_any_span_stay_in_their_tile(swizzle):
+    x, w = (np.arange(32 * 96, dtype=np.float32).reshape(32, 96) * scale for scale in (1, 7))
+    added, left = _sums(layout=(96, 1), swizzle=swizzle)(x, w)
+    np.testing.assert_array_equal(added, x + w)
+    np.testing.assert_array_equal(left, x - w)
+
+
+@pytest.mark.parametrize("layout", [(0, 1), (8, 1), (1, 1), (1, 15)])
+def test_strides_have_a_place_for_each_element(layout):
+    with pytest.raises(InvalidInput, match=r"layout.*a place for each element"):
+        _sums(layout=layout)(jnp.zeros((32, 96)), jnp.zeros((32, 96)))
+
+
+@pytest.mark.parametrize(
+    ("decisions", "message"),
+    [
+        ({"layout": (-8, 1)}, "strides from 0"),
+        ({"layout": (1 << 40, 1)}, "strides from 0"),
+        ({"swizzle": (1, 2)}, "bits, base, shift"),
+        ({"swizzle": (1, 2, 60)}, "bits, base, shift"),
+        ({"copy": "tma"}, "copy"),
+        ({"layout": "a"}, "expected whole numbers"),
+        ({"layout": (96, True)}, "expected whole numbers"),
+        ({"copy": 3}, "expected words"),
+    ],
+)
+def test_what_is_no_decision_is_refused(decisions, message):
+    with pytest.raises(InvalidInput, match=message):
+        _sums(**decisions)(jnp.zeros((32, 96)), jnp.zeros((32, 96)))
+
+
+@pytest.mark.parametrize("warps", [(-2, -2), (4,), (3, 1)])
+def test_warps_are_as_many_as_there_are(warps):
+    @block.kernel
+    def product(x):
+        block.grid(1)
+        total = block.plan(block.dot(x.tile((32, 32), (0, 0)), x.tile((32, 32), (0, 0))), warps=warps)
+        return block.store(total, (32, 32), (0, 0))
+
+    with pytest.raises(InvalidInput, match="warps"):
+        product(jnp.ones((32, 32), jnp.bfloat16))
+
+
+def test_products_are_copied_in_one_way():
+    with pytest.raises(InvalidInput, match="expected no copy, got 'async'"):
+        block.kernel(emitter="product", copy="async")
+
+
+@pytest.mark.parametrize("stages", [0, -1, 100])
+def test_there_are_buffers(stages):
+    @block.kernel(stages=stages)
+    def total(x):
+        (i,) = block.grid(1)
+        return block.store(block.accumulate(4, lambda step: x.tile(16, (step,))), (16,), (i,))
+
+    with pytest.raises(InvalidInput, match="buffers"):
+        total(jnp.ones(64))
+
+
+def test_elements_of_64_bits_are_added_up_in_their_type():
+    @block.kernel
+    def product(x, y):
+        block.grid(1)
+        return block.store(block.dot(x.tile((16, 16), (0, 0)), y.tile((16, 16), (0, 0))), (16, 16), (0, 0))
+
+    generator = np.random.default_rng(1)
+    x, y = generator.standard_normal((2, 16, 16))
+    with jax.enable_x64(True):
+        np.testing.assert_allclose(product(x, y), x @ y, rtol=0, atol=1e-14)
+        whole = (x * 2**40).astype(np.int64)
+        np.testing.assert_array_equal(product(whole, whole), whole @ whole)
+
+
+def test_a_fill_of_minus_zero_is_one():
+    @block.kernel
+    def wider(x):
+        block.grid(1)
+        return block.store(x.tile(8, (0,), fill=-0.0), (8,), (0,))
+
+    assert np.signbit(np.asarray(wider(jnp.ones(5)))).tolist() == [False] * 5 + [True] * 3
+
+
+def test_a_result_without_dimensions_has_a_reference():
+    @block.kernel
+    def total(x):
+        block.grid(1)
+        return block.store(jnp.sum(x.tile(32, (0,))), (), ())
+
+    x = jnp.arange(32.0)
+    assert float(total(x)) == float(total.reference(x)) == 496
+
+
+def test_a_batch_of_none_has_no_results():
+    @block.kernel
+    def twice(x):
+        (i,) = block.grid(2)
+        return block.store(x.tile(8, (i,)) * 2, x.shape, (i,))
+
+    assert jax.vmap(twice)(jnp.zeros((0, 16))).shape == (0, 16)
