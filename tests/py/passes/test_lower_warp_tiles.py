@@ -102,7 +102,7 @@ def test_other_emitters() -> None:
     text = _text().replace('xgpu.emitter = "warp_product"', 'xgpu.emitter = "product"')
     assert "expected xgpu.schedule with the numbers tile_m, tile_n, tile_k, stages, groups" in _refusal(text)
     text = _text().replace('xgpu.emitter = "warp_product"', 'xgpu.emitter = "loop"')
-    assert "expected xgpu.emitter to be product, warp_product, attention or sums, got loop" in _refusal(text)
+    assert "expected xgpu.emitter to be product, warp_product, attention, sums or block, got loop" in _refusal(text)
 
 
 def test_a_tile_without_rows_in_memory() -> None:
