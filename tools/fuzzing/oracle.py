@@ -1,8 +1,9 @@
 """The oracle: what XLA for the CPU makes of a graph's own text, to which nothing of xgpu's has been done.
 
-One thing must be said otherwise, and is said in the graph. StableHLO lets a compiler take in what a reduction starts
+Two things must be said otherwise, and are said in the graph. StableHLO lets a compiler take in what a reduction starts
 from any number of times; XLA takes it in never, once or for each part that it reduces. So the graph for XLA takes it
-in by an operation of its own after the reduction, which starts from what changes nothing.
+in by an operation of its own after the reduction, which starts from what changes nothing. And XLA refuses reductions of
+floats of different types together, so that each array there is reduced by itself.
 """
 
 import itertools
@@ -27,27 +28,27 @@ _IDEMPOTENT = frozenset(("and", "maximum", "minimum", "or"))
 
 def expected(graph: Graph) -> list[np.ndarray[Any, Any]]:
     """Return the graph's results on its own arguments."""
-    text = f"module @graph {{\n{with_initial_values_after(graph).text()}}}\n"
+    text = f"module @graph {{\n{with_plain_reductions(graph).text()}}}\n"
     reference = Reference(parse_module(text, "<graph>"), as_given=True)
     return reference([graph.elements(value) for value in graph.arguments])
 
 
-def with_initial_values_after(graph: Graph) -> Graph:
-    """Return a graph of the same results, whatever number of times a reduction takes in what it starts from.
+def with_plain_reductions(graph: Graph) -> Graph:
+    """Return a graph of the same results, in which reductions have one array and start from what changes nothing.
 
-    Reductions to an argmax stay: they start from what is taken in any number of times.
+    Reductions to an argmax stay: they start from what may be taken in any number of times, and one array is of integers.
     """
     nodes, values = [], dict(graph.values)
     numbers = itertools.count(max(values) + 1)
     for node in graph.nodes:
         if node.op == "reduce" and node.params["combiners"] != ("argmax",):
-            nodes += _taken_in_after(node, values, numbers)
+            nodes += _one_by_one(node, values, numbers)
         else:
             nodes.append(node)
     return replace(graph, nodes=tuple(nodes), values=values)
 
 
-def _taken_in_after(node: Node, values: dict[int, Value], numbers: Iterator[int]) -> list[Node]:
+def _one_by_one(node: Node, values: dict[int, Value], numbers: Iterator[int]) -> list[Node]:
     """Return the nodes that make the results of a reduction; their other values are added to ``values``."""
 
     def new(type_: TensorType, facts: Facts) -> int:
@@ -55,18 +56,19 @@ def _taken_in_after(node: Node, values: dict[int, Value], numbers: Iterator[int]
         values[number] = Value(type_, facts)
         return number
 
-    count = len(node.results)
-    starts, before, after = list(node.operands[count:]), [], []
-    reduced = tuple(new(values[result].type, values[result].facts) for result in node.results)
-    for i, (result, name) in enumerate(zip(node.results, node.params["combiners"], strict=True)):
-        given, shape = starts[i], values[result].type.shape
+    count, nodes = len(node.results), []
+    arrays, starts = node.operands[:count], node.operands[count:]
+    for array, given, result, name in zip(arrays, starts, node.results, node.params["combiners"], strict=True):
+        type_, start = values[result].type, given
         if name not in _IDEMPOTENT:
-            starts[i] = new(values[given].type, _exactly(values[given].type.dtype, _IDENTITIES[name]))
-            before.append(Node("constant", (), {}, (starts[i],)))
-        wide = new(values[result].type, values[given].facts)
-        after.append(Node("broadcast_in_dim", (given,), {"shape": shape, "dims": ()}, (wide,)))
-        after.append(Node(name, (wide, reduced[i]), {}, (result,)))
-    return [*before, replace(node, operands=(*node.operands[:count], *starts), results=reduced), *after]
+            start = new(values[given].type, _exactly(type_.dtype, _IDENTITIES[name]))
+            nodes.append(Node("constant", (), {}, (start,)))
+        reduced, wide = new(type_, values[result].facts), new(type_, values[given].facts)
+        params = {**node.params, "combiners": (name,)}
+        nodes.append(replace(node, operands=(array, start), params=params, results=(reduced,)))
+        nodes.append(Node("broadcast_in_dim", (given,), {"shape": type_.shape, "dims": ()}, (wide,)))
+        nodes.append(Node(name, (wide, reduced), {}, (result,)))
+    return nodes
 
 
 def _exactly(dtype: DType, number: int) -> Facts:

@@ -30,7 +30,7 @@ from xgpu.tools.fuzzing.generate import generate
 from xgpu.tools.fuzzing.graph import Graph, Node, Value
 from xgpu.tools.fuzzing.minimize import minimize
 from xgpu.tools.fuzzing.ops import TensorType
-from xgpu.tools.fuzzing.oracle import expected, with_initial_values_after
+from xgpu.tools.fuzzing.oracle import expected, with_plain_reductions
 from xgpu.tools.fuzzing.worker import Worker, WorkerDied
 
 _CASES = os.environ.get("XGPU_FUZZ_CASES")
@@ -127,9 +127,23 @@ def test_a_reduction_takes_in_once_what_it_starts_from(name: str, combine: np.uf
     array, start = (graph.elements(number) for number in graph.arguments)
     np.testing.assert_array_equal(expected(graph)[0], combine(start, combine.reduce(array)))
     # That of each part which XLA reduces is taken in any number of times.
-    *_, before, _, _ = with_initial_values_after(graph).nodes
+    *_, before, _, _ = with_plain_reductions(graph).nodes
     assert before.op == "reduce"
     assert (before.operands[1] == 1) == (name in ("and", "maximum"))
+
+
+def test_arrays_that_are_reduced_together_may_be_of_different_floats() -> None:
+    """XLA refuses such a reduction; xgpu computes it, and the oracle knows its results."""
+    types = [(name, shape) for shape in ((5,), (), ()) for name in ("bf16", "f16")]
+    facts = on_grid(dtype_named("bf16"), -4, 4, 0)
+    assert facts is not None
+    values = {number: Value(TensorType(dtype_named(name), shape), facts) for number, (name, shape) in enumerate(types)}
+    arguments = [Node("argument", (), {}, (number,)) for number in range(4)]
+    reduce = Node("reduce", (0, 1, 2, 3), {"dims": (0,), "combiners": ("minimum", "add")}, (4, 5))
+    graph = Graph((*arguments, reduce), (4, 5), values, seed=0)
+    halves, numbers, least, start = (graph.elements(number) for number in range(4))
+    assert [float(each) for each in expected(graph)] == [min(halves.min(), least), numbers.sum() + start]
+    assert failure_of(graph, Variant(), "host") is None
 
 
 def test_a_seed_always_gives_the_same_case() -> None:
