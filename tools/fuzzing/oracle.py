@@ -36,7 +36,7 @@ def expected(graph: Graph) -> list[np.ndarray[Any, Any]]:
 def with_plain_reductions(graph: Graph) -> Graph:
     """Return a graph of the same results, in which reductions have one array and start from what changes nothing.
 
-    Reductions to an argmax stay: they start from what may be taken in any number of times, and one array is of integers.
+    Reductions to an argmax stay: they start from what may be taken in any number of times, and of one type of floats.
     """
     nodes, values = [], dict(graph.values)
     numbers = itertools.count(max(values) + 1)
