@@ -32,7 +32,7 @@ def labelled_product(
     for operand, now in zip(op.operands, labels, strict=True):
         value = behind_transposes(operand)
         memory = tuple(now[i] for i in _inverse(_permutation_from(value, operand)))
-        operands.append(Operand(memory, now, _bytes(value), _is_made(value, block)))
+        operands.append(Operand(memory, now, _bytes(value), is_made(value, block)))
     read = all(is_read_by_kernels(use) for use in transposes or [op])
     bits = dtype_of(result).storage_bits
     return Product(tuple(sizes), batch, (operands[0], operands[1]), tuple(wanted), bits, read)
@@ -73,7 +73,7 @@ def _bytes(value: ir.Value) -> float:
     return math.prod(shape_of(value)) * dtype_of(value).storage_bits / 8
 
 
-def _is_made(value: ir.Value, block: ir.Block) -> bool:
+def is_made(value: ir.Value, block: ir.Block) -> bool:
     """Whether a kernel computes ``value`` in ``block``, and so can store it in any order."""
     is_updated = False
     while not is_argument(value) and producer(value).parent == block.owner:

@@ -75,6 +75,10 @@ PREPARE: Pipeline = (
         "after layouts, which maps of tiles follow; before epilogues, which are left with products that XLA computes",
     ),
     ("leave-epilogues", "after layouts: it marks what follows products in their final form"),
+    (
+        "separate-products{{target={target}}}",
+        "after marks, which say what XLA computes; after all that looks at what products share",
+    ),
     ("flatten-concatenations", "before slices are taken of parts: there are fewer to look through"),
     ("slice-parts", "before scatters: the indices of one may be such slices of constants"),
     ("update-single-windows", "before other scatters: these are none any more"),

@@ -1,36 +1,25 @@
 """The pass `merge-products`."""
 
-import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from xgpu import ir
 from xgpu.analysis.block_order import sort_block
 from xgpu.analysis.control_flow import before_loops
-from xgpu.costs.values import byte_size
 from xgpu.device import DEFAULT_DEVICE, device
 from xgpu.emit.families.products.expected import Expectations, is_timed
 from xgpu.emit.families.products.meetings import are_fast, meetings
 from xgpu.emit.families.products.schedule import device_problem
-from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_read_by_kernels
+from xgpu.fusion.fallback import PRODUCT, is_read_by_kernels
 from xgpu.fusion.product_choices import NOTHING, ProductChoices
+from xgpu.fusion.product_merges import free_dimension, is_left_to_xla, merged_by_xla, sharing, worth_merging
 from xgpu.hlo.stablehlo_builder import hlo, tensor
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.tiles.product_maps import Product
 from xgpu.passes.framework.base import BlockRewrite, operations_of
-from xgpu.structure import (
-    attributes_of,
-    behind,
-    dtype_of,
-    element_of,
-    is_result_of,
-    longest_chains,
-)
-
-_MOST_BYTES = 64 << 20
-"""Bytes of operands and results above which XLA keeps two products apart."""
+from xgpu.structure import attributes_of, element_of, longest_chains
 
 
 @dataclass(frozen=True)
@@ -40,8 +29,9 @@ class MergeProducts(BlockRewrite):
     XLA merges small products too, after kernels are made: it would copy the parts of the result for the kernels that
     read them, which read them in place so. Operands that a loop does not change are concatenated before it. Merged are
     products of which kernels read some, with the same number of others one after the other before them, which cannot
-    depend on each other. Those of constants are not: a kernel would have them in its text, and XLA folds them. Nor are
-    those that one kernel of ours is to compute, with what follows: it reads the operands where they are.
+    depend on each other, where that saves more time than copying the operands takes. Those of constants are not: a
+    kernel would have them in its text, and XLA folds them. Nor are those that one kernel of ours is to compute, with
+    what follows: it reads the operands where they are.
     Needs: nothing; run it before choose-product-layouts, which looks at the uses of a product.
 
     ```mlir
@@ -68,7 +58,7 @@ class MergeProducts(BlockRewrite):
 
     def rewrite_block(self, block: ir.Block) -> None:
         """Merge the products of ``block`` that share their first operand, and then those that share their second."""
-        products = [op for op in operations_of(block, self.OPERATIONS) if _is_candidate(op)]
+        products = [op for op in operations_of(block, self.OPERATIONS) if is_left_to_xla(op)]
         if len(products) < 2:
             return
         joined = self._joined(block)
@@ -76,11 +66,8 @@ class MergeProducts(BlockRewrite):
         depths = longest_chains(block, set(products).__contains__)
         is_changed = False
         for shared in (0, 1):
-            groups: dict[Hashable, list[ir.Operation]] = {}
-            for op in products:
-                if (key := _key(op, shared)) is not None:
-                    groups.setdefault((depths[op.results[0]], key), []).append(op)
-            merged = [part for group in groups.values() if len(part := _part(group, shared)) > 1]
+            groups = sharing(products, shared, lambda op: depths[op.results[0]])
+            merged = [part for group in groups if (part := self._part(group, shared))]
             for part in merged:
                 _merge(part, shared)
             gone = {op.results[0] for part in merged for op in part}
@@ -90,6 +77,11 @@ class MergeProducts(BlockRewrite):
             is_changed |= bool(merged)
         if is_changed:
             sort_block(block)
+
+    def _part(self, group: Sequence[ir.Operation], shared: int) -> list[ir.Operation]:
+        """Return the products of ``group`` that are to be one, none if no kernel reads any of them."""
+        part = worth_merging(merged_by_xla(group, shared), shared, device(self.target))
+        return part if any(map(is_read_by_kernels, part)) else []
 
     def _joined(self, block: ir.Block) -> set[ir.Value]:
         """Return the results of products that one kernel is to compute together, or that may be chosen to."""
@@ -109,57 +101,10 @@ class MergeProducts(BlockRewrite):
         return {op.results[0] for group in groups for op in group}
 
 
-def _is_candidate(op: ir.Operation) -> bool:
-    arrays = (*op.operands, op.results[0])
-    dtypes = [dtype_of(value) for value in arrays]
-    is_real = all(dtype.is_float or dtype.is_integer for dtype in dtypes)
-    is_empty = not all(math.prod(shape_of(each)) for each in arrays)
-    return is_real and not is_empty and fallback_reason(op) is not None
-
-
-def _part(group: Sequence[ir.Operation], shared: int) -> list[ir.Operation]:
-    """Return the products of ``group`` that XLA would merge, none if no kernel reads any of them.
-
-    Two are merged if one of them is small. So the small ones all are, and of the large ones one: the first.
-    """
-    common = byte_size(group[0].operands[shared])
-    part: list[ir.Operation] = []
-    size = 0
-    for op in group:
-        more = byte_size(op.operands[1 - shared]) + byte_size(op.results[0])
-        if not part or min(size, more) + common <= _MOST_BYTES:
-            part.append(op)
-            size += more
-    return part if any(is_read_by_kernels(op) for op in part) else []
-
-
-def _key(op: ir.Operation, shared: int) -> Hashable | None:
-    """Return what products to merge agree in, if the operand number ``shared`` is one for all; None if it cannot be."""
-    other = op.operands[1 - shared]
-    free = _free_dimension(op, 1 - shared)
-    if free is None or _is_constant(other):
-        return None
-    shape = list(shape_of(other))
-    shape[free] = 0
-    attributes = tuple((name, op.attributes[name]) for name in sorted(op.attributes))
-    return op.operands[shared], tuple(shape), element_of(other), element_of(op.results[0]), attributes
-
-
-def _is_constant(value: ir.Value) -> bool:
-    """Whether ``value`` only moves or converts a constant: a kernel would have it in its text, XLA folds it."""
-    return is_result_of(behind(value, *VIEWS, "stablehlo.convert"), "stablehlo.constant", "stablehlo.iota")
-
-
-def _free_dimension(op: ir.Operation, number: int) -> int | None:
-    """Return the dimension of an operand that the result has and the other operand has not; None if not just one is."""
-    own = operand_dimensions(op)[number].own
-    return own[0] if len(own) == 1 else None
-
-
 def _merge(group: Sequence[ir.Operation], shared: int) -> None:
     """Replace the results of ``group`` by slices of one product, before the last of them."""
     last = group[-1]
-    free = _free_dimension(last, 1 - shared)
+    free = free_dimension(last, 1 - shared)
     assert free is not None
     with ir.InsertionPoint(last), last.location:
         operands = list(last.operands)

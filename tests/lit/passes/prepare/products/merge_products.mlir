@@ -139,10 +139,13 @@ func.func @main(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -
 
 // -----
 
-// XLA merges two products of which one takes at most 64 MB: of the large ones, the first.
+// XLA merges two products of which one takes at most 64 MB: of the large ones, the first. A kernel that computes the
+// operands stores them side by side.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<1024x1024xf32>, %arg1: tensor<1024x16384xf32>, %arg2: tensor<1024x16384xf32>, %arg3: tensor<1024x64xf32>)
-// CHECK-NEXT:    %[[A:.*]] = stablehlo.concatenate %arg1, %arg3, dim = 1 : (tensor<1024x16384xf32>, tensor<1024x64xf32>) -> tensor<1024x16448xf32>
+// CHECK-NEXT:    %[[U:.*]] = stablehlo.cosine %arg1
+// CHECK-NEXT:    %[[W:.*]] = stablehlo.cosine %arg3
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.concatenate %[[U]], %[[W]], dim = 1 : (tensor<1024x16384xf32>, tensor<1024x64xf32>) -> tensor<1024x16448xf32>
 // CHECK-NEXT:    %[[B:.*]] = stablehlo.dot_general %arg0, %[[A]],
 // CHECK-NEXT:    %[[C:.*]] = stablehlo.slice %[[B]] [0:1024, 0:16384]
 // CHECK-NEXT:    %[[D:.*]] = stablehlo.sine %[[C]]
@@ -152,13 +155,33 @@ func.func @main(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>, %w: tensor<8x8xf32>) -
 // CHECK-NEXT:    %[[H:.*]] = stablehlo.sine %[[G]]
 // CHECK-NEXT:    return %[[D]], %[[F]], %[[H]]
 func.func @main(%x: tensor<1024x1024xf32>, %u: tensor<1024x16384xf32>, %v: tensor<1024x16384xf32>, %w: tensor<1024x64xf32>) -> (tensor<1024x16384xf32>, tensor<1024x16384xf32>, tensor<1024x64xf32>) {
-  %0 = stablehlo.dot_general %x, %u, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x16384xf32>) -> tensor<1024x16384xf32>
+  %a = stablehlo.cosine %u : tensor<1024x16384xf32>
+  %b = stablehlo.cosine %w : tensor<1024x64xf32>
+  %0 = stablehlo.dot_general %x, %a, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x16384xf32>) -> tensor<1024x16384xf32>
   %1 = stablehlo.sine %0 : tensor<1024x16384xf32>
   %2 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x16384xf32>) -> tensor<1024x16384xf32>
   %3 = stablehlo.sine %2 : tensor<1024x16384xf32>
-  %4 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x64xf32>) -> tensor<1024x64xf32>
+  %4 = stablehlo.dot_general %x, %b, contracting_dims = [1] x [0] : (tensor<1024x1024xf32>, tensor<1024x64xf32>) -> tensor<1024x64xf32>
   %5 = stablehlo.sine %4 : tensor<1024x64xf32>
   return %1, %3, %5 : tensor<1024x16384xf32>, tensor<1024x16384xf32>, tensor<1024x64xf32>
+}
+
+// -----
+
+// Of arrays in memory the same would be copied, for longer than one product saves; for two small ones it is not.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<16x4096xbf16>
+// CHECK-NEXT:    stablehlo.dot_general %arg0, %arg1,
+// CHECK:         %[[A:.*]] = stablehlo.concatenate %arg2, %arg3, dim = 1 : (tensor<4096x16xbf16>, tensor<4096x8xbf16>) -> tensor<4096x24xbf16>
+// CHECK:         stablehlo.dot_general %arg0, %[[A]],
+func.func @main(%x: tensor<16x4096xbf16>, %u: tensor<4096x4096xbf16>, %v: tensor<4096x16xbf16>, %w: tensor<4096x8xbf16>) -> (tensor<16x4096xbf16>, tensor<16x16xbf16>, tensor<16x8xbf16>) {
+  %0 = stablehlo.dot_general %x, %u, contracting_dims = [1] x [0] : (tensor<16x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<16x4096xbf16>
+  %1 = stablehlo.sine %0 : tensor<16x4096xbf16>
+  %2 = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0] : (tensor<16x4096xbf16>, tensor<4096x16xbf16>) -> tensor<16x16xbf16>
+  %3 = stablehlo.sine %2 : tensor<16x16xbf16>
+  %4 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x4096xbf16>, tensor<4096x8xbf16>) -> tensor<16x8xbf16>
+  %5 = stablehlo.sine %4 : tensor<16x8xbf16>
+  return %1, %3, %5 : tensor<16x4096xbf16>, tensor<16x16xbf16>, tensor<16x8xbf16>
 }
 
 // -----

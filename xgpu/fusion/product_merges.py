@@ -1,0 +1,139 @@
+"""Matrix products of one array with several: which XLA makes one of, and of which that saves time."""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+from xgpu import ir
+from xgpu.analysis.bitcasts import readers
+from xgpu.analysis.control_flow import before_loops
+from xgpu.costs.library_products import library_product_seconds
+from xgpu.costs.products import SHARE_OF_MEMORY
+from xgpu.costs.values import byte_size
+from xgpu.device import Device
+from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason
+from xgpu.fusion.product_operands import behind_transposes, is_made
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
+from xgpu.indexing.tiles.product_maps import Product
+from xgpu.structure import behind, dtype_of, element_of, is_argument, is_result_of
+
+_MOST_BYTES = 64 << 20
+"""Bytes of operands and results above which XLA keeps two products apart."""
+_COPIED = 2
+"""Times that an operand in memory is moved to be part of a larger one: it is read and written."""
+
+
+def is_left_to_xla(op: ir.Operation) -> bool:
+    """Whether XLA computes a product of real numbers, of arrays with elements."""
+    arrays = (*op.operands, op.results[0])
+    dtypes = [dtype_of(value) for value in arrays]
+    is_real = all(dtype.is_float or dtype.is_integer for dtype in dtypes)
+    is_empty = not all(math.prod(shape_of(each)) for each in arrays)
+    return is_real and not is_empty and fallback_reason(op) is not None
+
+
+def sharing(
+    products: Iterable[ir.Operation], shared: int, kind: Callable[[ir.Operation], Hashable] = lambda _: None
+) -> list[list[ir.Operation]]:
+    """Return the products that could be one, their operand number ``shared`` being one array, and of the same kind."""
+    groups: dict[Hashable, list[ir.Operation]] = {}
+    for op in products:
+        if (key := _key(op, shared)) is not None:
+            groups.setdefault((kind(op), key), []).append(op)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def merged_by_xla(group: Sequence[ir.Operation], shared: int) -> list[ir.Operation]:
+    """Return the products of ``group`` that XLA makes one of.
+
+    Two are merged if one of them is small. So the small ones all are, and of the large ones one: the first.
+    """
+    common = byte_size(group[0].operands[shared])
+    part: list[ir.Operation] = []
+    size = 0
+    for op in group:
+        more = byte_size(op.operands[1 - shared]) + byte_size(op.results[0])
+        if not part or min(size, more) + common <= _MOST_BYTES:
+            part.append(op)
+            size += more
+    return part if len(part) > 1 else []
+
+
+def worth_merging(group: Sequence[ir.Operation], shared: int, target: Device) -> list[ir.Operation]:
+    """Return the products of ``group`` of which one product takes less time, with the copies of operands for it.
+
+    The longest to copy are left out until that is so.
+    """
+    copied = {op.results[0]: _copied_bytes(op, group, shared) for op in group}
+    part = list(group)
+    while len(part) > 1:
+        moved = sum(copied[op.results[0]] for op in part)
+        copying = max(target.launch_seconds, moved / _bandwidth(target)) if moved else 0.0
+        if _saved_seconds(part, shared, target) > copying:
+            return part
+        part.remove(max(part, key=lambda op: copied[op.results[0]]))
+    return []
+
+
+def free_dimension(op: ir.Operation, number: int) -> int | None:
+    """Return the dimension of an operand that the result has and the other operand has not; None if not just one is."""
+    own = operand_dimensions(op)[number].own
+    return own[0] if len(own) == 1 else None
+
+
+def _key(op: ir.Operation, shared: int) -> Hashable | None:
+    """Return what products to merge agree in, if the operand number ``shared`` is one for all; None if it cannot be."""
+    other = op.operands[1 - shared]
+    free = free_dimension(op, 1 - shared)
+    if free is None or _is_constant(other):
+        return None
+    shape = list(shape_of(other))
+    shape[free] = 0
+    attributes = tuple((name, op.attributes[name]) for name in sorted(op.attributes) if not name.startswith("xgpu."))
+    return op.operands[shared], tuple(shape), element_of(other), element_of(op.results[0]), attributes
+
+
+def _is_constant(value: ir.Value) -> bool:
+    """Whether ``value`` only moves or converts a constant: a kernel would have it in its text, XLA folds it."""
+    return is_result_of(behind(value, *VIEWS, "stablehlo.convert"), "stablehlo.constant", "stablehlo.iota")
+
+
+def _copied_bytes(op: ir.Operation, group: Sequence[ir.Operation], shared: int) -> int:
+    """Return the bytes that kernels move only because the operand that is not shared is part of a larger one.
+
+    None for one that a kernel computes, which stores it there, unless XLA reads it elsewhere as well; nor for one that
+    a loop does not change.
+    """
+    value = behind_transposes(op.operands[1 - shared])
+    if before_loops([value], op.block)[1] is not None:
+        return 0
+    if not is_made(value, op.block):
+        return _COPIED * byte_size(value)
+    is_stored = not is_argument(value) and any(
+        each not in group and fallback_reason(each) is not None for each in readers(value)
+    )
+    return byte_size(value) if is_stored else 0
+
+
+def _saved_seconds(products: Sequence[ir.Operation], shared: int, target: Device) -> float:
+    """Return how much longer libraries take for products one after the other than for one of them all."""
+    each = [Product(op) for op in products]
+    batch, m, n, k = each[0].batch, each[0].m, each[0].n, each[0].k
+    if shared == 0:
+        n = sum(product.n for product in each)
+    else:
+        m = sum(product.m for product in each)
+
+    def seconds(m: int, n: int) -> float:
+        widths = (_bytes(products[0].operands[0]), _bytes(products[0].results[0]))
+        return library_product_seconds((batch, m, n, k), *widths, target)
+
+    return sum(seconds(product.m, product.n) for product in each) - seconds(m, n)
+
+
+def _bytes(value: ir.Value) -> int:
+    return max(1, dtype_of(value).storage_bits // 8)
+
+
+def _bandwidth(target: Device) -> float:
+    return target.memory_bandwidth * SHARE_OF_MEMORY
