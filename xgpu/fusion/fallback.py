@@ -32,6 +32,8 @@ _ALIGNMENT = 128
 BARRIER = "stablehlo.optimization_barrier"
 CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
+_TILE_TYPES = ("bf16", "f16", "f32")
+"""Elements to which XLA's kernels of matrix products convert tiles."""
 _FEW_PRODUCTS = 1 << 20
 """Multiplications up to which a library call costs more than plain loops."""
 _SHORT_SUM = 128
@@ -86,11 +88,20 @@ def is_address_for(op: ir.Operation, reader: str) -> bool:
 
 
 def is_cast_for(op: ir.Operation, reader: str) -> bool:
-    """Whether XLA converts an array in memory while it changes its layout for an operation called ``reader``.
+    """Whether XLA converts an array in memory as part of an operation called ``reader``.
 
-    It does for convolutions, whose operands cuDNN wants in layouts of its own.
+    It does for convolutions, whose operands cuDNN wants in layouts of its own, and for matrix products where it makes
+    elements wider, as of quantised weights: kernels of its own convert tiles that they have read.
     """
-    return reader == _CONVOLUTION and op.name == "stablehlo.convert"
+    if op.name != "stablehlo.convert":
+        return False
+    return reader == _CONVOLUTION or (reader == PRODUCT and _is_widened_for_tiles(op))
+
+
+def _is_widened_for_tiles(op: ir.Operation) -> bool:
+    given, result = (dtype_of(value) for value in (op.operands[0], op.results[0]))
+    is_real = given.is_float or given.is_integer
+    return is_real and given.storage_bits < result.storage_bits and result.hlo in _TILE_TYPES
 
 
 def _is_small(op: ir.Operation) -> bool:

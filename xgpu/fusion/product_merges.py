@@ -10,7 +10,7 @@ from xgpu.costs.library_products import library_product_seconds
 from xgpu.costs.products import SHARE_OF_MEMORY
 from xgpu.costs.values import byte_size
 from xgpu.device import Device
-from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason
+from xgpu.fusion.fallback import VIEWS, fallback_reason
 from xgpu.fusion.product_operands import behind_transposes, is_made
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions

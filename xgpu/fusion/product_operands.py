@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xgpu import ir
 from xgpu.analysis.bitcasts import is_bitcast
 from xgpu.analysis.in_place import SCATTER, UPDATE_SLICE
-from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_address_for, is_read_by_kernels
+from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_address_for, is_cast_for, is_read_by_kernels
 from xgpu.fusion.product_orders import Operand, Product
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
@@ -80,7 +80,8 @@ def is_made(value: ir.Value, block: ir.Block) -> bool:
         op = producer(value)
         # A slice of an array in memory is an address for the product, and an array in memory is updated there.
         is_address = is_address_for(op, PRODUCT) and not is_updated
-        if not (op.name in (TRANSPOSE, UPDATE_SLICE) or is_bitcast(op) or is_address):
+        is_read = op.name in (TRANSPOSE, UPDATE_SLICE) or is_bitcast(op) or is_cast_for(op, PRODUCT)
+        if not (is_read or is_address):
             return op.name not in (*VIEWS, SCATTER) and fallback_reason(op) is None
         is_updated |= op.name == UPDATE_SLICE
         value = op.operands[0]

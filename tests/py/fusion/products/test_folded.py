@@ -47,6 +47,40 @@ def test_conversions_of_what_is_in_memory():
     np.testing.assert_array_equal(xgpu.jit(function)(*arrays), jax.jit(function)(*arrays))
 
 
+@pytest.mark.parametrize("weights", ["s8", "f8e4m3fn", "bf16"])
+@pytest.mark.parametrize("products", ["auto", "library"])
+def test_widened_weights_are_converted_by_xla_as_it_multiplies(weights: str, products: Any) -> None:
+    """Also where they are transposed, and where two products read the same. Narrower ones XLA would convert apart."""
+    wide = jnp.float32 if weights == "bf16" else jnp.bfloat16
+
+    def function(x: Any, w: Any, scale: Any) -> Any:
+        y = jnp.tanh(x @ w.astype(wide)) * scale
+        return y @ w.astype(wide).T
+
+    name = "f32" if wide == jnp.float32 else "bf16"
+    specs = f"{name}[64,512]", f"{weights}[512,1024]", f"{name}[1024]"
+    program = xgpu.compile(function, *specs, options=xgpu.Options(products=products))
+    kernels, _, main = program.ir("fusions").partition("func.func @main")
+    assert "stablehlo.convert" not in kernels
+    assert "stablehlo.convert" in main
+    arrays = program.random_inputs(1)
+    (found,), (expected,) = (
+        np.asarray(each, np.float32) for each in (program.run(*arrays), program.reference(*arrays))
+    )
+    # Both sum 1,024 products in orders of their own, of bf16 unless the weights are.
+    np.testing.assert_allclose(
+        found, expected, rtol=0, atol=np.abs(expected).max() * (1e-5 if weights == "bf16" else 0.02)
+    )
+
+
+def test_weights_that_a_kernel_makes_are_converted_by_it() -> None:
+    def function(x: Any, w: Any) -> Any:
+        return x @ jnp.maximum(w, 0).astype(jnp.bfloat16)
+
+    program = xgpu.compile(function, "bf16[64,512]", "s8[512,1024]", options=xgpu.Options(products="library"))
+    assert "stablehlo.convert" not in program.ir("fusions").partition("func.func @main")[2]
+
+
 def test_other_reverses_are_kernels():
     report = xgpu.jit(lambda x: jnp.sort(x[::-1])).explain(np.ones(100, np.float32))
     assert [kernel.operation for kernel in report.kernels] == ["reverse"]

@@ -9,7 +9,7 @@ from xgpu.analysis.bitcasts import is_bitcast, readers
 from xgpu.analysis.heroes import Form, follow, is_hero
 from xgpu.costs.values import elements
 from xgpu.emit.families.products.product import follows
-from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason
+from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason, is_cast_for
 from xgpu.reasons import Reason
 from xgpu.structure import behind, defining_op, dtype_of, is_argument, producer, users_of
 
@@ -146,7 +146,8 @@ def _is_of_xla(op: ir.Operation) -> bool:
 def copied_operand(value: ir.Value, *folded: str) -> str | None:
     """Return what makes an operand that a kernel's tiles would be copied for, though a library reads it as it is.
 
-    None if it is in memory anyway. Operations that are ``folded`` are not there when products are marked.
+    Or XLA's kernels do, which convert what they have read. None if it is in memory anyway. Operations that are
+    ``folded`` are not there when products are marked.
     """
     array = value
     while not is_argument(array) and (is_bitcast(producer(array)) or producer(array).name in folded):
@@ -154,7 +155,11 @@ def copied_operand(value: ir.Value, *folded: str) -> str | None:
     if is_argument(array):
         return None
     op = producer(array)
-    return op.name if op.name in VIEWS or op.name in _SLICES else None
+    is_read = op.name in VIEWS or op.name in _SLICES
+    if is_cast_for(op, PRODUCT):
+        source = behind(op.operands[0], *VIEWS)
+        is_read = is_argument(source) or _is_of_xla(producer(source))
+    return op.name if is_read else None
 
 
 _SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")
