@@ -64,6 +64,10 @@ PREPARE: Pipeline = (
         "before layouts are chosen, for the merged ones; after barriers, which keep readers apart",
     ),
     ("reduce-vector-products", "after merging, which leaves fewer; before layouts are chosen for libraries"),
+    (
+        "reduce-computed-products{{target={target}}}",
+        "after vectors, of which it makes as many sums as there are rows; before layouts are chosen for libraries",
+    ),
     ("choose-product-layouts", "adds and removes transposes, before anything is decided by who reads what"),
     ("move-transposes", "after layouts, which products read at no cost; before all that asks what is contiguous"),
     (

@@ -1,0 +1,129 @@
+"""The pass `reduce-computed-products`."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xgpu import ir
+from xgpu.costs.library_products import library_product_seconds
+from xgpu.costs.products import SHARE_OF_MEMORY
+from xgpu.costs.values import byte_size, elements
+from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
+from xgpu.fusion.computed_matrices import Computed, computed
+from xgpu.fusion.fallback import PRODUCT, fallback_reason
+from xgpu.fusion.loops.sums_of_products import array_of, sum_of_products
+from xgpu.hlo.stablehlo_builder import hlo, tensor
+from xgpu.hlo.tensor_cores import ALGORITHM
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
+from xgpu.indexing.tiles.product_maps import Product
+from xgpu.passes.framework.base import OperationRewrite
+from xgpu.structure import attributes_of, dtype_of, element_of, replace_op
+
+_MOST_ROWS = 16
+"""Rows up to which sums are looked at: a thread holds one of each for each of its columns."""
+_PER_PRODUCT = 2
+"""Instructions of a product and its sum, which are rounded apart."""
+_LEAST_GAIN, _LEAST_LAUNCHES = 1.2, 3
+"""How many times as long storing the matrix must be expected to take, and how many launches longer.
+
+Both are estimates, and of small matrices other times count than those of memory.
+"""
+
+
+@dataclass(frozen=True)
+class ReduceComputedProducts(OperationRewrite):
+    """Makes sums of products out of products of few rows with a matrix that a kernel computes of smaller arrays.
+
+    Weights of 8 or 4 bits with scales are such a matrix. A library needs it in memory, where it is written and read
+    with elements of 16 bits. A kernel of reductions reads the weights as they are, computes each element once and
+    multiplies it by all rows, a sum for each. That is done where it is expected to be clearly faster; with more rows
+    the instructions take longer than memory.
+    Needs: products with vectors reduced. Run it before layouts are chosen for libraries, and before reductions are
+    ordered.
+
+    ```mlir
+    %w = stablehlo.multiply %weights, %scales : tensor<4096x14336xbf16>
+    %0 = stablehlo.dot_general %x, %w, ... : (tensor<2x4096xbf16>, tensor<4096x14336xbf16>) -> tensor<2x14336xbf16>
+    ```
+    becomes, with one such sum for each row
+    ```mlir
+    %1 = stablehlo.multiply %row, %w : tensor<4096x14336xf32>
+    %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [0] ...
+    ...
+    %0 = stablehlo.concatenate ...
+    ```
+    """
+
+    NAME: ClassVar[str] = "reduce-computed-products"
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((PRODUCT,))
+    target: DeviceName = DEFAULT_DEVICE
+    """The GPU that the estimates are for."""
+
+    def rewrite(self, op: ir.Operation) -> None:
+        """Replace a product if one of its operands has few rows, and a kernel computes the other."""
+        if ALGORITHM in op.attributes or fallback_reason(op) is None or not all(map(elements, op.operands)):
+            return
+        number = int(elements(op.operands[1]) > elements(op.operands[0]))
+        made = computed(op.operands[number], op)
+        if made is not None and self._is_faster(op, made, number):
+            replace_op(op, [_sums(op, number)])
+
+    def _is_faster(self, op: ir.Operation, made: Computed, number: int) -> bool:
+        """Whether sums are expected to be clearly faster than to store the operand ``number`` for a library."""
+        product, matrix, target = Product(op), op.operands[number], self.target.device
+        rows = product.n if number == 0 else product.m
+        sizes = [shape_of(op.operands[1 - number])[each] for each in operand_dimensions(op)[1 - number].own]
+        if sum(size > 1 for size in sizes) > 1:
+            return False
+        dtypes = [dtype_of(value) for value in (*op.operands, op.results[0])]
+        if rows > _MOST_ROWS or not all(dtype.is_float and dtype.bits <= 32 for dtype in dtypes):
+            return False
+        executed = elements(matrix) * (made.instructions + _PER_PRODUCT * rows) / target.issue_rate
+        reduced = max(made.read / _bandwidth(target), executed)
+        shape = product.batch, product.m, product.n, product.k
+        stored = (made.read + byte_size(matrix)) / _bandwidth(target)
+        stored += library_product_seconds(shape, product.element_bytes, dtypes[-1].bits // 8, target)
+        return stored - reduced >= max(_LEAST_LAUNCHES * target.launch_seconds, (_LEAST_GAIN - 1) * reduced)
+
+
+def _sums(op: ir.Operation, number: int) -> ir.Value:
+    """Return a product as sums, one for each of the few rows that the operand other than ``number`` has."""
+    few = op.operands[1 - number]
+    own = operand_dimensions(op)[1 - number].own
+    long = [dimension for dimension in own if shape_of(few)[dimension] > 1]
+    order = array_of(op, number)[1]
+    if not long:
+        return sum_of_products(op, order)
+    (dimension,) = long
+    along = _place(op, 1 - number, dimension)
+    rows = []
+    for row in range(shape_of(few)[dimension]):
+        product = _of_row(op, 1 - number, dimension, row, along)
+        rows.append(sum_of_products(product, order))
+        product.erase()
+    return hlo.concatenate(rows, along)
+
+
+def _place(op: ir.Operation, number: int, dimension: int) -> int:
+    """Return the dimension of the result that is ``dimension`` of an operand, one of its own."""
+    left, right = operand_dimensions(op)
+    before = len(left.batching) + (len(left.own) if number == 1 else 0)
+    return before + (left, right)[number].own.index(dimension)
+
+
+def _of_row(op: ir.Operation, number: int, dimension: int, row: int, along: int) -> ir.Operation:
+    """Return the product of one row of an operand."""
+    few = op.operands[number]
+    shape = list(shape_of(few))
+    low, high = [0] * len(shape), list(shape)
+    low[dimension], high[dimension] = row, row + 1
+    operands = list(op.operands)
+    operands[number] = hlo.slice(few, low, high, [1] * len(shape))
+    result = list(shape_of(op.results[0]))
+    result[along] = 1
+    type_ = tensor(result, element_of(op.results[0]))
+    return ir.Operation.create(PRODUCT, results=[type_], operands=operands, attributes=attributes_of(op))
+
+
+def _bandwidth(target: Device) -> float:
+    return target.memory_bandwidth * SHARE_OF_MEMORY

@@ -1,0 +1,79 @@
+"""Products of few rows with a matrix that a kernel computes of less: sums, which read what it is computed of once."""
+
+import re
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xgpu
+
+
+def _by_columns(x: Any, q: Any, s: Any) -> Any:
+    return x @ (q.astype(jnp.bfloat16) * s)
+
+
+def _by_rows(x: Any, q: Any, s: Any) -> Any:
+    return jnp.einsum("mk,nk->mn", x, q.astype(jnp.bfloat16) * s[:, None])
+
+
+def _swapped(x: Any, q: Any, s: Any) -> Any:
+    return jnp.einsum("km,kn->nm", x, q.astype(jnp.bfloat16) * s)
+
+
+def _of_a_batch(x: Any, q: Any, s: Any) -> Any:
+    return jnp.einsum("bmk,bkn->bmn", x, q.astype(jnp.bfloat16) * s)
+
+
+def _packed(x: Any, q: Any, s: Any) -> Any:
+    """Two numbers of 4 bits a byte, with a scale for each 32 of a column."""
+    low, high = (q & 15).astype(jnp.int8) - 8, (q >> 4).astype(jnp.int8) - 8
+    k, n = 2 * q.shape[0], q.shape[1]
+    w = jnp.stack([low, high], 1).reshape(k, n).astype(jnp.bfloat16)
+    return x @ (w.reshape(-1, 32, n) * s[:, None]).reshape(k, n)
+
+
+CASES = {
+    "columns": (_by_columns, "bf16[{m},1024]", "s8[1024,4104]", "bf16[4104]"),
+    "rows": (_by_rows, "bf16[{m},1024]", "s8[4104,1024]", "bf16[4104]"),
+    "rows of a result": (_swapped, "bf16[1024,{m}]", "s8[1024,4104]", "bf16[4104]"),
+    "a batch": (_of_a_batch, "bf16[3,{m},1024]", "s8[3,1024,2056]", "bf16[2056]"),
+    "packed": (_packed, "bf16[{m},2048]", "u8[1024,4104]", "bf16[64,4104]"),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("name", CASES)
+def test_weights_are_read_as_they_are(name: str, rows: int) -> None:
+    function, *specs = CASES[name]
+    program = xgpu.compile(function, *(spec.format(m=rows) for spec in specs))
+    assert "dot_general" not in program.ir("prepared")
+    main = program.ir("fusions").partition("func.func @main")[2]
+    assert not re.findall(r"-> tensor<[0-9x]*(?:1024x4104|4104x1024|2048x4104|1024x2056)xbf16>", main), "the matrix is stored"
+    generator = np.random.default_rng(rows)
+    inputs = [generator.integers(-3, 4, each.shape).astype(each.dtype.numpy) for each in program.arguments]
+    if name == "packed":
+        inputs[1] = generator.integers(0, 256, inputs[1].shape).astype(np.uint8)
+    # Sums of products of small whole numbers are exact in f32, and each rounds once.
+    (found,), (expected,) = program.run(*inputs), program.reference(*inputs)
+    np.testing.assert_array_equal(np.asarray(found, np.float32), np.asarray(expected, np.float32))
+
+
+def test_matrices_that_are_stored_anyway_are_a_librarys() -> None:
+    def function(x: Any, q: Any, s: Any) -> Any:
+        w = q.astype(jnp.bfloat16) * s
+        return x @ w, jnp.sort(w, 0)
+
+    assert "dot_general" in xgpu.compile(function, "bf16[2,1024]", "s8[1024,4104]", "bf16[4104]").ir("prepared")
+
+
+def test_more_rows_are_a_librarys() -> None:
+    """Their instructions take longer than memory."""
+    program = xgpu.compile(_by_columns, "bf16[32,4096]", "s8[4096,4104]", "bf16[4104]")
+    assert program.ir("prepared").count("dot_general") == 1
+
+
+def test_what_is_read_alone_of_a_matrix_in_memory_is_a_librarys() -> None:
+    program = xgpu.compile(lambda x, w: x @ w.reshape(1024, 4104).T, "bf16[2,4104]", "bf16[1024,8,130]")
+    assert program.ir("prepared").count("dot_general") == 1
