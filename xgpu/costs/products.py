@@ -71,6 +71,11 @@ class ProductTile:
     rights: int = 1
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a block computes a tile alone, of rows of the result."""
+        return self.split == 1 and not self.is_swapped
+
+    @property
     def width(self) -> int:
         """The columns of the tiles of all right operands."""
         return self.rights * self.columns
