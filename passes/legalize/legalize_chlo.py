@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.chlo import BESSEL_I0E, KEPT_FUNCTIONS, RAGGED, TOP_K, is_kept
+from xgpu.hlo.chlo import BESSEL_I0E, KEPT_FUNCTIONS, RAGGED, TOP_K
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.passes.framework.base import Pass
 from xgpu.structure import replace_op, walk
@@ -58,7 +58,7 @@ def _stays(op: ir.Operation) -> bool:
     """Whether an operation is not written as StableHLO."""
     if op.name in KEPT_FUNCTIONS:
         return _element(op) in _REAL
-    return (op.name == TOP_K and _element(op) in _RANKED) or (op.name == RAGGED and is_kept(op))
+    return op.name == RAGGED or (op.name == TOP_K and _element(op) in _RANKED)
 
 
 def _show(module: ir.Module) -> None:

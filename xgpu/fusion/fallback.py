@@ -44,11 +44,8 @@ _SHORT_SUM_OF_LIBRARIES = 32
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
     """Return the error for a program of level ``fusions`` without kernels: why its first operation needs XLA."""
     for op in nested(planned.operation):
-        is_work = op.name.startswith(("stablehlo.", RAGGED)) and op.name not in (
-            *VIEWS,
-            *CONTROL_FLOW,
-            "stablehlo.return",
-        )
+        is_operation = op.name.startswith(("stablehlo.", "chlo."))
+        is_work = is_operation and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
         if is_work and (reason := fallback_reason(op)) is not None:
             return unsupported(op, f"{reason}; the program has no kernels, as all of it is left to XLA")
     return Unsupported("the program has no kernels: it only counts, or returns what it is given")

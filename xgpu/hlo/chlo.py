@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.hlo.operations import OPERATIONS
+from xgpu.hlo.source_location import unsupported
 from xgpu.hlo.stablehlo_builder import (
     broadcast,
     convert,
@@ -20,7 +21,7 @@ from xgpu.hlo.stablehlo_builder import (
     splat,
     tensor,
 )
-from xgpu.structure import copy_operation, dtype_of
+from xgpu.structure import copy_operation, element_of
 
 BESSEL_I0E = "xgpu.bessel_i0e"
 """The function that CHLO lacks: an operation of our own from the start, and a custom call in what JAX lowers."""
@@ -39,8 +40,6 @@ TOP_K = "chlo.top_k"
 RAGGED = "chlo.ragged_dot"
 RAGGED_DIMENSIONS = "ragged_dot_dimension_numbers"
 _PRECISION = "precision_config"
-_TYPES = ("bf16", "f16", "f32")
-_SIZES = ("s32", "s64")
 
 
 @dataclass(frozen=True)
@@ -70,40 +69,41 @@ class RaggedDimensions:
         return cls(rows, contracted[0], groups[0], right_contracted[0], columns)
 
 
-def is_kept(op: ir.Operation) -> bool:
-    """Whether a `ragged_dot` stays one operation: of floats that tensor cores multiply."""
-    if not all(isinstance(value.type, ir.RankedTensorType) for value in (*op.operands, *op.results)):
-        return False
-    left, right, sizes = (dtype_of(value).hlo for value in op.operands)
-    is_float = left == right and left in _TYPES and dtype_of(op.results[0]).hlo in _TYPES
-    return is_float and sizes in _SIZES
-
-
 def expand_ragged(op: ir.Operation) -> ir.Value:
     """Return the result of a `ragged_dot` as a product for each group of all rows, of which those of the group count.
 
-    Rows of no group are zero. Where groups are not ones of rows, MLIR's pass says what the operation is.
+    Rows of no group are zero. Where groups are not ones of rows, MLIR's pass says what the operation is. Raises
+    Unsupported for complex numbers then, for which that pass has no zero.
     """
     found = RaggedDimensions.of(op)
     if found is None:
+        if isinstance(element_of(op.results[0]), ir.ComplexType):
+            raise unsupported(op, "products of complex numbers in groups that are not ones of rows need XLA on a GPU")
         return _legalized(op)
     left, right, given = op.operands
     m, n = shape_of(op.results[0])
     sizes = convert(given, "i64")
-    row, result, start = linear_index([m, 1], "i64"), splat(0, ir.RankedTensorType(op.results[0].type)), None
+    row, result, start = linear_index([m, 1], "i64"), _zeros(op.results[0]), None
     for group in range(shape_of(right)[found.group]):
         matrix = _matrix(right, found.group, group)
         contracted = found.right_contracted - (found.group < found.right_contracted)
         numbers = hlo.DotDimensionNumbers.get([], [], [found.contracted], [contracted])
         precision = _precision(op)
         own = hlo.dot_general(op.results[0].type, left, matrix, numbers, precision_config=precision)
-        size = hlo.maximum(scalar_at(sizes, group), splat(0, tensor([], "i64")))
+        none, all_ = (splat(number, tensor([], "i64")) for number in (0, m))
+        size = hlo.minimum(hlo.maximum(scalar_at(sizes, group), none), all_)
         end = size if start is None else hlo.add(start, size)
         inside = _below(row, broadcast(end, [m, 1]))
         if start is not None:
             inside = hlo.and_(inside, hlo.not_(_below(row, broadcast(start, [m, 1]))))
         result, start = hlo.select(broadcast(inside, [m, n], [0, 1]), own, result), end
     return result
+
+
+def _zeros(value: ir.Value) -> ir.Value:
+    if isinstance(element_of(value), ir.ComplexType):
+        return hlo.convert(value.type, splat(0, tensor(shape_of(value), "f32")))
+    return splat(0, ir.RankedTensorType(value.type))
 
 
 def _legalized(op: ir.Operation) -> ir.Value:
