@@ -94,6 +94,11 @@ class Product:
         return self.batch, self.m, self.n, self.k
 
     @property
+    def has_groups(self) -> bool:
+        """Whether rows are in groups: where a tile's rows are is then known when it is run."""
+        return False
+
+    @property
     def library_sizes(self) -> tuple[int, int, int, int]:
         """The same of what a library multiplies."""
         return self.sizes

@@ -1,5 +1,6 @@
 """Products of rows in groups by tiles: no tile has rows of two groups, so which rows it has is known when it is run."""
 
+import math
 from functools import cached_property
 
 from xgpu import ir
@@ -10,7 +11,9 @@ from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.product_maps import Product, TileSizes
+from xgpu.structure import dtype_of
 
+_SIZES = ("s32", "s64")
 _BANDS = 8
 """What rows of tiles are a multiple of if there are more, so that they can be computed in bands."""
 _SOURCE, _GROUP, _FIRST, _COUNT, _STEP = range(3, 8)
@@ -36,6 +39,10 @@ class RaggedProduct(Product):
         """Return why no kernel computes it: also where groups are not ones of rows."""
         if RaggedDimensions.of(self.op) is None:
             return "expected groups of rows of one matrix, each with a matrix of its own"
+        if (sizes := dtype_of(self.group_sizes)).hlo not in _SIZES:
+            return f"expected sizes of groups of {' or '.join(_SIZES)}, got {sizes}"
+        if not self.groups:
+            return "expected groups"
         return super().common_problem()
 
     @property
@@ -60,9 +67,15 @@ class RaggedProduct(Product):
         return self.op.operands[2]
 
     @property
+    def has_groups(self) -> bool:
+        """That is so."""
+        return True
+
+    @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """As if all groups had as many rows."""
-        return self.groups, -(-self.m // self.groups), self.n, self.k
+        """As many groups as have rows, if each row were of any group alike, with as many rows each."""
+        filled = max(1, math.ceil(self.groups * (1 - (1 - 1 / self.groups) ** self.m)))
+        return filled, -(-self.m // filled), self.n, self.k
 
     @property
     def library_sizes(self) -> tuple[int, int, int, int]:

@@ -17,7 +17,7 @@ from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.product_operands import TRANSPOSE
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.tiles.product_maps import TileSizes
-from xgpu.indexing.tiles.ragged_maps import RaggedProduct, product_of
+from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.reasons import Reason
 from xgpu.structure import dtype_of
 
@@ -89,7 +89,9 @@ class Expectations:
             return Expected(reason=reason)
         rest = absorbed(products, self._order)
         if isinstance(rest, Reason):
-            return Expected(reason=rest)
+            if len(products) > 1 or not product_of(products[0]).has_groups:
+                return Expected(reason=rest)
+            rest = _nothing_after(products[0])
         found = _expected(products, rest, left, self._target, lambda _: True)
         # Whether tiles can be copied takes longest to find.
         if found.is_faster and self._are_final:
@@ -103,13 +105,21 @@ class Expectations:
             return Reason("{}", (problem,))
         if product.batch > 1:
             return _BATCHES
-        if isinstance(product, RaggedProduct):
+        if product.has_groups:
             return None
         if min(product.m, product.n) < _LEAST_ROWS or product.m * product.n < _LEAST_RESULTS:
             return _FEW
         folded = () if self._are_final else (TRANSPOSE,)
         copied = next(filter(None, (copied_operand(operand, *folded) for operand in op.operands)), None)
         return Reason("a kernel's operand would be copied, which {} makes", (copied,)) if copied else None
+
+
+def _nothing_after(op: ir.Operation) -> Absorbed:
+    """Return that a kernel computes a product alone, the result of which is in memory in any case.
+
+    So it is where rows are in groups: what is stored more than by a library is little beside what that multiplies more.
+    """
+    return Absorbed((), (), op.results[0], by_xla=True, by_kernels=False)
 
 
 def _fits(products: Sequence[ir.Operation], tile: ProductTile) -> bool:
@@ -127,7 +137,7 @@ def _expected(
 ) -> Expected:
     product = product_of(products[0])
     stored = -(-dtype_of(rest.result).storage_bits // 8)
-    given = product.sizes, product.element_bytes, stored, target, len(products)
+    given = product.sizes, product.element_bytes, stored, target, len(products), product.has_groups
     kernel, tile = next((each for each in timed_tiles(*given) if fits(each[1])), (0.0, None))
     if tile is None:
         return Expected(reason=_NO_BOXES)

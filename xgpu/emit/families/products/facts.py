@@ -10,7 +10,7 @@ from xgpu.emit.base import Fusion
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes
-from xgpu.indexing.tiles.ragged_maps import RaggedProduct, product_of
+from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import dtype_of
 
@@ -41,11 +41,6 @@ class Products:
     def swapped(self) -> Product:
         """The product with its operands exchanged."""
         return replace(self.product, is_swapped=True)
-
-    @property
-    def has_groups(self) -> bool:
-        """Whether rows are in groups: where a tile's rows are is then known when it is run."""
-        return isinstance(self.product, RaggedProduct)
 
     def result_views(self, tile: TileSizes) -> list[TensorView | str]:
         """Return how each result's tiles are copied as boxes, or why they cannot be."""

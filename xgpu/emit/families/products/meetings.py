@@ -30,7 +30,9 @@ def are_fast(products: Sequence[ir.Operation], target: Device) -> bool:
     """
     product, result_bytes = product_of(products[0]), max(dtype_of(op.results[0]).bits // 8 for op in products)
     given = product.sizes, product.element_bytes, result_bytes, target, len(products)
-    return is_fast(*given) and (len(products) == 1 or pays_joined(*given))
+    # Rows in groups a library multiplies by all matrices.
+    are_alone = product.has_groups or is_fast(*given)
+    return are_alone and (len(products) == 1 or pays_joined(*given, product.has_groups))
 
 
 def meetings(block: ir.Block, products: Sequence[ir.Operation]) -> list[list[ir.Operation]]:

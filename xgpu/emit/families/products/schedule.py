@@ -104,7 +104,7 @@ class ProductSchedule(Schedule):
         def seconds(tile: ProductTile) -> float:
             return product_seconds(replace(tile, rights=facts.rights), sizes, bytes_, facts.fusion.device)
 
-        plain = [each for each in tiles if not facts.has_groups or each.is_plain]
+        plain = [each for each in tiles if not facts.product.has_groups or each.is_plain]
         return sorted(plain, key=seconds)
 
     @classmethod
@@ -112,7 +112,7 @@ class ProductSchedule(Schedule):
         product, device = facts.swapped if tile.is_swapped else facts.product, facts.fusion.device
         sizes = TileSizes(tile.rows, tile.columns, product.step)
         if staged is None:
-            is_possible = tile.is_plain and not facts.has_groups
+            is_possible = tile.is_plain and not facts.product.has_groups
             staged = is_possible and facts.is_short and facts.staging_problem(sizes) is None
         batch, down, along = product.grid(tile.rows, tile.columns)
         tiles = batch * down * along
@@ -194,7 +194,7 @@ class ProductSchedule(Schedule):
         grid = product.grid(self.tile_m, self.tile_n)
         steps, target = -(-product.k // self.tile_k), facts.fusion.device
         yield from self.kernel_problems(product.dtype, grid, steps, facts.result_bytes, target, facts.rights)
-        if facts.has_groups:
+        if facts.product.has_groups:
             yield from self.group_problems()
         if problem := product.problem(sizes):
             yield f"tile_n = {self.tile_n}: {problem}"
