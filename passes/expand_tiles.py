@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from xgpu import ir
 from xgpu.dialects import attributes
-from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
-from xgpu.hlo.stablehlo_builder import broadcast, splat, tensor
+from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.hlo.stablehlo_builder import broadcast, convert, scalar_at, splat, tensor
 from xgpu.hlo.tensor_cores import product_problem
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim
@@ -80,6 +80,7 @@ class _Expansion:
 
     def block(self, block: ir.Block) -> None:
         """Expand the operations of a block, and those inside."""
+        grouped = list[ir.Operation]()
         for each in list(block.operations):
             op, view = each.operation, each.operation.opview
             with ir.InsertionPoint(op), op.location:
@@ -92,11 +93,16 @@ class _Expansion:
                 elif isinstance(view, IndexTileOp):
                     (numbers,), _ = self._parts(view)
                     replace_op(op, [ir.stablehlo.convert(view.tile.type, numbers)])
+                elif isinstance(view, GroupRowsOp):
+                    self._numbers |= dict(zip(op.results, _group_rows(view, self._numbers[view.number]), strict=True))
+                    grouped.append(op)
                 elif isinstance(view, InsertTileOp):
                     replace_op(op, [self._write(view)])
                 elif op.name == "stablehlo.dot_general" and _is_cut_off(op):
                     for number, operand in enumerate(list(op.operands)):
                         op.operands[number] = _as_tf32(operand)
+        for op in grouped:
+            op.erase()
 
     def _loop(self, op: ir.Operation, body: ir.Block, sizes: Sequence[int]) -> None:
         """Replace an operation by a loop over all its numbers."""
@@ -205,6 +211,29 @@ class _Expansion:
                 each = _compare(direction, value, _constant(limit, shape))
                 holds = each if holds is None else ir.stablehlo.and_(holds, each)
         return parts, holds
+
+
+def _group_rows(op: GroupRowsOp, number: ir.Value) -> list[ir.Value]:
+    """Return what the rows of a tile are, group after group."""
+    sizes = convert(op.sizes, "i64")
+    total, zero, row, tiles = _constant(op.total), _constant(0), _constant(0), _constant(0)
+    found = [total, _constant(op.groups), total, zero]
+    for group in range(op.groups + 1):
+        left = ir.stablehlo.subtract(total, row)
+        size = left
+        if group < op.groups:
+            size = ir.stablehlo.minimum(ir.stablehlo.maximum(scalar_at(sizes, group), zero), left)
+        after = ir.stablehlo.subtract(number, tiles)
+        rows = _constant(op.rows)
+        own = ir.stablehlo.divide(ir.stablehlo.add(size, _constant(op.rows - 1)), rows)
+        is_inside = ir.stablehlo.and_(_compare("GE", after, zero), _compare("LT", after, own))
+        begin = ir.stablehlo.multiply(after, rows)
+        first = ir.stablehlo.add(row, begin)
+        count = ir.stablehlo.minimum(ir.stablehlo.subtract(size, begin), rows)
+        new = [first if group < op.groups else total, _constant(group), first, count]
+        found = [ir.stablehlo.select(is_inside, *each) for each in zip(new, found, strict=True)]
+        row, tiles = ir.stablehlo.add(row, size), ir.stablehlo.add(tiles, own)
+    return found
 
 
 def _evaluate(

@@ -14,7 +14,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import jaxlib.mlir._mlir_libs._mlir as _bindings
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _stablehlo
-from jaxlib.mlir.dialects import arith, cf, func, gpu, llvm, math, nvvm, scf, sdy, stablehlo, vector
+from jaxlib.mlir.dialects import arith, cf, chlo, func, gpu, llvm, math, nvvm, scf, sdy, stablehlo, vector
 from jaxlib.mlir.ir import *  # noqa: F403
 from jaxlib.mlir.passmanager import PassManager
 
@@ -22,6 +22,7 @@ __all__ = [
     "PassManager",
     "arith",
     "cf",
+    "chlo",
     "func",
     "gpu",
     "llvm",

@@ -218,7 +218,68 @@ class InsertTileOp(DeclaredOp):
             yield f"expected a result of the array's type {self.array.type}, got {result.type}"
 
 
-TILE_OPS: tuple[type[DeclaredOp], ...] = (BlocksOp, StepsOp, TileOp, IndexTileOp, InsertTileOp)
+@ir.register_operation(XgpuDialect)
+@declare
+class GroupRowsOp(DeclaredOp):
+    """Which rows of an array a tile has, where rows are in groups and no tile has rows of two.
+
+    Of ``total`` rows, groups have as many as ``sizes`` says, one after the other, as far as there are so many; less
+    than none is none. What is left is a group, too, after the last. Each group is divided into tiles of ``rows`` rows,
+    the last of which may have less, and these are counted through: of tile ``number`` returns where its rows are read,
+    their group, the first of them, and how many there are. What is left is read where the array has no more rows: at
+    ``total``. After the last tile there are none of these: ``count`` is zero.
+
+    ```mlir
+    %source, %group, %first, %count = "xgpu.group_rows"(%sizes, %i) {rows = 128 : i64, total = 4096 : i64}
+        : (tensor<8xi32>, index) -> (index, index, index, index)
+    ```
+    """
+
+    OPERATION_NAME = "xgpu.group_rows"
+    OPERANDS = (
+        Values("sizes", TENSOR, "How many rows each group has: a tile of one dimension."),
+        Values("number", INDEX, "The number of the tile, of all of them."),
+    )
+    RESULTS = (
+        Values("source", INDEX, "The row where those of the tile are read."),
+        Values("group", INDEX, "The number of their group."),
+        Values("first", INDEX, "The first row."),
+        Values("count", INDEX, "How many there are."),
+    )
+    ATTRIBUTES = (
+        Attribute("rows", INTEGER, "The rows of a tile."),
+        Attribute("total", INTEGER, "The rows of the array."),
+    )
+    rows: int
+    total: int
+    sizes: ir.Value
+    number: ir.Value
+
+    @classmethod
+    def build(
+        cls, sizes: ir.Value, number: ir.Value, rows: int, total: int, loc: ir.Location | None = None
+    ) -> list[ir.Value]:
+        """Create the operation and return its results."""
+        described = {"rows": rows, "total": total}
+        return list(cls.create([sizes, number], [ir.IndexType.get()] * 4, described, loc).operation.results)
+
+    @property
+    def groups(self) -> int:
+        """How many groups there are, without what is left."""
+        return ir.RankedTensorType(self.sizes.type).shape[0]
+
+    def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
+        """There are groups, of rows that i32 counts, and tiles have rows."""
+        type_ = ir.RankedTensorType(self.sizes.type)
+        if type_.rank != 1 or not type_.shape[0] or str(type_.element_type) not in ("i32", "i64"):
+            yield f"expected sizes of groups, numbers of type i32 or i64, got {type_}"
+        if not (1 <= self.rows < _MOST_ROWS and 1 <= self.total < _MOST_ROWS):
+            yield f"expected rows, of a tile and in all, from 1 to {_MOST_ROWS - 1}, got {self.rows} and {self.total}"
+
+
+_MOST_ROWS = 1 << 30
+"""Rows up to which i32 counts those of tiles, too, that end with less."""
+TILE_OPS: tuple[type[DeclaredOp], ...] = (BlocksOp, StepsOp, TileOp, IndexTileOp, InsertTileOp, GroupRowsOp)
 """The operations of this file."""
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.hlo.chlo import BESSEL_I0E, KEPT_FUNCTIONS, TOP_K
+from xgpu.hlo.chlo import BESSEL_I0E, KEPT_FUNCTIONS, RAGGED, TOP_K
 from xgpu.hlo.legalization import run_mlir_passes
 from xgpu.passes.framework.base import Pass
 from xgpu.structure import replace_op, walk
@@ -19,7 +19,8 @@ class LegalizeChlo(Pass):
     """Writes operations of CHLO, JAX's client dialect, as StableHLO, and composites as calls of what they are made of.
 
     Functions that kernels compute themselves stay on real numbers, and so do the largest elements, for which XLA has
-    kernels; custom calls of their names become them. Raises Unsupported for an operation that has no such form.
+    kernels, and products of rows in groups; custom calls of their names become them. Raises Unsupported for an
+    operation that has no such form.
     Needs: constants of complex numbers split.
 
     ```mlir
@@ -48,9 +49,16 @@ class LegalizeChlo(Pass):
 def _hide(module: ir.Module) -> None:
     """Turn the functions that are kept into custom calls, which the pass leaves alone."""
     for op in _operations(module):
-        if (op.name in KEPT_FUNCTIONS and _element(op) in _REAL) or (op.name == TOP_K and _element(op) in _RANKED):
+        if _stays(op):
             name = ir.StringAttr.get(op.name, module.context)
             _rename(op, "stablehlo.custom_call", {"call_target_name": name, **_attributes(op)})
+
+
+def _stays(op: ir.Operation) -> bool:
+    """Whether an operation is not written as StableHLO."""
+    if op.name in KEPT_FUNCTIONS:
+        return _element(op) in _REAL
+    return op.name == RAGGED or (op.name == TOP_K and _element(op) in _RANKED)
 
 
 def _show(module: ir.Module) -> None:
@@ -61,6 +69,10 @@ def _show(module: ir.Module) -> None:
                 _rename(op, target, {})
             elif target == TOP_K and "k" in op.attributes:
                 _rename(op, target, {"k": op.attributes["k"]})
+            elif target == RAGGED:
+                _rename(
+                    op, target, {name: each for name, each in _attributes(op).items() if name != "call_target_name"}
+                )
 
 
 def _attributes(op: ir.Operation) -> dict[str, ir.Attribute]:
@@ -80,4 +92,4 @@ def _element(op: ir.Operation) -> str | None:
 
 
 def _operations(module: ir.Module) -> list[ir.Operation]:
-    return walk(module.operation, *KEPT_FUNCTIONS, TOP_K, "stablehlo.custom_call", post_order=False)
+    return walk(module.operation, *KEPT_FUNCTIONS, TOP_K, RAGGED, "stablehlo.custom_call", post_order=False)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from xgpu import ir
 from xgpu.dialects.base import DeclaredOp
-from xgpu.dialects.block.tiles import BlocksOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
+from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, IndexTileOp, InsertTileOp, StepsOp, TileOp
 from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import ranges
 from xgpu.indexing.tiles.product_maps import TileSizes
@@ -39,7 +39,8 @@ class BlockProgram[ScheduleT: BlockSchedule]:
 
     ``products`` are those of a step: of one tile, ``left``, with each of the tiles ``rights``. ``totals`` are the sums
     of each after the last step, ``stores`` write what is computed of these, one tile into each of the ``outputs``.
-    ``schedule`` has the numbers by which threads share the work.
+    ``schedule`` has the numbers by which threads share the work. If rows are in groups, ``grouped`` says which a tile
+    has.
     """
 
     function: ir.Operation
@@ -50,6 +51,17 @@ class BlockProgram[ScheduleT: BlockSchedule]:
     rights: tuple[TileOp, ...]
     stores: tuple[InsertTileOp, ...]
     schedule: ScheduleT
+    grouped: GroupRowsOp | None = None
+
+    @property
+    def at(self) -> list[ir.Value]:
+        """The numbers of a block: those of its tile in the grid, and what its rows are if they are in groups."""
+        return _numbers(self.blocks, self.grouped)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each of these has."""
+        return _sizes(self.blocks, self.grouped)
 
     @property
     def outputs(self) -> list[ir.Value]:
@@ -84,8 +96,9 @@ def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: Sch
         refuse(PASS, blocks.operation, "expected blocks that write an array, got none")
     steps = only(blocks.operation, blocks.body, StepsOp)
     products = _products(steps)
-    at = list(blocks.body.arguments)[:3]
-    in_step, numbers = [*at, steps.body.arguments[0]], (*blocks.grid, steps.count)
+    grouped = _grouped(blocks)
+    at, sizes = _numbers(blocks, grouped), _sizes(blocks, grouped)
+    in_step, numbers = [*at, steps.body.arguments[0]], (*sizes, steps.count)
     left, *others = (tile_operand(product, 0, in_step, numbers) for product in products)
     for product, other in zip(products[1:], others, strict=True):
         if other != left:
@@ -93,8 +106,27 @@ def read_program[ScheduleT: BlockSchedule](function: ir.Operation, schedule: Sch
     rights = tuple(tile_operand(product, 1, in_step, numbers) for product in products)
     (*_, end) = blocks.body.operations
     written = list(blocks.body.arguments)[3:]
-    stores = tuple(stored(end.operation, number, array, at, blocks.grid) for number, array in enumerate(written))
-    return BlockProgram(function, blocks, steps, products, left, rights, stores, schedule)
+    stores = tuple(stored(end.operation, number, array, at, sizes) for number, array in enumerate(written))
+    return BlockProgram(function, blocks, steps, products, left, rights, stores, schedule, grouped)
+
+
+def _grouped(blocks: BlocksOp) -> GroupRowsOp | None:
+    """Return what says which rows the tiles of a row of the grid have; None if that is the same in each run."""
+    found = [view for op in blocks.body.operations if isinstance(view := op.operation.opview, GroupRowsOp)]
+    if len(found) > 1 or (found and found[0].number != blocks.body.arguments[1]):
+        refuse(PASS, found[-1].operation, "expected one, of the row of tiles that the block's tile is in")
+    return found[0] if found else None
+
+
+def _numbers(blocks: BlocksOp, grouped: GroupRowsOp | None) -> list[ir.Value]:
+    return [*list(blocks.body.arguments)[:3], *([] if grouped is None else grouped.operation.results)]
+
+
+def _sizes(blocks: BlocksOp, grouped: GroupRowsOp | None) -> tuple[int, ...]:
+    if grouped is None:
+        return blocks.grid
+    rows = grouped.total + 1
+    return *blocks.grid, rows, grouped.groups + 1, rows, grouped.rows + 1
 
 
 def only[OpT: DeclaredOp](parent: ir.Operation, block: ir.Block, kind: type[OpT]) -> OpT:

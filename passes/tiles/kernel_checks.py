@@ -5,7 +5,7 @@ from typing import Any
 from xgpu import ir
 from xgpu.device import Device
 from xgpu.dialects import attributes
-from xgpu.dialects.block.tiles import BlocksOp, TileOp
+from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, TileOp
 from xgpu.emit.families.attention.schedule import ChainSizes
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.emit.families.products.warp_schedule import WarpProductSchedule
@@ -46,6 +46,8 @@ def check_program(program: BlockProgram[BlockSchedule]) -> None:
     """Raise `CompilerError` for a kernel that no threads compute, or that is none of its schedule's tiles."""
     _check_function(program)
     _check_products(program)
+    if program.grouped is not None:
+        _check_groups(program, program.grouped)
     seen: set[ir.Value] = set(program.totals)
     for store in program.stores:
         if shape_of(store.tile) != program.shape:
@@ -66,6 +68,8 @@ def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None
     """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
     results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
     grid, steps, dtype = program.blocks.grid, program.steps.count, dtype_of(program.left.tile)
+    for problem in () if program.grouped is None else program.schedule.group_problems():
+        refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
     for problem in program.schedule.kernel_problems(dtype, grid, steps, results, device, len(program.rights)):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
@@ -73,6 +77,8 @@ def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None
 def check_warps(program: BlockProgram[WarpProductSchedule], device: Device) -> None:
     """Raise `CompilerError` for a product, or a schedule, by which no warps compute a kernel."""
     product, *others = program.products
+    if program.grouped is not None:
+        refuse(PASS, program.grouped.operation, "expected no groups of rows, of a kernel of warps")
     if others:
         refuse(PASS, others[0], "expected one product, of a kernel of warps")
     if problem := type_problem(dtype_of(program.left.tile)):
@@ -182,6 +188,20 @@ def _check_array(program: BlockProgram[BlockSchedule], tile: TileOp) -> None:
         refuse(PASS, tile.operation, "expected a tile of an input of the kernel")
 
 
+def _check_groups(program: BlockProgram[BlockSchedule], grouped: GroupRowsOp) -> None:
+    """Check that the sizes of groups are a tile of an input, and tiles have as many rows as it says."""
+    view = None if (op := defining_op(grouped.sizes)) is None else op.opview
+    if not isinstance(view, TileOp):
+        refuse(PASS, grouped.operation, "expected sizes that are a tile of an array as it is in memory")
+    check_numbers(view, list(program.blocks.body.arguments)[:3], program.blocks.grid)
+    _check_array(program, view)
+    batch, down, _ = program.blocks.grid
+    tiles = (grouped.total + (grouped.groups + 1) * (grouped.rows - 1)) // grouped.rows
+    if grouped.rows != program.shape[0] or batch != 1 or down < min(grouped.total, tiles):
+        wanted = f"tiles of {program.shape[0]} rows, and a grid of one matrix with all tiles that there may be"
+        refuse(PASS, grouped.operation, f"expected {wanted}, got {grouped.rows}, and {program.blocks.grid}")
+
+
 def _check_tile(program: BlockProgram[BlockSchedule], user: ir.Operation, value: ir.Value, seen: set[ir.Value]) -> None:
     """Check that a tile is computed, element by element, of the sum, of constants and of tiles of inputs."""
     pending = [(user, value)]
@@ -196,7 +216,7 @@ def _check_tile(program: BlockProgram[BlockSchedule], user: ir.Operation, value:
                 PASS, user, f"expected values computed of the sum, of shape {program.shape}, got one of {value.type}"
             )
         if isinstance(view := op.opview, TileOp):
-            check_numbers(view, list(program.blocks.body.arguments)[:3], program.blocks.grid)
+            check_numbers(view, program.at, program.sizes)
             _check_array(program, view)
         elif op.name == _CONSTANT:
             if splat_of(op) is None:

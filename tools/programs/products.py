@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 import xgpu
-from xgpu.dtypes import parse_spec
+from xgpu.dtypes import DType, parse_spec
 from xgpu.tools.programs.base import Array, TestProgram
 
 _OPTIONS = xgpu.Options(products="kernels")
@@ -43,6 +43,14 @@ def _biased_units(x: Any, w: Any, v: Any, b: Any, c: Any) -> Any:
     return (jax.nn.relu(gate) * up).astype(x.dtype), gate > 0
 
 
+def _gated_groups(x: Any, w: Any, v: Any, sizes: Any) -> Any:
+    return jax.nn.relu(lax.ragged_dot(x, w, sizes)) * lax.ragged_dot(x, v, sizes)
+
+
+_ALONG: Any = lax.RaggedDotDimensionNumbers(  # type: ignore[no-untyped-call]
+    (((1,), (2,)), ((), ())), [0], [0]
+)
+"""Rows in groups by matrices that lie in memory along the contracted dimension."""
 _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "mk-kn": (_dot, ("bf16[130,72]", "bf16[72,136]")),
     "km-kn": (partial(_dot, contract=((0,), (0,))), ("bf16[72,136]", "bf16[72,136]")),
@@ -72,6 +80,12 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         lambda x, *w: (x @ w[0]) * (x @ w[1]) + (x @ w[2]) * (x @ w[3]),
         ("bf16[70,64]", *["bf16[64,72]"] * 4),
     ),
+    "ragged": (lax.ragged_dot, ("bf16[300,72]", "bf16[5,72,136]", "s32[5]")),
+    "ragged-gated": (_gated_groups, ("bf16[300,72]", "bf16[5,72,40]", "bf16[5,72,40]", "s32[5]")),
+    "ragged-nk": (
+        partial(lax.ragged_dot_general, ragged_dot_dimension_numbers=_ALONG),
+        ("f16[300,72]", "f16[5,40,72]", "s32[5]"),
+    ),
     "e4m3": (partial(_dot, contract=_ROWS), ("f8e4m3fn[130,160]", "f8e4m3fn[72,160]")),
     "e5m2-e4m3": (partial(_dot, contract=_ROWS), ("f8e5m2[70,128]", "f8e4m3fn[72,128]")),
     "s8": (partial(_dot, contract=_ROWS, result="int32"), ("s8[130,160]", "s8[72,160]")),
@@ -98,7 +112,13 @@ EMITTERS = dict.fromkeys(_PROGRAMS, "product") | dict.fromkeys(_BY_WARPS, "warp_
 def _whole_numbers(specs: Sequence[str]) -> list[Array]:
     generator = np.random.default_rng(0)
     types = [parse_spec(spec) for spec in specs]
-    return [generator.integers(0 if dtype.hlo == "u8" else -4, 5, shape).astype(dtype.numpy) for dtype, shape in types]
+    return [_drawn(generator, dtype, shape) for dtype, shape in types]
+
+
+def _drawn(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Return operands, or sizes of groups, some of which are below none."""
+    scale = 20 if dtype.hlo == "s32" else 1
+    return (generator.integers(0 if dtype.hlo == "u8" else -4, 5, shape) * scale).astype(dtype.numpy)
 
 
 def programs() -> Iterator[TestProgram]:

@@ -71,6 +71,11 @@ class ProductTile:
     rights: int = 1
 
     @property
+    def is_plain(self) -> bool:
+        """Whether a block computes a tile alone, of rows of the result."""
+        return self.split == 1 and not self.is_swapped
+
+    @property
     def width(self) -> int:
         """The columns of the tiles of all right operands."""
         return self.rights * self.columns
@@ -168,39 +173,54 @@ def product_seconds(
 
 
 def least_seconds(
-    sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device, rights: int = 1
+    sizes: tuple[int, int, int, int],
+    element_bytes: int,
+    result_bytes: int,
+    target: Device,
+    rights: int = 1,
+    has_groups: bool = False,
 ) -> float:
     """Return how long the kernel of a product takes, in the best tiles; ``sizes`` are batch, m, n and k.
 
     Or that of all products of a left operand with so many ``rights``.
     """
-    return timed_tiles(sizes, element_bytes, result_bytes, target, rights)[0][0]
+    return timed_tiles(sizes, element_bytes, result_bytes, target, rights, has_groups)[0][0]
 
 
 @functools.lru_cache(1024)
 def timed_tiles(
-    sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device, rights: int = 1
+    sizes: tuple[int, int, int, int],
+    element_bytes: int,
+    result_bytes: int,
+    target: Device,
+    rights: int = 1,
+    has_groups: bool = False,
 ) -> tuple[tuple[float, ProductTile], ...]:
     """Return how long the kernel takes in each tile, and the tile, the best first.
 
-    Tiles of several ``rights`` are not split or swapped.
+    Tiles of several ``rights``, and of rows in groups, are not split or swapped.
     """
     bytes_, steps = (element_bytes, result_bytes), -(-sizes[3] * element_bytes // ROW_BYTES)
     tiles = [replace(tile, rights=rights) for tile in TILES if tile.split <= steps]
-    if rights > 1:
-        tiles = [each for each in tiles if each.split == 1 and not each.is_swapped and each.width <= WARPGROUP_COLUMNS]
+    if rights > 1 or has_groups:
+        tiles = [each for each in tiles if each.is_plain and each.width <= WARPGROUP_COLUMNS]
     timed = ((product_seconds(tile, sizes, bytes_, target), tile) for tile in tiles)
     return tuple(sorted(timed, key=lambda each: each[0]))
 
 
 def pays_joined(
-    sizes: tuple[int, int, int, int], element_bytes: int, result_bytes: int, target: Device, rights: int
+    sizes: tuple[int, int, int, int],
+    element_bytes: int,
+    result_bytes: int,
+    target: Device,
+    rights: int,
+    has_groups: bool = False,
 ) -> bool:
     """Whether one kernel of all products is faster than one for each, all but one of whose results are read again."""
-    apart = rights * least_seconds(sizes, element_bytes, result_bytes, target)
+    apart = rights * least_seconds(sizes, element_bytes, result_bytes, target, 1, has_groups)
     batch, m, n, _ = sizes
     moved = 2 * (rights - 1) * batch * m * n * result_bytes
-    joined = least_seconds(sizes, element_bytes, result_bytes, target, rights)
+    joined = least_seconds(sizes, element_bytes, result_bytes, target, rights, has_groups)
     return joined <= apart + moved / target.memory_bandwidth
 
 

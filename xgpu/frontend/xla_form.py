@@ -5,6 +5,7 @@ the CPU aborts: concatenations of numbers that share a byte.
 """
 
 import io
+from collections.abc import Callable, Mapping
 
 import jax
 from jax import jit as jax_jit
@@ -14,32 +15,39 @@ from xgpu import ir
 from xgpu.dialects.chain import CHAIN
 from xgpu.dtypes import dtype_of_element
 from xgpu.frontend.scan_expansion import expand_scan
-from xgpu.hlo.chlo import BESSEL_I0E
+from xgpu.hlo.chlo import BESSEL_I0E, RAGGED, expand_ragged
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.stablehlo_builder import hlo, inline_block, shape_of, tensor
 from xgpu.structure import body_of, copy_operation, dtype_of, replace_op, walk
 
 _CONCATENATE = "stablehlo.concatenate"
+_EXPANDED: Mapping[str, Callable[[ir.Operation], list[ir.Value]]] = {
+    CHAIN: lambda op: inline_block(body_of(op), list(op.operands)),
+    RAGGED: lambda op: [expand_ragged(op)],
+    SCAN: expand_scan,
+}
+"""What writes operations out that XLA does not have."""
 
 
-def xla_form(module: ir.Module) -> ir.Module:
+def xla_form(module: ir.Module, is_for_gpu: bool = False) -> ir.Module:
     """Return the program with bessel_i0e, scans and chains written out, and packed numbers concatenated as wider ones.
+
+    So are products of rows in groups, which XLA has only on a GPU.
 
     The module itself is returned if it has no such operation, else a copy. Works at the ``fusions`` level too.
     """
-    if not _operations(module):
+    if not _operations(module, is_for_gpu):
         return module
     copy = ir.Module.parse(_bytecode(module), module.context)
     lowered: dict[ir.Type, ir.Module] = {}
-    for op in _operations(copy):
+    for op in _operations(copy, is_for_gpu):
         type_ = op.results[0].type
         if op.name == _CONCATENATE:
             replace_op(op, [_concatenated(op)])
             continue
-        if op.name in (SCAN, CHAIN):
+        if op.name in _EXPANDED:
             with ir.InsertionPoint(op), op.location:
-                inline = inline_block(body_of(op), list(op.operands)) if op.name == CHAIN else expand_scan(op)
-                replace_op(op, inline)
+                replace_op(op, _EXPANDED[op.name](op))
             continue
         if type_ not in lowered:
             lowered[type_] = _lowered(type_)
@@ -47,8 +55,9 @@ def xla_form(module: ir.Module) -> ir.Module:
     return copy
 
 
-def _operations(module: ir.Module) -> list[ir.Operation]:
-    found = walk(module.operation, BESSEL_I0E, SCAN, CHAIN, _CONCATENATE)
+def _operations(module: ir.Module, is_for_gpu: bool) -> list[ir.Operation]:
+    names = [name for name in _EXPANDED if name != RAGGED or not is_for_gpu]
+    found = walk(module.operation, BESSEL_I0E, _CONCATENATE, *names)
     return [op for op in found if op.name != _CONCATENATE or dtype_of(op.results[0]).is_packed]
 
 

@@ -13,6 +13,7 @@ from xgpu.dialects.base import Problem
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import step_of
 from xgpu.indexing.tiles.product_maps import Product
+from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.indexing.tiles.warp_tiles import warp_problem
 from xgpu.structure import dtype_of, nested
 
@@ -50,7 +51,7 @@ def _product_problem(op: ir.Operation) -> str | None:
     instruction = ir.StringAttr(op.attributes[PRODUCT]).value
     if instruction == BY_THREADS:
         return None
-    return warp_problem(Product(op)) if instruction == BY_WARPS else Product(op).problem()
+    return warp_problem(Product(op)) if instruction == BY_WARPS else product_of(op).problem()
 
 
 _CHECKS: Mapping[str, Callable[[ir.Operation], str | None]] = {

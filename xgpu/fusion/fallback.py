@@ -9,6 +9,7 @@ from xgpu.dialects.attributes import FALLBACK, RECURRENCE
 from xgpu.dialects.attributes import PRODUCT as PRODUCT_MARK
 from xgpu.dialects.chain import CHAIN
 from xgpu.errors import Unsupported
+from xgpu.hlo.chlo import RAGGED
 from xgpu.hlo.operations import OPERATIONS, without_code
 from xgpu.hlo.source_location import unsupported
 from xgpu.indexing.access import integers, shape_of
@@ -30,7 +31,7 @@ PRODUCT = "stablehlo.dot_general"
 _ALIGNMENT = 128
 """Alignment in bytes that XLA's GPU compiler requires of each buffer."""
 BARRIER = "stablehlo.optimization_barrier"
-CONTRACTIONS = frozenset((PRODUCT, _CONVOLUTION))
+CONTRACTIONS = frozenset((PRODUCT, RAGGED, _CONVOLUTION))
 """Sums of products: each element of an operand is part of many results."""
 _TILE_TYPES = ("bf16", "f16", "f32")
 """Elements to which XLA's kernels of matrix products convert tiles."""
@@ -45,7 +46,8 @@ _SHORT_SUM_OF_LIBRARIES = 32
 def nothing_to_compile(planned: ir.Module) -> Unsupported:
     """Return the error for a program of level ``fusions`` without kernels: why its first operation needs XLA."""
     for op in nested(planned.operation):
-        is_work = op.name.startswith("stablehlo.") and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
+        is_operation = op.name.startswith(("stablehlo.", "chlo."))
+        is_work = is_operation and op.name not in (*VIEWS, *CONTROL_FLOW, "stablehlo.return")
         if is_work and (reason := fallback_reason(op)) is not None:
             return unsupported(op, f"{reason}; the program has no kernels, as all of it is left to XLA")
     return Unsupported("the program has no kernels: it only counts, or returns what it is given")
@@ -106,6 +108,8 @@ def _is_widened_for_tiles(op: ir.Operation) -> bool:
 
 def _is_small(op: ir.Operation) -> bool:
     """Whether a contraction has so few multiplications, in all and for each result, that kernels compute it."""
+    if op.name == RAGGED:
+        return False
     each = math.prod(interval.size for interval in accesses(op)[0].map.symbols)
     most = _SHORT_SUM_OF_LIBRARIES if _is_fast_product(op) else _SHORT_SUM
     return each <= most and math.prod(shape_of(op.results[0])) * each <= _FEW_PRODUCTS

@@ -6,7 +6,7 @@ from xgpu import ir
 from xgpu.dtypes import MAX_ELEMENTS, dtype_of_element
 from xgpu.errors import Unsupported
 from xgpu.hlo.accumulator_types import check_accumulators
-from xgpu.hlo.chlo import KEPT_FUNCTIONS, TOP_K
+from xgpu.hlo.chlo import KEPT_FUNCTIONS, RAGGED, TOP_K
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.source_location import name_of, source_of, unsupported
 from xgpu.structure import arguments_of, walk
@@ -22,7 +22,7 @@ def check_operations(module: ir.Module) -> None:
     checked: dict[ir.Type, str | None] = {}
     for op in walk(module.operation, post_order=False)[1:]:
         is_function = op.name == "func.func" and op.parent == module.operation
-        is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, SCAN, TOP_K)
+        is_known = op.name.startswith("stablehlo.") or op.name in (*KEPT_FUNCTIONS, SCAN, TOP_K, RAGGED)
         if not (is_function or is_known or op.name in _CALL_OPERATIONS):
             raise unsupported(op, "not a StableHLO operation")
         if any(len(region.blocks) > 1 for region in op.regions):

@@ -46,6 +46,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "chlo.erf_inv": Operation("elementwise", instructions=60),
     "chlo.erfc": Operation("elementwise", instructions=60),
     "chlo.lgamma": Operation("elementwise", instructions=60),
+    "chlo.ragged_dot": Operation("contract"),
     "chlo.sinh": Operation("elementwise", instructions=60),
     "stablehlo.abs": Operation("elementwise", numbers="both", spreads=True),
     "stablehlo.add": Operation("elementwise", numbers="both", spreads=True),

@@ -2,6 +2,8 @@
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_named
+from xgpu.hlo.chlo import RAGGED
+from xgpu.hlo.chlo import precisions as ragged_precisions
 from xgpu.structure import dtype_of
 
 MULTIPLIED = (("bf16",), ("f16",), ("f32",), ("f8e4m3fn", "f8e5m2"), ("s8", "u8"))
@@ -18,8 +20,8 @@ def sum_type(left: DType) -> DType:
 
 
 def product_problem(op: ir.Operation) -> str | None:
-    """Return why tensor cores do not compute a `dot_general` in its types and precision; None if they do."""
-    left, right, result = (dtype_of(value) for value in (*op.operands, op.results[0]))
+    """Return why tensor cores do not compute a product in its types and precision; None if they do."""
+    left, right, result = (dtype_of(value) for value in (op.operands[0], op.operands[1], op.results[0]))
     together = next((names for names in MULTIPLIED if left.hlo in names), ())
     if right.hlo not in together:
         kinds = ", ".join(" or ".join(names) for names in MULTIPLIED)
@@ -30,13 +32,21 @@ def product_problem(op: ir.Operation) -> str | None:
     if ALGORITHM in op.attributes:
         return _algorithm_problem(ir.stablehlo.DotAlgorithm(op.attributes[ALGORITHM]), left, right)
     if PRECISION in op.attributes and (what := _inexact(left)):
-        asked = [ir.stablehlo.PrecisionAttr(each).value for each in ir.ArrayAttr(op.attributes[PRECISION])]
+        asked = _precisions(op)
         if any(each != "DEFAULT" for each in asked):
             return f"expected precision DEFAULT, with which {what}, got {', '.join(asked)}"
     if left.hlo == right.hlo == "f8e5m2":
         # XLA multiplies these as f16, whose products are exact.
         return f"expected an operand other than f8e5m2, as {_inexact(left)}"
     return None
+
+
+def _precisions(op: ir.Operation) -> list[str]:
+    """Return the precision that a product asks for, for each operand; none if it says nothing."""
+    if op.name == RAGGED:
+        return ragged_precisions(op)
+    given = op.attributes.get(PRECISION)
+    return [] if given is None else [ir.stablehlo.PrecisionAttr(each).value for each in ir.ArrayAttr(given)]
 
 
 def _inexact(left: DType) -> str | None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from xgpu import ir
+from xgpu.hlo.chlo import RAGGED
 from xgpu.hlo.operations import OPERATIONS, AccessKind, implemented
 from xgpu.hlo.scan_op import SCAN
 from xgpu.hlo.shards import is_between_shapes
@@ -271,6 +272,7 @@ _RULES = implemented(
     {
         **{name: _elementwise for name, each in OPERATIONS.items() if each.kind == "elementwise"},
         SCAN: window_maps.scan,
+        RAGGED: window_maps.ragged_dot,
         **{f"stablehlo.{name}": rule for name, rule in _MOVING.items()},
     },
     OPERATIONS,

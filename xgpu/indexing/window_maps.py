@@ -3,6 +3,7 @@
 from typing import Any
 
 from xgpu import ir
+from xgpu.hlo.chlo import RaggedDimensions
 from xgpu.indexing.access import Access, integer, integers, ranges, scalar_map, shape_of, spread_index
 from xgpu.indexing.affine import AffineExpr, constant, dim, symbol
 from xgpu.indexing.constraints import Constraint
@@ -87,6 +88,35 @@ def dot_general(op: ir.Operation) -> tuple[Access, ...]:
     indices = ([dim(label) if label < rank else symbol(label - rank) for label in each] for each in labels)
     first, second = (IndexingMap(*domain, tuple(each)) for each in indices)
     return Access(0, first), Access(1, second)
+
+
+def _wholes(op: ir.Operation) -> tuple[Access, ...]:
+    """All elements of all operands."""
+    shapes = [shape_of(operand) for operand in op.operands]
+    domain = ranges(shape_of(op.results[0])), ranges(tuple(size for shape in shapes for size in shape))
+    found, first = [], 0
+    for number, shape in enumerate(shapes):
+        own = tuple(symbol(first + each) for each in range(len(shape)))
+        found.append(Access(number, IndexingMap(*domain, own)))
+        first += len(shape)
+    return tuple(found)
+
+
+def ragged_dot(op: ir.Operation) -> tuple[Access, ...]:
+    """A row, a column of each group's matrix, of which one counts, and the sizes of all groups.
+
+    Where groups are not ones of rows, which elements are read is not known.
+    """
+    found = RaggedDimensions.of(op)
+    if found is None:
+        return _wholes(op)
+    sizes = shape_of(op.operands[1])
+    domain = ranges(shape_of(op.results[0])), ranges((sizes[found.right_contracted], sizes[found.group]))
+    row = {found.rows: dim(0), found.contracted: symbol(0)}
+    column = {found.columns: dim(1), found.right_contracted: symbol(0), found.group: symbol(1)}
+    read = [tuple(each[number] for number in range(len(each))) for each in (row, column)]
+    maps = [IndexingMap(*domain, each) for each in (*read, (symbol(1),))]
+    return tuple(Access(number, map_) for number, map_ in enumerate(maps))
 
 
 def convolution(op: ir.Operation) -> tuple[Access, ...]:

@@ -24,6 +24,7 @@ from xgpu.interface.coalescing import sectors_of_loop
 from xgpu.interface.kernel_work import kernel_seconds
 from xgpu.structure import callees, nested
 
+_DIALECTS = ("stablehlo.", "chlo.")
 _NO_OPERATION = ("stablehlo.return", "stablehlo.constant")
 _AROUND = ("func.func", *CONTROL_FLOW)
 
@@ -128,7 +129,7 @@ def explain(program: Compiled) -> Explanation:
             op.name, ", ".join(str(result.type) for result in op.results), source_of(op), reason, *_times_of(op)
         )
         for op in nested(fusions["main"])
-        if op.name.startswith("stablehlo.") and op.name not in VIEWS and (reason := _reason(op)) is not None
+        if op.name.startswith(_DIALECTS) and op.name not in VIEWS and (reason := _reason(op)) is not None
     )
     return Explanation(kernels, left)
 
@@ -169,9 +170,9 @@ def summary(program: Compiled) -> str:
 
 
 def _operations(op: ir.Operation) -> int:
-    """Return how many operations of StableHLO, but for constants, there are inside ``op``."""
+    """Return how many operations of StableHLO and CHLO, but for constants, there are inside ``op``."""
     names = [inner.name for inner in nested(op)]
-    return sum(name.startswith("stablehlo.") and name not in _NO_OPERATION for name in names)
+    return sum(name.startswith(_DIALECTS) and name not in _NO_OPERATION for name in names)
 
 
 def _reason(op: ir.Operation) -> str | None:

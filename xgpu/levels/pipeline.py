@@ -60,6 +60,11 @@ PREPARE: Pipeline = (
         "after chains are found; before all that looks at what combines their parts",
     ),
     (
+        "expand-ragged-products{{target={target} products={products}}}",
+        "before all that looks at products, which it makes",
+    ),
+    ("turn-ragged-products", "before all that asks what products read"),
+    (
         "merge-products{{target={target} products={products} choices={choices}}}",
         "before layouts are chosen, for the merged ones; after barriers, which keep readers apart",
     ),

@@ -189,7 +189,7 @@ def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[A
     assert program.main is not None
     if platform == "cpu":
         load_host_libraries(program.main)
-    xla_form(_with_kernels_declared(program.main)).operation.write_bytecode(stream)
+    xla_form(_with_kernels_declared(program.main), platform != "cpu").operation.write_bytecode(stream)
     target = context.module_context
     module = ir.Module.parse(stream.getvalue(), target.context)
     for function in list(module.body.operations):

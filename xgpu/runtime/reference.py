@@ -44,7 +44,9 @@ class Reference:
         devices = xla_client.DeviceList((self._device,))
         try:
             program = _with_updates_apart(_named(module))
-            program = xla_form(program if as_given else with_initial_values_once(program))
+            program = xla_form(
+                program if as_given else with_initial_values_once(program), self._device.platform != "cpu"
+            )
             self._executable = compiler.backend_compile_and_load(self._device.client, program, devices, options, [])
         except (jax.errors.JaxRuntimeError, ValueError) as error:
             # The bindings make ValueErrors of exceptions in C++.

@@ -24,12 +24,13 @@ from xgpu.dialects.attributes import (
 )
 from xgpu.emit.families.products.expected import Expectations, Expected, is_timed
 from xgpu.emit.families.products.meetings import are_fast, by_warp_groups, meetings
-from xgpu.emit.families.products.product import in_common, is_marked
+from xgpu.emit.families.products.product import DOT, in_common, is_marked
 from xgpu.emit.families.products.warp_schedule import warp_device_problem
 from xgpu.errors import InvalidInput
 from xgpu.fusion.fallback import fallback_reason
 from xgpu.fusion.product_choices import NOTHING, OPEN, ProductChoice, ProductChoices
-from xgpu.indexing.tiles.product_maps import Product
+from xgpu.hlo.chlo import RAGGED
+from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.indexing.tiles.warp_tiles import units, warp_problem
 from xgpu.passes.framework.base import OperationRewrite, main_of, operations_of
 from xgpu.passes.prepare.leave_epilogues import epilogue_of, late_values
@@ -64,7 +65,7 @@ class MarkProducts(OperationRewrite):
     """
 
     NAME: ClassVar[str] = "mark-products"
-    OPERATIONS: ClassVar[frozenset[str]] = frozenset(("stablehlo.dot_general",))
+    OPERATIONS: ClassVar[frozenset[str]] = frozenset((DOT, RAGGED))
     target: str = DEFAULT_DEVICE
     """The GPU that kernels are for."""
     products: Literal["auto", "library", "kernels", "all"] = "auto"
@@ -81,11 +82,14 @@ class MarkProducts(OperationRewrite):
             if self.choices or self.products in ("kernels", "all"):
                 self._join(block)
             elif self.products == "auto":
-                self._mark_faster(block)
+                self._mark_faster(block, self.OPERATIONS)
+            if self.choices:
+                # Only the others are measured.
+                self._mark_faster(block, frozenset((RAGGED,)))
 
     def _mark_chosen(self, module: ir.Module) -> None:
         blocks = planned_blocks(main_of(module).entry_block, self.WITH_CONDITIONS)
-        all_ = [op for block in blocks for op in operations_of(block, self.OPERATIONS)]
+        all_ = [op for block in blocks for op in operations_of(block, frozenset((DOT,)))]
         found = [(op, instruction) for op in all_ if (instruction := self._instruction(op)) is not None]
         if self.choices == OPEN:
             for number, (op, instruction) in enumerate(found):
@@ -126,10 +130,10 @@ class MarkProducts(OperationRewrite):
                     op.attributes[JOINED] = int_attribute(numbers[kind])
                 numbers[kind] += 1
 
-    def _mark_faster(self, block: ir.Block) -> None:
+    def _mark_faster(self, block: ir.Block, names: frozenset[str]) -> None:
         """Mark the products of a block that kernels are expected to compute clearly faster: those that meet first."""
         target = device(self.target)
-        found = [op for op in operations_of(block, self.OPERATIONS) if is_timed(op, target) and fallback_reason(op)]
+        found = [op for op in operations_of(block, names) if is_timed(op, target) and fallback_reason(op)]
         if not found:
             return
         expectations, late, numbers = (
@@ -154,16 +158,15 @@ class MarkProducts(OperationRewrite):
         target = device(self.target)
         if by_warp_groups(op, target):
             return BY_WARP_GROUPS
-        if warp_device_problem(target) is None and warp_problem(Product(op)) is None:
+        if op.name == DOT and warp_device_problem(target) is None and warp_problem(product_of(op)) is None:
             return BY_WARPS
         return None
 
     def _is_fast(self, op: ir.Operation, instruction: str) -> bool:
-        product, target, result_bytes = Product(op), device(self.target), dtype_of(op.results[0]).bits // 8
+        product, target, result_bytes = product_of(op), device(self.target), dtype_of(op.results[0]).bits // 8
         if instruction == BY_WARP_GROUPS:
             return are_fast([op], target)
-        sizes = (product.batch, product.m, product.n, product.k)
-        return warp_products.is_fast(sizes, units(product), result_bytes, target)
+        return warp_products.is_fast(product.sizes, units(product), result_bytes, target)
 
 
 def _mark_expected(products: Sequence[ir.Operation], found: Expected) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,10 +12,15 @@ import pytest
 import xgpu
 from xgpu.errors import ToolError
 from xgpu.interface.api import compile_to, default_device
-from xgpu.tools.timing import attention, block_kernels, loop_products, queued
+from xgpu.tools.timing import attention, block_kernels, loop_products, queued, ragged_products
 
 Main = Callable[[Sequence[str] | None], int]
-TOOLS = {"attention": attention.main, "block_kernels": block_kernels.main, "loop_products": loop_products.main}
+TOOLS = {
+    "attention": attention.main,
+    "block_kernels": block_kernels.main,
+    "loop_products": loop_products.main,
+    "ragged_products": ragged_products.main,
+}
 CASES = {case.name: case for case in [*block_kernels.cases(), *loop_products.cases()]}
 
 
@@ -66,8 +72,33 @@ def test_attention_has_a_line_and_errors(monkeypatch: pytest.MonkeyPatch, capsys
     assert all(0 < float(each) < 2 for each in errors)
 
 
+def test_products_of_groups_have_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    case = ragged_products.Case
+    monkeypatch.setattr(ragged_products, "has_gpu", lambda tool: True)
+    small = [
+        case(40, 64, 72, 4, "skewed"),
+        case(20, 64, 72, 4, "drawn", "gated"),
+        case(16, 64, 72, 4, "routed", "layer"),
+    ]
+    monkeypatch.setattr(ragged_products, "cases", lambda: small)
+    assert ragged_products.main(["--rounds", "1"]) == 0
+    errors = re.findall(r"^(\w+) .* ok .* ours ([0-9.e+-]+) XLA ([0-9.e+-]+)$", capsys.readouterr().out, re.M)
+    assert [kind for kind, *_ in errors] == ["product", "gated", "layer"]
+    # Results are rounded to bf16; XLA's of the layer are what ours are compared with.
+    assert all(0 < float(each) < 0.02 for _, *both in errors[:2] for each in both)
+
+
+def test_products_of_other_groups_are_wrong() -> None:
+    case = ragged_products.Case(40, 64, 72, 4, "skewed")
+    arguments = case.draw(case.specs)
+    right = case.function(*arguments)
+    assert case.error(right, None, arguments) < 0.01
+    assert case.error(right[::-1], None, arguments) > 0.1
+
+
 def test_names_of_cases_differ() -> None:
-    for cases in (attention.cases(), attention.masks(), block_kernels.cases(), loop_products.cases()):
+    timed: list[Sequence[Any]] = [attention.cases(), attention.masks(), block_kernels.cases(), loop_products.cases()]
+    for cases in (*timed, ragged_products.cases()):
         assert len({case.name for case in cases}) == len(cases)
 
 
@@ -89,3 +120,16 @@ def test_attention_is_a_kernel_of_each_form(case: attention.Case | attention.Hid
         assert f"folded = {str(not is_folded).lower()}" not in planned
     expected = jax.eval_shape(case.function, *case.specs)
     assert expected == case.specs[0]
+
+
+@pytest.mark.parametrize("case", ragged_products.cases(), ids=lambda case: case.name)
+def test_products_of_groups_are_kernels(case: ragged_products.Case) -> None:
+    """The gradients of matrices alone, whose groups are along the contracted dimension, are XLA's."""
+    program = compile_to("fusions", case.function, case.specs, default_device(), xgpu.Options())
+    kinds = [each.emitter for each in program.kernels]
+    left = [line for line in program.ir("fusions").splitlines() if "ragged_dot" in line and "no gain" in line]
+    assert kinds.count("product") == {"layer": 2}.get(case.kind, 1)
+    assert len(left) == (case.kind == "gradients")
+    found = jax.eval_shape(case.function, *case.specs)
+    assert [each.dtype for each in jax.tree.leaves(found)] == [jax.numpy.bfloat16] * len(program.results)
+    assert jax.eval_shape(case.dense, *case.dense_specs) is not None

@@ -88,16 +88,35 @@ class Product:
         """Elements that are contracted."""
         return math.prod(self._shapes[3])
 
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Matrices, m, n and k: how much there is to multiply."""
+        return self.batch, self.m, self.n, self.k
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether rows are in groups: where a tile's rows are is then known when it is run."""
+        return False
+
+    @property
+    def library_sizes(self) -> tuple[int, int, int, int]:
+        """The same of what a library multiplies."""
+        return self.sizes
+
     def grid(self, rows: int, columns: int) -> tuple[int, int, int]:
         """Return how many tiles there are: matrices, tiles down a matrix, and along its rows."""
         return self.batch, -(-self.m // rows), -(-self.n // columns)
 
-    def result_map(self, tile: TileSizes) -> IndexingMap:
+    def placed_map(self, tile: TileSizes) -> IndexingMap:
         """Return the map of a tile of the result, from (batch, row of tiles, column of tiles)."""
         row, column = dim(1) * tile.m + symbol(0), dim(2) * tile.n + symbol(1)
         bounds = [(row, self.m, tile.m), (column, self.n, tile.n)]
         grid = self.grid(tile.m, tile.n)
         return _within(grid, (tile.m, tile.n), self._result_indices(row, column), bounds)
+
+    def result_map(self, tile: TileSizes) -> IndexingMap:
+        """Return the map of a tile of the result, from the numbers of the block: `placed_map`, if nothing else is."""
+        return self.placed_map(tile)
 
     def operand_map(self, number: int, tile: TileSizes) -> IndexingMap:
         """Return the map of a tile of an operand, m x k or k x n, from (batch, row, column, step)."""

@@ -1,10 +1,11 @@
 """How TMA copies a tile of an array: as boxes of a tensor, derived from the tile's indexing map."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from xgpu.indexing.affine import AffineExpr, Atom, Dim, Symbol, constant, dim, linear, linearize, symbol
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier
 
 MAX_TENSOR_RANK = 5
@@ -87,6 +88,7 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     ``map_`` goes from block, step and the tile's two indices to those in the array, which has ``shape`` and elements
     of ``size`` bytes.
     """
+    map_ = _cut_off(map_)
     simplifier = Simplifier(map_.dims, map_.symbols)
     position = simplifier.simplify(linearize(map_.results, shape))
     strides = dict(position.terms)
@@ -102,7 +104,7 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     strides |= {Symbol(number): STRIDE_BYTES // size for number in single}
     dimensions = None
     for apart in (False, True):
-        own = [_dimension(map_, strides, number, bounds.get(number), apart) for number in range(2)]
+        own = [_dimension(map_, strides, number, bounds, apart) for number in range(2)]
         tiled = [(each.start + symbol(number)) * each.stride for number, each in enumerate(own) if number not in single]
         rest = simplifier.simplify(position - sum(tiled, constant(0)))
         others = _others(simplifier, map_, rest, {atom for each in own for atom, _ in each.start.terms})
@@ -114,6 +116,26 @@ def tensor_view(map_: IndexingMap, shape: tuple[int, ...], size: int, row_bytes:
     dimensions.sort(key=lambda each: -each.stride)
     view = TensorView(tuple(dimensions), tuple(each.size for each in map_.symbols), row_bytes // size)
     return _problem(view, size) or view
+
+
+def _cut_off(map_: IndexingMap) -> IndexingMap:
+    """Return the map with what its constraints leave of dimensions alone: where a number is beyond, so are boxes."""
+    dims, kept = list(map_.dims), []
+    for expression, bound in map_.constraints:
+        ((atom, count),) = expression.terms if len(expression.terms) == 1 else ((None, 0),)
+        is_alone = isinstance(atom, Dim) and count == 1 and not expression.constant and bound.lower == 0
+        if isinstance(atom, Dim) and is_alone and atom.index not in _with_others(map_):
+            dims[atom.index] = Interval(0, min(bound.upper, dims[atom.index].upper))
+        else:
+            kept.append((expression, bound))
+    return replace(map_, dims=tuple(dims), constraints=tuple(kept))
+
+
+def _with_others(map_: IndexingMap) -> set[int]:
+    """Return the dimensions that are a part of an index, or that a constraint compares with something else."""
+    several = [each for each in (*map_.results, *(found for found, _ in map_.constraints)) if len(each.terms) != 1]
+    several += [each for each in map_.results if any(not isinstance(atom, Dim) for atom, _ in each.terms)]
+    return {number for each in several for number in each.variables()[0]}
 
 
 def _others(simplifier: Simplifier, map_: IndexingMap, rest: AffineExpr, used: set[Atom]) -> list[_Dimension] | None:
@@ -169,17 +191,24 @@ def _bounds(map_: IndexingMap) -> dict[int, tuple[AffineExpr, int]] | None:
 
 
 def _dimension(
-    map_: IndexingMap, strides: dict[Atom, int], number: int, bound: tuple[AffineExpr, int] | None, apart: bool
+    map_: IndexingMap,
+    strides: dict[Atom, int],
+    number: int,
+    bounds: dict[int, tuple[AffineExpr, int]],
+    apart: bool,
 ) -> _Dimension:
     """Return the dimension along one of the tile's: as far as a bound allows, or as its tiles reach.
 
-    If they are kept ``apart``, tiles that are numbered by a part of a number do not lie beside each other.
+    What the bound of the other begins with does not number tiles of this one. If they are kept ``apart``, tiles that
+    are numbered by a part of a number do not lie beside each other.
     """
     stride, own = strides[Symbol(number)], map_.symbols[number].size
-    if bound:
-        start, size = bound
+    if number in bounds:
+        start, size = bounds[number]
         return _Dimension(size, stride, start, number)
     divided = {each for atom in strides if apart and not isinstance(atom, Dim) for each in _inside(atom)}
+    others = [atom for start, _ in bounds.values() for atom, count in start.terms if count == 1]
+    divided |= {atom for atom in others if isinstance(atom, Dim)}
     for atom, coefficient in strides.items():
         if isinstance(atom, Dim) and coefficient == stride * own and atom not in divided:
             return _Dimension(own * map_.dims[atom.index].size, stride, dim(atom.index) * own, number)

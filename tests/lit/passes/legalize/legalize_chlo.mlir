@@ -30,3 +30,15 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// Products of rows in groups stay.
+
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT:    %[[A:.*]] = "chlo.ragged_dot"(%arg0, %arg1, %arg2) <{ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}> : (tensor<6x4xcomplex<f32>>, tensor<2x4x8xcomplex<f32>>, tensor<2xi32>) -> tensor<6x8xcomplex<f32>>
+// CHECK-NEXT:    return %[[A]]
+func.func @main(%x: tensor<6x4xcomplex<f32>>, %w: tensor<2x4x8xcomplex<f32>>, %sizes: tensor<2xi32>) -> tensor<6x8xcomplex<f32>> {
+  %0 = "chlo.ragged_dot"(%x, %w, %sizes) <{ragged_dot_dimension_numbers = #chlo.ragged_dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]>}> : (tensor<6x4xcomplex<f32>>, tensor<2x4x8xcomplex<f32>>, tensor<2xi32>) -> tensor<6x8xcomplex<f32>>
+  return %0 : tensor<6x8xcomplex<f32>>
+}

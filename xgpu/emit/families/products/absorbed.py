@@ -10,6 +10,7 @@ from xgpu.analysis.heroes import Form, follow, is_hero
 from xgpu.costs.values import elements
 from xgpu.emit.families.products.product import follows
 from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason, is_cast_for
+from xgpu.hlo.chlo import RAGGED
 from xgpu.reasons import Reason
 from xgpu.structure import behind, defining_op, dtype_of, is_argument, producer, users_of
 
@@ -19,6 +20,7 @@ _VIEWS = tuple(VIEWS - {"stablehlo.transpose"})
 _CONVERT = "stablehlo.convert"
 _FEW = 16
 """How many times as many elements products have as an array, such as a bias, that a kernel may convert for each."""
+_PRODUCTS = (PRODUCT, RAGGED)
 _GENERATORS = ("stablehlo.constant", "stablehlo.iota")
 
 _LONG = Reason("what follows it is longer than {} operations", (_MOST,))
@@ -60,7 +62,7 @@ def absorbed(products: Sequence[ir.Operation], order: Mapping[ir.Value, int]) ->
     for reader in readers(result):
         if reader.name in VIEWS:
             return _REARRANGED
-        needs_memory = _number(reader, order) is None or reader.name == PRODUCT or _is_of_xla(reader)
+        needs_memory = _number(reader, order) is None or reader.name in _PRODUCTS or _is_of_xla(reader)
         by_xla, by_kernels = by_xla or needs_memory, by_kernels or not needs_memory
     return Absorbed(tuple(following.operations), tuple(following.read), result, by_xla, by_kernels)
 

@@ -4,7 +4,7 @@ That is what computes products of which nobody says it (``products=auto``): a ke
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xgpu import ir
 from xgpu.costs.library_products import library_product_seconds
@@ -16,7 +16,8 @@ from xgpu.emit.families.products.facts import is_short
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.fusion.product_operands import TRANSPOSE
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.indexing.tiles.product_maps import Product, TileSizes
+from xgpu.indexing.tiles.product_maps import TileSizes
+from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.reasons import Reason
 from xgpu.structure import dtype_of
 
@@ -66,7 +67,7 @@ class Expected:
 
 def is_timed(op: ir.Operation, target: Device) -> bool:
     """Whether products of such a type were timed on a GPU."""
-    return device_problem(target) is None and Product(op).dtype.hlo in _TYPES
+    return device_problem(target) is None and product_of(op).dtype.hlo in _TYPES
 
 
 class Expectations:
@@ -88,7 +89,9 @@ class Expectations:
             return Expected(reason=reason)
         rest = absorbed(products, self._order)
         if isinstance(rest, Reason):
-            return Expected(reason=rest)
+            if len(products) > 1 or not product_of(products[0]).has_groups:
+                return Expected(reason=rest)
+            rest = _nothing_after(products[0])
         found = _expected(products, rest, left, self._target, lambda _: True)
         # Whether tiles can be copied takes longest to find.
         if found.is_faster and self._are_final:
@@ -97,11 +100,13 @@ class Expectations:
 
     def _problem(self, op: ir.Operation) -> Reason | None:
         """Return why no time is known of a product, but for what takes longer to find; None if it is."""
-        product = Product(op)
+        product = product_of(op)
         if problem := product.common_problem():
             return Reason("{}", (problem,))
         if product.batch > 1:
             return _BATCHES
+        if product.has_groups:
+            return None
         if min(product.m, product.n) < _LEAST_ROWS or product.m * product.n < _LEAST_RESULTS:
             return _FEW
         folded = () if self._are_final else (TRANSPOSE,)
@@ -109,9 +114,17 @@ class Expectations:
         return Reason("a kernel's operand would be copied, which {} makes", (copied,)) if copied else None
 
 
+def _nothing_after(op: ir.Operation) -> Absorbed:
+    """Return that a kernel computes a product alone, the result of which is in memory in any case.
+
+    So it is where rows are in groups: what is stored more than by a library is little beside what that multiplies more.
+    """
+    return Absorbed((), (), op.results[0], by_xla=True, by_kernels=False)
+
+
 def _fits(products: Sequence[ir.Operation], tile: ProductTile) -> bool:
     """Whether operands of products can be copied by the tiles of a block."""
-    several = (Product(op, tile.is_swapped) for op in products)
+    several = (replace(product_of(op), is_swapped=tile.is_swapped) for op in products)
     return all(each.problem(TileSizes(tile.rows, tile.columns, each.step)) is None for each in several)
 
 
@@ -122,10 +135,9 @@ def _expected(
     target: Device,
     fits: Callable[[ProductTile], bool],
 ) -> Expected:
-    product = Product(products[0])
-    sizes = (product.batch, product.m, product.n, product.k)
+    product = product_of(products[0])
     stored = -(-dtype_of(rest.result).storage_bits // 8)
-    given = sizes, product.element_bytes, stored, target, len(products)
+    given = product.sizes, product.element_bytes, stored, target, len(products), product.has_groups
     kernel, tile = next((each for each in timed_tiles(*given) if fits(each[1])), (0.0, None))
     if tile is None:
         return Expected(reason=_NO_BOXES)
@@ -134,7 +146,7 @@ def _expected(
     if len(products) > 1 and not pays_joined(*given):
         return Expected(reason=_APART)
     library = sum(
-        library_product_seconds(sizes, product.element_bytes, dtype_of(op.results[0]).bits // 8, target)
+        library_product_seconds(product.library_sizes, product.element_bytes, dtype_of(op.results[0]).bits // 8, target)
         for op in products
     )
     library += _kernel_seconds(products, rest, left, target)

@@ -10,6 +10,7 @@ from xgpu.emit.base import Fusion
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, Product, TileSizes
+from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import dtype_of
 
@@ -29,7 +30,7 @@ class Products:
     @cached_property
     def product(self) -> Product:
         """The product, of several the first."""
-        return Product(self.fusion.heroes[0])
+        return product_of(self.fusion.heroes[0])
 
     @property
     def rights(self) -> int:

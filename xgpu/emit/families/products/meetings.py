@@ -11,7 +11,7 @@ from xgpu.costs.products import MOST_RIGHTS, is_fast, pays_joined
 from xgpu.device import Device
 from xgpu.emit.families.products.product import follows, in_common
 from xgpu.emit.families.products.schedule import device_problem
-from xgpu.indexing.tiles.product_maps import Product
+from xgpu.indexing.tiles.ragged_maps import product_of
 from xgpu.structure import dtype_of, longest_chains, producer
 
 type _Kind = tuple[int, object]
@@ -20,7 +20,7 @@ type _Kind = tuple[int, object]
 
 def by_warp_groups(op: ir.Operation, target: Device) -> bool:
     """Whether warp groups can multiply a product."""
-    return device_problem(target) is None and Product(op).problem() is None
+    return device_problem(target) is None and product_of(op).problem() is None
 
 
 def are_fast(products: Sequence[ir.Operation], target: Device) -> bool:
@@ -28,10 +28,11 @@ def are_fast(products: Sequence[ir.Operation], target: Device) -> bool:
 
     And those that meet faster than a kernel for each.
     """
-    product, result_bytes = Product(products[0]), max(dtype_of(op.results[0]).bits // 8 for op in products)
-    sizes = (product.batch, product.m, product.n, product.k)
-    given = sizes, product.element_bytes, result_bytes, target, len(products)
-    return is_fast(*given) and (len(products) == 1 or pays_joined(*given))
+    product, result_bytes = product_of(products[0]), max(dtype_of(op.results[0]).bits // 8 for op in products)
+    given = product.sizes, product.element_bytes, result_bytes, target, len(products)
+    # Rows in groups a library multiplies by all matrices.
+    are_alone = product.has_groups or is_fast(*given)
+    return are_alone and (len(products) == 1 or pays_joined(*given, product.has_groups))
 
 
 def meetings(block: ir.Block, products: Sequence[ir.Operation]) -> list[list[ir.Operation]]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from xgpu import ir
 from xgpu.analysis.heroes import Form
 from xgpu.dialects.attributes import BY_WARP_GROUPS, JOINED, PRODUCT, SCHEDULE, schedule_attribute
-from xgpu.dialects.block.tiles import BlocksOp, InsertTileOp, StepsOp
+from xgpu.dialects.block.tiles import BlocksOp, GroupRowsOp, InsertTileOp, StepsOp
 from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
@@ -22,14 +22,17 @@ from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import KernelBuilder, assign, entry_function
 from xgpu.emit.tile_program import TileProgram, can_be_tiled, is_plain
 from xgpu.fusion.grouping.families import Heroes
+from xgpu.hlo.chlo import RAGGED, RAGGED_DIMENSIONS
 from xgpu.hlo.stablehlo_builder import convert, splat
 from xgpu.hlo.tensor_cores import ALGORITHM, PRECISION, sum_type
+from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.dot_dimensions import DIMENSIONS
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.tiles.product_maps import Product
+from xgpu.indexing.tiles.ragged_maps import RaggedProduct, product_of
 from xgpu.indexing.tiles.tile_order import tile_order
 from xgpu.reasons import Reason
 from xgpu.structure import element_of
@@ -64,7 +67,7 @@ class ProductEmitter:
         at = tile_order(grid, schedule.cluster, schedule.band)
         row, column, own, bounds = self._elements()
         block = [each.substitute([number, dim(1) % schedule.cluster]) for each in at.results]
-        result = self.product.result_map(schedule.sizes)
+        result = self.product.placed_map(schedule.sizes)
         bounds += [(each.substitute(block, [row, column]), bound) for each, bound in result.constraints]
         bounds += [(number, Interval(0, clusters - 1)), (dim(0), Interval(0, schedule.holders.threads - 1))]
         symbols = (Interval(0, -(-clusters // step) - 1), Interval(0, schedule.holders.share - 1), *own)
@@ -97,8 +100,8 @@ class ProductEmitter:
             assign(kernel.outputs, blocks.operation.results)
 
     def _write_block(self, kernel: KernelBuilder, arguments: list[ir.Value]) -> list[ir.Value]:
-        at, outputs = arguments[:3], arguments[3:]
         arrays: dict[ir.Value, ir.Value] = dict(zip(self.fusion.body.arguments, kernel.inputs, strict=True))
+        at, outputs = self._numbers(arguments[:3], arrays), arguments[3:]
         result = self.product.result_map(self.schedule.sizes)
         program = TileProgram(at, arrays)
         for hero, total in zip(self.fusion.heroes, self._write_steps(arrays, at), strict=True):
@@ -107,6 +110,16 @@ class ProductEmitter:
             InsertTileOp.build(program.tile(value, result), output, at, result)
             for value, output in zip(self.fusion.results, outputs, strict=True)
         ]
+
+    def _numbers(self, at: list[ir.Value], arrays: dict[ir.Value, ir.Value]) -> list[ir.Value]:
+        """Return the numbers of a block, given those in the grid: where rows are in groups, what its rows are, too."""
+        product, sizes = self.product, self.schedule.sizes
+        if not isinstance(product, RaggedProduct):
+            return at
+        groups = ranges((product.groups,))
+        every = IndexingMap(ranges(product.grid(sizes.m, sizes.n)), groups, (symbol(0),))
+        each = TileProgram(at, arrays).tile(product.group_sizes, every)
+        return [*at, *GroupRowsOp.build(each, at[1], sizes.m, product.m)]
 
     def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> list[ir.Value]:
         """Write the loop over the contracted dimension; return the sums of each product."""
@@ -130,6 +143,8 @@ class ProductEmitter:
 
 def _description(product: Product) -> dict[str, ir.Attribute]:
     """Return the precision and the algorithm of a product of tiles, of its operands in their order."""
+    if product.op.name == RAGGED:
+        return {}
     found = {name: product.op.attributes[name] for name in (PRECISION, ALGORITHM) if name in product.op.attributes}
     if product.is_swapped and PRECISION in found:
         found[PRECISION] = ir.ArrayAttr.get(list(ir.ArrayAttr(found[PRECISION]))[::-1])
@@ -150,15 +165,16 @@ def is_marked(op: ir.Operation, *instructions: str) -> bool:
 
 def _key(op: ir.Operation) -> Hashable | None:
     """Return what products of one kernel have in common; the product itself if it has a kernel alone."""
-    if op.name != DOT or Product(op).problem() is not None:
+    if op.name not in (DOT, RAGGED) or product_of(op).problem() is not None:
         return None
     return (in_common(op), op.attributes[JOINED]) if JOINED in op.attributes else op
 
 
 def in_common(op: ir.Operation) -> Hashable:
     """Return what products that one kernel computes agree in: a left operand, and how the right one's tiles lie."""
-    left, right = op.operands
-    return left, right.type, op.attributes[DIMENSIONS]
+    left, right, *sizes = op.operands
+    dimensions = op.attributes[RAGGED_DIMENSIONS if op.name == RAGGED else DIMENSIONS]
+    return left, right.type, dimensions, tuple(sizes)
 
 
 def follows(op: ir.Operation, form: Form) -> bool:
@@ -172,7 +188,7 @@ PRODUCTS = Family(
         f"one product that tensor cores compute, of operands that can be copied as boxes, or several with one {JOINED}"
         " and left operand, and with right operands of one type",
         _key,
-        operations=(DOT,),
+        operations=(DOT, RAGGED),
         pays=lambda op: is_marked(op, BY_WARP_GROUPS),
     ),
     follows=follows,

@@ -99,20 +99,20 @@ class ProductSchedule(Schedule):
     @classmethod
     def _timed(cls, facts: Products, tiles: Iterable[ProductTile]) -> list[ProductTile]:
         """Return the tiles in the order of their times."""
-        product = facts.product
-        sizes, bytes_ = (product.batch, product.m, product.n, product.k), facts.element_bytes
+        sizes, bytes_ = facts.product.sizes, facts.element_bytes
 
         def seconds(tile: ProductTile) -> float:
             return product_seconds(replace(tile, rights=facts.rights), sizes, bytes_, facts.fusion.device)
 
-        return sorted(tiles, key=seconds)
+        plain = [each for each in tiles if not facts.product.has_groups or each.is_plain]
+        return sorted(plain, key=seconds)
 
     @classmethod
     def _with_tile(cls, facts: Products, tile: ProductTile, staged: bool | None = None, cluster: int = 1) -> Self:
         product, device = facts.swapped if tile.is_swapped else facts.product, facts.fusion.device
         sizes = TileSizes(tile.rows, tile.columns, product.step)
         if staged is None:
-            is_possible = tile.split == 1 and not tile.is_swapped
+            is_possible = tile.is_plain and not facts.product.has_groups
             staged = is_possible and facts.is_short and facts.staging_problem(sizes) is None
         batch, down, along = product.grid(tile.rows, tile.columns)
         tiles = batch * down * along
@@ -140,10 +140,8 @@ class ProductSchedule(Schedule):
 
     def seconds(self, facts: Products) -> float:
         """Return how long the kernel takes, about."""
-        product = facts.product
-        sizes = product.batch, product.m, product.n, product.k
         tile = replace(self.tile, rights=facts.rights)
-        return product_seconds(tile, sizes, facts.element_bytes, facts.fusion.device, self.blocks)
+        return product_seconds(tile, facts.product.sizes, facts.element_bytes, facts.fusion.device, self.blocks)
 
     def group_bytes(self, result_bytes: Sequence[int], rights: int) -> int:
         """The shared memory by which a warp group hands on 64 rows: any of the results, or all sums by panels.
@@ -196,6 +194,8 @@ class ProductSchedule(Schedule):
         grid = product.grid(self.tile_m, self.tile_n)
         steps, target = -(-product.k // self.tile_k), facts.fusion.device
         yield from self.kernel_problems(product.dtype, grid, steps, facts.result_bytes, target, facts.rights)
+        if facts.product.has_groups:
+            yield from self.group_problems()
         if problem := product.problem(sizes):
             yield f"tile_n = {self.tile_n}: {problem}"
         if self.staged and (problem := facts.staging_problem(sizes)):
@@ -232,6 +232,13 @@ class ProductSchedule(Schedule):
             yield self.wrong("cluster", f"a divisor of {down}, the rows of tiles, and of {self.blocks}, the blocks")
         elif down // self.cluster % self.band:
             yield self.wrong("band", f"a divisor of {down // self.cluster}, the rows of tiles, or of clusters")
+
+    def group_problems(self) -> Iterator[str]:
+        """Yield why a kernel of rows in groups, of which tiles have as many as it happens, has no such numbers."""
+        wanted = {"split": 1, "cluster": 1, "swapped": False, "staged": False}
+        for name, number in wanted.items():
+            if getattr(self, name) != number:
+                yield self.wrong(name, f"{str(number).lower()}, where rows are in groups")
 
     def _split_problems(self, tiles: int, steps: int) -> Iterator[str]:
         """Yield why blocks of a cluster cannot have parts of so many steps, or results go as boxes."""
