@@ -5,16 +5,32 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.analysis.bitcasts import readers
 from xgpu.analysis.heroes import is_hero
+from xgpu.costs.library_products import library_product_seconds
+from xgpu.costs.products import SHARE_OF_MEMORY
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
+from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS, fallback_reason
 from xgpu.fusion.product_operands import behind_transposes
 from xgpu.hlo.operations import OPERATIONS
+from xgpu.hlo.tensor_cores import ALGORITHM
+from xgpu.indexing.access import shape_of
+from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
-from xgpu.structure import is_argument, producer
+from xgpu.indexing.tiles.product_maps import Product
+from xgpu.structure import dtype_of, is_argument, producer
 
 _MOST_VISITED = 32
 """Operations of which a matrix is computed at most: more take longer than to store it."""
 _COMPUTED = ("elementwise", "indexing", "piecewise")
+_MOST_ROWS = 16
+"""Rows up to which sums are looked at: a thread holds one of each for each of its columns."""
+_PER_PRODUCT = 2
+"""Instructions of a product and its sum, which are rounded apart."""
+_LEAST_GAIN, _LEAST_LAUNCHES = 1.2, 3
+"""How many times as long storing the matrix must be expected to take, and how many launches longer.
+
+Both are estimates, and of small matrices other times count than those of memory.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +65,37 @@ def computed(value: ir.Value, reader: ir.Operation) -> Computed | None:
         pending += new
         seen |= new
     return Computed(read, executed) if is_computed else None
+
+
+def matrix_for_sums(op: ir.Operation, target: Device) -> int | None:
+    """Return the number of the operand of a product that is better computed where it is read than stored, if one is.
+
+    The product is then a sum for each of the few rows of the other operand, which a kernel of reductions computes.
+    """
+    if ALGORITHM in op.attributes or not all(map(elements, op.operands)):
+        return None
+    number = int(elements(op.operands[1]) > elements(op.operands[0]))
+    few, own = shape_of(op.operands[1 - number]), operand_dimensions(op)[1 - number].own
+    rows = [few[each] for each in own if few[each] > 1]
+    dtypes = [dtype_of(value) for value in (*op.operands, op.results[0])]
+    is_wide = any(not dtype.is_float or dtype.bits > 32 for dtype in dtypes)
+    if is_wide or len(rows) > 1 or (rows and rows[0] > _MOST_ROWS):
+        return None
+    made = computed(op.operands[number], op)
+    return number if made is not None and _is_faster(op, made, number, target) else None
+
+
+def _is_faster(op: ir.Operation, made: Computed, number: int, target: Device) -> bool:
+    """Whether sums are expected to be clearly faster than to store the operand ``number`` for a library."""
+    product, matrix = Product(op), op.operands[number]
+    rows = product.n if number == 0 else product.m
+    executed = elements(matrix) * (made.instructions + _PER_PRODUCT * rows) / target.issue_rate
+    bandwidth = target.memory_bandwidth * SHARE_OF_MEMORY
+    reduced = max(made.read / bandwidth, executed)
+    shape = product.batch, product.m, product.n, product.k
+    widths = product.element_bytes, max(1, dtype_of(op.results[0]).bits // 8)
+    stored = (made.read + byte_size(matrix)) / bandwidth + library_product_seconds(shape, *widths, target)
+    return stored - reduced >= max(_LEAST_LAUNCHES * target.launch_seconds, (_LEAST_GAIN - 1) * reduced)
 
 
 def _is_in_memory(value: ir.Value) -> bool:

@@ -13,6 +13,7 @@ from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.emit.families.attention.facts import attention_problem, sizes_of
 from xgpu.emit.families.attention.writing import MOVES
 from xgpu.emit.families.products.schedule import device_problem
+from xgpu.fusion.computed_matrices import matrix_for_sums
 from xgpu.hlo.stablehlo_builder import reshape
 from xgpu.indexing.access import shape_of
 from xgpu.passes.framework.base import BlockRewrite, operations_of
@@ -36,7 +37,8 @@ class FindChains(BlockRewrite):
     attention's result, before them.
 
     All is left as it is where something else reads what lies between, where warp groups cannot multiply it, and where
-    it would be slower.
+    it would be slower: also for few rows by keys and values that are computed of smaller arrays, as of a cache of 8
+    bits, which a kernel of attention would have to find in memory.
 
     ```mlir
     %scores = stablehlo.dot_general %q, %k, ...
@@ -86,6 +88,9 @@ class FindChains(BlockRewrite):
         if gradient.ends and not self.gradients:
             return []
         if not (is_gradient_fast if gradient.ends else is_fast)(sizes, target):
+            return []
+        if not gradient.ends and _is_of_computed_matrices(attention, target):
+            remark(self.NAME, op, "attention is left in parts: sums read what keys and values are computed of once")
             return []
         block, before = op.block, set(_operations(op.block) if gradient.ends else ())
         rewritten = with_quotients(attention) if gradient.ends else {}
@@ -140,6 +145,11 @@ def _write_attention(attention: Attention, results: Sequence[ir.Value]) -> ir.Op
             with ir.InsertionPoint(producer(result)), producer(result).location:
                 return parts.write(results, {})
     return problem or ""
+
+
+def _is_of_computed_matrices(attention: Attention, target: Device) -> bool:
+    """Whether both products are better sums, for few rows, whose kernels compute keys and values as they read them."""
+    return all(matrix_for_sums(op, target) is not None for op in (attention.first, attention.second))
 
 
 def _is_after(value: ir.Value, first: ir.Operation) -> bool:

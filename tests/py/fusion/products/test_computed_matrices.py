@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -78,3 +79,34 @@ def test_more_rows_are_a_librarys() -> None:
 def test_what_is_read_alone_of_a_matrix_in_memory_is_a_librarys() -> None:
     program = xgpu.compile(lambda x, w: x @ w.reshape(1024, 4104).T, "bf16[2,4104]", "bf16[1024,8,513]")
     assert program.ir("prepared").count("dot_general") == 1
+
+
+def _decoded(q: Any, k: Any, v: Any) -> Any:
+    logits = jnp.einsum("bhgd,bthd->bhgt", q, k).astype(jnp.float32) * 128**-0.5
+    return jnp.einsum("bhgt,bthd->bhgd", jax.nn.softmax(logits, -1).astype(q.dtype), v)
+
+
+def _of_cache(q: Any, k: Any, v: Any, k_scale: Any, v_scale: Any) -> Any:
+    return _decoded(q, k.astype(q.dtype) * k_scale, v.astype(q.dtype) * v_scale)
+
+
+def test_attention_of_a_cache_of_8_bits_reads_it_once() -> None:
+    """A kernel of attention would have to find keys and values in memory with 16 bits."""
+    cache, scales = "s8[1,16384,4,128]", "bf16[1,16384,4,1]"
+    program = xgpu.compile(_of_cache, "bf16[1,4,2,128]", cache, cache, scales, scales)
+    emitters = {kernel.emitter for kernel in program.kernels}
+    assert "attention" not in emitters
+    assert "dot_general" not in program.ir("prepared")
+    assert "-> tensor<1x16384x4x128xbf16>" not in program.ir("fusions").partition("func.func @main")[2]
+    q, _, v, *_ = inputs = program.random_inputs(1)
+    inputs[3:] = [np.full((1, 16384, 4, 1), scale, q.dtype) for scale in (2**-6, 2**-7)]
+    (found,), (expected,) = program.run(*inputs), program.reference(*inputs)
+    size = np.abs(np.asarray(v, np.float32)).max() * 2**-7
+    # Logits and weights are rounded to bf16 in either.
+    np.testing.assert_allclose(np.asarray(found, np.float32), np.asarray(expected, np.float32), atol=size * 2**-6)
+
+
+def test_attention_of_a_cache_in_memory_is_a_kernel() -> None:
+    cache = "bf16[1,16384,4,128]"
+    program = xgpu.compile(_decoded, "bf16[1,4,2,128]", cache, cache)
+    assert "attention" in {kernel.emitter for kernel in program.kernels}
