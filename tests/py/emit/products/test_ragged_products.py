@@ -83,9 +83,10 @@ def test_sizes_of_groups(sizes: list[int]) -> None:
     is_exact(program, _given(program, sizes))
 
 
-def test_rows_are_multiplied_by_the_matrix_of_their_group_alone() -> None:
-    """Neither what other matrices have nor what rows of no group have gets into a result."""
-    program = compiled(lax.ragged_dot, X, W, SIZES)
+@pytest.mark.parametrize("k", [64, 72])
+def test_rows_are_multiplied_by_the_matrix_of_their_group_alone(k: int) -> None:
+    """Neither what other matrices have nor what rows of no group have gets into a result, nor after the last step."""
+    program = compiled(lax.ragged_dot, f"bf16[200,{k}]", f"bf16[3,{k},72]", SIZES)
     x, w, sizes = _given(program, [90, 30, 50])
     x[170:], w[1, 3] = np.nan, np.inf
     x[90:120] = 0
