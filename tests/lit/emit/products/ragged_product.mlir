@@ -13,16 +13,21 @@
 // CHECK: "xgpu.insert_tile"({{.*}}(d5 + s0, d2 * 64 + s1), {{.*}}-d6 + s0 in [-64, -1]
 // CHECK: {grid = array<i64: 1, 7, 2>}
 
-// Each thread that asks looks the groups up, one after the other. Steps along a matrix of 72 rows do not go on in the
-// next one, so groups are a dimension of their own.
+// One thread writes down where groups begin; of that each thread finds the group of a tile, in three steps of 3 groups,
+// the rest and the end. Steps along a matrix of 72 rows do not go on in the next one, so groups are a dimension.
 // EMITTED-LABEL: func.func @product(
 // EMITTED: "xgpu.encode_tensor_map"({{.*}} shape = array<i64: 200, 72>
 // EMITTED: "xgpu.encode_tensor_map"({{.*}} shape = array<i64: 3, 72, 72>
-// EMITTED: %[[TILES:.*]]:2 = scf.for %{{.*}} = %{{.*}} to %[[GROUPS:.*]] step
-// EMITTED: tensor.extract %arg2
+// EMITTED: %[[ONE:.*]] = arith.cmpi eq, %thread_id_x, %c255
+// EMITTED-NEXT: scf.if %[[ONE]] {
 // EMITTED: scf.for
-// EMITTED: scf.for
+// EMITTED: llvm.store
 // EMITTED: tensor.extract %arg2
+// EMITTED: "xgpu.sync_threads"
+// EMITTED-NOT: tensor.extract %arg2
+// EMITTED: scf.for
+// EMITTED-COUNT-3: arith.cmpi sle,
+// EMITTED: scf.for
 // EMITTED: "xgpu.warpgroup_mma"
 module attributes {xgpu.level = "fusions"} {
   func.func @main(%x: tensor<200x72xbf16>, %w: tensor<3x72x72xbf16>, %sizes: tensor<3xi32>) -> tensor<200x72xbf16> {
