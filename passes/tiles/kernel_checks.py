@@ -68,9 +68,10 @@ def check_groups(program: BlockProgram[ProductSchedule], device: Device) -> None
     """Raise `CompilerError` for a schedule by which no warp groups compute a kernel."""
     results = [-(-dtype_of(each.tile).storage_bits // 8) for each in program.stores]
     grid, steps, dtype = program.blocks.grid, program.steps.count, dtype_of(program.left.tile)
+    operands = len(program.rights), 0 if program.grouped is None else program.grouped.groups
     for problem in () if program.grouped is None else program.schedule.group_problems():
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
-    for problem in program.schedule.kernel_problems(dtype, grid, steps, results, device, len(program.rights)):
+    for problem in program.schedule.kernel_problems(dtype, grid, steps, results, device, *operands):
         refuse(PASS, program.function, f"{attributes.SCHEDULE}: {problem}")
 
 

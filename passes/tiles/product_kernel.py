@@ -12,6 +12,7 @@ from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.emit.families.products.schedule import ProductSchedule
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
+from xgpu.indexing.tiles.ragged_maps import table_bytes
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.support.scf_ops import create_if
 from xgpu.passes.tiles.block_program import PASS, BlockProgram
@@ -20,7 +21,7 @@ from xgpu.passes.tiles.copying import Copies, Source
 from xgpu.passes.tiles.multiplying import Products
 from xgpu.passes.tiles.results import Results, Room, Staging, meet_cluster
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
-from xgpu.passes.tiles.roles import Order, Place, below, equal, leave_registers, take_registers
+from xgpu.passes.tiles.roles import Order, Place, RowGroups, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -76,11 +77,14 @@ class ProductKernel:
 
     def _write_threads(self, workspace: ir.Value, outputs: Values) -> Values:
         place = Place.compute(self._program.function, self._together)
-        order = Order(self._program, place, self._cluster, self._program.schedule.split)
         rooms = self._allocate()
-        maps = self._encode(place, workspace, rooms[-2])
-        ring = Ring(self._stages, rooms[-1])
-        self._initialize(place, ring)
+        *_, map_room, barriers, table = rooms
+        grouped = self._program.grouped
+        groups = None if grouped is None else RowGroups(grouped, table)
+        order = Order(self._program, place, self._cluster, self._program.schedule.split, groups)
+        maps = self._encode(place, workspace, map_room)
+        ring = Ring(self._stages, barriers)
+        self._initialize(place, ring, groups)
         sources = self._sources(maps, rooms)
         staging = tuple(
             Staging(boxes, map_) for boxes, map_ in zip(self._results, maps[len(self._operands) :], strict=True)
@@ -111,14 +115,15 @@ class ProductKernel:
         return self._cluster if Source.is_shared(boxes) else 1
 
     def _allocate(self) -> Values:
-        """Make room for the tiles of all operands, for results, for tensor maps being made and for mbarriers."""
+        """Make room for the tiles of all operands, results, tensor maps being made, mbarriers and groups of rows."""
         schedule = self._program.schedule
         left, *rights = self._operands
         sizes = [self._stages * left.bytes, self._stages * sum(boxes.bytes for boxes in rights)]
         results = self._groups * self._group_bytes
         # Parts of sums go where the tiles were, of which there are no more.
         sizes.append(max(0, results - sum(sizes)) if schedule.split > 1 else results)
-        sizes += [self._map_bytes, Ring.bytes(self._stages)]
+        grouped = self._program.grouped
+        sizes += [self._map_bytes, Ring.bytes(self._stages), 0 if grouped is None else table_bytes(grouped.groups)]
         memory = SharedMemoryOp.build(sum(sizes))
         rooms = [offset(memory, sum(sizes[:number])) for number in range(len(sizes))]
         return [*rooms[:2], memory, *rooms[3:]] if schedule.split > 1 else rooms
@@ -137,8 +142,12 @@ class ProductKernel:
                 boxes.encode(maps[-1], offset(room, number * TENSOR_MAP_BYTES), rows)
         return maps
 
-    def _initialize(self, place: Place, ring: Ring) -> None:
+    def _initialize(self, place: Place, ring: Ring, groups: RowGroups | None) -> None:
         """Make the mbarriers, and wait until all that the block begins with is seen by all that use it."""
+        if groups is not None:
+            # Of the last warp, which makes no tensor map if there are more warps than arrays.
+            with only_if(equal(place.thread, place.threads - 1)):
+                groups.write_table()
         with only_if(equal(place.thread, 0)):
             ring.initialize(self._groups * (WARPGROUP_SIZE // WARP_SIZE) * self._cluster)
             waits.FenceOp.create(attributes={"kind": "mbarrier_init"})

@@ -14,11 +14,13 @@ from xgpu.emit.builders import launch_index
 from xgpu.indexing.access import ranges
 from xgpu.indexing.affine import AffineExpr, dim
 from xgpu.indexing.indexing_map import IndexingMap
+from xgpu.indexing.tiles.ragged_maps import GROUP_BYTES
 from xgpu.indexing.tiles.tile_order import tile_order
+from xgpu.passes.llvm.memory import load, store
 from xgpu.passes.support.scf_ops import create_index, create_integer
 from xgpu.passes.tiles.block_program import BlockProgram, BlockSchedule
 from xgpu.passes.tiles.fragment_code import FragmentCode
-from xgpu.passes.tiles.ring import as_i32, i32
+from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.structured import Loop, Values, counted, once
 from xgpu.structure import defining_op
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
@@ -58,49 +60,50 @@ class Place:
 
 @dataclass(frozen=True)
 class RowGroups:
-    """The code that looks groups up; each thread that asks does, in as many steps as there are groups."""
+    """The code that finds the group of a tile's rows, in a ``table`` in shared memory.
+
+    Of each group it has how many tiles and rows there are before, then of what is left, and then of the end.
+    """
 
     op: GroupRowsOp
+    table: ir.Value
+
+    @property
+    def _end(self) -> int:
+        return self.op.groups + 1
+
+    def write_table(self) -> None:
+        """Make the table; one thread executes it, and others read it after they have met."""
+        with counted(create_index(0), create_index(self.op.groups), create_index(1), [i32(0), i32(0)]) as groups:
+            before = groups.carried
+            self._store(as_i32(groups.counter), before)
+            groups.carried = self._after(before, self._size(groups.counter, before[1]))
+        self._store(i32(self.op.groups), groups.results)
+        left = ir.arith.subi(i32(self.op.total), groups.results[1])
+        self._store(i32(self._end), self._after(groups.results, left))
 
     def tiles(self) -> ir.Value:
         """Return how many tiles there are down the array."""
-        with self._each([i32(0), i32(0)]) as groups:
-            row, tiles = groups.carried
-            size = self._size(groups.counter, row)
-            groups.carried = [ir.arith.addi(row, size), ir.arith.addi(tiles, self._tiles_of(size))]
-        row, tiles = groups.results
-        rest = ir.arith.subi(i32(self.op.total), row)
-        return _as_index(ir.arith.addi(tiles, self._tiles_of(rest)))
+        return _as_index(self._load(i32(self._end), 0))
 
     def look_up(self, number: ir.Value) -> Values:
-        """Return what the operation returns of a tile: where its rows are read, their group, the first, how many."""
-        wanted, total = as_i32(number), i32(self.op.total)
-        with self._each([i32(0), i32(0), i32(self.op.groups), total, i32(0)]) as groups:
-            row, tiles, *found = groups.carried
-            size = self._size(groups.counter, row)
-            found = self._choose(wanted, (row, tiles, size), as_i32(groups.counter), found)
-            groups.carried = [ir.arith.addi(row, size), ir.arith.addi(tiles, self._tiles_of(size)), *found]
-        row, tiles, *found = groups.results
-        is_rest = ir.arith.cmpi(ir.arith.CmpIPredicate.eq, found[0], i32(self.op.groups))
-        left = (row, tiles, ir.arith.subi(total, row))
-        group, first, count = self._choose(wanted, left, i32(self.op.groups), found)
-        return [_as_index(each) for each in (ir.arith.select(is_rest, total, first), group, first, count)]
+        """Return what the operation returns of a tile: where its rows are read, their group, the first, how many.
 
-    def _each(self, inits: Values) -> AbstractContextManager[Loop]:
-        return counted(create_index(0), create_index(self.op.groups), create_index(1), inits)
-
-    def _choose(self, wanted: ir.Value, group: tuple[ir.Value, ...], number: ir.Value, before: Values) -> Values:
-        """Return the number of a group, and first row and rows of the tile, if it is one of that group's.
-
-        Of the ``group`` are given its first row, the number of its first tile, and its size.
+        It is in the last group before which there are no more tiles than before itself.
         """
-        row, tiles, size = group
-        after = ir.arith.subi(wanted, tiles)
-        is_inside = ir.arith.cmpi(ir.arith.CmpIPredicate.ult, after, self._tiles_of(size))
-        begin = ir.arith.muli(after, i32(self.op.rows))
-        count = ir.arith.minsi(ir.arith.subi(size, begin), i32(self.op.rows))
-        found = [number, ir.arith.addi(row, begin), count]
-        return [ir.arith.select(is_inside, new, old) for new, old in zip(found, before, strict=True)]
+        wanted, total, end, place = as_i32(number), i32(self.op.total), i32(self._end), i32(0)
+        for bit in reversed(range(self._end.bit_length())):
+            further = ir.arith.minsi(ir.arith.addi(place, i32(1 << bit)), end)
+            is_before = ir.arith.cmpi(ir.arith.CmpIPredicate.sle, self._load(further, 0), wanted)
+            place = ir.arith.select(is_before, further, place)
+        row, after = self._load(place, 1), self._load(ir.arith.minsi(ir.arith.addi(place, i32(1)), end), 1)
+        begin = ir.arith.muli(ir.arith.subi(wanted, self._load(place, 0)), i32(self.op.rows))
+        first = ir.arith.minsi(ir.arith.addi(row, begin), total)
+        size = ir.arith.subi(ir.arith.subi(after, row), begin)
+        count = ir.arith.maxsi(ir.arith.minsi(size, i32(self.op.rows)), i32(0))
+        is_left = ir.arith.cmpi(ir.arith.CmpIPredicate.sge, place, i32(self.op.groups))
+        group = ir.arith.minsi(place, i32(self.op.groups))
+        return [_as_index(each) for each in (ir.arith.select(is_left, total, first), group, first, count)]
 
     def _size(self, number: ir.Value, row: ir.Value) -> ir.Value:
         """Return how many rows a group has, of those that are left after those before."""
@@ -114,22 +117,36 @@ class RowGroups:
             size = ir.arith.trunci(ir.IntegerType.get_signless(32), size)
         return ir.arith.minsi(size, ir.arith.subi(i32(self.op.total), row))
 
-    def _tiles_of(self, size: ir.Value) -> ir.Value:
-        """Return how many tiles so many rows are."""
-        return ir.arith.divui(ir.arith.addi(size, i32(self.op.rows - 1)), i32(self.op.rows))
+    def _after(self, before: Values, size: ir.Value) -> Values:
+        """Return how many tiles and rows there are with so many rows more."""
+        tiles = ir.arith.divui(ir.arith.addi(size, i32(self.op.rows - 1)), i32(self.op.rows))
+        return [ir.arith.addi(old, new) for old, new in zip(before, (tiles, size), strict=True)]
+
+    def _store(self, place: ir.Value, numbers: Values) -> None:
+        for which, number in enumerate(numbers):
+            store(number, self._at(place, which), GROUP_BYTES // 2)
+
+    def _load(self, place: ir.Value, which: int) -> ir.Value:
+        return load(self._at(place, which), ir.IntegerType.get_signless(32), GROUP_BYTES // 2)
+
+    def _at(self, place: ir.Value, which: int) -> ir.Value:
+        own = ir.arith.muli(place, i32(GROUP_BYTES))
+        return offset(offset(self.table, which * GROUP_BYTES // 2), own)
 
 
 @dataclass(frozen=True)
 class Order:
     """Which tiles a block computes one after the other: those of its cluster, which are one below the other.
 
-    Or a cluster of ``split`` blocks computes one tile: each takes its part of the steps.
+    Or a cluster of ``split`` blocks computes one tile: each takes its part of the steps. ``groups`` finds the rows of a
+    tile if they are in groups.
     """
 
     program: BlockProgram[BlockSchedule]
     place: Place
     cluster: int
     split: int = 1
+    groups: RowGroups | None = None
 
     def tiles(self, inits: Sequence[ir.Value]) -> AbstractContextManager[Loop]:
         """Write the loop over the tiles of a block."""
@@ -137,8 +154,8 @@ class Order:
             return once(self.place.cluster, inits)
         batch, down, along = self.program.blocks.grid
         count = create_index(batch * down * along // self.cluster)
-        if self.program.grouped is not None:
-            count = self._count_grouped(RowGroups(self.program.grouped))
+        if self.groups is not None:
+            count = self._count_grouped(self.groups)
         step = self.program.schedule.blocks // self.cluster
         return counted(self.place.cluster, count, create_index(step), inits)
 
@@ -172,7 +189,7 @@ class Order:
         batch, down, along = self.program.blocks.grid
         map_ = tile_order((batch, down, along), self.cluster, self.program.schedule.band)
         at = ApplyIndexingOp.build(map_, [tile, self.place.rank if self.split == 1 else create_index(0)])
-        return at if self.program.grouped is None else [*at, *RowGroups(self.program.grouped).look_up(at[1])]
+        return at if self.groups is None else [*at, *self.groups.look_up(at[1])]
 
 
 def equal(value: ir.Value, number: int) -> ir.Value:

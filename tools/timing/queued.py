@@ -103,9 +103,17 @@ def has_gpu(tool: str) -> bool:
     return True
 
 
-def arguments_of(tool: str, description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
-    """Return the arguments of a tool: ``words`` that choose cases, and how many ``rounds`` are measured."""
+def arguments_of(
+    tool: str,
+    description: str | None,
+    argv: Sequence[str] | None,
+    more: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
+) -> argparse.Namespace:
+    """Return the arguments of a tool: ``words`` that choose cases, and how many ``rounds`` are measured; and ``more``
+    of its own.
+    """
     parser = argparse.ArgumentParser(tool, description=description)
+    more(parser)
     parser.add_argument("words", nargs="*", help="measure only cases whose name contains one of these")
     parser.add_argument("--rounds", type=int, default=9, help="measurements of each, whose median is printed")
     arguments = parser.parse_args(argv)

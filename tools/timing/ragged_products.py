@@ -230,9 +230,13 @@ class _Within:
         return executable(function, specs) if time.perf_counter() < self.end else None
 
 
-def compile_ours(case: Case) -> tuple[xgpu.Compiled, Any]:
-    """Return the program of a case, and it as a function of JAX."""
+def compile_ours(case: Case, schedule: Mapping[str, int]) -> tuple[xgpu.Compiled, Any]:
+    """Return the program of a case, with numbers of its products' schedules, and it as a function of JAX."""
     program = xgpu.compile(case.function, *case.specs)
+    if schedule:
+        names = [each.name for each in program.kernels if each.emitter == "product"]
+        options = xgpu.Options(schedules=dict.fromkeys(names, schedule))
+        program = xgpu.compile(case.function, *case.specs, options=options)
     return program, executable(program, case.specs)
 
 
@@ -299,39 +303,50 @@ def _print_times(wanted: Sequence[Case], made: Mapping[str, Mapping[str, Any]], 
     return failures
 
 
-def _compile(wanted: Sequence[Case], seconds: float) -> dict[str, Mapping[str, Any]]:
-    """Return the executables of all cases: ours, XLA's of those that it takes before so many seconds, and dense ones.
+def _compile(wanted: Sequence[Case], schedule: Mapping[str, int]) -> dict[str, Mapping[str, Any]]:
+    """Return the executables of all cases: ours, dense ones, and XLA's of those that it takes in time.
 
-    Cases that differ in the sizes of groups alone have the same.
+    Cases that differ in the sizes of groups alone have the same. With a ``schedule`` there are ours alone.
     """
     start = time.perf_counter()
-    within = _Within(start + seconds)
+    within = _Within(start + _SECONDS)
     same: dict[tuple[object, ...], list[Case]] = {}
     for case in wanted:
         same.setdefault((case.kind, *((each.shape, each.dtype) for each in case.specs)), []).append(case)
     makers = {
-        "ours": {group[0].name: partial(compile_ours, group[0]) for group in same.values()},
+        "ours": {g[0].name: partial(compile_ours, g[0], schedule) for g in same.values()},
         "dense": {g[0].name: partial(within.compile, g[0].dense, g[0].dense_specs) for g in same.values()},
         "XLA": {g[0].name: partial(within.compile, g[0].function, g[0].specs) for g in same.values()},
     }
-    found: dict[str, Mapping[str, Any]] = {}
+    found: dict[str, Mapping[str, Any]] = {"dense": {}, "XLA": {}}
     for who, each in makers.items():
+        if schedule and who != "ours":
+            continue
         made = compile_all(each) if who == "ours" else compile_all(each, threads=2)
         found[who] = {c.name: made[g[0].name] for g in same.values() if g[0].name in made for c in g}
         print(f"compiled {len(made)} programs, {who}, after {time.perf_counter() - start:.0f} s", flush=True)
     return found
 
 
+def _add_schedule(parser: argparse.ArgumentParser) -> None:
+    def numbers(text: str) -> list[tuple[str, int]]:
+        return [(name, int(number)) for name, number in (each.split("=") for each in text.split(","))]
+
+    described = "measure our kernels alone, with numbers such as tile_m=128,groups=2,tile_n=128"
+    parser.add_argument("--schedule", type=numbers, help=described)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure the cases whose names the words given choose, or all; returns 1 without a GPU or if one fails."""
-    arguments: argparse.Namespace = arguments_of("ragged_products", __doc__, argv)
+    arguments = arguments_of("ragged_products", __doc__, argv, _add_schedule)
     wanted = [each for each in cases() if chosen(each.name, arguments.words)]
     if not wanted:
         print(f"ragged_products: error: no case has a name with one of: {', '.join(arguments.words)}", file=sys.stderr)
         return 1
     if not has_gpu("ragged_products"):
         return 1
-    return 1 if _print_times(wanted, _compile(wanted, _SECONDS), arguments.rounds) else 0
+    schedule = dict(arguments.schedule or [])
+    return 1 if _print_times(wanted, _compile(wanted, schedule), arguments.rounds) else 0
 
 
 _SECONDS = 30

@@ -84,6 +84,8 @@ def test_products_of_groups_have_lines(monkeypatch: pytest.MonkeyPatch, capsys: 
     assert ragged_products.main(["--rounds", "1"]) == 0
     errors = re.findall(r"^(\w+) .* ok .* ours ([0-9.e+-]+) XLA ([0-9.e+-]+)$", capsys.readouterr().out, re.M)
     assert [kind for kind, *_ in errors] == ["product", "gated", "layer"]
+    assert ragged_products.main(["--rounds", "1", "--schedule", "tile_m=64,tile_n=64,groups=1", "gated"]) == 0
+    assert re.search(r"^gated .* nan .* ours [0-9.e+-]+$", capsys.readouterr().out, re.M)
     # Results are rounded to bf16; XLA's of the layer are what ours are compared with.
     assert all(0 < float(each) < 0.02 for _, *both in errors[:2] for each in both)
 

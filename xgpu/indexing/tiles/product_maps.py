@@ -94,9 +94,14 @@ class Product:
         return self.batch, self.m, self.n, self.k
 
     @property
+    def groups(self) -> int:
+        """How many groups rows are in, each with a matrix of its own; 0 if they are in none."""
+        return 0
+
+    @property
     def has_groups(self) -> bool:
         """Whether rows are in groups: where a tile's rows are is then known when it is run."""
-        return False
+        return self.groups > 0
 
     @property
     def library_sizes(self) -> tuple[int, int, int, int]:

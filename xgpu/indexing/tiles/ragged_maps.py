@@ -14,6 +14,10 @@ from xgpu.indexing.tiles.product_maps import Product, TileSizes
 from xgpu.structure import dtype_of
 
 _SIZES = ("s32", "s64")
+GROUP_BYTES = 8
+"""What a block keeps of each group: how many tiles and how many rows there are before."""
+_MOST_GROUPS = 4096
+"""Groups of which that leaves room for tiles."""
 _BANDS = 8
 """What rows of tiles are a multiple of if there are more, so that they can be computed in bands."""
 _SOURCE, _GROUP, _FIRST, _COUNT, _STEP = range(3, 8)
@@ -41,8 +45,8 @@ class RaggedProduct(Product):
             return "expected groups of rows of one matrix, each with a matrix of its own"
         if (sizes := dtype_of(self.group_sizes)).hlo not in _SIZES:
             return f"expected sizes of groups of {' or '.join(_SIZES)}, got {sizes}"
-        if not self.groups:
-            return "expected groups"
+        if not 0 < self.groups <= _MOST_GROUPS:
+            return f"expected 1 to {_MOST_GROUPS} groups, got {self.groups}"
         return super().common_problem()
 
     @property
@@ -65,11 +69,6 @@ class RaggedProduct(Product):
     def group_sizes(self) -> ir.Value:
         """How many rows each group has."""
         return self.op.operands[2]
-
-    @property
-    def has_groups(self) -> bool:
-        """That is so."""
-        return True
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -122,6 +121,11 @@ class RaggedProduct(Product):
 def _end(index: AffineExpr, size: int, step: int) -> list[Constraint]:
     """Return that an index is below a size, if tiles of ``step`` go on after it."""
     return [(index, Interval(0, size - 1))] if size % step else []
+
+
+def table_bytes(groups: int) -> int:
+    """Return what a block keeps of so many groups, what is left after them, and the end; nothing of none."""
+    return (groups + 2) * GROUP_BYTES if groups else 0
 
 
 def product_of(op: ir.Operation) -> Product:

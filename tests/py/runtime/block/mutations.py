@@ -29,8 +29,20 @@ def mutations(text: str) -> Iterator[tuple[str, str]]:
             continue
         end = _RESULT_TYPE.search(text, match.end())
         assert end is not None
-        changed = text[: match.start()] + text[end.end() :]
+        after = text[end.end() :]
         if result:
-            changed = re.sub(rf"{result.removesuffix(' = ')}\b", operands, changed)
-        yield f"{name}-{counts[name]}", changed
+            end_of_region = _end_of_region(after)
+            inside, outside = after[:end_of_region], after[end_of_region:]
+            after = re.sub(rf"{result.removesuffix(' = ')}\b", operands, inside) + outside
+        yield f"{name}-{counts[name]}", text[: match.start()] + after
         counts[name] += 1
+
+
+def _end_of_region(text: str) -> int:
+    """Return where the region ends that a text begins in: values of others may have the same names."""
+    depth = 0
+    for brace in re.finditer(r"[{}]", text):
+        depth += 1 if brace[0] == "{" else -1
+        if depth < 0:
+            return brace.start()
+    return len(text)

@@ -15,6 +15,7 @@ from xgpu.emit.families.products.facts import Products
 from xgpu.emit.schedule import Schedule, flag, power_of_two, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
 from xgpu.indexing.tiles.product_maps import ROW_BYTES, TileSizes
+from xgpu.indexing.tiles.ragged_maps import table_bytes
 from xgpu.indexing.tiles.row_panels import NEIGHBOURS, PANEL_COLUMNS, Panels
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
@@ -131,7 +132,8 @@ class ProductSchedule(Schedule):
         )
         several = (replace(one, stages=stages) for stages in range(_MOST_STAGES, 1, -1))
         room, results = device.shared_bytes_optin, facts.result_bytes
-        return next((each for each in several if each.shared_bytes(results, facts.rights) <= room), one)
+        given = results, facts.rights, product.groups
+        return next((each for each in several if each.shared_bytes(*given) <= room), one)
 
     @property
     def tile(self) -> ProductTile:
@@ -153,15 +155,16 @@ class ProductSchedule(Schedule):
         panels = self.panels
         return rights * panels.bytes * (len(panels.parts) * self.holders.share if self.split > 1 else 1)
 
-    def shared_bytes(self, result_bytes: Sequence[int], rights: int) -> int:
+    def shared_bytes(self, result_bytes: Sequence[int], rights: int, groups: int = 0) -> int:
         """The shared memory of a block: tiles, results with elements of so many bytes, tensor maps and mbarriers.
 
-        Parts of sums are where the tiles were.
+        And where ``groups`` of rows begin. Parts of sums are where the tiles were.
         """
         tiles = self.stages * (self.tile_m + rights * self.tile_n) * ROW_BYTES
         results = self.groups * self.group_bytes(result_bytes, rights)
         maps = (1 + rights + (len(result_bytes) if self.staged else 0)) * TENSOR_MAP_BYTES
-        return (max(tiles, results) if self.split > 1 else tiles + results) + maps + self.stages * _BARRIER_BYTES
+        others = maps + self.stages * _BARRIER_BYTES + table_bytes(groups)
+        return (max(tiles, results) if self.split > 1 else tiles + results) + others
 
     @property
     def sizes(self) -> TileSizes:
@@ -193,7 +196,8 @@ class ProductSchedule(Schedule):
         product, sizes = facts.swapped if self.swapped else facts.product, self.sizes
         grid = product.grid(self.tile_m, self.tile_n)
         steps, target = -(-product.k // self.tile_k), facts.fusion.device
-        yield from self.kernel_problems(product.dtype, grid, steps, facts.result_bytes, target, facts.rights)
+        operands = facts.rights, product.groups
+        yield from self.kernel_problems(product.dtype, grid, steps, facts.result_bytes, target, *operands)
         if facts.product.has_groups:
             yield from self.group_problems()
         if problem := product.problem(sizes):
@@ -202,11 +206,18 @@ class ProductSchedule(Schedule):
             yield self.wrong("staged", f"results that can be copied as boxes, but {problem}")
 
     def kernel_problems(
-        self, dtype: DType, grid: Sequence[int], steps: int, result_bytes: Sequence[int], target: Device, rights: int
+        self,
+        dtype: DType,
+        grid: Sequence[int],
+        steps: int,
+        result_bytes: Sequence[int],
+        target: Device,
+        rights: int,
+        groups: int = 0,
     ) -> Iterator[str]:
         """Yield why no kernel of such operands and results, a grid of tiles, and so many steps has these numbers.
 
-        ``rights`` is the number of right operands, whose tiles are multiplied as one.
+        ``rights`` is the number of right operands, whose tiles are multiplied as one, ``groups`` that of rows.
         """
         if missing := device_problem(target):
             yield missing
@@ -220,7 +231,7 @@ class ProductSchedule(Schedule):
         sums = self.tile_m * rights * self.tile_n // (self.groups * WARPGROUP_SIZE)
         if sums > _MOST_SUMS:
             yield self.wrong("groups", f"so many that a thread has at most {_MOST_SUMS} sums, not {sums}")
-        used, most = self.shared_bytes(result_bytes, rights), target.shared_bytes_optin
+        used, most = self.shared_bytes(result_bytes, rights, groups), target.shared_bytes_optin
         if used > most:
             yield self.wrong("stages", f"so few that {most} bytes of shared memory suffice, not {used}")
         if rights > 1 and (self.split > 1 or self.swapped):
