@@ -26,6 +26,7 @@ _PTX_TYPES = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2", "si8": "s8", "ui8": "u8", "i
 """What PTX calls types that have other names here."""
 _SWIZZLE_MODES = {0: 0, 128: 1, 64: 2, 32: 3}
 _FIELD = 0x3FFF
+_LOW = (1 << 32) - 1
 
 
 def _ptx_type(element: str) -> str:
@@ -74,16 +75,33 @@ def _descriptor(b: LlvmBuilder, pointer: ir.Value, layout: MatrixLayout) -> ir.V
 
     Without a swizzle, the leading stride is that between chunks along the contracted dimension: groups of a transposed
     matrix, panels of another. With one, it is that between panels, and not used where rows go along the contracted
-    dimension.
+    dimension. What is known to lie some bytes after another place is an addition to the number of that.
     """
     leading, stride = layout.panel, layout.group
     if layout.transposed and not layout.swizzle:
         leading, stride = stride, leading
     fields = leading >> 4 << 16 | stride >> 4 << 32 | _SWIZZLE_MODES[layout.swizzle] << 62
     i64 = ir.IntegerType.get_signless(64)
-    address = b.binary("lshr", b.op("ptrtoint", [pointer], b.i32), b.constant(4, b.i32))
-    address = b.op("zext", [b.binary("and", address, b.constant(_FIELD, b.i32))], i64)
-    return b.binary("or", address, b.constant(fields, i64))
+    place, after = _known_distance(pointer)
+    low = b.binary("lshr", b.op("ptrtoint", [place], b.i32), b.constant(4, b.i32))
+    low = b.binary("and", low, b.constant(_FIELD, b.i32))
+    if fields & _LOW:
+        low = b.binary("or", low, b.constant(fields & _LOW, b.i32))
+    if after:
+        low = b.binary("add", low, b.constant(after >> 4, b.i32))
+    return b.binary("or", b.op("zext", [low], i64), b.constant(fields & ~_LOW, i64))
+
+
+def _known_distance(pointer: ir.Value) -> tuple[ir.Value, int]:
+    """Return another place in memory, and by how many bytes, a multiple of 16, ``pointer`` lies after it."""
+    after = 0
+    while is_result_of(pointer, "llvm.getelementptr"):
+        op = producer(pointer)
+        (by,) = ir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"])
+        if len(op.operands) != 1 or by < 0 or by % 16 or str(op.attributes["elem_type"]) != "i8":
+            break
+        pointer, after = op.operands[0], after + by
+    return pointer, after
 
 
 def _warpgroup_mma(b: LlvmBuilder, op: ir.Operation) -> Sequence[ir.Value]:

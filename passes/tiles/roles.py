@@ -202,15 +202,17 @@ def below(value: ir.Value, number: int) -> ir.Value:
     return ir.arith.cmpi(ir.arith.CmpIPredicate.ult, value, create_index(number))
 
 
-def take_registers(groups: int, device: Device) -> None:
-    """Have the threads of ``groups`` warp groups that multiply take the registers that those that copy leave."""
-    left = device.registers_per_sm // WARPGROUP_SIZE - _REGISTERS_OF_COPIES
+def take_registers(groups: int, device: Device, kept: int = _REGISTERS_OF_COPIES) -> None:
+    """Have the threads of ``groups`` warp groups that multiply take what those that copy leave, but for those kept."""
+    # A block has as many registers as its threads begin with: more would be waited for without end.
+    begin = device.registers_per_sm // ((groups + 1) * WARPGROUP_SIZE) // _REGISTER_STEP * _REGISTER_STEP
+    left = begin * (groups + 1) - kept
     _set_registers(groups, left // groups // _REGISTER_STEP * _REGISTER_STEP, more=True)
 
 
-def leave_registers(groups: int) -> None:
-    """Have the threads that copy leave registers to ``groups`` warp groups that multiply."""
-    _set_registers(groups, _REGISTERS_OF_COPIES, more=False)
+def leave_registers(groups: int, kept: int = _REGISTERS_OF_COPIES) -> None:
+    """Have the threads that copy keep so many registers, and leave the others to warp groups that multiply."""
+    _set_registers(groups, kept, more=False)
 
 
 def _set_registers(groups: int, count: int, more: bool) -> None:

@@ -21,7 +21,8 @@ import numpy as np
 
 import xgpu
 from xgpu.tools import kernel_timing
-from xgpu.tools.timing.queued import arguments_of, chosen, compile_all, executable, has_gpu, problem, struct
+from xgpu.tools.timing.attention_schedules import Given, compiled_ways, print_machine_code, print_times
+from xgpu.tools.timing.queued import chosen, compile_all, executable, has_gpu, parse, parser_of, problem, struct
 
 FORMS = {"folded": True, "off": False}
 """The forms of our kernel, as their schedules have them."""
@@ -280,16 +281,43 @@ def _print_errors(wanted: Mapping[str, Hidden], ours: Mapping[str, Any]) -> int:
     return failures
 
 
+def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = parser_of("attention", __doc__)
+    parser.add_argument(
+        "--schedule",
+        action="append",
+        type=Given.parse,
+        default=[],
+        metavar="[WORD:]NAME=NUMBER,...",
+        help="measure kernels with these numbers of a schedule, beside the one that is chosen and cuDNN, instead of "
+        "the forms above; for cases whose name contains the word; may be repeated",
+    )
+    parser.add_argument("--compile-only", action="store_true", help="only say what ptxas makes of such kernels")
+    return parse(parser, argv)
+
+
+def _measure_schedules(timed: Mapping[str, Case], arguments: argparse.Namespace) -> int:
+    """Measure, or only compile, the kernels with the schedules given; returns how many failed."""
+    start = time.perf_counter()
+    ways = compiled_ways(list(timed.values()), arguments.schedule)
+    print(f"compiled {len(ways)} kernels in {time.perf_counter() - start:.0f} s", flush=True)
+    if arguments.compile_only:
+        return print_machine_code(ways)
+    return print_times(ways, {name: partial(_cudnn, case) for name, case in timed.items()}, arguments.rounds)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure the cases whose names the words given choose, or all; returns 1 without a GPU or if one fails."""
-    arguments: argparse.Namespace = arguments_of("attention", __doc__, argv)
+    arguments = _arguments(argv)
     timed = {each.name: each for each in cases() if chosen(each.name, arguments.words)}
     hidden = {each.name: each for each in masks() if chosen(each.name, arguments.words)}
     if not timed and not hidden:
         print(f"attention: error: no case has a name with one of: {', '.join(arguments.words)}", file=sys.stderr)
         return 1
-    if not has_gpu("attention"):
+    if not arguments.compile_only and not has_gpu("attention"):
         return 1
+    if arguments.schedule or arguments.compile_only:
+        return 1 if _measure_schedules(timed, arguments) else 0
     start = time.perf_counter()
     every: dict[str, Case | Hidden] = {**timed, **hidden}
     makers = {f"{name}, {form}": partial(_ours, case, form) for name, case in every.items() for form in FORMS}

@@ -103,19 +103,21 @@ def has_gpu(tool: str) -> bool:
     return True
 
 
-def arguments_of(
-    tool: str,
-    description: str | None,
-    argv: Sequence[str] | None,
-    more: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
-) -> argparse.Namespace:
-    """Return the arguments of a tool: ``words`` that choose cases, and how many ``rounds`` are measured; and ``more``
-    of its own.
-    """
+def arguments_of(tool: str, description: str | None, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the arguments of a tool: ``words`` that choose cases, and how many ``rounds`` are measured."""
+    return parse(parser_of(tool, description), argv)
+
+
+def parser_of(tool: str, description: str | None) -> argparse.ArgumentParser:
+    """Return what reads these arguments, for a tool that has others beside them."""
     parser = argparse.ArgumentParser(tool, description=description)
-    more(parser)
     parser.add_argument("words", nargs="*", help="measure only cases whose name contains one of these")
     parser.add_argument("--rounds", type=int, default=9, help="measurements of each, whose median is printed")
+    return parser
+
+
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """Return the arguments of a tool, of which rounds are some."""
     arguments = parser.parse_args(argv)
     if arguments.rounds < 1:
         parser.error(f"--rounds: expected a number of at least 1, got {arguments.rounds}")

@@ -23,7 +23,7 @@ from jax import lax
 
 import xgpu
 from xgpu.tools import kernel_timing
-from xgpu.tools.timing.queued import arguments_of, chosen, compile_all, executable, has_gpu, problem, struct
+from xgpu.tools.timing.queued import chosen, compile_all, executable, has_gpu, parse, parser_of, problem, struct
 
 type _Dot = Callable[[Any, Any], Any]
 
@@ -338,7 +338,9 @@ def _add_schedule(parser: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure the cases whose names the words given choose, or all; returns 1 without a GPU or if one fails."""
-    arguments = arguments_of("ragged_products", __doc__, argv, _add_schedule)
+    parser = parser_of("ragged_products", __doc__)
+    _add_schedule(parser)
+    arguments = parse(parser, argv)
     wanted = [each for each in cases() if chosen(each.name, arguments.words)]
     if not wanted:
         print(f"ragged_products: error: no case has a name with one of: {', '.join(arguments.words)}", file=sys.stderr)

@@ -14,17 +14,20 @@ from xgpu.dialects.block.memory import ArrayPointerOp, SharedMemoryOp
 from xgpu.dialects.threads import SyncThreadsOp
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS
 from xgpu.passes.support.scf_ops import create_if, create_index
-from xgpu.passes.tiles.boxes import Boxes, add_workspace
+from xgpu.passes.tiles.boxes import SWIZZLE, Boxes, add_workspace
 from xgpu.passes.tiles.chains.operands import Fed, Operands
 from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile, steps_of
 from xgpu.passes.tiles.chains.program import ChainProgram
 from xgpu.passes.tiles.chains.rows import ChainRows
-from xgpu.passes.tiles.chains.storing import Staged, is_handed_on
+from xgpu.passes.tiles.chains.storing import Room, Staged, is_handed_on
 from xgpu.passes.tiles.copying import Source
 from xgpu.passes.tiles.ring import Ring, as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, below, equal, leave_registers, take_registers
 from xgpu.passes.tiles.structured import Values, only_if
 from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
+
+_LEAST_REGISTERS = 24
+"""Those of a thread that copies: with no more two warp groups have 240 for each thread, and three 160."""
 
 
 class ChainKernel:
@@ -78,15 +81,17 @@ class ChainKernel:
         self._initialize(place, operands, order)
         results = zip(self._stored.items(), maps[len(fed) :], strict=True)
         staged = {store: Staged(boxes, map_) for (store, boxes), map_ in results}
-        group_bytes = rooms[len(tiles)] // self._schedule.groups
-        rows = ChainRows(self._program, order, operands, staged, (staging, group_bytes))
+        handing = Room(staging, rooms[len(tiles)] // self._schedule.groups, WARPGROUP_ROWS * SWIZZLE)
+        if self._program.reuses:
+            handing = Room.of_left(next(iter(operands.fixed.values())).source)
+        rows = ChainRows(self._program, order, operands, staged, handing)
         _, multiply, copy = create_if(below(place.thread, self._schedule.groups * WARPGROUP_SIZE), [])
         with ir.InsertionPoint(multiply):
-            take_registers(self._schedule.groups, self._device)
+            take_registers(self._schedule.groups, self._device, _LEAST_REGISTERS)
             rows.write()
             ir.scf.yield_([])
         with ir.InsertionPoint(copy):
-            leave_registers(self._schedule.groups)
+            leave_registers(self._schedule.groups, _LEAST_REGISTERS)
             with only_if(equal(place.thread, self._schedule.groups * WARPGROUP_SIZE)):
                 _write_copies(order, operands)
             ir.scf.yield_([])
@@ -96,7 +101,7 @@ class ChainKernel:
         """The bytes of the tiles of each array, of results, of tensor maps being made, of mbarriers, for the order."""
         stages = self._schedule.stages
         tiles = [*(each.bytes for each in self._fixed), *(stages * each.bytes for each in self._fed)]
-        staging = max((boxes.bytes for boxes in self._stored.values()), default=0)
+        staging = 0 if self._program.reuses else max((boxes.bytes for boxes in self._stored.values()), default=0)
         barriers = len(self._fixed) * Ring.bytes(1) + len(self._fed) * Ring.bytes(stages)
         deciding = ChainOrder.bytes(self._schedule.groups)
         return [*tiles, staging, self._map_bytes, barriers, deciding]

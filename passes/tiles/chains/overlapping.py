@@ -120,7 +120,7 @@ class OverlappingSteps(ChainSteps):
         for each in self._arguments:
             if each != self._sums_argument:
                 known[each] = of_part([pending.pop(0), pending.pop(0)])
-        code = SpreadCode([*tile.at, number], self.position, known, program.is_branched)
+        code = SpreadCode([*tile.at, number], self.position, known, program.form)
         for op in self._operations:
             if op not in self._late_operations and not code.is_lazy(op):
                 code.write(op)
@@ -137,7 +137,7 @@ class OverlappingSteps(ChainSteps):
         """Write what is made of the sums before the second product is added to them."""
         code.know(self._sums_argument, sums)
         for op in self._operations:
-            if op in self._late_operations:
+            if op in self._late_operations and not code.is_lazy(op):
                 code.write(op)
         return accumulators(code[self._second.carried], self._second.columns)
 

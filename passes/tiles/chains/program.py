@@ -15,10 +15,14 @@ from xgpu.hlo.operations import OPERATIONS
 from xgpu.indexing.access import integers, shape_of
 from xgpu.passes.support.refusals import refuse
 from xgpu.passes.tiles.block_program import PASS, check_numbers, only, stored, tile_operand
+from xgpu.passes.tiles.chains.powers import Powers
+from xgpu.passes.tiles.chains.spreads import Form
 from xgpu.structure import block_of, body_of, defining_op, dtype_of, is_result_of, producer, users_of
 
 _ADD = "stablehlo.add"
 _TRANSPOSE = "stablehlo.transpose"
+_MANTISSAS = {"bf16": 8, "f16": 11}
+"""The bits of numbers to which weights are rounded."""
 _BITS = 16
 """Those of elements that threads hold as a left operand."""
 
@@ -121,33 +125,77 @@ class ChainProgram:
         return isinstance(self.schedule, AttentionSchedule) and self.schedule.overlap
 
     @property
+    def reuses(self) -> bool:
+        """Whether results are handed on in the memory of the first tile that all steps share."""
+        return isinstance(self.schedule, AttentionSchedule) and self.schedule.reuse
+
+    @property
     def has_turns(self) -> bool:
         """Whether warp groups start their products in turn."""
         return isinstance(self.schedule, AttentionSchedule | SumsSchedule) and self.schedule.turns
 
-    @property
-    def is_branched(self) -> bool:
-        """Whether masks by numbers are asked only where they hide something."""
-        return isinstance(self.schedule, AttentionSchedule) and self.schedule.branched
+    @cached_property
+    def form(self) -> Form:
+        """How what lies between the products of a step is written."""
+        # Elements are computed one after the other where no reduction needs all of a row.
+        deep = not any(each.operation.name == "stablehlo.reduce" for each in self.steps.body.operations)
+        if not isinstance(self.schedule, AttentionSchedule):
+            return Form(deep=deep)
+        powers = Powers(self.schedule.computed, _MANTISSAS[dtype_of(self.summed[0].computed).hlo])
+        return Form(self.schedule.branched, deep, set(self.added_rows.values()), powers)
 
-    @property
-    def is_deep(self) -> bool:
-        """Whether elements are computed one after the other: no reduction needs all of a row."""
-        return not any(each.operation.name == "stablehlo.reduce" for each in self.steps.body.operations)
+    @cached_property
+    def added_rows(self) -> dict[int, ir.Operation]:
+        """Which values steps carry that are sums of rows, by their numbers, with the reduction that a step adds.
+
+        The sum so far is multiplied at most: lanes may keep parts of it until all steps are done.
+        """
+        (*_, end) = self.steps.body.operations
+        arguments = list(self.steps.body.arguments)[1:]
+        carried = zip(self.steps.operation.operands, end.operation.operands, arguments, strict=True)
+        found = {number: _added_row(*each) for number, each in enumerate(carried)}
+        return {number: op for number, op in found.items() if op is not None}
 
     @cached_property
     def largest(self) -> ir.Value:
-        """What steps carry as the largest of each row: what they yield as a maximum with what they take."""
+        """What steps carry as the largest of each row: a maximum with what they take, or else a choice, of rows."""
         (*_, end) = self.steps.body.operations
         arguments = list(self.steps.body.arguments)[1:]
         found = [
             number
             for number, (value, argument) in enumerate(zip(end.operation.operands, arguments, strict=True))
-            if is_result_of(value, "stablehlo.maximum") and argument in producer(value).operands
+            if _is_largest(value, argument)
         ]
-        if len(found) != 1:
+        if not found:
             refuse(PASS, self.steps.operation, f"expected steps that carry the largest of each row, for {HIDDEN}")
-        return self.steps.operation.results[found[0]]
+        return self.steps.operation.results[found[-1]]
+
+
+def _added_row(start: ir.Value, value: ir.Value, argument: ir.Value) -> ir.Operation | None:
+    """Return the reduction by addition that a value carried has added to a multiple of itself; None if it is other."""
+    made = defining_op(start)
+    zero = splat_of(made) if made is not None and made.name == "stablehlo.constant" else None
+    is_zero = isinstance(zero, ir.FloatAttr) and zero.value == 0
+    if not is_zero or not is_result_of(value, _ADD) or len(users_of(argument)) != 1 or len(users_of(value)) != 1:
+        return None
+    for added, kept in (producer(value).operands, list(producer(value).operands)[::-1]):
+        multiplied = is_result_of(kept, "stablehlo.multiply") and argument in producer(kept).operands
+        if (kept == argument or multiplied) and is_result_of(added, "stablehlo.reduce") and _adds(producer(added)):
+            return producer(added) if len(users_of(added)) == 1 and len(users_of(kept)) == 1 else None
+    return None
+
+
+def _adds(reduce: ir.Operation) -> bool:
+    start = splat_of(producer(reduce.operands[1]))
+    first = next(iter(body_of(reduce).operations))
+    return first.operation.name == _ADD and isinstance(start, ir.FloatAttr) and start.value == 0
+
+
+def _is_largest(value: ir.Value, argument: ir.Value) -> bool:
+    """Whether a value is a maximum with an argument, or a choice between another value and the argument."""
+    if is_result_of(value, "stablehlo.select"):
+        return bool(producer(value).operands[2] == argument)
+    return is_result_of(value, "stablehlo.maximum") and argument in producer(value).operands
 
 
 def read_chain(function: ir.Operation, schedule: ChainSchedule) -> ChainProgram:

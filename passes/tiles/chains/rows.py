@@ -17,9 +17,9 @@ from xgpu.passes.tiles.chains.operands import Operands
 from xgpu.passes.tiles.chains.order import ChainOrder, ChainTile
 from xgpu.passes.tiles.chains.overlapping import OverlappingSteps
 from xgpu.passes.tiles.chains.program import ChainProgram
-from xgpu.passes.tiles.chains.spreads import Position, SpreadCode
+from xgpu.passes.tiles.chains.spreads import Form, Position, SpreadCode
 from xgpu.passes.tiles.chains.steps import ChainSteps
-from xgpu.passes.tiles.chains.storing import Staged, Storing
+from xgpu.passes.tiles.chains.storing import Room, Staged, Storing
 from xgpu.passes.tiles.chains.turns import Turns
 from xgpu.passes.tiles.ring import i32
 from xgpu.passes.tiles.structured import Values
@@ -30,20 +30,17 @@ _FIRST_BARRIER = 1
 
 @dataclass(frozen=True, eq=False)
 class ChainRows:
-    """The code of a warp group. ``staged`` are results that it hands on to be copied, in ``staging``.
-
-    That is memory, and how much of it each warp group has.
-    """
+    """The code of a warp group. ``staged`` are results that it hands on to be copied, in a ``room``."""
 
     program: ChainProgram
     order: ChainOrder
     operands: Operands
     staged: Mapping[InsertTileOp, Staged]
-    staging: tuple[ir.Value, int]
+    room: Room
 
     def write(self) -> None:
         """Write it at the insertion point."""
-        storing = Storing(self.order.place, *self.staging, _FIRST_BARRIER)
+        storing = Storing(self.order.place, self.room, _FIRST_BARRIER)
         storing.begin(list(self.staged.values()))
         position = self._position()
         self._turns.begin()
@@ -59,8 +56,8 @@ class ChainRows:
         self, tile: ChainTile, position: Position, storing: Storing, slot: Values
     ) -> tuple[ir.Value, ir.Value]:
         """Write the operations of a block's tile; return the rings' slot and phase after it."""
-        program, place = self.program, self.order.place
-        code = SpreadCode(tile.at, position, {}, program.is_branched)
+        program = self.program
+        code = SpreadCode(tile.at, position, {}, Form())
         steps = self._steps(position)
         number, phase = slot
         stores = {each.operation: each for each in program.stores}
@@ -70,8 +67,8 @@ class ChainRows:
                 continue
             if each == program.steps.operation:
                 number, phase = steps.write(code, tile, number, phase)
-                for fed in self.operands.fixed.values():
-                    fed.release(place, i32(0))
+                if not program.reuses:
+                    self._release_fixed()
                 self._note_hidden(code, tile, position)
             elif (store := stores.get(each)) is not None:
                 if store in self.staged:
@@ -81,7 +78,15 @@ class ChainRows:
                     write(store, self._output(store), tile.at, position, code[store.tile])
             elif not code.is_lazy(each):
                 code.write(each)
+        if program.reuses:
+            storing.end()
+            self._release_fixed()
         return number, phase
+
+    def _release_fixed(self) -> None:
+        """Say that this warp needs the tiles no more that all steps share."""
+        for fed in self.operands.fixed.values():
+            fed.release(self.order.place, i32(0))
 
     def _steps(self, position: Position) -> ChainSteps:
         kind = OverlappingSteps if self.program.overlaps else ChainSteps

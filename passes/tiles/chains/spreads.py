@@ -6,8 +6,9 @@ between rows alone, or columns alone, are computed once for these.
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from xgpu import ir
 from xgpu.dialects.attributes import WEIGHT
@@ -18,22 +19,29 @@ from xgpu.emit.builders import extract
 from xgpu.emit.scalar.constants import emit_constant
 from xgpu.emit.scalar.op import ScalarOp, constant
 from xgpu.emit.scalar.table import build_scalar
-from xgpu.hlo.constants import splat_of
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import Symbol, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.chains.choices import chosen_together, condition_of, is_rare_choice, is_rarely_needed
+from xgpu.passes.tiles.chains.powers import Exponent, Powers, is_of_two, number_of, power_of_two
 from xgpu.passes.tiles.chains.quotients import quotient
 from xgpu.passes.tiles.chains.uniform import compared, holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
-from xgpu.structure import body_of, dtype_of, element_of, is_constant, is_result_of, producer, users_of
+from xgpu.structure import body_of, dtype_of, element_of, is_constant, producer, users_of
 
 ROW_LANES = 4
 """Lanes that hold a row together."""
 _POWER = "stablehlo.power"
 _EXPONENTS = ("stablehlo.subtract", "stablehlo.multiply")
+_NARROW = ("bf16", "f16")
+_WIDE: dict[str, Callable[..., ir.Value]] = {
+    "stablehlo.add": ir.arith.addf,
+    "stablehlo.subtract": ir.arith.subf,
+    "stablehlo.multiply": ir.arith.mulf,
+}
+"""Operations on floats of 16 bits that are written in f32."""
 _EIGHTH = 8
 _HALVES = 2
 _PAIR = 2
@@ -117,42 +125,6 @@ class _Deferred(Mapping[_Key, ir.Value]):
 
 
 @dataclass(frozen=True)
-class _Exponent:
-    """The exponent of a weight, a power of two: ``factor`` times ``value``, without ``rows``, a value of each row."""
-
-    value: ir.Value
-    factor: float
-    rows: ir.Value
-
-    @classmethod
-    def of(cls, power: ir.Operation) -> "_Exponent | None":
-        """Return the exponent of the weights of a tile, of f32; None if they have another form."""
-        exponent = power.operands[1]
-        if not is_result_of(exponent, "stablehlo.subtract") or len(shape_of(exponent)) != 2:
-            return None
-        product, rows = producer(exponent).operands
-        if not is_result_of(product, "stablehlo.multiply") or not is_result_of(rows, "stablehlo.broadcast_in_dim"):
-            return None
-        value, factor = producer(product).operands
-        number = _number_of(factor) if is_constant(factor) else None
-        return None if number is None else cls(value, number, rows)
-
-
-def _is_of_two(power: ir.Operation) -> bool:
-    """Whether an operation computes powers of two."""
-    base = power.operands[0]
-    return is_constant(base) and _number_of(base) == 2
-
-
-def _number_of(constant: ir.Value) -> float | None:
-    """Return the element of a constant of f32 whose elements are equal."""
-    number = splat_of(producer(constant))
-    if not isinstance(number, ir.FloatAttr) or not isinstance(element_of(constant), ir.F32Type):
-        return None
-    return float(number.value)
-
-
-@dataclass(frozen=True)
 class Position:
     """Where a thread's elements are: the row of each of its halves, and its first column; the lane, for shuffles."""
 
@@ -161,22 +133,29 @@ class Position:
     lane: ir.Value
 
 
+@dataclass(frozen=True)
+class Form:
+    """How the scalars of tiles are written.
+
+    If it is ``branched``, masks are asked only where they hide something. If it is ``deep``, all that an element is
+    made of is written before the next element: fewer registers are in use. Of reductions in ``parts`` each lane has its
+    own part; ``powers`` says which weights are not one instruction.
+    """
+
+    branched: bool = False
+    deep: bool = False
+    parts: Collection[ir.Operation] = ()
+    powers: Powers = field(default_factory=Powers)
+
+
 class SpreadCode:
     """The scalars of tiles, written at the insertion point, operation by operation; ``known`` are those of some tiles.
 
-    ``at`` are the numbers of block and step. If it is ``branched``, masks are asked only where they hide something. If
-    it is ``deep``, all that an element is made of is written before the next element: fewer registers are in use.
+    ``at`` are the numbers of block and step.
     """
 
-    def __init__(
-        self,
-        at: Sequence[ir.Value],
-        position: Position,
-        known: Mapping[ir.Value, Spread],
-        branched: bool = False,
-        deep: bool = False,
-    ):
-        self._at, self._position, self._branched, self._deep = list(at), position, branched, deep
+    def __init__(self, at: Sequence[ir.Value], position: Position, known: Mapping[ir.Value, Spread], form: Form):
+        self._at, self._position, self._form = list(at), position, form
         self._values = dict(known)
         self._pending: dict[ir.Value, Callable[[], Spread]] = {}
 
@@ -217,7 +196,7 @@ class SpreadCode:
     def _written(self, op: ir.Operation) -> Spread:
         view = op.opview
         if isinstance(view, TileOp):
-            read = _read_within if self._deep and _is_bounded(view.map) else _read
+            read = _read_within if self._form.deep and _is_bounded(view.map) else _read
             return self._by_map(view.map, shape_of(view.tile), lambda where: read(view, where))
         if isinstance(view, IndexTileOp):
             return self._by_map(view.map, shape_of(view.tile), lambda where: _number(view, where))
@@ -225,15 +204,15 @@ class SpreadCode:
             return Spread(False, False, {(0, 0): emit_constant(op, ())})
         if op.name == "stablehlo.broadcast_in_dim":
             return self[op.operands[0]]
-        if op.name == _POWER and WEIGHT in op.attributes and _is_of_two(op):
+        if op.name == _POWER and WEIGHT in op.attributes and is_of_two(op):
             return self._weights(op)
-        if is_rare_choice(op) and not self._deep:
+        if is_rare_choice(op) and not self._form.deep:
             return self._chosen_rarely(op)
         if op.name == "stablehlo.divide" and is_constant(op.operands[1]) and is_rarely_needed(op):
             return self._quotients(op)
         if op.name == "stablehlo.select" and (chosen := self._masked(op)) is not None:
             return chosen
-        if op.name == "stablehlo.compare" and self._deep and (asked := self._compared(op)) is not None:
+        if op.name == "stablehlo.compare" and self._form.deep and (asked := self._compared(op)) is not None:
             return asked
         if op.name == "stablehlo.reduce":
             return self._reduced(op)
@@ -270,13 +249,15 @@ class SpreadCode:
         keys = keys_of(by_row, by_column, shape_of(op.results[0])[-1])
         if _narrows(op) and by_column:
             return Spread(by_row, by_column, _narrowed(op, operands[0], keys))
+        if op.name in _WIDE and by_column and dtype_of(op.results[0]).hlo in _NARROW:
+            return Spread(by_row, by_column, _narrowed(op, _widened(op, operands, keys), keys))
         return self._made(
             by_row, by_column, keys, lambda key: build_scalar(ScalarOp(op, tuple(each.at(*key) for each in operands)))
         )
 
     def _made(self, by_row: bool, by_column: bool, keys: Sequence[_Key], element: Callable[[_Key], ir.Value]) -> Spread:
         """Return a tile whose elements are written now, or one by one as they are needed."""
-        if self._deep:
+        if self._form.deep:
             return Spread(by_row, by_column, _Deferred(keys, element))
         return Spread(by_row, by_column, {key: element(key) for key in keys})
 
@@ -285,13 +266,16 @@ class SpreadCode:
         exponents = self._exponents(op) or self[op.operands[1]]
         found = {}
         for key, exponent in exponents.scalars.items():
+            if exponents.by_column and self._form.powers.has(key[1]):
+                found[key] = power_of_two(exponent, self._form.powers.bits)
+                continue
             found[key] = ir.math.exp2(exponent)
             producer(found[key]).attributes[WEIGHT] = ir.UnitAttr.get()
         return replace(exponents, scalars=found)
 
     def _exponents(self, op: ir.Operation) -> Spread | None:
         """Write the exponents of a tile that are a value times a number, without another of each row, if they are."""
-        if (exponent := _Exponent.of(op)) is None:
+        if (exponent := Exponent.of(op)) is None:
             return None
         values, rows = self[exponent.value], self[exponent.rows]
         factor = constant(element_of(op.results[0]), exponent.factor)
@@ -328,7 +312,7 @@ class SpreadCode:
 
     def _quotients(self, op: ir.Operation) -> Spread:
         """Write quotients of f32 by a number, in the branch that alone needs them."""
-        divisor = _number_of(op.operands[1])
+        divisor = number_of(op.operands[1])
         if divisor is None:
             return self._elementwise(op)
         values = self[op.operands[0]]
@@ -337,7 +321,7 @@ class SpreadCode:
     def _masked(self, op: ir.Operation) -> Spread | None:
         """Write a choice that most steps need not make, as all elements of the condition are true; None for others."""
         condition, chosen, _ = op.operands
-        if not self._branched or len(shape_of(op.results[0])) != 2:
+        if not self._form.branched or len(shape_of(op.results[0])) != 2:
             return None
         if (holds := holds_everywhere(condition, self._at)) is None:
             return None
@@ -374,21 +358,25 @@ class SpreadCode:
 
     def _reduced(self, op: ir.Operation) -> Spread:
         """Combine the elements of each row: those of the thread, in pairs, then those of the lanes that share it."""
-        spread, columns = self[op.operands[0]], shape_of(op.operands[0])[-1]
-        body = body_of(op)
-        *operations, _ = (each.operation for each in body.operations)
-
-        def combine(left: ir.Value, right: ir.Value) -> ir.Value:
-            return build_scalar(ScalarOp(operations[0], (left, right)))
-
-        found = {}
+        spread, columns, found = self[op.operands[0]], shape_of(op.operands[0])[-1], {}
+        combine = _combination(op)
+        if not spread.by_column and _is_maximum(op):
+            return spread
         for half in range(_HALVES):
             parts = [spread.at(half, number) for number in range(columns // ROW_LANES)]
             while len(parts) > 1:
                 parts = [combine(*parts[at : at + 2]) for at in range(0, len(parts) - 1, 2)] + parts[len(parts) & ~1 :]
-            start = self[op.operands[1]].at(0, 0)
-            found[half, 0] = combine(start, self._over_lanes(parts[0], combine))
-        return Spread(True, False, found)
+            found[half, 0] = parts[0]
+        whole = Spread(True, False, found)
+        if op in self._form.parts:
+            return whole
+        whole, start = self.over_lanes(op, whole), self[op.operands[1]].at(0, 0)
+        return replace(whole, scalars={key: combine(start, each) for key, each in whole.scalars.items()})
+
+    def over_lanes(self, op: ir.Operation, parts: Spread) -> Spread:
+        """Combine the parts that the lanes of each row have of a reduction."""
+        combine = _combination(op)
+        return replace(parts, scalars={key: self._over_lanes(each, combine) for key, each in parts.scalars.items()})
 
     def _over_lanes(self, value: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         distance = ROW_LANES // 2
@@ -398,6 +386,18 @@ class SpreadCode:
             value = combine(value, other)
             distance //= 2
         return value
+
+
+def _is_maximum(op: ir.Operation) -> bool:
+    """Whether a reduction is the largest of all elements: of equal ones each is."""
+    first = next(iter(body_of(op).operations)).operation
+    return first.name == "stablehlo.maximum" and number_of(op.operands[1]) == -math.inf
+
+
+def _combination(op: ir.Operation) -> Callable[[ir.Value, ir.Value], ir.Value]:
+    """Return what combines two elements of a reduction."""
+    first = next(iter(body_of(op).operations)).operation
+    return lambda left, right: build_scalar(ScalarOp(first, (left, right)))
 
 
 def _read(tile: TileOp, where: Sequence[ir.Value]) -> ir.Value:
@@ -444,7 +444,21 @@ def _narrows(op: ir.Operation) -> bool:
     """Whether an operation rounds f32 to 16 bits, which an instruction does for two."""
     if op.name != "stablehlo.convert":
         return False
-    return dtype_of(op.operands[0]).hlo == "f32" and dtype_of(op.results[0]).hlo in ("bf16", "f16")
+    return dtype_of(op.operands[0]).hlo == "f32" and dtype_of(op.results[0]).hlo in _NARROW
+
+
+def _widened(op: ir.Operation, operands: Sequence[Spread], keys: Sequence[_Key]) -> Spread:
+    """Write an operation on 16 bits in f32, before it is rounded: twice is as once with so many more bits.
+
+    ptxas does products one by one if what it has of them is the operand of arithmetic on 16 bits (C7514).
+    """
+    f32, build = ir.F32Type.get(), _WIDE[op.name]
+    wide = [
+        replace(each, scalars={key: ir.arith.extf(f32, scalar) for key, scalar in each.scalars.items()})
+        for each in operands
+    ]
+    by_row, by_column = any(each.by_row for each in operands), any(each.by_column for each in operands)
+    return Spread(by_row, by_column, {key: build(*(each.at(*key) for each in wide)) for key in keys})
 
 
 def _narrowed(op: ir.Operation, spread: Spread, keys: Sequence[_Key]) -> dict[_Key, ir.Value]:

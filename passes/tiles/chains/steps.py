@@ -39,8 +39,9 @@ class ChainSteps:
         op = self.program.steps.operation
         begin = [part for value in op.operands for part in self._packed(value, code[value])]
         carried, slot, phase = self._loop(tile, begin, slot, phase)
-        for result, spread in zip(op.results, self._unpacked(carried), strict=True):
-            code.know(result, spread)
+        for number, (result, spread) in enumerate(zip(op.results, self._unpacked(carried), strict=True)):
+            added = self.program.added_rows.get(number)
+            code.know(result, spread if added is None else code.over_lanes(added, spread))
         return slot, phase
 
     def _loop(
@@ -50,9 +51,7 @@ class ChainSteps:
         ring = next(iter(self.operands.fed.values())).ring
         with steps_of(tile, [*begin, slot, phase]) as steps:
             *carried, number, turn = steps.carried
-            code = SpreadCode(
-                [*tile.at, steps.counter], self.position, {}, self.program.is_branched, self.program.is_deep
-            )
+            code = SpreadCode([*tile.at, steps.counter], self.position, {}, self.program.form)
             step = _Step(self.program, self.place, self.operands, self.turns, code, [number, turn])
             for argument, part in zip(self._arguments, self._parts(carried), strict=True):
                 step.take(argument, part)

@@ -20,6 +20,8 @@ from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_index
 from xgpu.passes.tiles.boxes import SWIZZLE, Boxes
 from xgpu.passes.tiles.chains.spreads import ROW_LANES, Position, Spread, column_of
+from xgpu.passes.tiles.copying import Source
+from xgpu.passes.tiles.multiplying import rows_step
 from xgpu.passes.tiles.ring import as_i32, i32, offset
 from xgpu.passes.tiles.roles import Place, equal
 from xgpu.passes.tiles.structured import Values, only_if
@@ -45,12 +47,27 @@ def is_handed_on(op: InsertTileOp) -> bool:
 
 
 @dataclass(frozen=True)
-class Storing:
-    """The code of a warp group: ``memory`` has room of ``group_bytes`` for each, ``barrier`` is the first one's."""
+class Room:
+    """Shared memory for results: from a warp group's to the next's, and from a panel of its rows to the next one."""
 
-    place: Place
     memory: ir.Value
     group_bytes: int
+    panel_bytes: int
+
+    @classmethod
+    def of_left(cls, source: Source) -> "Room":
+        """Return the room that a warp group's rows of a left operand leave."""
+        boxes = source.boxes
+        panel = boxes.panel_bytes if boxes.view.inner == 1 else WARPGROUP_ROWS * SWIZZLE
+        return cls(source.memory, rows_step(boxes), panel)
+
+
+@dataclass(frozen=True)
+class Storing:
+    """The code of a warp group; ``barrier`` is that of the first one."""
+
+    place: Place
+    room: Room
     barrier: int
 
     def begin(self, staged: Sequence[Staged]) -> None:
@@ -60,7 +77,7 @@ class Storing:
                 copies.AcquireTensorMapOp.create([each.map])
 
     def end(self) -> None:
-        """Write what comes after the last one."""
+        """Write what comes after the last one, or before something else has its room."""
         with only_if(self._is_leader):
             copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
 
@@ -91,7 +108,7 @@ class Storing:
     def matrix(self, staged: Staged, at: Values, spread: Spread) -> None:
         """Write the group's rows to shared memory, each chunk where the swizzle has it, and have them copied."""
         boxes, place = staged.boxes, self.place
-        room = offset(self.memory, ir.arith.muli(as_i32(place.group), i32(self.group_bytes)))
+        room = offset(self.room.memory, ir.arith.muli(as_i32(place.group), i32(self.room.group_bytes)))
         with only_if(self._is_leader):
             copies.BulkWaitOp.create(attributes={"pending": 0, "until": "read"})
         self._meet()
@@ -102,7 +119,7 @@ class Storing:
             row = ir.arith.muli(place.group, create_index(WARPGROUP_ROWS))
             for panel in range(boxes.view.panels):
                 where = boxes.coordinates(at, create_index(panel), row)
-                source = offset(room, panel * WARPGROUP_ROWS * SWIZZLE)
+                source = offset(room, panel * self.room.panel_bytes)
                 copies.TensorStoreOp.create([staged.map, source, *where])
             copies.BulkCommitOp.create()
 
@@ -121,7 +138,7 @@ class Storing:
             address = offset(room, ir.arith.addi(begin, turned))
             for half in range(2):
                 elements = from_elements([spread.at(half, chunk * 2 + each) for each in range(2)])
-                store(elements, offset(address, panel * WARPGROUP_ROWS * SWIZZLE + half * 8 * SWIZZLE), pair)
+                store(elements, offset(address, panel * self.room.panel_bytes + half * 8 * SWIZZLE), pair)
 
     def _meet(self) -> None:
         """Wait for the other threads of the warp group."""

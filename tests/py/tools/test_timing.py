@@ -12,6 +12,7 @@ import pytest
 import xgpu
 from xgpu.errors import ToolError
 from xgpu.interface.api import compile_to, default_device
+from xgpu.target.nvptx.cubin import find_ptxas
 from xgpu.tools.timing import attention, block_kernels, loop_products, queued, ragged_products
 
 Main = Callable[[Sequence[str] | None], int]
@@ -135,3 +136,36 @@ def test_products_of_groups_are_kernels(case: ragged_products.Case) -> None:
     found = jax.eval_shape(case.function, *case.specs)
     assert [each.dtype for each in jax.tree.leaves(found)] == [jax.numpy.bfloat16] * len(program.results)
     assert jax.eval_shape(case.dense, *case.dense_specs) is not None
+
+
+def test_attention_with_schedules(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that a kernel cannot have is a failure, and the others are measured; a word chooses cases."""
+    monkeypatch.setattr(attention, "has_gpu", lambda tool: True)
+    cases = [attention.Case(name, 1, 64, 1, 64, causal=True) for name in ("small", "other")]
+    monkeypatch.setattr(attention, "cases", lambda: cases)
+    given = ["--schedule", "folded=false,tile_n=32", "--schedule", "other: tile_n=72", "small", "other"]
+    assert attention.main(["--rounds", "1", *given]) == 1
+    found = capsys.readouterr().out
+    assert "other: tile_n=72: FAILED: InvalidInput: " in found
+    assert "small: tile_n=72" not in found
+    errors = re.findall(r"^  (?:as chosen|folded=false,tile_n=32) .* ([0-9.]+)$", found, re.M)
+    assert len(errors) == 4
+    assert all(0 < float(each) < 2 for each in errors)
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+def test_what_ptxas_makes_of_schedules(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(attention, "cases", lambda: [attention.Case("small", 1, 64, 1, 64)])
+    assert attention.main(["--compile-only", "small", "--schedule", "reuse=true"]) == 0
+    found = capsys.readouterr().out
+    assert re.findall(r"^small: (as chosen|reuse=true) +\d+ bytes shared, 0 spilled$", found, re.M) == [
+        "as chosen",
+        "reuse=true",
+    ]
+
+
+def test_schedules_that_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        attention.main(["--schedule", "tile_n"])
+    assert ended.value.code == 2
+    assert "expected [word:] name=number or name=true, ..., got 'tile_n'" in capsys.readouterr().err

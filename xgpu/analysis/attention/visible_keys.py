@@ -1,5 +1,6 @@
 """Which keys a row of attention sees, where a mask says so by their numbers: causal masks, and windows."""
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -78,6 +79,8 @@ def chosen_keys(place: Place, numbers: tuple[int, int]) -> VisibleKeys | None:
     """
     value, map_ = behind(place, _MOVES)
     op = defining_op(value)
+    if op is not None and op.name == "stablehlo.add":
+        return _added(op, map_, numbers)
     if op is None or op.name != "stablehlo.select":
         return None
     condition, _, other = op.operands
@@ -88,6 +91,14 @@ def chosen_keys(place: Place, numbers: tuple[int, int]) -> VisibleKeys | None:
     everything = VisibleKeys(None, None, hidden)
     found = _where((condition, condition_map), numbers, everything)
     return None if found == everything else found
+
+
+def _added(op: ir.Operation, map_: IndexingMap, numbers: tuple[int, int]) -> VisibleKeys | None:
+    """Return the keys for which a sum is not -inf, as one of both is that by choice."""
+    read = zip(op.operands, accesses(op), strict=True)
+    parts = [chosen_keys((each, then(map_, access.map)), numbers) for each, access in read]
+    found = [each for each in parts if each is not None and each.hidden == -math.inf]
+    return functools.reduce(VisibleKeys.together, found) if found else None
 
 
 def _where(place: Place, numbers: tuple[int, int], everything: VisibleKeys) -> VisibleKeys:

@@ -39,7 +39,7 @@ def test_sizes(dtype: str, rows: int, keys: int, heads: int, shared: int, width:
 
 
 _LEAST = float(np.finfo(np.float32).min)
-_FORMS = ("folded", "branched", "overlap", "turns")
+_FORMS = ("folded", "branched", "overlap", "turns", "steady")
 """Ways in which threads work, which are chosen unless somebody asks for others."""
 
 
@@ -51,6 +51,9 @@ _FORMS = ("folded", "branched", "overlap", "turns")
         dict.fromkeys(_FORMS, False),
         {"tile_m": 64, "groups": 1},
         {"tile_m": 192, "groups": 3, "tile_n": 64, "blocks": 1},
+        {"tile_n": 80, "stages": 3, "reuse": True, "blocks": 1},
+        {"tile_n": 48, "reuse": True, "overlap": False, "turns": False, "computed": 3},
+        {"tile_m": 192, "groups": 3, "reuse": True, "blocks": 2, "steady": False, "computed": 8},
     ],
     ids=str,
 )
@@ -72,8 +75,9 @@ def test_forms_are_chosen_and_turns_where_several_groups_overlap() -> None:
     ("schedule", "reason"),
     [
         ({"tile_m": 192}, "tile_m = 192: expected 64 rows for each of 2 warp groups"),
-        ({"tile_n": 72}, "tile_n = 72: expected a multiple of 64"),
+        ({"tile_n": 72}, "tile_n = 72: expected a multiple of 16"),
         ({"stages": 8}, "stages = 8: expected so few that"),
+        ({"computed": 9}, "computed = 9: expected a number from 0 to 8"),
         ({"turns": True, "overlap": False}, "turns = true: expected several warp groups, whose products overlap"),
     ],
 )

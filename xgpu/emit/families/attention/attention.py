@@ -29,7 +29,7 @@ from xgpu.dialects.xgpu import YieldOp
 from xgpu.emit import requirements
 from xgpu.emit.base import LaunchDimensions
 from xgpu.emit.families.attention.facts import AttentionFacts, chain_problem
-from xgpu.emit.families.attention.folding import Folding, scaled
+from xgpu.emit.families.attention.folding import Folding, exponents_of, rarely, scaled
 from xgpu.emit.families.attention.schedule import AttentionSchedule
 from xgpu.emit.families.attention.tiles import FULL, in_memory
 from xgpu.emit.families.attention.writing import (
@@ -48,6 +48,9 @@ from xgpu.hlo.stablehlo_builder import broadcast, convert, fill_region, hlo, sha
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.reasons import Reason
 from xgpu.structure import element_of, producer
+
+_FAR = 8
+"""By how many powers of two a weight may be above others before sums are relative to a larger logit."""
 
 
 class AttentionEmitter:
@@ -83,11 +86,17 @@ class AttentionEmitter:
         at, outputs = arguments[:3], arguments[3:]
         arrays = chain_arrays(self.fusion, self.facts.chain, kernel)
         queries = TileProgram(at, arrays).tile(self.attention.queries, self.tiles.queries)
-        sums, largest, total = self._write_steps(arrays, at, queries)
+        sums, base, total, *others = self._write_steps(arrays, at, queries)
+        largest = others[-1] if self._has_largest else base
+        if self.schedule.steady:
+            total = hlo.add(total, others[0])
         shape = [self.tiles.rows, self.tiles.columns]
         quotient: ir.Value = hlo.divide(sums, broadcast(total, shape, [0]))
         producer(quotient).attributes[GRADE] = int_attribute(16)
         softmax, written = self.attention.softmax, []
+        if self._has_largest:
+            # What is stored is relative to the largest logits.
+            total = hlo.multiply(total, self._scale(base, largest))
         for value, output in zip(self.stored, outputs, strict=True):
             tile = quotient
             if value in self.attention.row_values:
@@ -97,34 +106,56 @@ class AttentionEmitter:
         return written
 
     def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value], queries: ir.Value) -> list[ir.Value]:
-        """Write the loop over the keys; return the sums, the largest logits, and the sums of weights."""
+        """Write the loop over the keys; return the sums, the logits that they are relative to, and sums of weights.
+
+        If sums are steady, also what is to be added to those of weights; and the largest logits if these are stored.
+        """
         rows, columns = self.tiles.rows, self.tiles.columns
-        begin = [
-            splat(0, tensor([rows, columns], FULL)),
-            splat(-math.inf, tensor([rows], FULL)),
-            splat(0, tensor([rows], FULL)),
-        ]
+        of_rows = [-math.inf, 0.0, *[0.0] * self.schedule.steady, *[-math.inf] * self._has_largest]
+        begin = [splat(0, tensor([rows, columns], FULL)), *(splat(each, tensor([rows], FULL)) for each in of_rows)]
         steps = StepsOp.build(self.tiles.steps, begin)
         self._describe(steps.operation)
-        step, sums, largest, total = steps.body.arguments
+        step, sums, before, total, *others = steps.body.arguments
         with ir.InsertionPoint(steps.body):
             program = TileProgram([*at, step], arrays)
             logits = self._write_logits(program, queries, [*at, step])
-            above = hlo.maximum(largest, _reduced(logits, hlo.maximum, -math.inf))
-            # Rows without any logit above -inf so far have weights of zero, and keep none.
-            is_low = compare("EQ", above, splat(-math.inf, tensor([rows], FULL)))
-            base = hlo.select(is_low, splat(0, tensor([rows], FULL)), above)
-            weights, scale = self._powers(logits, largest, base)
+            highest = _reduced(logits, hlo.maximum, -math.inf)
+            is_above, base = self._base(before, highest)
+            weights, scale, rounding = self._powers(logits, before, _finite(base), highest)
             total = hlo.add(hlo.multiply(total, scale), _reduced(weights, hlo.add, 0.0))
-            found = in_memory(self.attention.values, self.tiles.values, arrays)
-            assert found is not None
-            array, read = found
-            values = TileOp.build(arrays[array], [*at, step], read, element_of(array))
-            rounded = convert(weights, element_of(self.attention.weights))
-            product = tile_product(rounded, values, self.attention.second)
-            sums = hlo.add(hlo.multiply(sums, broadcast(scale, [rows, columns], [0])), product)
-            YieldOp.build([sums, above, total])
+            product = self._weighted(weights, arrays, [*at, step])
+            kept = hlo.multiply(sums, broadcast(scale, [rows, columns], [0]))
+            if is_above is not None:
+                kept = rarely(broadcast(is_above, [rows, columns], [0]), kept, sums)
+            yielded = [hlo.add(kept, product), base, total]
+            if rounding is not None:
+                yielded.append(hlo.add(hlo.multiply(others[0], scale), rounding))
+            if self._has_largest:
+                yielded.append(hlo.maximum(others[-1], highest))
+            YieldOp.build(yielded)
         return list(steps.operation.results)
+
+    def _base(self, before: ir.Value, highest: ir.Value) -> tuple[ir.Value | None, ir.Value]:
+        """Return what sums are relative to after a step whose ``highest`` logits are given, and where that is another.
+
+        None where it may be another in any row.
+        """
+        if not self.schedule.steady:
+            return None, hlo.maximum(before, highest)
+        is_above = compare("GT", highest, _plus(before, self._far - self._lift))
+        chosen: ir.Value = hlo.select(is_above, _plus(highest, self._lift), before)
+        return is_above, chosen
+
+    def _weighted(self, weights: ir.Value, arrays: dict[ir.Value, ir.Value], at: list[ir.Value]) -> ir.Value:
+        """Return the sums of a step's values, weighted."""
+        found = in_memory(self.attention.values, self.tiles.values, arrays)
+        assert found is not None
+        array, read = found
+        values = TileOp.build(arrays[array], at, read, element_of(array))
+        return tile_product(self._rounded(weights), values, self.attention.second)
+
+    def _rounded(self, weights: ir.Value) -> ir.Value:
+        return convert(weights, element_of(self.attention.weights))
 
     def _describe(self, steps: ir.Operation) -> None:
         """Say which steps a mask leaves to each tile of rows."""
@@ -135,6 +166,9 @@ class AttentionEmitter:
         if (found := self._factored) is not None and found.condition is not None:
             # Logits that are far above the hidden ones are farther above before a factor below 1.
             hidden = found.hidden + max(FAR_ABOVE / found.factor - FAR_ABOVE, 0.0)
+        if self.schedule.steady:
+            # Rows are asked for what their sums are relative to, which may be so much above their largest logit.
+            hidden += self._lift
         if hidden != -math.inf:
             steps.attributes[HIDDEN] = ir.FloatAttr.get(ir.F32Type.get(), hidden)
 
@@ -181,13 +215,64 @@ class AttentionEmitter:
         chosen: ir.Value = hlo.select(is_hidden, splat_like(found.hiding, largest), product)
         return chosen
 
-    def _powers(self, logits: ir.Value, largest: ir.Value, base: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Return the weights of logits, and what multiplies sums that are relative to the largest ones before."""
+    @property
+    def _has_largest(self) -> bool:
+        """Whether steps carry largest logits beside what sums are relative to: where they are others and stored."""
+        return self.schedule.steady and any(each in self.attention.row_values for each in self.stored)
+
+    @property
+    def _far(self) -> float:
+        """By how much a logit, without the factor that is left, may be above what sums were relative to last."""
+        factor = math.log2(math.e) if self._factored is None else exponents_of(self._factored)
+        return _FAR / factor
+
+    @property
+    def _lift(self) -> float:
+        """By how much what sums are relative to is above the largest logit when it is chosen: so no weight is above 1.
+
+        Sums of large values are then as finite as with weights of which the largest is 1. Weights of f16 have no room
+        for smaller ones, and values of f16 are never so large: the largest weights of these may be above 1.
+        """
+        return 0.0 if isinstance(element_of(self.attention.weights), ir.F16Type) else self._far
+
+    def _scale(self, before: ir.Value, largest: ir.Value) -> ir.Value:
+        """Return what multiplies sums of weights that are to be relative to other logits of rows."""
+        base = _finite(largest)
         if self._factored is not None:
-            return Folding(self._factored, largest, base).powers(logits)
-        return _weight(hlo.subtract(logits, broadcast(base, shape_of(logits), [0]))), _weight(
-            hlo.subtract(largest, base)
-        )
+            return Folding(self._factored, before, base).scale()
+        return _weight(hlo.subtract(before, base))
+
+    def _powers(
+        self, logits: ir.Value, before: ir.Value, base: ir.Value, highest: ir.Value
+    ) -> tuple[ir.Value, ir.Value, ir.Value | None]:
+        """Return the weights of logits, relative to ``base``, and what multiplies sums that are relative to another.
+
+        If sums are steady, also what the weights of the ``highest`` logits of rows gain as they are rounded.
+        """
+        shape, is_steady = shape_of(logits), self.schedule.steady
+        if self._factored is not None:
+            folding = Folding(self._factored, before, base)
+            weights, scale, largest = folding.powers(logits, highest if is_steady else None)
+        else:
+            relative = broadcast(base, shape, [0])
+            weights, scale = _weight(hlo.subtract(logits, relative)), _weight(hlo.subtract(before, base))
+            largest = _weight(hlo.subtract(broadcast(highest, shape, [0]), relative)) if is_steady else None
+        if largest is None:
+            return weights, scale, None
+        gained = hlo.subtract(convert(self._rounded(largest), FULL), largest)
+        return weights, scale, _reduced(gained, hlo.maximum, -math.inf)
+
+
+def _plus(value: ir.Value, number: float) -> ir.Value:
+    moved: ir.Value = hlo.add(value, splat_like(number, value)) if number else value
+    return moved
+
+
+def _finite(largest: ir.Value) -> ir.Value:
+    """Return largest logits, and 0 of rows without any above -inf: these have weights of zero, and keep none."""
+    is_low = compare("EQ", largest, splat_like(-math.inf, largest))
+    chosen: ir.Value = hlo.select(is_low, splat_like(0, largest), largest)
+    return chosen
 
 
 def _weight(exponent: ir.Value) -> ir.Value:

@@ -29,7 +29,7 @@ from xgpu.indexing.access import ranges, shape_of
 from xgpu.indexing.affine import AffineExpr, dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.tiles.product_maps import ROW_BYTES
-from xgpu.indexing.tiles.tensor_views import tensor_view
+from xgpu.indexing.tiles.tensor_views import TensorView, tensor_view
 from xgpu.structure import body_of, defining_op, dtype_of
 
 
@@ -173,6 +173,15 @@ class AttentionFacts:
     def factored(self) -> Factored:
         """The factor of the logits that is left to the exponential."""
         return factored(self.attention.softmax)
+
+    @cached_property
+    def has_adjacent_keys(self) -> bool:
+        """Whether keys, or their values, are such that neighbours in memory are of different keys."""
+        tiles, region = self.tiles(PANEL, PANEL), body_of(self.chain).arguments
+        arrays: dict[ir.Value, ir.Value] = {argument: argument for argument in region}
+        wanted = ((self.attention.key_rows, tiles.key_rows, 1), (self.attention.values, tiles.values, 0))
+        views = [(operand_view(value, map_, arrays), number) for value, map_, number in wanted]
+        return any(isinstance(view, TensorView) and view.inner == number for view, number in views)
 
     def tiles(self, rows: int, keys: int) -> AttentionTiles:
         """Return the maps of tiles of some rows and keys."""

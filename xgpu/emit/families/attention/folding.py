@@ -22,27 +22,46 @@ _MOST = 2.0**12
 
 @dataclass(frozen=True)
 class Folding:
-    """Logits that are ``factored``, of rows whose largest one without its factor was ``before`` and is ``base`` now."""
+    """Logits that are ``factored``, of rows whose weights were relative to ``before`` and are to ``base`` now.
+
+    These are logits without their factor, each row's largest one or another.
+    """
 
     factored: Factored
     before: ir.Value
     base: ir.Value
 
-    def powers(self, values: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Return the weights of logits without their factor, and what the sums of those before are multiplied by."""
-        is_large = compare("GE", hlo.abs(self.base), splat_like(_MOST / self._exponents, self.base))
-        shape = shape_of(values)
-        near = _rarely(broadcast(is_large, shape, [0]), self._less(values, broadcast(self.base, shape, [0])), values)
-        before = _rarely(is_large, self._less(self.before, self.base), self.before)
-        base = _rarely(is_large, splat_like(0, self.base), self.base)
-        rounded = _times(base, self._exponents)
-        weights = self._power(near, broadcast(rounded, shape, [0]))
-        return weights, self._power(before, rounded)
+    def powers(self, values: ir.Value, highest: ir.Value | None = None) -> tuple[ir.Value, ir.Value, ir.Value | None]:
+        """Return the weights of logits without their factor, and what the sums of those before are multiplied by.
+
+        And the weights of the ``highest`` ones of rows, as a tile, if these are given.
+        """
+        is_large, shape = self._is_large(), shape_of(values)
+        near = rarely(broadcast(is_large, shape, [0]), self._less(values, broadcast(self.base, shape, [0])), values)
+        before, rounded = self._rows(is_large)
+        weights, scale = self._power(near, broadcast(rounded, shape, [0])), self._power(before, rounded)
+        if highest is None:
+            return weights, scale, None
+        near = rarely(is_large, self._less(highest, self.base), highest)
+        return weights, scale, self._power(broadcast(near, shape, [0]), broadcast(rounded, shape, [0]))
+
+    def scale(self) -> ir.Value:
+        """Return what the sums of weights before are multiplied by."""
+        return self._power(*self._rows(self._is_large()))
+
+    def _is_large(self) -> ir.Value:
+        """Return which rows have logits so large that r is not to be rounded."""
+        return compare("GE", hlo.abs(self.base), splat_like(_MOST / self._exponents, self.base))
+
+    def _rows(self, is_large: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """Return what the largest logits before count as, and what is subtracted from exponents."""
+        before = rarely(is_large, self._less(self.before, self.base), self.before)
+        base = rarely(is_large, splat_like(0, self.base), self.base)
+        return before, _times(base, self._exponents)
 
     @property
     def _exponents(self) -> float:
-        """What logits without their factor are multiplied by for powers of two."""
-        return self.factored.factor * math.log2(math.e)
+        return exponents_of(self.factored)
 
     def _less(self, values: ir.Value, largest: ir.Value) -> ir.Value:
         """Return what values are without the ``largest`` of a row, from logits as they are rounded in the program."""
@@ -54,6 +73,11 @@ class Folding:
         power: ir.Value = hlo.power(splat_like(2, exponent), exponent)
         producer(power).attributes[WEIGHT] = ir.UnitAttr.get()
         return power
+
+
+def exponents_of(factored: Factored) -> float:
+    """Return what logits without their factor are multiplied by for powers of two."""
+    return factored.factor * math.log2(math.e)
 
 
 def scaled(value: ir.Value, factored: Factored) -> ir.Value:
@@ -69,7 +93,7 @@ def _times(value: ir.Value, factor: float) -> ir.Value:
     return product
 
 
-def _rarely(condition: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
+def rarely(condition: ir.Value, value: ir.Value, other: ir.Value) -> ir.Value:
     """Return one value where a condition of rows holds, which it hardly ever does, and the other elsewhere."""
     chosen: ir.Value = hlo.select(condition, value, other)
     producer(chosen).attributes[RARE] = ir.UnitAttr.get()

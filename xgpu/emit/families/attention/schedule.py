@@ -1,5 +1,6 @@
 """How the blocks and threads of attention share it."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from xgpu.costs.attention import kernel_seconds
 from xgpu.device import Device
 from xgpu.dialects.block.copies import TENSOR_MAP_BYTES
 from xgpu.emit.families.attention.facts import AttentionFacts, sizes_of
-from xgpu.emit.families.attention.tiles import ELEMENT_BYTES
+from xgpu.emit.families.attention.tiles import ELEMENT_BYTES, PANEL
 from xgpu.emit.families.products.schedule import device_problem
 from xgpu.emit.schedule import Schedule, flag, whole_number
 from xgpu.indexing.tiles.fragments import WARPGROUP_ROWS, Holders
@@ -20,6 +21,8 @@ _BARRIER_BYTES = 16
 _DECIDING_BYTES = 64
 """What tells whether tiles are to be computed again: an mbarrier, and a word for each warp."""
 _KEYS = (128, 64)
+_CONTRACTED = 16
+"""Elements of 16 bits that one instruction contracts."""
 
 
 class ChainSizes(NamedTuple):
@@ -39,14 +42,14 @@ class ChainSchedule(Schedule):
     """How blocks share the rows of a chain of products, and how the threads of a block do."""
 
     tile_m: int = whole_number("Rows of a block's tile, a multiple of 64 for each warp group.", least=64, most=192)
-    tile_n: int = whole_number("Keys of a step, a multiple of 64, or of 32 without a softmax.", least=32, most=256)
+    tile_n: int = whole_number("Keys of a step, a multiple of 16, or of 32 without a softmax.", least=16, most=256)
     stages: int = whole_number("Steps whose tiles shared memory has room for.", least=1, most=8)
     groups: int = whole_number("Warp groups that multiply; each has 64 of the rows.", most=3)
     blocks: int = whole_number("Blocks of the launch, each of which computes tiles in turn.", most=1 << 20)
     band: ClassVar[int] = 1
     cluster: ClassVar[int] = 1
     """Blocks work alone."""
-    key_multiple: ClassVar[int] = WARPGROUP_ROWS
+    key_multiple: ClassVar[int] = _CONTRACTED
     """Of what the keys of a step are a multiple."""
 
     @property
@@ -65,11 +68,15 @@ class ChainSchedule(Schedule):
 
     def shared_bytes(self, sizes: ChainSizes) -> int:
         """The shared memory of a block: tiles, results that are handed on, tensor maps and mbarriers."""
-        rows = sum(sizes.fixed) + max(sizes.results)
+        rows = sum(sizes.fixed) + self.staged(sizes)
         elements = self.tile_m * rows + self.stages * self.tile_n * sum(sizes.fed)
         arrays = len(sizes.fixed) + len(sizes.fed) + len(sizes.results)
         barriers = (len(sizes.fixed) + self.stages * len(sizes.fed)) * _BARRIER_BYTES
         return elements * ELEMENT_BYTES + arrays * TENSOR_MAP_BYTES + barriers + _DECIDING_BYTES
+
+    def staged(self, sizes: ChainSizes) -> int:
+        """The elements of a row of results for which there is memory of their own."""
+        return max(sizes.results)
 
     def held(self, sizes: ChainSizes) -> int:
         """The registers of a thread that hold products of arrays, sums, and weights as they are rounded."""
@@ -102,6 +109,13 @@ class AttentionSchedule(ChainSchedule):
     branched: bool = flag("Whether masks by numbers are asked only in steps where they hide something.")
     overlap: bool = flag("Whether the second product of a step runs beside the first one of the next.")
     turns: bool = flag("Whether warp groups start their products in turn; for products that overlap.")
+    reuse: bool = flag("Whether results are handed on in the memory of the queries.")
+    computed: int = whole_number("Of 8 weights so many are computed by multiplications.", least=0, most=8)
+    steady: bool = flag("Whether sums stay relative to a row's largest logit until another is far above it.")
+
+    def staged(self, sizes: ChainSizes) -> int:
+        """None if they have that of the queries."""
+        return 0 if self.reuse else super().staged(sizes)
 
     def seconds(self, facts: AttentionFacts) -> float:
         """Return how long the kernel takes, about."""
@@ -109,17 +123,20 @@ class AttentionSchedule(ChainSchedule):
 
     @classmethod
     def of(cls, facts: AttentionFacts) -> Self:
-        """As many rows as two warp groups have, and the most keys that there are registers and memory for."""
+        """As many rows as two warp groups have, and the most keys that there are registers and memory for.
+
+        Results have memory of their own unless that of the queries is what leaves room for another stage: queries of
+        the next rows are copied meanwhile.
+        """
         attention, most = facts.attention, facts.fusion.device.sm_count
         groups = 1 if attention.rows <= WARPGROUP_ROWS else 2
+        # Each of these made every attention faster that was measured.
+        flags = {"folded": True, "branched": True, "overlap": True, "turns": groups > 1}
         candidates = []
-        for keys in _KEYS:
-            for stages in (2, 1):
-                rows = groups * WARPGROUP_ROWS
-                tiles = math.prod(facts.tiles(rows, keys).grid)
-                # Each of these made every attention faster that was measured.
-                flags = {"folded": True, "branched": True, "overlap": True, "turns": groups > 1}
-                candidates.append(cls(rows, keys, stages, groups, min(tiles, most), **flags))
+        for keys, stages, reuse in itertools.product(_KEYS, (2, 1), (False, True)):
+            rows = groups * WARPGROUP_ROWS
+            blocks = min(math.prod(facts.tiles(rows, keys).grid), most)
+            candidates.append(cls(rows, keys, stages, groups, blocks, **flags, reuse=reuse, computed=0, steady=True))
         if attention.keys <= _KEYS[-1]:
             candidates = [each for each in candidates if each.tile_n == _KEYS[-1]]
         fitting = [each for each in candidates if each.fits(facts)]
@@ -137,6 +154,10 @@ class AttentionSchedule(ChainSchedule):
         tiles = facts.tiles(self.tile_m, self.tile_n)
         sizes = ChainSizes((tiles.width,), (tiles.width, tiles.columns), (tiles.columns,), 1)
         yield from self.kernel_problems(sizes, facts.fusion.device)
+        if self.reuse and tiles.columns > tiles.width:
+            yield self.wrong("reuse", f"rows of results as long as those of queries, {tiles.width} elements")
+        if facts.has_adjacent_keys and self.tile_n % PANEL:
+            yield self.wrong("tile_n", f"a multiple of {PANEL}, as keys are neighbours in memory")
         if facts.attention.softmax.within and facts.attention.keys % self.tile_n:
             yield self.wrong(
                 "tile_n", f"a divisor of a part's {facts.attention.keys} keys, the last of which are missing"

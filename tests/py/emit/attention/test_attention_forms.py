@@ -1,0 +1,163 @@
+"""Forms of attention's kernels: where results are handed on, what sums are relative to, how weights are computed."""
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import xgpu
+from xgpu.device import device
+from xgpu.target.nvptx.cubin import find_ptxas
+
+from .attentions import causal, compiled, einsum_attention, is_right
+
+
+def _spec(*shape: int, dtype: str = "bf16") -> str:
+    return f"{dtype}[{','.join(map(str, shape))}]"
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_threads_take_no_more_registers_than_a_block_has(groups: int) -> None:
+    """A block has as many as its threads begin with; more would be waited for without end."""
+    program = compiled(causal, *[_spec(1, 260, 1, 64)] * 3, tile_m=64 * groups, groups=groups, tile_n=64)
+    (more,) = re.findall(r"setmaxnreg\.inc\D*32 (\d+)", program.kernels[0].ptx)
+    (fewer,) = re.findall(r"setmaxnreg\.dec\D*32 (\d+)", program.kernels[0].ptx)
+    threads = (groups + 1) * 128
+    begin = device("sm_90a").registers_per_sm // threads // 8 * 8
+    assert (int(more) * groups + int(fewer)) * 128 <= begin * threads
+
+
+def test_results_have_the_memory_of_queries() -> None:
+    """Also where rows of results are shorter, where queries are turned in memory, and in several tiles of a block."""
+    specs = [_spec(1, 260, 1, 128), _spec(1, 150, 1, 128), _spec(1, 150, 1, 64)]
+    is_right_of(einsum_attention, specs, reuse=True, blocks=1)
+
+    def turned(q: Any, k: Any, v: Any) -> Any:
+        return einsum_attention(jnp.transpose(q, (0, 3, 1, 2)), k, v)
+
+    is_right_of(turned, [_spec(1, 1, 128, 264), *[_spec(1, 150, 1, 128)] * 2], (0, 3, 1, 2), reuse=True, blocks=1)
+
+
+def whole(function: Any, specs: list[str], **schedule: int) -> xgpu.Compiled:
+    """Return a program of one kernel, attention of whole keys, with some numbers of its schedule fixed."""
+    program = xgpu.compile(function, *specs, options=xgpu.Options(attention_parts=1))
+    assert [kernel.emitter for kernel in program.kernels] == ["attention"]
+    if not schedule:
+        return program
+    options = xgpu.Options(attention_parts=1, schedules={program.kernels[0].name: schedule})
+    return xgpu.compile(function, *specs, options=options)
+
+
+def is_right_of(function: Any, specs: list[str], order: tuple[int, ...] = (0, 1, 2, 3), **schedule: int) -> None:
+    """Compare a program of attention whose queries are transposed with float64."""
+    program = whole(function, specs, **schedule)
+    arrays = program.random_inputs(1)
+    (found,) = program.run(*arrays, sanitize=True)
+    q, k, v = (np.asarray(each, np.float64) for each in arrays)
+    q = q.transpose(order)
+    s = np.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+    p = np.exp(s - s.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    expected, size = (np.einsum("bhqk,bkhd->bqhd", p, each) for each in (v, np.abs(v)))
+    assert np.all(np.abs(np.asarray(found, np.float64) - expected) <= 1.5 * 2**-8 * size)
+
+
+def test_results_take_the_memory_of_queries_where_that_makes_room_for_a_stage() -> None:
+    texts = [whole(causal, [_spec(1, 512, 1, width)] * 3).ir("fusions") for width in (64, 128, 256)]
+    found = [re.findall(r"stages = (\d+).* reuse = (\w+)", text)[0] for text in texts]
+    assert found == [("2", "false"), ("2", "false"), ("2", "true")]
+
+
+def test_results_longer_than_queries_have_memory_of_their_own() -> None:
+    specs = [_spec(1, 260, 1, 64), _spec(1, 150, 1, 64), _spec(1, 150, 1, 128)]
+    with pytest.raises(xgpu.InvalidInput, match="reuse = true: expected rows of results as long as those of queries"):
+        is_right_of(einsum_attention, specs, reuse=True)
+
+
+def test_steps_of_keys_that_are_neighbours_are_whole_rows_of_memory() -> None:
+    def function(q: Any, k: Any, v: Any) -> Any:
+        return einsum_attention(q, jnp.transpose(k, (0, 3, 1, 2)), v)
+
+    specs = [_spec(1, 260, 1, 64), _spec(1, 1, 64, 264), _spec(1, 264, 1, 64)]
+    with pytest.raises(xgpu.InvalidInput, match="tile_n = 80: expected a multiple of 64, as keys are neighbours"):
+        is_right_of(function, specs, tile_n=80)
+
+
+@pytest.mark.parametrize("growth", [0.05, 0.4, 3.0, 40.0])
+@pytest.mark.parametrize("folded", [True, False])
+def test_sums_stay_relative_to_a_logit_until_another_is_far_above(growth: float, folded: bool) -> None:
+    """Logits grow from key to key, in some rows: by less than is far in a step, and by more."""
+    program = compiled(einsum_attention, _spec(1, 70, 1, 64), *[_spec(1, 300, 1, 64)] * 2, tile_n=64, folded=folded)
+    q, k, v = program.random_inputs(3)
+    q[..., 0], k[..., 0] = np.where(np.arange(70) % 3, 8.0, 0.0)[None, :, None], growth * np.arange(300)[None, :, None]
+    is_right(program, [q, k, v])
+
+
+@pytest.mark.parametrize(("dtype", "value"), [("bf16", 2.0**126), ("bf16", -1.0), ("f16", 60000.0)])
+@pytest.mark.parametrize("folded", [True, False])
+def test_one_value_is_found_again(dtype: str, value: float, folded: bool) -> None:
+    """However far above others its weight is: it is rounded in the sum of weights as it is in that of values."""
+
+    def function(q: Any, k: Any, v: Any, seen: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=jnp.float32) * 0.125
+        p = jax.nn.softmax(jnp.where(seen, s, -jnp.inf), axis=-1).astype(q.dtype)
+        return jnp.einsum("bhqk,bkhd->bhqd", p, v, preferred_element_type=jnp.float32)
+
+    shapes = [_spec(1, rows, 1, 64, dtype=dtype) for rows in (70, 300, 300)]
+    program = whole(function, [*shapes, "pred[1,1,70,300]"], tile_n=64, folded=folded)
+    q, k, v, seen = program.random_inputs(6)
+    q[...], k[...], v[...], seen[...] = 0, 0, value, False
+    q[..., 0], k[0, 200, 0, 0], seen[..., [3, 200]] = 8 * np.linspace(0.1, 5.4, 70)[None, :, None], 1, True
+    (found,) = program.run(q, k, v, seen)
+    # What remains are roundings of the smaller weight, which is at most half of the other when both are far apart.
+    np.testing.assert_allclose(np.asarray(found[:, :, 20:], np.float64), float(v[0, 0, 0, 0]), rtol=2**-11)
+
+
+def test_largest_logits_are_handed_out_as_they_are() -> None:
+    """Gradients read them, and the sums that are relative to them."""
+    program = xgpu.compile(_with_softmax_parts, *[_spec(1, 256, 2, 64)] * 4)
+    assert [kernel.emitter for kernel in program.kernels].count("attention") == 1
+    arrays = program.random_inputs(4)
+    found, expected = program.run(*arrays), program.reference(*arrays)
+    for own, other in zip(found, expected, strict=True):
+        own, other = (np.asarray(each, np.float32) for each in (own, other))
+        np.testing.assert_allclose(own, other, atol=0.02 * np.abs(other).max())
+
+
+def _with_softmax_parts(g: Any, q: Any, k: Any, v: Any) -> Any:
+    result, backward = jax.vjp(einsum_attention, q, k, v)
+    return (result, *backward(g))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_weights_that_are_computed_are_as_exact(dtype: str) -> None:
+    """Rows without keys are not numbers, and what is hidden has no weight at all."""
+
+    def function(q: Any, k: Any, v: Any, seen: Any) -> Any:
+        return einsum_attention(q, k, v, seen)
+
+    specs = [*[_spec(1, 130, 1, 64, dtype=dtype)] * 3, "pred[1,1,130,130]"]
+    program = compiled(function, *specs, computed=8)
+    q, k, v, seen = program.random_inputs(5)
+    seen[0, 0, 7:9], seen[0, 0, 8, 5] = False, True
+    found = is_right(program, [q, k, v, seen], seen)
+    assert np.isnan(found[0, 7]).all()
+    np.testing.assert_array_equal(found[0, 8], np.asarray(v, np.float64)[0, 5])
+
+
+@pytest.mark.skipif(find_ptxas() is None, reason="ptxas is not installed")
+@pytest.mark.parametrize("width", [64, 128, 256])
+def test_logits_of_16_bits_leave_products_beside_each_other(width: int) -> None:
+    """ptxas does products one by one where what they leave is the operand of arithmetic on 16 bits."""
+
+    def function(q: Any, k: Any, v: Any) -> Any:
+        s = jnp.einsum("bqhd,bkhd->bhqk", q, k) * jnp.bfloat16(0.0883)
+        p = jnp.exp(s - s.max(-1, keepdims=True))
+        return jnp.einsum("bhqk,bkhd->bqhd", p / p.sum(-1, keepdims=True), v)
+
+    program = xgpu.compile(function, *[_spec(2, 512, 4, width)] * 3)
+    assert program.kernels[0].emitter == "attention"
+    assert not [each for each in program.kernels[0].assembled.remarks if "serialized" in each]
