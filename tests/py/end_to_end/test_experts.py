@@ -1,29 +1,19 @@
 """A layer of experts as people write it, through `xgpu.jit` and by kernels on the host, against `jax.jit`."""
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import lax
 
 import xgpu
 
-TOKENS, WIDTH, HIDDEN, EXPERTS, TOP = 40, 32, 24, 5, 2
-
-
-def layer(x: Any, router: Any, gate: Any, up: Any, down: Any) -> Any:
-    """Each token is the sum of two experts' outputs, by their probabilities."""
-    weights, experts = lax.top_k(jax.nn.softmax((x @ router).astype(jnp.float32)), TOP)
-    weights = weights / weights.sum(axis=-1, keepdims=True)
-    flat = experts.reshape(-1)
-    order = jnp.argsort(flat)
-    sizes = jnp.bincount(flat, length=EXPERTS)
-    rows = x[order // TOP]
-    hidden = jax.nn.silu(lax.ragged_dot(rows, gate, sizes)) * lax.ragged_dot(rows, up, sizes)
-    made = lax.ragged_dot(hidden, down, sizes) * weights.reshape(-1)[order, None].astype(x.dtype)
-    return jnp.zeros_like(x).at[order // TOP].add(made)
+TOKENS, WIDTH, HIDDEN, EXPERTS = 40, 32, 24, 5
+EXAMPLE = Path(__file__).parents[3] / "examples" / "experts.py"
+layer: Any = runpy.run_path(str(EXAMPLE))["experts"]
 
 
 def arguments(dtype: Any) -> list[Any]:
