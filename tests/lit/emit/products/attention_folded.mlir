@@ -40,7 +40,7 @@
 // EMITTED: math.fma %[[CHOSEN]]#{{[0-9]+}}, %{{.*}}, %{{.*}} : f32
 
 module attributes {xgpu.level = "fusions"} {
-  func.func private @fusion_0(%arg0: tensor<2x72x64xbf16>, %arg1: tensor<2x72x64xbf16>, %arg2: tensor<2x72x64xbf16>) -> tensor<2x72x64xbf16> attributes {xgpu.emitter = "attention", xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, stages = 2, groups = 1, blocks = 2, folded = true, overlap = true>} {
+  func.func private @fusion_0(%arg0: tensor<2x72x64xbf16>, %arg1: tensor<2x72x64xbf16>, %arg2: tensor<2x72x64xbf16>) -> tensor<2x72x64xbf16> attributes {xgpu.emitter = "attention", xgpu.schedule = #xgpu.schedule<tile_m = 64, tile_n = 64, stages = 2, groups = 1, blocks = 2, folded = true, overlap = true, steady = false>} {
     %0 = "xgpu.chain"(%arg0, %arg1, %arg2) ({
     ^bb0(%q: tensor<2x72x64xbf16>, %k: tensor<2x72x64xbf16>, %v: tensor<2x72x64xbf16>):
       %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] : (tensor<2x72x64xbf16>, tensor<2x72x64xbf16>) -> tensor<2x72x72xf32>

@@ -88,21 +88,20 @@ class AttentionEmitter:
         queries = TileProgram(at, arrays).tile(self.attention.queries, self.tiles.queries)
         sums, base, total, *others = self._write_steps(arrays, at, queries)
         largest = others[-1] if self._has_largest else base
-        if self.schedule.steady:
-            total = hlo.add(total, others[0])
         shape = [self.tiles.rows, self.tiles.columns]
-        quotient: ir.Value = hlo.divide(sums, broadcast(total, shape, [0]))
+        rounded = hlo.add(total, others[0]) if self.schedule.steady else total
+        quotient: ir.Value = hlo.divide(sums, broadcast(rounded, shape, [0]))
         producer(quotient).attributes[GRADE] = int_attribute(16)
         softmax, written = self.attention.softmax, []
         if self._has_largest:
-            # What is stored is relative to the largest logits.
+            # What is stored is relative to the largest logits. Who reads it computes weights again, and rounds others.
             total = hlo.multiply(total, self._scale(base, largest))
         for value, output in zip(self.stored, outputs, strict=True):
             tile = quotient
             if value in self.attention.row_values:
                 tile = self._unfolded(largest) if value == softmax.largest[0] else _where_any(largest, total)
-            rounded = convert(tile, element_of(value))
-            written.append(InsertTileOp.build(rounded, output, at, self.tiles.stored(value)))
+            stored = convert(tile, element_of(value))
+            written.append(InsertTileOp.build(stored, output, at, self.tiles.stored(value)))
         return written
 
     def _write_steps(self, arrays: dict[ir.Value, ir.Value], at: list[ir.Value], queries: ir.Value) -> list[ir.Value]:
