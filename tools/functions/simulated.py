@@ -32,6 +32,10 @@ def simulated() -> dict[str, Case]:
         "shortest paths": (_paths, ("f32[512,512]",)),
         "labels of components": (_components, ("f32[256,256]",)),
         "power iteration": (_power_iteration, ("f32[1024,1024]", "f32[1024]")),
+        "Gaussian splats, gradient": (
+            jax.grad(_splats, (0, 1, 2, 3)),
+            ("f32[16,32,2]", "f32[16,32]", "f32[16,32,3]", "f32[16,32]"),
+        ),
         "rank-one updates": (_rank_one, ("f32[1024,1024]", "f32[16,1024]")),
     }
 
@@ -229,3 +233,21 @@ def _rank_one(matrix: Any, rows: Any) -> Any:
         return inverse - jnp.outer(y, y) / (1 + jnp.vdot(x, y)), None
 
     return lax.scan(step, matrix, rows)[0]
+
+
+def _splats(centres: Any, widths: Any, colours: Any, opacities: Any) -> Any:
+    """Return the mean square of an image of Gaussians, composed from front to back, 32 at a time."""
+    places = jnp.stack(jnp.meshgrid(jnp.arange(128), jnp.arange(128), indexing="ij"), -1).reshape(-1, 2) / 128
+
+    def step(image: Any, splats: Any) -> Any:
+        colour, left = image
+        centre, width, own, opacity = splats
+        distances = places[:, None] - centre
+        alpha = jnp.minimum(0.99, opacity * jnp.exp(-width * jnp.sum(distances**2, -1)))
+        through = jnp.concatenate([jnp.ones((len(places), 1)), 1 - alpha[:, :-1]], 1)
+        through = left[:, None] * jnp.cumprod(through, 1)
+        return (colour + (alpha * through) @ own, through[:, -1] * (1 - alpha[:, -1])), None
+
+    start = (jnp.zeros((len(places), 3)), jnp.ones(len(places)))
+    (colour, left), _ = lax.scan(step, start, (centres, widths, colours, opacities))
+    return jnp.mean((colour + left[:, None]) ** 2)

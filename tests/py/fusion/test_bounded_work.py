@@ -126,6 +126,14 @@ def test_reading_what_is_stored_does_not_make_it_cheap():
     assert work.planned <= 5 * work.least
 
 
+def test_rows_wait_for_what_others_store():
+    """Steps of a product along the rows, found one from the other, are not computed again for a sum of each row."""
+    function, specs = simulated()["Gaussian splats, gradient"]
+    source = load_source(function, specs)
+    work = work_of(source.module, plan_program(source.module)["fusions"])
+    assert work.planned <= 2 * work.least
+
+
 @each_family
 def test_plans_grow_with_their_programs(of_length, specs):
     """Four times the steps are at most so many times the kernels; what is computed again is soon as much as pays."""

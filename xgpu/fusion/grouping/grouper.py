@@ -6,7 +6,7 @@ by each consumer. One pass over the program, in program order.
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from xgpu import ir
@@ -115,9 +115,9 @@ class _Grouper:
                     self._fall_back_too(op)
             else:
                 self._store(value, _RESULT)
-        return self._grouping()
+        return self._grouping(awaited.keys())
 
-    def _grouping(self) -> Grouping:
+    def _grouping(self, awaited: Set[ir.Value]) -> Grouping:
         fallbacks = sorted(
             ((level, op) for op, level in self._fallbacks.items()), key=lambda each: (each[0], self._order[each[1]])
         )
@@ -131,6 +131,7 @@ class _Grouper:
             ),
             tuple(fallbacks),
             self._why,
+            awaited,
         )
 
     def _place(self, op: ir.Operation) -> None:

@@ -83,6 +83,7 @@ class Grouping(Levels):
 
     ``begun`` has the groups in the order in which they were begun, such as have no roots included; ``fallbacks`` has
     the operations that fall back to XLA, in topological order, each with the level whose kernels it precedes.
+    ``awaited`` are values that kernels wait for, as each would compute them longer than they take to be stored.
     """
 
     results: tuple[ir.Value, ...]
@@ -90,6 +91,7 @@ class Grouping(Levels):
     fallbacks: tuple[tuple[int, ir.Operation], ...]
     why_stored: Mapping[ir.Value, Reason]
     """The reason for each stored value, in the order of the decisions."""
+    awaited: Set[ir.Value] = frozenset()
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

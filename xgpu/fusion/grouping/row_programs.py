@@ -33,6 +33,7 @@ from xgpu.structure import captured, producer
 
 _OWN_ROWS = Reason("each element needs the reductions of its own row only, which the threads of the row hold")
 _NOT_READ = Reason("only the kernel that makes it reads it")
+_AGAIN = Reason("it would compute again, and many times, what other kernels store by then")
 _IN_ORDER = Reason("the order of the elements counts in its reduction")
 
 
@@ -193,7 +194,7 @@ class _Rows:
         """Return the level at which ``program`` can run with ``group`` as a part, or why it cannot."""
         if refusal := _misfit(group, program) or self._too_long(program.shape, [*program.members, group]):
             return refusal
-        refusal = self._cannot_follow(group, program)
+        refusal = self._cannot_follow(group, program) or self._computes_again(group, program)
         if refusal is None:
             return program.level
         read = self._read(group).difference(program.roots)
@@ -247,6 +248,22 @@ class _Rows:
             seen |= operands
             pending += operands
         return found
+
+    def _computes_again(self, group: Group, program: _Program) -> Reason | None:
+        """Return why ``group`` is not to run at the level of ``program``, before what it waits for is stored."""
+        awaited, inside = self._before.awaited, {*program.roots, *group.roots}
+        pending, seen = list(group.roots), set(group.roots)
+        while pending:
+            value = pending.pop()
+            if value not in group.roots and (value in inside or self._now.stored_before(value, program.level)):
+                continue
+            if value in awaited and value not in inside:
+                return _AGAIN
+            op = producer(value)
+            operands = {*op.operands, *captured(op)} - seen
+            seen |= operands
+            pending += operands
+        return None
 
     def _cannot_follow(self, group: Group, program: _Program) -> Reason | None:
         """Return why ``group``, which fits into ``program``, cannot join it at the program's level; None if it can."""
