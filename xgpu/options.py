@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 
 PRODUCTS = ("auto", "library", "kernels", "all")
 """What computes matrix products; the first if nobody says otherwise."""
@@ -68,7 +68,9 @@ class Options:
             if not isinstance(getattr(self, switch), bool):
                 raise InvalidInput(f"option {switch}: expected True or False, got {getattr(self, switch)!r}")
         if self.products not in PRODUCTS:
-            raise InvalidInput(f"option products: expected {', '.join(map(repr, PRODUCTS))}, got {self.products!r}")
+            near = did_you_mean(str(self.products), PRODUCTS)
+            expected = ", ".join(map(repr, PRODUCTS))
+            raise InvalidInput(f"option products: expected {expected}, got {self.products!r}{near}")
         _check("threads_per_block", self.threads_per_block, 1, 1024)
         _check(
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1

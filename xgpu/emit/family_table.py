@@ -33,7 +33,7 @@ from xgpu.emit.families.transpose import TRANSPOSES
 from xgpu.emit.families.update_slice import SLICE_UPDATES
 from xgpu.emit.family import Family
 from xgpu.emit.schedule import Schedule
-from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
+from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError, did_you_mean
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
 from xgpu.structure import callees
@@ -83,7 +83,8 @@ def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> No
     for name in options.schedules:
         if name not in fusions:
             known = ", ".join(fusions) or "none"
-            raise InvalidInput(f"option schedules: there is no fusion '{name}'; the fusions are: {known}")
+            near = did_you_mean(name, fusions)
+            raise InvalidInput(f"option schedules: there is no fusion '{name}'{near}; the fusions are: {known}")
     parts = _parts(fusions.values())
     for name, function in fusions.items():
         if function in parts:

@@ -260,6 +260,6 @@ def test_a_level_that_there_is_not() -> None:
     compiled = program()
     for text in (compiled.ir, compiled.kernels[0].text):
         with pytest.raises(
-            xgpu.InvalidInput, match="unknown level 'ptxx'; the levels are stablehlo, prepared, fusions"
+            xgpu.InvalidInput, match=r"unknown level 'ptxx' \(did you mean 'ptx'\?\); the levels are stablehlo, prep"
         ):
             text("ptxx")
