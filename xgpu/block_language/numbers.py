@@ -113,7 +113,7 @@ def _combined(operator: str, left: Any, right: Any, combine: Callable[[AffineExp
 
 def _product(left: AffineExpr, right: AffineExpr) -> AffineExpr:
     if not (left.is_constant or right.is_constant):
-        raise wrong(f"an index is a sum of numbers with constant factors: ({left}) * ({right}) is none")
+        raise wrong(f"an index must be affine, and ({left}) * ({right}) is not: one factor must be a constant")
     return left * right
 
 

@@ -144,7 +144,8 @@ def seconds_by_schedule(function: ir.Operation, device: Device, options: Options
 def _family(function: ir.Operation) -> Family:
     name = ir.StringAttr(function.attributes[attributes.EMITTER]).value
     if name not in FAMILIES:
-        raise InvalidInput(f"unknown emitter '{name}'; expected one of {', '.join(FAMILIES)}")
+        near = did_you_mean(name, FAMILIES)
+        raise InvalidInput(f"unknown emitter '{name}'{near}; expected one of {', '.join(FAMILIES)}")
     return FAMILIES[name]
 
 

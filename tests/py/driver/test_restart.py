@@ -204,6 +204,7 @@ def test_a_recurrence_is_one() -> None:
             "fusion @f of emitter 'reduce_row': expected its heroes, marked by xgpu.hero, to be red",
         ),
         (_FUSION.format("nothing", "%x"), "unknown emitter 'nothing'"),
+        (_FUSION.format("lop", "%x"), r"unknown emitter 'lop' \(did you mean 'loop'\?\); expected one of"),
         (
             'module attributes {xgpu.level = "emitted"} { func.func @f() { "xgpu.nothing"() : () -> ()\n return } }',
             "'xgpu.nothing' is not an operation of the xgpu dialect",
