@@ -19,7 +19,7 @@ _Build = Callable[..., ir.Value | Sequence[ir.Value]]
 
 @dataclass(frozen=True)
 class Expansion:
-    """How to write one function. A large one becomes a function of the module, once per type, that is called.
+    """The expansion of one function. A large one becomes a function of the module, once per type, that is called.
 
     ``short`` is how to write it if the result is then rounded to bf16, ``weight`` if it is one of several weights; the
     same way if left out.

@@ -1,4 +1,4 @@
-"""What lower-tiles makes of a kernel of level ``tiles``: its blocks, their steps and the product in each."""
+"""lower-tiles' view of a kernel of level ``tiles``: its blocks, their steps and the product in each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _PRODUCT = "stablehlo.dot_general"
 
 
 class BlockSchedule(Protocol):
-    """What the schedules of all kernels of tiles say: their tiles, and how many threads and blocks there are."""
+    """The numbers that the schedules of all kernels of tiles have: tiles, threads and blocks."""
 
     @property
     def sizes(self) -> TileSizes: ...

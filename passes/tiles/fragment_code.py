@@ -1,4 +1,4 @@
-"""What follows a product, for each element that a thread holds: tiles become scalars."""
+"""The epilogue of a product, for each element that a thread holds: tiles become scalars."""
 
 from collections.abc import Sequence
 

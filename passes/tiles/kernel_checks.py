@@ -1,4 +1,4 @@
-"""What lower-tiles asks of a kernel before it writes code: all that is written by hand may differ from it."""
+"""lower-tiles' checks of a kernel before it writes code, as everything may be written by hand."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What teams of threads, warps or warp groups, do with the sums that they hold: compute what follows, and store it.
+"""The epilogue of a product by teams of threads, warps or warp groups: its computation, and the stores.
 
 A thread holds neighbours of a row two by two. Written so, memory gets a part of a sector at a time. So either results
 go through shared memory, from where they are copied as boxes, or the sums do, before anything is computed of them: then

@@ -1,4 +1,4 @@
-"""What a block program is made of, while its function is run: a grid, tiles of arrays, steps, and what is stored."""
+"""The parts of a block program while its function is traced: the grid, tiles of arrays, steps and stores."""
 
 import math
 import threading
@@ -39,7 +39,7 @@ class Tracing:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """How many blocks there are along each dimension, and inside of steps how many steps."""
+        """The number of blocks along each dimension, and inside of steps the number of steps."""
         if self.grid is None:
             raise wrong("tiles are read by blocks: call block.grid first, with how many blocks there are")
         return (*self.grid, self.count) if self.steps is not None else self.grid
@@ -61,7 +61,7 @@ class Tracing:
 
 
 class _Thread(threading.local):
-    """What a thread traces: programs, the innermost last."""
+    """The programs that a thread traces, the innermost last."""
 
     def __init__(self) -> None:
         self.programs: list[Tracing] = []
@@ -100,7 +100,7 @@ class Array:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions the array has."""
+        """The number of the array's dimensions."""
         return len(self._type.shape)
 
     @property

@@ -131,7 +131,7 @@ for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "
 
 @dataclass(frozen=True)
 class Combined:
-    """What ``buffer[i] += value`` makes, until it is assigned."""
+    """The value of ``buffer[i] += value``, until it is assigned."""
 
     read: str
     operator: str

@@ -35,7 +35,7 @@ class Axis:
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return self.tile * (1 if self.outer is None else _extent(self.outer))
 
 

@@ -40,7 +40,7 @@ class PartChain:
 
     @property
     def count(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return -(-self.attention.keys // self.length)
 
     @property

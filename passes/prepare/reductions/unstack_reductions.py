@@ -120,7 +120,7 @@ def _unstacked(op: ir.Operation, parts: "_Parts") -> list[ir.Value]:
 
 @dataclass
 class _Parts:
-    """What arrays have at each index of the dimension ``axis``, whose size is left as 1; some are ``stacked`` there."""
+    """The arrays at each index of the dimension ``axis``, whose size is left as 1; some are ``stacked`` there."""
 
     axis: int
     stacked: Set[ir.Value]

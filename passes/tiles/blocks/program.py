@@ -69,7 +69,7 @@ class BlockKernel:
 
     @cached_property
     def places(self) -> dict[ir.Value, str]:
-        """Where each tile is: shared, fragments or computed. Raises `CompilerError` where that is not said."""
+        """The place of each tile: shared, fragments or computed. Raises `CompilerError` where that is not said."""
         return {value: _place(op, number) for value, op, number in self.tiles()}
 
     @cached_property

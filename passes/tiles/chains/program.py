@@ -1,4 +1,4 @@
-"""What lower-tiles makes of a kernel of level ``tiles`` whose steps have several products, one after the other."""
+"""lower-tiles' view of a kernel of level ``tiles`` whose steps have several products, one after the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class ChainProduct:
 
     @property
     def result(self) -> ir.Value:
-        """What it computes."""
+        """The sum that the product computes."""
         return self.op.results[0]
 
     @property
@@ -64,7 +64,7 @@ class ChainProduct:
 
     @property
     def carried(self) -> ir.Value:
-        """What it is added to."""
+        """The value that the product is added to."""
         assert self.added is not None
         left, right = self.added.operands
         return right if left == self.result else left
@@ -137,7 +137,7 @@ class ChainProgram:
 
     @cached_property
     def largest(self) -> ir.Value:
-        """What steps carry as the largest of each row: what they yield as a maximum with what they take."""
+        """The carried largest value of each row: steps yield it as a maximum with the one that they take."""
         (*_, end) = self.steps.body.operations
         arguments = list(self.steps.body.arguments)[1:]
         found = [

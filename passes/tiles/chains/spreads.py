@@ -154,7 +154,7 @@ def _number_of(constant: ir.Value) -> float | None:
 
 @dataclass(frozen=True)
 class Position:
-    """Where a thread's elements are: the row of each of its halves, and its first column; the lane, for shuffles."""
+    """The position of a thread's elements: the row of each half, and the first column; the lane, for shuffles."""
 
     rows: tuple[ir.Value, ir.Value]
     column: ir.Value

@@ -35,7 +35,7 @@ Place = tuple[ir.Value, IndexingMap]
 
 @dataclass(frozen=True)
 class Softmax:
-    """What a value is the softmax of, along one of its dimensions: ``logits``, found at ``map``; none is normalised.
+    """The softmax that a value is, along one of its dimensions: its ``logits``, found at ``map``; none is normalised.
 
     ``powers`` are those of logits without the ``largest`` of a row, of which ``total`` is the sum: both as they are
     reduced. ``quotients`` are what the softmax is. Logits are there ``within`` bounds of indices, and -inf beyond.
@@ -110,7 +110,7 @@ class Attention:
 
     @property
     def batch(self) -> int:
-        """How many matrices of weights there are."""
+        """The number of matrices of weights."""
         return math.prod(self.shape[number] for number in self.others)
 
     @property
@@ -144,7 +144,7 @@ class Attention:
 
     @property
     def row_values(self) -> dict[ir.Value, IndexingMap]:
-        """What the softmax has of each row, the largest logit and the sum of weights, and the maps to them."""
+        """The softmax's values of each row, the largest logit and the sum of weights, and the maps to them."""
         return dict((self.softmax.largest, self.softmax.total))
 
 

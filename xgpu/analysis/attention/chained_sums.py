@@ -46,7 +46,7 @@ class ArrayProduct:
 
     @property
     def result(self) -> ir.Value:
-        """What it computes."""
+        """The result of the product."""
         return self.op.results[0]
 
     def operand(self, number: int) -> ir.Value:

@@ -69,7 +69,7 @@ class Gradient:
 
     @property
     def stage(self) -> ir.Value:
-        """What attention stores: of what its result is moved to, that which its gradient is of, too."""
+        """The stored result of attention, moved in the same way as the value that its gradient is of."""
         return self.sums[0].moved if self.sums else self.attention.second.results[0]
 
 

@@ -31,7 +31,7 @@ class Schedule:
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """What is made as small as can be."""
+        """The cost to minimise."""
         return self.in_steps, self.outside, self.peak
 
 

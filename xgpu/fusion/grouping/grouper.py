@@ -77,7 +77,7 @@ class _Begun:
 
     @property
     def is_full(self) -> bool:
-        """As of `Group`."""
+        """Whether the group is full, as in `Group`."""
         return max(len(self.heroes), len(self.roots)) >= MOST_ROOTS
 
 

@@ -41,7 +41,7 @@ class Folding:
 
     @property
     def _exponents(self) -> float:
-        """What logits without their factor are multiplied by for powers of two."""
+        """The factor that turns logits without their own factor into exponents of two."""
         return self.factored.factor * math.log2(math.e)
 
     def _less(self, values: ir.Value, largest: ir.Value) -> ir.Value:

@@ -1,4 +1,4 @@
-"""What one kernel computes of products, beside them: what follows them element by element, up to one result."""
+"""Epilogues that a product's kernel computes: elementwise operations after the products, up to one result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
