@@ -34,7 +34,7 @@ from xgpu.structure import walk
 
 @dataclass(frozen=True)
 class LowerTiles(Pass):
-    """Replace blocks that work on tiles by what their threads do; ``xgpu.schedule`` has the numbers.
+    """Lowers blocks that work on tiles to the code of their threads; ``xgpu.schedule`` has the numbers.
 
     Tiles of each step are copied into a ring of buffers in shared memory. Where the emitter is ``product``, one warp
     copies them, and warp groups multiply them, each its share of the rows; the blocks of a cluster may each have a part

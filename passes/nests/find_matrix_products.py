@@ -19,7 +19,7 @@ from xgpu.structure import walk
 
 @dataclass(frozen=True)
 class FindMatrixProducts(Pass):
-    """Has kernels that are matrix products of 16-bit elements multiply by tensor cores (``wgmma``, ``mma.sync``).
+    """Converts matrix products of 16-bit elements to kernels by tensor cores (``wgmma``, ``mma.sync``).
 
     Such a kernel has blocks, each with a buffer of sums of f32, set to zero; a seq loop over steps, which may copy
     tiles of the two arrays and adds their product; and results, computed of the sums element by element. It is written

@@ -14,7 +14,7 @@ from xgpu.structure import is_constant, replace_op
 
 @dataclass(frozen=True)
 class SimplifyWholeSlices(OperationRewrite):
-    """Replaces dynamic slices of whole arrays by these, and starts that must be 0 by that constant.
+    """Replaces dynamic slices of whole arrays by the arrays, and starts that must be 0 by that constant.
 
     Starts are clamped to the array, so that a slice, or update, of all of a dimension starts at 0. A loop over stacked
     layers has such slices when there is one layer. Needs: nothing.
