@@ -145,7 +145,7 @@ class _Expander:
             rewrite(self, op)
 
     def _expand_arguments(self, op: ir.Operation) -> None:
-        """Put two arguments in the place of each complex argument of the blocks of ``op``."""
+        """Put two arguments in place of each complex argument of the blocks of ``op``."""
         for block in blocks_of(op):
             arguments = list(block.arguments)
             first = next((i for i, argument in enumerate(arguments) if _is_complex(argument)), len(arguments))

@@ -27,7 +27,7 @@ class SimplifyWholeSlices(OperationRewrite):
     ```mlir
     %zero = stablehlo.constant dense<0> : tensor<i32>
     %part = stablehlo.dynamic_slice %x, %i, %zero, sizes = [1, 8] : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> ...
-    // %update in the place of %new
+    // %update in place of %new
     ```
     """
 

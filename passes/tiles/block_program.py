@@ -38,7 +38,7 @@ class BlockProgram[ScheduleT: BlockSchedule]:
     """A kernel whose blocks add up products of tiles, step by step, and write what follows.
 
     ``products`` are those of a step: of one tile, ``left``, with each of the tiles ``rights``. ``totals`` are the sums
-    of each after the last step, ``stores`` write what is computed of these, one tile into each of the ``outputs``.
+    of each after the last step, ``stores`` write what is computed from these, one tile into each of the ``outputs``.
     ``schedule`` has the numbers by which threads share the work.
     """
 

@@ -193,7 +193,7 @@ def _check_tile(program: BlockProgram[BlockSchedule], user: ir.Operation, value:
         op = defining_op(value)
         if op is None or shape_of(value) != program.shape:
             refuse(
-                PASS, user, f"expected values computed of the sum, of shape {program.shape}, got one of {value.type}"
+                PASS, user, f"expected values computed from the sum, of shape {program.shape}, got one of {value.type}"
             )
         if isinstance(view := op.opview, TileOp):
             check_numbers(view, list(program.blocks.body.arguments)[:3], program.blocks.grid)

@@ -229,7 +229,7 @@ def _end_of(graph: Graph, region: int) -> int:
 
 
 def _uses(graph: Graph, tile: int, chains: Chains) -> set[int]:
-    """Return the nodes that read the memory of a tile: those whose operands are computed of it, too."""
+    """Return the nodes that read the memory of a tile: those whose operands are computed from it, too."""
     found: set[int] = set()
     pending = list(graph.readers[tile])
     while pending:

@@ -101,7 +101,7 @@ class BlockKernel:
         return max((each.end for each in self.layouts.values()), default=0)
 
     def fragments(self, tile: ir.Value) -> FragmentLayout | None:
-        """Return how threads hold a tile, or what it is computed of; None if it has nothing to do with a product.
+        """Return how threads hold a tile, or what it is computed from; None if it has nothing to do with a product.
 
         Elementwise operations follow a product, and what steps carry follows what they yield.
         """

@@ -28,7 +28,7 @@ from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 
 class ChainKernel:
-    """Writes the threads of one kernel in the place of its blocks."""
+    """Writes the threads of one kernel in place of its blocks."""
 
     def __init__(self, program: ChainProgram, device: Device):
         self._program, self._device, self._schedule = program, device, program.schedule

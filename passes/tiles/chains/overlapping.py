@@ -199,5 +199,5 @@ class OverlappingSteps(ChainSteps):
         (*_, end) = self.program.steps.body.operations
         others = [value for value in end.operation.operands if value != self._added]
         if any(value in needing for value in (*others, self._second.computed)):
-            refuse(PASS, self.program.steps.operation, "expected nothing but the sums to be computed of the sums")
+            refuse(PASS, self.program.steps.operation, "expected nothing but the sums to be computed from the sums")
         return found

@@ -72,7 +72,7 @@ class ChainProduct:
 
 @dataclass(frozen=True)
 class ChainProgram:
-    """A kernel whose steps multiply tiles that all of them share, and then what is computed of these products.
+    """A kernel whose steps multiply tiles that all of them share, and then what is computed from these products.
 
     ``fixed`` are the tiles that all steps share, ``fed`` those of each step. ``stores`` write what is computed after
     the last step of what these carry.
@@ -165,7 +165,7 @@ def read_chain(function: ir.Operation, schedule: ChainSchedule) -> ChainProgram:
     if steps.count < 1 or not any(each.left for each in products) or all(each.left for each in products):
         got = f"{steps.count} steps of {len(products)}"
         refuse(
-            PASS, steps.operation, f"expected steps of products of tiles, and of what is computed of them, got {got}"
+            PASS, steps.operation, f"expected steps of products of tiles, and of what is computed from them, got {got}"
         )
     (*_, end) = blocks.body.operations
     arrays = list(blocks.body.arguments)[3:]

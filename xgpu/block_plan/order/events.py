@@ -74,7 +74,7 @@ class Plan:
         return len(results) != 1 or self.graph.nodes[number].kind == "steps" or self.where[results[0]] != "computed"
 
     def roots(self, tile: int) -> frozenset[int]:
-        """Return the tiles that are read where ``tile`` is: itself, or what it is computed of."""
+        """Return the tiles that are read where ``tile`` is: itself, or what it is computed from."""
         found: set[int] = set()
         pending = [tile]
         while pending:

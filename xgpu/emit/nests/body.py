@@ -1,4 +1,4 @@
-"""Writes the statements of a nest: loops, conditions, barriers, accesses and what is computed of elements."""
+"""Writes the statements of a nest: loops, conditions, barriers, accesses and what is computed from elements."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -106,7 +106,7 @@ class Expectations:
             return _FEW
         folded = () if self._are_final else (TRANSPOSE,)
         copied = next(filter(None, (copied_operand(operand, *folded) for operand in op.operands)), None)
-        return Reason("a kernel's operand would be copied, which {} makes", (copied,)) if copied else None
+        return Reason("a kernel's operand, a result of {}, would be copied", (copied,)) if copied else None
 
 
 def _fits(products: Sequence[ir.Operation], tile: ProductTile) -> bool:
