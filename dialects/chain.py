@@ -14,7 +14,7 @@ _RETURN = "stablehlo.return"
 @ir.register_operation(XgpuDialect)
 @declare
 class ChainOp(BodyOp):
-    """Products of which one reads what is computed of the other, and all between them, for one kernel to compute.
+    """Products of which one reads what is computed from the other, and all between them, for one kernel to compute.
 
     The region is the program as it was written, on whole arrays. It takes the operands, which are in memory, and uses
     nothing else from outside. It returns what is stored: a product, or what later operations read of those between.

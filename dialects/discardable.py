@@ -24,7 +24,7 @@ from xgpu.dialects.attribute_checks import (
 )
 from xgpu.dialects.block.decisions import DECISIONS
 from xgpu.dtypes import MAX_ELEMENTS
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 
 MAX_THREADS_PER_BLOCK = 1024
 """Threads of a block on every CUDA device; a device may allow fewer for a given kernel."""
@@ -58,8 +58,9 @@ def attribute_problems(op: ir.Operation) -> Iterator[str]:
 def _problem_on(op: ir.Operation, name: str, value: ir.Attribute) -> str | None:
     declared = DISCARDABLE.get(name)
     if declared is None or declared.place is None:
-        known = ", ".join(name for name, each in DISCARDABLE.items() if each.place)
-        return f"has the unknown attribute '{name}'; those of operations are {known}"
+        known = [name for name, each in DISCARDABLE.items() if each.place]
+        near = did_you_mean(name, known, similarity=0.8)
+        return f"has the unknown attribute '{name}'{near}; those of operations are {', '.join(known)}"
     if problem := declared.problem(value):
         return f"attribute '{name}': {problem}, got {value}"
     names = declared.place.names

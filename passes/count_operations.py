@@ -20,7 +20,7 @@ _LOAD = "llvm.load"
 
 @dataclass(frozen=True)
 class CountOperations(Pass):
-    """Makes a kernel count its operations on elements and its loads, a vector's for each of its elements.
+    """Makes a kernel count its operations on elements and its loads; a vector counts once for each element.
 
     Every function gets a last parameter, a pointer to an i64, to which each block adds how many of its own operations
     count; for the kernel that is one more array. Constants, bitcasts and operations with an operand or a result of type

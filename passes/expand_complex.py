@@ -19,7 +19,7 @@ _Parts = tuple[ir.Value, ir.Value]
 
 @dataclass(frozen=True)
 class ExpandComplex(Pass):
-    """Makes two real scalars of every complex scalar, and integers of the elements of complex tensors.
+    """Replaces every complex scalar by two real ones, and the elements of complex tensors by integers.
 
     A complex number in memory is the integer of its bits, the real part lowest: i64 for two f32, i128 for two f64. So
     a number is read and written in one access, and accesses to neighbours become vectors as those of other types do.
@@ -145,7 +145,7 @@ class _Expander:
             rewrite(self, op)
 
     def _expand_arguments(self, op: ir.Operation) -> None:
-        """Put two arguments in the place of each complex argument of the blocks of ``op``."""
+        """Put two arguments in place of each complex argument of the blocks of ``op``."""
         for block in blocks_of(op):
             arguments = list(block.arguments)
             first = next((i for i, argument in enumerate(arguments) if _is_complex(argument)), len(arguments))

@@ -22,11 +22,11 @@ _TF32_EXPONENT_BITS, _TF32_MANTISSA_BITS = 8, 10
 
 @dataclass(frozen=True)
 class ExpandTiles(Pass):
-    """Make a kernel of level ``tiles`` a program of StableHLO, which XLA runs: what its threads are to compute.
+    """Converts a kernel of level ``tiles`` to StableHLO that computes the same, for XLA to run as the reference.
 
     Blocks run one after the other, and so do their steps. A tile is gathered, and scattered where it is written.
     Operands of a product of f32 are rounded to tf32, unless it asks for more. The outputs, which begin as zeros, are
-    results only. No way to a GPU leads over it.
+    results only. The result is never lowered to a GPU.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({

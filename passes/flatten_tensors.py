@@ -19,7 +19,7 @@ from xgpu.structure import arguments_of, replace_op, walk
 
 @dataclass(frozen=True)
 class FlattenTensors(Pass):
-    """Makes every tensor rank 1: row-major, one index computed by the linearising map of the old shape.
+    """Flattens every tensor to rank 1, row-major; the map of the old shape linearises the index.
 
     Types change in place, in signatures, calls, carried values and constants alike; only accesses to elements are
     rewritten. A tensor of rank 0 becomes one of one element. Attributes of functions and arguments stay.

@@ -132,7 +132,7 @@ class _Nest:
         self._enter(conditional, inside)
 
     def fill(self, map_: IndexingMap) -> None:
-        """Put the body of the loop at the innermost place and the nest in the place of the loop."""
+        """Put the body of the loop at the innermost place and the nest in place of the loop."""
         count = len(map_.symbols)
         with self._insertion_point():
             results = ApplyIndexingOp.build(*self._used(map_)) if map_.results else []

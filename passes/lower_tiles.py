@@ -34,17 +34,17 @@ from xgpu.structure import walk
 
 @dataclass(frozen=True)
 class LowerTiles(Pass):
-    """Replace blocks that work on tiles by what their threads do; ``xgpu.schedule`` has the numbers.
+    """Lowers blocks that work on tiles to the code of their threads; ``xgpu.schedule`` has the numbers.
 
     Tiles of each step are copied into a ring of buffers in shared memory. Where the emitter is ``product``, one warp
     copies them, and warp groups multiply them, each its share of the rows; the blocks of a cluster may each have a part
-    of a tile's steps, and add up the parts in shared memory before what follows is computed. Where it is
-    ``warp_product``, all warps copy units of rows ahead of time, and each multiplies its part of the tile. What follows
-    is then computed of the elements that the threads hold. Where it is ``attention`` or ``sums``, each step has several
-    products, and what lies between them is computed of such elements, too, which become left operands of others.
+    of a tile's steps, and add up the parts in shared memory before the epilogue is computed. Where it is
+    ``warp_product``, all warps copy units of rows ahead of time, and each multiplies its part of the tile. The epilogue
+    is then computed from the elements that the threads hold. Where it is ``attention`` or ``sums``, each step has
+    several products, and the values between them are computed from such elements, too, and become left operands.
 
-    Where it is ``block``, what blocks compute may be anything: each tile is in shared memory, in registers, or computed
-    where it is read, as its attributes say, and so are copies, barriers and the warps of products.
+    Where it is ``block``, blocks may compute anything: each tile is in shared memory, in registers, or computed where
+    it is read, and its attributes say which; others say which copies, barriers and warps of products there are.
 
     ```mlir
     %r = "xgpu.blocks"(%out) ({

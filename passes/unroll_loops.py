@@ -32,7 +32,7 @@ _DYNAMIC = -(1 << 63)
 
 @dataclass(frozen=True)
 class UnrollLoops(Pass):
-    """Replaces short loops by their iterations.
+    """Unrolls short loops.
 
     An `scf.for` with constant bounds is unrolled if it has few iterations and these fit the budget, inner loops first.
     A loop over the elements of a vector that is too large for it is marked ``xgpu.unroll = "full"``, since LLVM keeps a

@@ -60,7 +60,7 @@ _PROSE = {
     " kernel that computes several side by side, of emitter `parts`, calls a function for each.",
     "tiles": "Only kernels of matrix products have this level, so here is another program. `xgpu.blocks` are its"
     " blocks, `xgpu.steps` what each does step by step; a tile is read and written at the indices of its map, where its"
-    " constraints hold. What is computed of tiles is StableHLO, and nothing is said of threads yet.",
+    " constraints hold. What is computed from tiles is StableHLO, and nothing is said of threads yet.",
     "emitted": "One module per kernel. The entry function takes the output as its last parameter and returns it"
     " updated, so the program is still functional. The map of `xgpu.loop` says which elements a thread computes:"
     " `d0` is the thread, `d1` the block, `s0` the element of the thread. `@fusion_0__root` computes one element"

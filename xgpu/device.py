@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.target_machine import WARP_SIZE, Choice, TargetMachine, nvvm
 
 KIB = 1024
@@ -144,5 +144,6 @@ def device(name: str) -> Device:
     """Return the device of this name; raises InvalidInput, listing the known ones, if there is none."""
     found = DEVICES.get(name)
     if found is None:
-        raise InvalidInput(f"unknown target '{name}'; known targets are {', '.join(DEVICES)}")
+        near = did_you_mean(name, DEVICES, similarity=0.85)
+        raise InvalidInput(f"unknown target '{name}'{near}; known targets are {', '.join(DEVICES)}")
     return found

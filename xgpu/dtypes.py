@@ -9,7 +9,7 @@ from typing import Any, Literal
 import ml_dtypes
 import numpy as np
 
-from xgpu.errors import InvalidInput, Unsupported
+from xgpu.errors import InvalidInput, Unsupported, did_you_mean
 
 Kind = Literal["bool", "signed", "unsigned", "float", "complex"]
 
@@ -112,6 +112,10 @@ _BY_NUMPY_NAME = {dtype.numpy.name: dtype for dtype in DTYPES}
 MAX_ELEMENTS = 2**48
 MAX_RANK = 64
 _SPEC = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(?:\[([^\[\]{}]*)\]\s*)?")
+_MLIR_SPEC = re.compile(r"(?:tensor<)?((?:[0-9]+x)+)([A-Za-z][A-Za-z0-9]*)>?")
+_NEAR_SPEC = re.compile(r"([A-Za-z][A-Za-z0-9]*)\s*[\[(<]([0-9][0-9x,; ]*)[\])>]?")
+_C_NAMES = {"half": "f16", "float": "f32", "double": "f64", "int": "s32", "long": "s64", "byte": "u8"}
+_SIMILAR_TYPE = 0.85  # float23 is near float32; f33 is near nothing
 
 
 def dtype_named(name: str) -> DType:
@@ -121,8 +125,16 @@ def dtype_named(name: str) -> DType:
     """
     found = _BY_HLO.get(name) or _BY_NUMPY_NAME.get(name)
     if found is None:
-        raise InvalidInput(f"unknown element type '{name}'; known are {', '.join(_BY_HLO)}, and NumPy's names for them")
+        known = f"known are {', '.join(_BY_HLO)}, and NumPy's names for them"
+        raise InvalidInput(f"unknown element type '{name}'{_near_type(name)}; {known}")
     return found
+
+
+def _near_type(name: str) -> str:
+    """Suggest the type that MLIR (``i8``), C (``half``) or a slip (``F32``, ``fp16``) calls ``name``."""
+    meant = _BY_MLIR.get(name)
+    hlo = meant.hlo if meant else _C_NAMES.get(name, re.sub(r"^fp(?=[0-9])", "f", name))
+    return did_you_mean(hlo, [*_BY_HLO, *_BY_NUMPY_NAME], _SIMILAR_TYPE)
 
 
 def dtype_of_numpy(numpy_type: Any) -> DType:
@@ -154,13 +166,15 @@ def parse_spec(text: str) -> tuple[DType, tuple[int, ...]]:
     """
     match = _SPEC.fullmatch(text)
     if match is None:
-        raise InvalidInput(f"'{text}' is not an array specification; expected a form such as f32[128,1024] or s32[]")
+        expected = f"expected a form such as f32[128,1024] or s32[]{_near_spec(text)}"
+        raise InvalidInput(f"'{text}' is not an array specification; {expected}")
     name, sizes_text = match.groups()
     dtype = dtype_named(name)
     sizes = [] if not (sizes_text or "").strip() else [size.strip() for size in sizes_text.split(",")]
     for size in sizes:
         if not (size.isascii() and size.isdecimal()):
-            raise InvalidInput(f"'{size}' in '{text}' is not a dimension size; expected a number such as 128")
+            expected = f"expected a number such as 128{_near_spec(text)}"
+            raise InvalidInput(f"'{size}' in '{text}' is not a dimension size; {expected}")
     if len(sizes) > MAX_RANK:
         raise InvalidInput(f"'{text}' has {len(sizes)} dimensions; an array has at most {MAX_RANK}")
     # Python refuses to read numbers of thousands of digits.
@@ -168,3 +182,15 @@ def parse_spec(text: str) -> tuple[DType, tuple[int, ...]]:
         raise InvalidInput(f"'{text}' is too large; an array has at most {MAX_ELEMENTS} elements")
     shape = tuple(map(int, sizes))
     return dtype, shape
+
+
+def _near_spec(text: str) -> str:
+    """Suggest the specification for text in another notation: ``f32[2x3]``, ``f32(2,3)``, ``tensor<2x3xf32>``."""
+    if match := _MLIR_SPEC.fullmatch(text.strip()):
+        sizes, name = match.groups()
+    elif match := _NEAR_SPEC.fullmatch(text.strip()):
+        name, sizes = match.groups()
+    else:
+        return ""
+    dtype = _BY_HLO.get(name) or _BY_NUMPY_NAME.get(name) or _BY_MLIR.get(name)
+    return f" (did you mean '{dtype.hlo}[{','.join(re.findall('[0-9]+', sizes))}]'?)" if dtype else ""

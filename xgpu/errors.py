@@ -1,6 +1,8 @@
 """The errors that xgpu raises: what the user wrote, what the compiler got wrong, what a tool reported."""
 
+import difflib
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -59,6 +61,17 @@ class Unsupported(InvalidInput):
 
 class CompilerError(XgpuError):
     """An error of xgpu itself: a pass wrote IR that does not verify. Names the pass and says how to repeat it."""
+
+
+def did_you_mean(name: str, known: Iterable[str], similarity: float = 0.6) -> str:
+    """Return `` (did you mean 'X'?)`` for the known name nearest to ``name``, or nothing if none or several are.
+
+    Names are compared without case. ``similarity`` is the least of difflib's ratios that counts as near.
+    """
+    ratios = {each: difflib.SequenceMatcher(None, each.lower(), name.lower()).ratio() for each in known}
+    best = max(ratios.values(), default=0.0)
+    nearest = [each for each, ratio in ratios.items() if ratio == best >= similarity]
+    return f" (did you mean '{nearest[0]}'?)" if len(nearest) == 1 else ""
 
 
 def described(error: BaseException) -> str:

@@ -4,42 +4,51 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 
 PRODUCTS = ("auto", "library", "kernels", "all")
-"""What computes matrix products; the first if nobody says otherwise."""
+"""The values of `Options.products`; the first is the default."""
 
 
 @dataclass(frozen=True)
 class Options:
     """Choices that change the compiled kernels; what ``repr`` shows is part of a kernel's identity in a cache.
 
-    ``threads_per_block`` is the block size of kernels whose blocks share nothing: loops, concatenations by a walk,
-    slices, scatters, updates. Others choose theirs by the shape. ``max_elements_per_thread`` bounds how many
-    consecutive elements of the widest result a thread computes; None leaves the choice to the kernel's family.
-    ``opt_level`` is LLVM's.
-    ``deterministic`` asks for the same bits from every run where several updates of a scatter have the same place; it
-    costs such scatters more kernels and memory, see `xgpu.passes.prepare.order_scatters`. ``keep_barriers`` makes
-    ``lax.optimization_barrier`` a boundary that no kernel crosses: what it takes is stored. Without it, barriers are
-    removed where kernels compute all else.
-    ``products`` says what computes matrix products: ``"auto"`` takes kernels where they are expected to be clearly
-    faster on the GPU, with what follows the products, else XLA's libraries; these ``"library"`` takes for all;
-    ``"kernels"`` are taken where they are about as fast; or ``"all"`` are kernels', however long that takes, so that
-    none needs a library (`xgpu.passes.prepare.products.mark_products`). Programs of ``xgpu.jit`` that run on a CPU have
-    those of ``"auto"`` by libraries.
-    ``pad_products`` has rows of products padded where they are not aligned and that makes them faster on the GPU;
-    programs of ``xgpu.jit`` that run on a CPU have none padded, whatever it says.
-    ``fuse_attention`` has attention computed by one kernel where that is expected to be faster on the GPU
-    (`xgpu.passes.prepare.products.find_chains`), and never in programs of ``xgpu.jit`` that run on a CPU. With
-    ``fuse_attention_gradients`` its gradients are computed so, too, by two or three kernels. ``attention_parts`` is in
-    how many parts at most the keys of attention are split, of which blocks compute one each where rows are few; None
-    leaves that to the times that are expected (`xgpu.passes.prepare.products.split_chains`).
-    ``autotune`` has each product that a kernel can compute measured once, on the GPU that JAX has, with what follows
-    it: by the library, and by kernels of several schedules. What is fastest computes it, whatever ``products`` says,
-    and is kept on disk with the compiled kernels; see `xgpu.driver.tuning`.
-    ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number:
-    ``{"relu_fusion_0": {"vector": 2}}``. ``xgpu explain`` shows both. What is not fixed is chosen. A cache knows a
-    kernel's schedule from its text, and so what ``autotune`` chose.
+    Of all kernels:
+
+    - ``threads_per_block`` is the block size of kernels whose blocks share nothing: loops, concatenations by a walk,
+      slices, scatters, updates. Others choose theirs by the shape.
+    - ``max_elements_per_thread`` bounds how many consecutive elements of the widest result a thread computes; None
+      leaves the choice to the kernel's family.
+    - ``opt_level`` is LLVM's.
+    - ``deterministic`` asks for the same bits from every run where several updates of a scatter have the same place.
+      Such scatters then cost more kernels and memory, see `xgpu.passes.prepare.order_scatters`.
+    - ``keep_barriers`` makes ``lax.optimization_barrier`` a boundary that no kernel crosses: its operands are stored.
+      Otherwise barriers are removed where kernels compute all else.
+    - ``schedules`` fixes numbers of kernels' schedules, by the names of the fusion and of the number, which ``xgpu
+      explain`` shows: ``{"relu_fusion_0": {"vector": 2}}``. The other numbers are chosen.
+
+    Of matrix products:
+
+    - ``products`` says what computes them (`xgpu.passes.prepare.products.mark_products`). ``"auto"``: kernels where
+      they are expected to be clearly faster on the GPU, with their epilogues, and XLA's libraries elsewhere.
+      ``"library"``: libraries. ``"kernels"``: kernels where they are about as fast. ``"all"``: kernels, however long
+      that takes, so that no library is needed. Programs of ``xgpu.jit`` on a CPU take ``"auto"`` for ``"library"``.
+    - ``pad_products`` pads rows of products that are not aligned, where that makes them faster on the GPU; never in
+      programs of ``xgpu.jit`` on a CPU.
+    - ``autotune`` measures each product that a kernel can compute once, with what follows it, on the GPU that JAX has:
+      by the library, and by kernels of several schedules. The fastest computes it, whatever ``products`` says, and is
+      kept on disk with the compiled kernels; see `xgpu.driver.tuning`.
+
+    Of attention:
+
+    - ``fuse_attention`` makes attention one kernel where that is expected to be faster on the GPU
+      (`xgpu.passes.prepare.products.find_chains`); never in programs of ``xgpu.jit`` on a CPU.
+    - ``fuse_attention_gradients`` does so for its gradients, by two or three kernels.
+    - ``attention_parts`` is the most parts into which the keys of attention are split among blocks, where rows are
+      few; None follows expected times (`xgpu.passes.prepare.products.split_chains`).
+
+    A cache knows a kernel's schedule from its text, so ``schedules`` and ``autotune`` are not in ``repr``.
     """
 
     threads_per_block: int = 128
@@ -68,7 +77,9 @@ class Options:
             if not isinstance(getattr(self, switch), bool):
                 raise InvalidInput(f"option {switch}: expected True or False, got {getattr(self, switch)!r}")
         if self.products not in PRODUCTS:
-            raise InvalidInput(f"option products: expected {', '.join(map(repr, PRODUCTS))}, got {self.products!r}")
+            near = did_you_mean(str(self.products), PRODUCTS)
+            expected = ", ".join(map(repr, PRODUCTS))
+            raise InvalidInput(f"option products: expected {expected}, got {self.products!r}{near}")
         _check("threads_per_block", self.threads_per_block, 1, 1024)
         _check(
             "max_elements_per_thread", 1 if self.max_elements_per_thread is None else self.max_elements_per_thread, 1

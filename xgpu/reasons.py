@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why something was decided: a sentence with ``{}`` where ``parts`` stand.
+    """The reason for a decision: a sentence with ``{}`` in place of each of ``parts``.
 
     The parts become text only if someone reads the reason, so that one that nobody asks for costs next to nothing.
     """

@@ -38,7 +38,7 @@ those of *normal* numbers take subnormal ones for zero.
 
 @dataclass(frozen=True)
 class Needs:
-    """Which GPUs have an instruction: those from a compute capability on, times ten.
+    """The GPUs that have an instruction: those from a compute capability on, times ten.
 
     ``specific``: only those processors whose name ends in ``a`` or ``f``. ``last``: the last capability that has it.
     """
@@ -48,7 +48,7 @@ class Needs:
     last: int = 1000
 
     def __str__(self) -> str:
-        """What is expected of a GPU, in words."""
+        """The expected GPU in words."""
         if self.last == self.capability:
             return f"the processor sm_{self.capability}{'a' if self.specific else ''}"
         version = f"compute capability {self.capability // 10}.{self.capability % 10} or later"

@@ -53,7 +53,7 @@ FRAGMENT_OR_SHARED = TypeConstraint(
 
 @dataclass(frozen=True)
 class MatrixLayout:
-    """Where an operand of a warp group's product lies in shared memory, from its pointer on.
+    """The place of a warp group's operand in shared memory, from its pointer on.
 
     The matrix is cut into panels as wide as the ``swizzle``, 32, 64 or 128 bytes, or 16 where that is 0. Eight rows of
     a panel lie one after the other; from such a group to the next are ``group`` bytes, from a panel to the next

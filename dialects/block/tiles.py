@@ -1,6 +1,6 @@
 """Operations of the xgpu dialect on whole tiles, of level ``tiles``: blocks, their steps, and what they read and write.
 
-All has value semantics. What is computed of tiles is StableHLO, whose operands are then the tiles' elements.
+All has value semantics. What is computed from tiles is StableHLO, whose operands are then the tiles' elements.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Operations of the xgpu dialect that are instructions of PTX, as a person writes them."""
+"""Operations of the xgpu dialect that are PTX instructions, as a person writes them."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -73,7 +73,7 @@ _TEXT = Attribute("text", STRING, "Instructions of PTX; ``$0`` and so on are the
 @ir.register_operation(XgpuDialect)
 @declare
 class AsmOp(_TextOp):
-    """Executes instructions of PTX, in iterations that run at once: all of them come by. At level ``loops``.
+    """Executes PTX instructions, in iterations that run at once: all of them come by. At level ``loops``.
 
     A text has no labels, branches, calls, barriers and accesses to memory. It stands inside an `xgpu.par` with
     ``align``, under no condition on that loop's variable or on a value; where its instructions are those of a whole
@@ -101,7 +101,7 @@ class AsmOp(_TextOp):
 @ir.register_operation(XgpuDialect)
 @declare
 class PtxOp(_TextOp):
-    """Executes instructions of PTX. Threads of a warp execute it together, where its instructions are those of a warp.
+    """Executes PTX instructions. Threads of a warp execute it together, where its instructions are those of a warp.
 
     ```mlir
     %y = "xgpu.ptx"(%x) {text = "ex2.approx.f32 $0, $1;"} : (f32) -> f32

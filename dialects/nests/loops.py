@@ -172,7 +172,7 @@ class ParOp(_IndexedOp):
 
     @property
     def side(self) -> int | None:
-        """How many threads side by side the iterations take, with those that are left free; None if they need not."""
+        """The number of neighbouring threads that the iterations take, idle ones included; None if they need not be."""
         return None if self.align is None else max(self.align, self.extent)
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
@@ -265,12 +265,12 @@ class WhereOp(DeclaredOp):
 
     @property
     def then(self) -> ir.Block:
-        """What is done where the constraints hold."""
+        """The block for where the constraints hold."""
         return self.operation.regions[0].blocks[0]
 
     @property
     def otherwise(self) -> ir.Block:
-        """What is done elsewhere."""
+        """The block for where they do not hold."""
         return self.operation.regions[1].blocks[0]
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:

@@ -19,11 +19,11 @@ from xgpu.passes.framework.remarks import remark
 
 @dataclass(frozen=True)
 class AssignLayouts(Pass):
-    """Decides the strides of every tile in shared memory.
+    """Chooses the strides of every tile in shared memory.
 
-    The innermost dimensions cost the least, as a program says that knows what copies and operations ask for. They have
-    stride 1, the others follow from the last to the first; rows are padded to whole chunks
-    of 16 bytes, those of operands of products to a power of two of them, or an odd number: see swizzle-tiles.
+    A boolean program that knows what copies and operations ask for chooses the innermost dimensions with the least
+    cost. They have stride 1, the others follow from the last to the first; rows are padded to whole chunks of 16 bytes,
+    those of operands of products to a power of two of them, or an odd number: see swizzle-tiles.
     Needs chain-tiles.
 
     ```mlir

@@ -18,7 +18,7 @@ _MOST_COPIES = 1000
 
 @dataclass(frozen=True)
 class ChainTiles(Pass):
-    """Decides where each tile of a block is kept: in shared memory, in registers behind a product, or not at all.
+    """Chooses where each tile is kept: in shared memory, in registers after a product, or nowhere (computed again).
 
     Elementwise operations follow the product whose result they read, on its accumulators; constants, broadcasts, and
     what one operation reads once are computed where they are read. Where an operation reads accumulators in another

@@ -21,7 +21,7 @@ from xgpu.structure import is_argument
 
 @dataclass(frozen=True)
 class MulticastTiles(Pass):
-    """Decides which block of a cluster copies a tile for which others, where TMA copies it.
+    """Chooses which block of a cluster copies a tile for which other blocks, where TMA copies it.
 
     Blocks need the same tile if the maps from their numbers to it are equal, in all clusters and steps; the first of
     those that do copies it for all. Of grids that are no multiple of the cluster, only what is the same in each cluster

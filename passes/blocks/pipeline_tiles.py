@@ -23,7 +23,7 @@ from xgpu.passes.framework.remarks import remark
 
 @dataclass(frozen=True)
 class PipelineTiles(Pass):
-    """Decides how tiles are copied to shared memory, and how many steps ahead of the one that reads them.
+    """Chooses how tiles are copied to shared memory, and how many steps ahead of their use.
 
     A copy is asynchronous where each 16 bytes of the tile are 16 bytes of the array, in both at a multiple of 16, or 8
     or 4. Steps with such copies have up to four buffers for each tile, as many as fit.

@@ -32,7 +32,7 @@ ALIGNMENT, PATTERN_ALIGNMENT = 128, 1024
 
 @dataclass(frozen=True)
 class PlaceTiles(Pass):
-    """Decides where in the block's shared memory each tile lies.
+    """Allocates shared memory for the tiles of a block.
 
     Tiles share memory if all threads meet between the last access to one and the first to the other. They take as few
     bytes as CP-SAT of OR-tools finds, where it is installed, else as the best of several orders of first fit.

@@ -16,13 +16,12 @@ from xgpu.passes.framework.remarks import remark
 
 @dataclass(frozen=True)
 class ScheduleTiles(Pass):
-    """Decides in which order a block does things, and where all its threads have to meet.
+    """Orders the operations of a block, and places its barriers.
 
-    They meet where one reads what others have written since they met last, or writes what others may still read; in
-    steps also what the step before has read or written. Of all orders one is taken with the fewest meetings in steps,
-    then outside, then the least shared memory in use at once: that of the text, if none is better. What is computed
-    where it is read stands before its first reader. A kernel that has a barrier keeps its order, and gets what barriers
-    it lacks.
+    A barrier is needed where a thread reads what others have written since the last one, or writes what others may
+    still read, in the same step or the one before. The order has the fewest barriers in steps, then outside, then the
+    least shared memory in use at once; the order of the text is kept if none is better. What is computed where it is
+    read stands before its first reader. A kernel that has a barrier keeps its order, and gets what barriers it lacks.
     Needs pipeline-tiles.
 
     ```mlir

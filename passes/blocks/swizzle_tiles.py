@@ -16,7 +16,7 @@ from xgpu.passes.framework.remarks import remark
 
 @dataclass(frozen=True)
 class SwizzleTiles(Pass):
-    """Decides which chunks of 16 bytes of a tile in shared memory change their places within a row.
+    """Chooses the swizzle of each tile in shared memory: how chunks of 16 bytes are permuted within rows.
 
     Matrix instructions read chunks of one column of their operands: where rows are a power of two of chunks, the number
     of the row is xored into that of the chunk, so that no banks conflict. Other rows are an odd number of chunks apart,

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from xgpu import ir
 from xgpu.analysis.control_flow import planned_blocks
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.hlo.checks import check_operations
 from xgpu.hlo.contents import Contents
 from xgpu.structure import walk
@@ -66,7 +66,8 @@ class Pass(ABC):
             field = fields.get(name.replace("_", "-"))
             if field is None:
                 known = ", ".join(sorted(fields)) or "none"
-                raise InvalidInput(f"pass '{cls.NAME}' has no option '{name}'; its options: {known}")
+                near = did_you_mean(name, fields)
+                raise InvalidInput(f"pass '{cls.NAME}' has no option '{name}'{near}; its options: {known}")
             values[field.name] = _convert(cls.NAME, name, text, hints[field.name])
         return cls(**values)
 

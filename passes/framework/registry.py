@@ -9,7 +9,7 @@ import pkgutil
 from types import ModuleType
 
 from xgpu import ir, passes
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.passes import blocks, legalize, lower, nests, normalize, prepare
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.manager import MlirPass, Step, is_mlir_pass
@@ -84,11 +84,8 @@ def _is_operation(name: str) -> bool:
 
 def unknown_pass(name: str) -> str:
     """Return the message for a pass that neither xgpu nor MLIR has."""
-    import difflib
-
-    close = difflib.get_close_matches(name, [cls.NAME for cls in all_passes()], n=1)
-    suggestion = f"did you mean '{close[0]}'? " if close else ""
-    return f"unknown pass '{name}'; {suggestion}xgpu-opt --list-passes lists all"
+    near = did_you_mean(name, [cls.NAME for cls in all_passes()])
+    return f"unknown pass '{name}'{near}; xgpu-opt --list-passes lists all"
 
 
 def _misnamed(name: str) -> str | None:

@@ -10,7 +10,7 @@ from xgpu.passes.framework.base import Pass
 
 @dataclass(frozen=True)
 class CheckOperations(Pass):
-    """Refuses what xgpu cannot represent: operations outside StableHLO, and values that are no arrays of known shape.
+    """Refuses what xgpu cannot represent: operations outside StableHLO, and values that are no arrays of static shape.
 
     Raises Unsupported with the operation, its type and the user's source line. Changes nothing. Needs: MHLO, CHLO,
     composites, tuples and shardings gone.

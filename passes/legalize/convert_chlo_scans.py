@@ -12,7 +12,7 @@ from xgpu.structure import replace_op
 
 @dataclass(frozen=True)
 class ConvertChloScans(ModuleRewrite):
-    """Makes scans of CHLO's scans that say they are associative, and work element by element.
+    """Converts CHLO's scans to `xgpu.scan` where they are marked associative and are elementwise.
 
     Others stay, and become loops when CHLO is written as StableHLO. Needs: constants of complex numbers split.
 

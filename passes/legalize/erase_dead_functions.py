@@ -12,7 +12,7 @@ from xgpu.passes.framework.base import Pass
 
 @dataclass(frozen=True)
 class EraseDeadFunctions(Pass):
-    """Erases private functions that nothing calls, so that what is wrong with them stops no program.
+    """Erases private functions that nothing calls, so that errors in them refuse no program.
 
     MLIR's pass refuses regions of operations that MLIR does not know: functions beside one with a scan stay, to be
     checked as well, until calls are inlined. Needs: one public function.

@@ -10,7 +10,7 @@ from xgpu.passes.framework.base import Pass
 
 @dataclass(frozen=True)
 class FixSizes(Pass):
-    """Gives operations whose sizes are operands, and constants, the form in which the sizes are known.
+    """Converts operations whose sizes are constant operands to those with static sizes.
 
     Needs: operations of StableHLO.
 

@@ -16,7 +16,7 @@ _RANKED = (*_REAL, *(f"{sign}i{bits}" for sign in ("", "u") for bits in (8, 16, 
 
 @dataclass(frozen=True)
 class LegalizeChlo(Pass):
-    """Writes operations of CHLO, JAX's client dialect, as StableHLO, and composites as calls of what they are made of.
+    """Converts CHLO, JAX's client dialect, to StableHLO, and composites to calls of their decompositions.
 
     Functions that kernels compute themselves stay on real numbers, and so do the largest elements, for which XLA has
     kernels, and products of rows in groups; custom calls of their names become them. Raises Unsupported for an

@@ -10,7 +10,7 @@ from xgpu.passes.framework.base import Pass
 
 @dataclass(frozen=True)
 class LegalizeDeprecated(Pass):
-    """Writes operations that StableHLO has replaced by others as these. Needs: nothing.
+    """Replaces deprecated StableHLO operations by their successors. Needs: nothing.
 
     ```mlir
     %0 = "stablehlo.broadcast"(%x) <{broadcast_sizes = array<i64: 2>}> : (tensor<4xf32>) -> tensor<2x4xf32>

@@ -10,7 +10,7 @@ from xgpu.passes.framework.base import Pass
 
 @dataclass(frozen=True)
 class LegalizeMhlo(Pass):
-    """Writes operations of MHLO that StableHLO has too in that dialect.
+    """Converts operations of MHLO that exist in StableHLO, too, to that dialect.
 
     Raises Unsupported for others. Needs: what StableHLO lacks rewritten by rewrite-mhlo.
 

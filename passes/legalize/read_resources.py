@@ -22,7 +22,7 @@ _ALIGNMENT_BYTES = 4
 
 @dataclass(frozen=True)
 class ReadResources(Pass):
-    """Replaces constants whose elements are a resource by ones that have them themselves.
+    """Replaces constants whose elements are in a resource by constants that contain the elements.
 
     Large constants are written so, the bytes at the end of the file; MLIR's Python bindings cannot read them. Raises
     InvalidInput for a resource that is not there: printers can leave out what is large. Needs: nothing.

@@ -36,7 +36,7 @@ class RemoveWrappers(ModuleRewrite):
     becomes
     ```mlir
     %0:2 = stablehlo.custom_call @f(%x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<i32>)
-    // %0#0 in the place of %1
+    // %0#0 in place of %1
     ```
     """
 

@@ -50,10 +50,10 @@ _AXES: Mapping[Any, Any] = {ir.sdy.MeshAttr: ir.sdy.MeshAxisAttr, ir.stablehlo.M
 
 @dataclass(frozen=True)
 class ResolveMeshes(Pass):
-    """Makes of a program over a mesh of devices, as JAX writes it with Shardy, what one device does.
+    """Converts a program over a mesh of devices, as JAX writes it with Shardy, to the program of one device.
 
-    Collectives get the groups of devices that axes of the mesh stand for. What a ``manual_computation`` does on each
-    device stands where it was, between custom calls for arrays of which a device has a part. Shardings are gone then.
+    Collectives get the groups of devices that axes of the mesh stand for. The body of a ``manual_computation``, which
+    runs on each device, is inlined between custom calls for arrays of which a device has a part. Shardings are removed.
     Raises Unsupported for axes that a mesh does not have. Needs: nothing.
 
     ```mlir

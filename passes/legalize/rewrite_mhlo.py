@@ -21,11 +21,11 @@ _OTHERS = ("fusion", "copy", "domain", "add_dependency", "bitcast", "topk")
 
 @dataclass(frozen=True)
 class RewriteMhlo(ModuleRewrite):
-    """Unwraps fusions and rewrites what HLO has and StableHLO lacks to StableHLO and CHLO.
+    """Unwraps fusions, and rewrites operations of HLO that StableHLO lacks to StableHLO and CHLO.
 
-    That is layout changes, copies, a few functions and the largest elements, or roughly those. Operations that both
-    dialects have are left to legalize-mhlo. Raises Unsupported for a bitcast that is no reordering of the same bits in
-    elements of one width, and InvalidInput for a fusion whose operands are not what its computation takes.
+    These are layout changes, copies, a few functions, and top-k, exact or approximate. Operations that both dialects
+    have are left to legalize-mhlo. Raises Unsupported for a bitcast that is no reordering of the same bits in elements
+    of one width, and InvalidInput for a fusion whose operands are not what its computation takes.
     Needs: nothing.
 
     ```mlir

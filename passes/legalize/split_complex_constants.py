@@ -16,7 +16,7 @@ _PAIR = re.compile(r"\(([^(),]+),([^(),]+)\)")
 
 @dataclass(frozen=True)
 class SplitComplexConstants(ModuleRewrite):
-    """Makes constants of complex numbers of two real ones.
+    """Splits constants of complex numbers into two real ones.
 
     MLIR's Python bindings cannot read the attribute of a complex constant. Needs: nothing.
 

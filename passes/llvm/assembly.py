@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers instructions of PTX that a person wrote: as they are on a GPU, and not at all elsewhere."""
+"""lower-to-llvm for PTX instructions that a person wrote: unchanged on a GPU, refused elsewhere."""
 
 from collections.abc import Sequence
 from typing import cast

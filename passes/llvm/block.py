@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers operations of `xgpu.dialects.block` and PTX, machine by machine: they differ in it all."""
+"""lower-to-llvm for operations of `xgpu.dialects.block` and PTX: each machine has lowerings of its own."""
 
 from collections.abc import Mapping
 

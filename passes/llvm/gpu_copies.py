@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers copies between global and shared memory on NVIDIA GPUs (PTX ISA, "Data movement")."""
+"""lower-to-llvm for copies between global and shared memory on NVIDIA GPUs (PTX ISA, "Data movement")."""
 
 from collections.abc import Iterator, Sequence
 from typing import cast

@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers products of warps and warp groups on NVIDIA GPUs (PTX ISA, "Matrix multiply-accumulate")."""
+"""lower-to-llvm for products of warps and warp groups on NVIDIA GPUs (PTX ISA, "Matrix multiply-accumulate")."""
 
 from collections.abc import Sequence
 from itertools import chain

@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers waits between threads, and for copies, on NVIDIA GPUs (PTX ISA, "Parallel synchronization").
+"""lower-to-llvm for waits between threads, and for copies, on NVIDIA GPUs (PTX ISA, "Parallel synchronization").
 
 An arrival and a wait order accesses within the block only, as PTX has them by default; `xgpu.fence` does so for a
 cluster.

@@ -1,4 +1,4 @@
-"""How lower-to-llvm lowers the operations of `xgpu.dialects.block` for the host: as calls of its runtime.
+"""lower-to-llvm for the operations of `xgpu.dialects.block` on the host: calls of its runtime.
 
 Numbers are passed as i64, memory as pointers. Vectors go through memory that the runtime tells the address of, at once
 before and after a call. A function after which the thread may have to wait returns a number, which a call of

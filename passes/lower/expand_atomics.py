@@ -32,7 +32,7 @@ _TWO_NEGATIVE_ZEROS = 0x80008000
 
 @dataclass(frozen=True)
 class ExpandAtomics(Pass):
-    """Makes every atomic operation one that the target has.
+    """Converts atomic operations to those that the target has.
 
     - *Vectors of floats*, of which each element is added on its own, become instructions of up to 16 bytes (f16, bf16
       and f32 in global memory, from compute capability 9.0 on), or additions of the elements.

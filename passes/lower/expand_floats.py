@@ -38,7 +38,7 @@ _ALWAYS = frozenset(("arith.fptosi", "arith.fptoui", "arith.remf"))
 
 @dataclass(frozen=True)
 class ExpandFloats(Pass):
-    """Make every operation on floats one that the target has, rounded as its own type says.
+    """Converts operations on floats to those that the target has, rounded to the type of the original.
 
     Comes before expand-math, which then meets only f32 and f64. Arithmetic on narrower floats is done in
     f32 and rounded once, conversions round once, and those to integers saturate and give 0 for NaN. Remainders become

@@ -19,7 +19,7 @@ _Build = Callable[..., ir.Value | Sequence[ir.Value]]
 
 @dataclass(frozen=True)
 class Expansion:
-    """How to write one function. A large one becomes a function of the module, once per type, that is called.
+    """The expansion of one function. A large one becomes a function of the module, once per type, that is called.
 
     ``short`` is how to write it if the result is then rounded to bf16, ``weight`` if it is one of several weights; the
     same way if left out.
@@ -88,7 +88,7 @@ HELPERS: dict[str, Callable[..., Sequence[ir.Value]]] = {
 
 @dataclass(frozen=True)
 class ExpandMath(Pass):
-    """Write the functions of f32 and f64 as arithmetic, as there is no math library on the GPU.
+    """Expands functions of f32 and f64 to arithmetic, as there is no math library on the GPU.
 
     Needs expand-floats to have run: narrower floats are computed in f32. Results are within 2 units in the last place
     of the exact ones (tan, sinh, erf_inv, erfc and some inverse functions: 3 to 5, lgamma, digamma and the Bessel

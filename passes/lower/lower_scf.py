@@ -18,7 +18,7 @@ _ANNOTATIONS = {
 
 @dataclass(frozen=True)
 class LowerScf(Pass):
-    """Replace scf.for, scf.if and scf.while by blocks and branches.
+    """Replaces scf.for, scf.if and scf.while by blocks and branches.
 
     Needs lower-tensors to have run, as carried values become block arguments. A loop with constant bounds and at
     least one iteration tests at its end, any other at its beginning. ``xgpu.unroll`` of a loop becomes the

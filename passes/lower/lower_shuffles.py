@@ -19,7 +19,7 @@ from xgpu.target_machine import WARP_SIZE
 
 @dataclass(frozen=True)
 class LowerShuffles(Pass):
-    """Writes `xgpu.shuffle_reduce` and `xgpu.shuffle` as shuffles of 32 bits, `gpu.shuffle`, and combiners' bodies.
+    """Lowers `xgpu.shuffle_reduce` and `xgpu.shuffle` to 32-bit `gpu.shuffle` and the bodies of combiners.
 
     A value of less than 32 bits is shuffled as the low bits of an i32, a wider one in pieces. A combiner that is too
     large to be copied is called. What no one uses is not shuffled, and combiners that nothing refers to any more go

@@ -49,7 +49,7 @@ MAX_CONSTANT_BYTES = 32 * 1024
 
 @dataclass(frozen=True)
 class LowerTensors(Pass):
-    """Replace tensors by pointers and their accesses by loads and stores.
+    """Replaces tensors by pointers, and their accesses by loads and stores.
 
     Needs flatten-tensors (every tensor has one dimension), lower-predicated and lower-shuffles to have run. Tensor
     parameters become pointers to global memory, constants and tiles globals, and the tensors that loops, conditionals

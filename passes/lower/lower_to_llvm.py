@@ -29,7 +29,7 @@ _LAUNCH_PARAMETERS = 6
 
 @dataclass(frozen=True)
 class LowerToLlvm(Pass):
-    """Replace arith, math, cf, func, vector and gpu operations by those of the LLVM and NVVM dialects.
+    """Replaces arith, math, cf, func, vector and gpu operations by those of the LLVM and NVVM dialects.
 
     Needs lower-scf and lower-tensors to have run. ``index`` becomes the integer type of ``xgpu.index_bits``. On the
     GPU, thread and block numbers are special registers. For the host they are six more i32 parameters of the kernel

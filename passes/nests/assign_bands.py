@@ -17,7 +17,7 @@ _BAND = "band"
 
 @dataclass(frozen=True)
 class AssignBands(Pass):
-    """Decides who runs the iterations of each par loop: the threads of all blocks, blocks, or threads of a block.
+    """Chooses who runs the iterations of each par loop: the threads of all blocks, blocks, or threads of a block.
 
     The outermost loops of a kernel, each the only thing in the one before, are run by blocks if there are par loops
     inside them, which are then run by the block's threads; if there are none, by the threads of all blocks. Loops that

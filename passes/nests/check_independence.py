@@ -15,10 +15,11 @@ from xgpu.structure import walk
 
 @dataclass(frozen=True)
 class CheckIndependence(Pass):
-    """Refuses par loops of which two iterations access one element and one changes it, and says which are proved.
+    """Refuses par loops whose iterations conflict, and marks those that are proved independent.
 
-    Buffers that an iteration makes itself are its own. Changes of one element in single steps (``#atomic``) do not
-    count against each other. Where a value decides which element is accessed it stays open; the sanitizer finds it.
+    Iterations conflict if both access one element and one of them changes it. Buffers that an iteration makes itself
+    are its own, and atomic updates of one element (``#atomic``) do not conflict with each other. Accesses at indices
+    that are values stay open; the sanitizer checks them.
     Needs: nothing; first, as later passes take iterations to be independent.
 
     ```mlir

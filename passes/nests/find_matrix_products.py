@@ -19,15 +19,14 @@ from xgpu.structure import walk
 
 @dataclass(frozen=True)
 class FindMatrixProducts(Pass):
-    """Has kernels that are matrix products of 16-bit elements multiply by tensor cores (``wgmma``, ``mma.sync``).
+    """Converts matrix products of 16-bit elements to kernels by tensor cores (``wgmma``, ``mma.sync``).
 
     Such a kernel has blocks, each with a buffer of sums of f32, set to zero; a seq loop over steps, which may copy
-    tiles of the two arrays and adds their product; and results, computed of the sums element by element. It is written
-    as a product of these tiles by the emitters of products: ``product``, by warp groups, where the tiles are ones that
-    these multiply, else ``warp_product``, by warps. Sums then stay in registers, tiles are copied ahead by as many
-    steps as the program says (``#stages(n)``) or memory has room for, and products are added in the order of the
-    instructions. A program may ask for that (``#mma``), which is then an error where it cannot be, and for the loops
-    as they are (``#no_mma``).
+    tiles of the two arrays and adds their product; and results, computed from the sums element by element. The emitters
+    of products take these tiles: ``product``, by warp groups, if they can multiply such tiles, else ``warp_product``,
+    by warps. Sums then stay in registers, tiles are copied ahead by as many steps as the program says (``#stages(n)``)
+    or memory has room for, and products are added in the order of the instructions. ``#mma`` makes it an error, with
+    the reason, if a product is not converted; ``#no_mma`` keeps the loops as they are.
     Needs form-launches.
 
     ```mlir

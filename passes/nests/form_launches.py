@@ -15,10 +15,10 @@ from xgpu.structure import defining_op, walk
 
 @dataclass(frozen=True)
 class FormLaunches(Pass):
-    """Divides a program into kernels: each outermost par loop is one, and what stands between two of them.
+    """Divides a program into kernels: each outermost par loop, and the statements between two of them.
 
-    Where one ends all that it did is seen by the next. Buffers that are made outside of all loops stay there: they are
-    in global memory. What is no par loop has no blocks to run on, and is a kernel of one.
+    The effects of a kernel are visible to the next one. Buffers that are made outside of all loops are in global
+    memory. Statements outside of par loops are a kernel of one block.
     Needs: nothing.
 
     ```mlir

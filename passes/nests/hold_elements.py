@@ -18,10 +18,10 @@ from xgpu.structure import attributes_of, owning_op, walk
 
 @dataclass(frozen=True)
 class HoldElements(Pass):
-    """Has a thread hold an element of memory in a register while a seq loop changes it.
+    """Holds an element of memory in a register while a seq loop changes it.
 
-    The element is read before the loop and written after it. That is so where all accesses of the loop to the buffer
-    are to this one element, which no other iteration of the par loops around accesses.
+    The element is read before the loop and written after it, if all accesses of the loop to the buffer are to this one
+    element and no other iteration of the par loops around accesses it.
     Needs assign-bands.
 
     ```mlir

@@ -43,7 +43,7 @@ CACHED_BYTES = 1 << 15
 
 @dataclass(frozen=True)
 class MapThreads(Pass):
-    """Decides which block and which thread runs which iterations of the par loops.
+    """Maps blocks and threads to the iterations of the par loops.
 
     The number of a block's threads is what the program asks for (``#threads(n)``), else as many as its largest band of
     par loops has iterations, up to 256; 128 where the threads of all blocks share one band. Then a map is chosen for

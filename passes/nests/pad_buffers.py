@@ -23,10 +23,10 @@ _MOST_STEPS = 64
 
 @dataclass(frozen=True)
 class PadBuffers(Pass):
-    """Decides how many elements follow each row of a buffer in shared memory that nothing uses.
+    """Chooses the padding of the rows of buffers in shared memory.
 
-    As few as leave the fewest conflicts of banks, over all accesses of the threads' loops. A program may say how many
-    (``#pad(n)``).
+    It is the least padding that leaves the fewest bank conflicts over all accesses of the threads' loops. A program may
+    give it (``#pad(n)``).
     Needs map-threads and place-buffers.
 
     ```mlir

@@ -14,12 +14,12 @@ from xgpu.structure import walk
 
 @dataclass(frozen=True)
 class PlaceBarriers(Pass):
-    """Has the threads of a block wait where one accesses what another one has changed, or changes what it accessed.
+    """Places barriers where a thread accesses an element that another one changed, or changes one that it accessed.
 
     The statements of a block are followed as it runs them, thread by thread and element by element
-    (`xgpu.nests.barriers`); a barrier stands as late as it can, outside of loops if what it waits for is outside. Then
-    each is left out that the others make superfluous. Where following takes too much work, loops count as accessing
-    any element, or threads wait before each statement; remarks say so.
+    (`xgpu.nests.barriers`); a barrier stands as late as it can, outside of loops if what it waits for is outside.
+    Superfluous barriers are then removed. Where following takes too much work, loops count as accessing any element, or
+    threads wait before each statement; remarks say so.
     Needs map-threads: where the map keeps what is written and who reads it on one thread, there is no barrier.
 
     ```mlir

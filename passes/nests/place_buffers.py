@@ -23,12 +23,12 @@ _MEMORY = "memory"
 
 @dataclass(frozen=True)
 class PlaceBuffers(Pass):
-    """Decides where each new buffer lies: in registers, in shared memory, or in global memory.
+    """Chooses the memory of each new buffer: registers, shared memory, or global memory.
 
-    One that a thread's iteration makes is in registers: its indices must be known once short seq loops are unrolled.
-    One that a block makes is in shared memory, unless all threads compute what is in it alike: nothing that a thread
-    does alone changes it. One that is made outside of all kernels is in global memory. A program may say it
-    (``#register``, ``#shared``, ``#scratch``) where that is possible.
+    A buffer made by a thread's iteration is in registers: its indices must be known once short seq loops are unrolled.
+    A buffer made by a block is in shared memory, unless all threads compute its contents alike and no thread changes it
+    alone. A buffer made outside of all kernels is in global memory. A program may choose (``#register``, ``#shared``,
+    ``#scratch``) where that is possible.
     Needs assign-bands.
 
     ```mlir

@@ -13,7 +13,7 @@ _DROPPED = frozenset(("mhlo.sharding", "mhlo.frontend_attributes", "xla_shape", 
 
 @dataclass(frozen=True)
 class DropAnnotations(Pass):
-    """Removes attributes that nothing reads from here on, so that they cannot make equal programs differ.
+    """Removes attributes that no later stage reads, so that they cannot make equal programs differ.
 
     Results keep the names that JAX gave them. Needs: one function, ``@main``.
 

@@ -14,7 +14,7 @@ _WINDOW_ATTRIBUTES = (
 
 @dataclass(frozen=True)
 class DropEmptyWindows(ModuleRewrite):
-    """Leaves out what an operation says of its windows' dimensions in lists that are empty: that means the defaults.
+    """Removes empty lists of window dimensions from operations: the defaults mean the same.
 
     Needs: nothing.
 

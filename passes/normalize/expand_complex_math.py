@@ -11,7 +11,7 @@ from xgpu.passes.framework.base import Pass
 
 @dataclass(frozen=True)
 class ExpandComplexMath(Pass):
-    """Writes exponentials, logarithms, square roots and the like of complex numbers in functions of real numbers.
+    """Expands exponentials, logarithms, square roots and the like of complex numbers to functions of real numbers.
 
     Needs: constants of complex numbers split.
 

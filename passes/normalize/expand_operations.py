@@ -34,7 +34,7 @@ _EXPANSIONS: Mapping[str, Callable[[ir.Operation], list[Value]]] = {
 
 @dataclass(frozen=True)
 class ExpandOperations(ModuleRewrite):
-    """Expands operations that are short for others, so that no later stage has to know of them.
+    """Expands operations that are shorthand for others, so that no later stage has to know them.
 
     These are batch normalisation, random bits, windows that scatter, and sizes of dimensions. The new operations have
     the source line of the old one. Raises Unsupported for types that an operation does not work on. Needs: arrays of

@@ -13,9 +13,9 @@ from xgpu.structure import element_of, replace_op
 
 @dataclass(frozen=True)
 class FindPrefixScans(ModuleRewrite):
-    """Makes scans of reductions over windows that all start at the first element, or end at the last.
+    """Converts reductions over windows that all start at the first element, or end at the last, to scans.
 
-    Such are the sums of all elements up to each, with or without itself, from either end. Where the region is not
+    Examples are the sums of all elements up to each, with or without itself, from either end. Where the region is not
     elementwise, or the arrays' types are not its own, the operation stays. Needs: attributes of windows without empty
     lists.
 

@@ -22,7 +22,7 @@ _LARGEST = 1 << 10
 
 @dataclass(frozen=True)
 class FindRecursiveScans(Pass):
-    """Makes scans of those that are written out as JAX writes `lax.associative_scan`: by halves, recursively.
+    """Converts scans that JAX writes out recursively by halves, `lax.associative_scan`, to `xgpu.scan`.
 
     Of ``n`` arrays ``e`` along a dimension, JAX combines the elements of each pair to ``r``, which are half as many,
     and scans these to ``o``; what it makes of ``o`` and every other element comes between:

@@ -21,7 +21,7 @@ from xgpu.structure import defining_op, users_of
 
 @dataclass(frozen=True)
 class FindScanGradients(Pass):
-    """Makes scans of the gradients of scans that were written out by halves, which JAX differentiates as they are.
+    """Converts gradients of scans that were written out by halves to scans; JAX differentiates the halves.
 
     The gradient of ``s[i] = c(s[i-1], e[i])`` is a linear recurrence from the end, whose matrices are derivatives of
     ``c``. What JAX makes of the halves is again a recursion, of slices, pads and sums, in a form that depends on which

@@ -13,9 +13,9 @@ from xgpu.structure import walk
 
 @dataclass(frozen=True)
 class ReplaceEmptyValues(Pass):
-    """Puts constants in the place of all values without elements: no kernel needs to make one.
+    """Replaces values without elements by constants, so that no kernel makes one.
 
-    What computed them stays where it may do something else, and is dead code if not. Needs: nothing.
+    Their operations stay where they have other effects, and are dead code otherwise. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.add %x, %y : tensor<0xf32>

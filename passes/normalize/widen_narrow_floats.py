@@ -21,7 +21,7 @@ _AS_IT_IS = frozenset(
 
 @dataclass(frozen=True)
 class WidenNarrowFloats(Pass):
-    """Does arithmetic on floats of 8 and 4 bits in a wider type, and rounds each result.
+    """Widens arithmetic on floats of 8 and 4 bits, and rounds each result.
 
     XLA does the same, for no machine computes with such numbers: in f16, or f32 for f8e8m0fnu, whose range f16 lacks.
     So a function such as exp is rounded twice, to f16 and to its type, and a reduction is done in f16 and rounded at

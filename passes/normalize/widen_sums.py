@@ -16,10 +16,10 @@ _EXACT = frozenset(f"stablehlo.{name}" for name in "maximum minimum compare sele
 
 @dataclass(frozen=True)
 class WidenSums(Pass):
-    """Does reductions and scans that add or multiply f16 and bf16 in f32, rounded at the end, as XLA does.
+    """Widens reductions and scans that add or multiply f16 and bf16 to f32, rounded at the end, as XLA does.
 
-    One that only picks elements stays as it is, and so does one whose region has other operations than those that are
-    the same in f32 but for the rounding. Needs: calls inlined.
+    Reductions that only pick elements stay, and so do those whose regions have operations that differ in f32 in more
+    than the rounding. Needs: calls inlined.
 
     ```mlir
     %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0]

@@ -13,7 +13,7 @@ _CONCATENATE = "stablehlo.concatenate"
 
 @dataclass(frozen=True)
 class FlattenConcatenations(OperationRewrite):
-    """Writes concatenations of concatenations along the same dimension as one: JAX nests those of more than 16 arrays.
+    """Flattens nested concatenations along the same dimension: JAX nests those of more than 16 arrays.
 
     Only those that nothing else uses, so that the program does not grow. Needs: nothing.
 

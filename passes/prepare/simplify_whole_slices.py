@@ -14,7 +14,7 @@ from xgpu.structure import is_constant, replace_op
 
 @dataclass(frozen=True)
 class SimplifyWholeSlices(OperationRewrite):
-    """Replaces dynamic slices of whole arrays by these, and starts that must be 0 by that constant.
+    """Replaces dynamic slices of whole arrays by the arrays, and starts that must be 0 by that constant.
 
     Starts are clamped to the array, so that a slice, or update, of all of a dimension starts at 0. A loop over stacked
     layers has such slices when there is one layer. Needs: nothing.
@@ -27,7 +27,7 @@ class SimplifyWholeSlices(OperationRewrite):
     ```mlir
     %zero = stablehlo.constant dense<0> : tensor<i32>
     %part = stablehlo.dynamic_slice %x, %i, %zero, sizes = [1, 8] : (tensor<4x8xf32>, tensor<i32>, tensor<i32>) -> ...
-    // %update in the place of %new
+    // %update in place of %new
     ```
     """
 

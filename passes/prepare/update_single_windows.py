@@ -17,7 +17,7 @@ _JOINING = ("stablehlo.concatenate", "stablehlo.reshape", "stablehlo.broadcast_i
 
 @dataclass(frozen=True)
 class UpdateSingleWindows(OperationRewrite):
-    """Writes scatters of a single window, which is most of the array at a known place, as updates of a slice.
+    """Rewrites scatters of a single window at a known place, most of the array, as updates of a slice.
 
     ``x.at[1:-1].add(y)`` is such a scatter. Where the window is most of the array, updating it in place saves nothing,
     and what reads the array or the result need not wait for a kernel of its own: kernels compute an update of a slice

@@ -1,4 +1,4 @@
-"""What lower-tiles makes of a kernel of level ``tiles``: its blocks, their steps and the product in each."""
+"""lower-tiles' view of a kernel of level ``tiles``: its blocks, their steps and the product in each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _PRODUCT = "stablehlo.dot_general"
 
 
 class BlockSchedule(Protocol):
-    """What the schedules of all kernels of tiles say: their tiles, and how many threads and blocks there are."""
+    """The numbers that the schedules of all kernels of tiles have: tiles, threads and blocks."""
 
     @property
     def sizes(self) -> TileSizes: ...
@@ -38,9 +38,9 @@ class BlockProgram[ScheduleT: BlockSchedule]:
     """A kernel whose blocks add up products of tiles, step by step, and write what follows.
 
     ``products`` are those of a step: of one tile, ``left``, with each of the tiles ``rights``. ``totals`` are the sums
-    of each after the last step, ``stores`` write what is computed of these, one tile into each of the ``outputs``.
-    ``schedule`` has the numbers by which threads share the work. If rows are in groups, ``grouped`` says which a tile
-    has.
+    of each after the last step, ``stores`` write what is computed from these, one tile into each of the ``outputs``.
+    ``schedule`` has the numbers by which threads share the work. If rows are in groups, ``grouped`` says which
+    a tile has.
     """
 
     function: ir.Operation

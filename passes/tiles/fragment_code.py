@@ -1,4 +1,4 @@
-"""What follows a product, for each element that a thread holds: tiles become scalars."""
+"""The epilogue of a product, for each element that a thread holds: tiles become scalars."""
 
 from collections.abc import Sequence
 
@@ -57,6 +57,6 @@ class FragmentCode:
 
 
 def _operands(tile: ir.Value) -> Sequence[ir.Value]:
-    """Return the tiles that a tile is computed of; one of an array is read."""
+    """Return the tiles that a tile is computed from; one of an array is read."""
     op = producer(tile)
     return [] if isinstance(op.opview, TileOp) else list(op.operands)

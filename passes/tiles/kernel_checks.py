@@ -1,4 +1,4 @@
-"""What lower-tiles asks of a kernel before it writes code: all that is written by hand may differ from it."""
+"""lower-tiles' checks of a kernel before it writes code, as everything may be written by hand."""
 
 from typing import Any
 
@@ -214,7 +214,7 @@ def _check_tile(program: BlockProgram[BlockSchedule], user: ir.Operation, value:
         op = defining_op(value)
         if op is None or shape_of(value) != program.shape:
             refuse(
-                PASS, user, f"expected values computed of the sum, of shape {program.shape}, got one of {value.type}"
+                PASS, user, f"expected values computed from the sum, of shape {program.shape}, got one of {value.type}"
             )
         if isinstance(view := op.opview, TileOp):
             check_numbers(view, program.at, program.sizes)

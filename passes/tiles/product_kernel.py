@@ -27,7 +27,7 @@ from xgpu.target_machine import WARP_SIZE, WARPGROUP_SIZE
 
 
 class ProductKernel:
-    """Writes the threads of one kernel in the place of its blocks."""
+    """Writes the threads of one kernel in place of its blocks."""
 
     def __init__(self, program: BlockProgram[ProductSchedule], device: Device):
         schedule = program.schedule

@@ -1,8 +1,8 @@
-"""What teams of threads, warps or warp groups, do with the sums that they hold: compute what follows, and store it.
+"""The epilogue of a product by teams of threads, warps or warp groups: its computation, and the stores.
 
-A thread holds neighbours of a row two by two. Written so, memory gets a part of a sector at a time. So either results
-go through shared memory, from where they are copied as boxes, or the sums do, before anything is computed of them: then
-threads read and write whole sectors, and what follows is code of a few elements instead of all that a thread holds.
+A thread holds neighbours of a row two by two. Stored so, memory gets a part of a sector at a time. So either results
+go through shared memory, from where they are copied as boxes, or the sums do, before the epilogue: then threads read
+and write whole sectors, and the epilogue is code of a few elements instead of all that a thread holds.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Where the threads of a product's blocks are, and which tiles come next: what all of their roles share."""
+"""The positions of a product's threads, and the order of a block's tiles: common to all roles."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -136,7 +136,7 @@ class RowGroups:
 
 @dataclass(frozen=True)
 class Order:
-    """Which tiles a block computes one after the other: those of its cluster, which are one below the other.
+    """The order in which a block computes tiles: those of its cluster, which are one below the other.
 
     Or a cluster of ``split`` blocks computes one tile: each takes its part of the steps. ``groups`` finds the rows of a
     tile if they are in groups.

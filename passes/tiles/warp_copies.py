@@ -1,4 +1,4 @@
-"""How all threads of a block copy the tiles of an operand, unit by unit, into buffers in shared memory."""
+"""Copies of an operand's tiles by all threads of a block, unit by unit, into buffers in shared memory."""
 
 from dataclasses import dataclass, replace
 

@@ -22,7 +22,7 @@ from xgpu.passes.tiles.warp_multiplying import WarpProducts
 
 
 class WarpProductKernel:
-    """Writes the threads of one kernel in the place of its blocks."""
+    """Writes the threads of one kernel in place of its blocks."""
 
     def __init__(self, program: BlockProgram[WarpProductSchedule]):
         self._program, self._schedule = program, program.schedule

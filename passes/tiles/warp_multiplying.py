@@ -36,7 +36,7 @@ class WarpProducts:
 
     @property
     def parts(self) -> int:
-        """How many fragments a step contracts."""
+        """The number of fragments that a step contracts."""
         return self.operands[0].rows.map.symbols[1].size // FRAGMENT
 
     def zeros(self) -> Values:

@@ -1,4 +1,4 @@
-"""Matrix products, and instructions of PTX, in the loop language on a GPU: right or not, and times beside XLA's.
+"""Matrix products, and PTX instructions, in the loop language on a GPU: right or not, and times beside XLA's.
 
 Cases named ``loops`` are the same product without tensor cores (``#no_mma``). Instructions are only compared.
 """

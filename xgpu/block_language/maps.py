@@ -44,7 +44,7 @@ def element_indices(
     """
     given: list[Any] = list(shape) if isinstance(shape, Sequence) else [shape]
     if len(given) > rank:
-        raise wrong(f"tile of '{array}': expected a shape of at most {rank} dimensions, those it has, got {given}")
+        raise wrong(f"tile of '{array}': expected at most {rank} dimensions, as the array has, got {given}")
     wanted = [None] * (rank - len(given)) + given
     sizes = whole_sizes([each for each in wanted if each is not None], f"tile of '{array}'")
     if at is not None and offset is not None:

@@ -11,7 +11,7 @@ from xgpu.indexing.affine import AffineExpr, constant
 
 
 def here() -> SourceLocation:
-    """Return the line of the user's that is being run."""
+    """Return the user's line that is being run."""
     frame = sys._getframe(1)
     while frame.f_back is not None and is_library(frame.f_code.co_filename):
         frame = frame.f_back
@@ -19,15 +19,15 @@ def here() -> SourceLocation:
 
 
 def wrong(message: str) -> InvalidInput:
-    """Return the error for what the user's line does that is being run."""
+    """Return an error at the user's line that is being run."""
     return InvalidInput(message, here())
 
 
 class Number:
-    """A number of a block, of a step, or of an element in a tile: what indices are written in.
+    """An affine index: that of a block, of a step, or of a position in a tile, and expressions of these.
 
-    It has a value only when the kernel runs. Sums, products with constants, ``//`` and ``%`` by constants are such
-    numbers. ``steps`` are those whose number it depends on, None for none.
+    It has a value only when the kernel runs. Expressions are sums, products with constants, and ``//`` and ``%`` by
+    constants. ``steps`` are the steps whose index it depends on, None for none.
     """
 
     __array_ufunc__ = None
@@ -113,7 +113,7 @@ def _combined(operator: str, left: Any, right: Any, combine: Callable[[AffineExp
 
 def _product(left: AffineExpr, right: AffineExpr) -> AffineExpr:
     if not (left.is_constant or right.is_constant):
-        raise wrong(f"an index is a sum of numbers with constant factors: ({left}) * ({right}) is none")
+        raise wrong(f"an index must be affine, and ({left}) * ({right}) is not: one factor must be a constant")
     return left * right
 
 

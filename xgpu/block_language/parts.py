@@ -1,4 +1,4 @@
-"""The parts of a block program that JAX lowers: what is computed of tiles between operations of level ``tiles``."""
+"""The parts of a block program that JAX lowers: what is computed from tiles between operations of level ``tiles``."""
 
 import io
 from collections.abc import Sequence

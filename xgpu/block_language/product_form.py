@@ -12,7 +12,7 @@ from xgpu.device import Device
 from xgpu.dialects import attributes
 from xgpu.dialects.block.tiles import TileOp
 from xgpu.emit.families.products.schedule import ProductSchedule
-from xgpu.errors import CompilerError, InvalidInput
+from xgpu.errors import CompilerError, InvalidInput, did_you_mean
 from xgpu.indexing.access import integers, shape_of
 from xgpu.indexing.affine import symbol
 from xgpu.indexing.indexing_map import IndexingMap
@@ -65,7 +65,8 @@ def make_product(function: ir.Operation, given: Mapping[str, int], stages: int |
     known = ProductSchedule.names()
     if unknown := [each for each in given if each not in known]:
         raise InvalidInput(
-            f"kernel {name}: schedule of '{EMITTER}': unknown number '{unknown[0]}'; it has {', '.join(known)}"
+            f"kernel {name}: schedule of '{EMITTER}': unknown number '{unknown[0]}'"
+            f"{did_you_mean(unknown[0], known)}; it has {', '.join(known)}"
         )
     fixed: dict[str, Any] = {**({} if stages is None else {"stages": stages}), **given}
     schedule = replace(_schedule(program, target, fixed), **fixed)

@@ -34,7 +34,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a writer says of a whole kernel. What is None is decided by the compiler."""
+    """The settings of a whole kernel that its writer may give; the compiler decides those that are None."""
 
     threads: int = 128
     emitter: str | None = None

@@ -1,4 +1,4 @@
-"""What a block program is made of, while its function is run: a grid, tiles of arrays, steps, and what is stored."""
+"""The parts of a block program while its function is traced: the grid, tiles of arrays, steps and stores."""
 
 import math
 import threading
@@ -27,7 +27,7 @@ _MOST_DIMENSIONS = 3
 
 @dataclass
 class Tracing:
-    """The program that a function is saying. ``trace`` is JAX's, of the function or of the innermost steps."""
+    """A program that is being traced. ``trace`` is JAX's, of the function or of the innermost steps."""
 
     name: str
     grid: tuple[int, ...] | None = None
@@ -39,7 +39,7 @@ class Tracing:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """How many blocks there are along each dimension, and inside of steps how many steps."""
+        """The number of blocks along each dimension, and inside of steps the number of steps."""
         if self.grid is None:
             raise wrong("tiles are read by blocks: call block.grid first, with how many blocks there are")
         return (*self.grid, self.count) if self.steps is not None else self.grid
@@ -48,7 +48,7 @@ class Tracing:
         """Raise InvalidInput where JAX traces something else than the program: it may keep that trace for later."""
         if core.trace_ctx.trace is not self.trace:
             raise wrong(
-                f"{what} stands in the kernel's function, or in what block.steps calls: not inside jax.jit, jax.vmap,"
+                f"{what} must stand in the kernel's function or in a body of block.steps, not inside jax.jit, jax.vmap,"
                 " jax.grad, lax.scan or the like"
             )
 
@@ -61,7 +61,7 @@ class Tracing:
 
 
 class _Thread(threading.local):
-    """What a thread traces: programs, the innermost last."""
+    """The programs that a thread traces, the innermost last."""
 
     def __init__(self) -> None:
         self.programs: list[Tracing] = []
@@ -72,7 +72,7 @@ _thread = _Thread()
 
 @contextmanager
 def saying(tracing: Tracing) -> Iterator[None]:
-    """Context in which a function of this thread says a program."""
+    """Context in which a function of this thread is traced as a program."""
     _thread.programs.append(tracing)
     try:
         yield
@@ -81,14 +81,14 @@ def saying(tracing: Tracing) -> Iterator[None]:
 
 
 def current() -> Tracing:
-    """Return the program that is being said. Raises InvalidInput if there is none."""
+    """Return the program that is being traced. Raises InvalidInput if there is none."""
     if not _thread.programs:
-        raise wrong("this belongs into a function that block.kernel decorates")
+        raise wrong("call this inside a function that block.kernel decorates")
     return _thread.programs[-1]
 
 
 class Array:
-    """An array that a kernel was given. Its elements are read by tiles."""
+    """An array argument of a kernel. Its elements are read by tiles."""
 
     def __init__(self, number: int, type_: ArrayType):
         self._number, self._type = number, type_
@@ -100,7 +100,7 @@ class Array:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions the array has."""
+        """The number of the array's dimensions."""
         return len(self._type.shape)
 
     @property
@@ -124,11 +124,11 @@ class Array:
         fill: Any = 0,
         **decisions: Any,
     ) -> Any:
-        """Read a tile of the array: the one of number ``at`` along each dimension, or from an ``offset`` on.
+        """Read a tile of the array, by its tile index ``at``, or by the index ``offset`` of its first element.
 
-        Along dimensions that the tile does not have (the first ones, if ``shape`` is shorter than the array's, and
-        those where it is None) ``at`` is the index. What is outside of the array is ``fill``. ``copy``, ``place``,
-        ``layout`` and ``swizzle`` are decisions that the compiler keeps.
+        A tile may have fewer dimensions than the array: its dimensions are the last ones, without those that are None
+        in ``shape``. Along the others ``at`` is the index of an element. Elements outside of the array are ``fill``.
+        ``copy``, ``place``, ``layout`` and ``swizzle`` fix decisions of the compiler.
         """
         sizes, indices = element_indices(self._type.name, self.ndim, shape, at, offset)
         return self._filled(sizes, indices, fill, decisions)
@@ -139,7 +139,7 @@ class Array:
         return self._filled(sizes, found, fill, decisions)
 
     def inside(self, shape: Given, at: Sequence[Any] | None = None, *, offset: Sequence[Any] | None = None) -> Any:
-        """Return a tile of booleans: whether an element of the `tile` at this place is one of the array."""
+        """Return the mask of a `tile`: whether each of its elements is inside the array."""
         sizes, indices = element_indices(self._type.name, self.ndim, shape, at, offset)
         return self._inside(sizes, self._map(sizes, indices))
 
@@ -177,7 +177,7 @@ for _name in ("neg", "getitem", "lt", "le", "gt", "ge"):
 
 
 class Output:
-    """An array that a kernel makes: a result of its function. Blocks store tiles into it."""
+    """A result of a kernel. Blocks store tiles into it."""
 
     def __init__(self, number: int, type_: ArrayType):
         self._number, self._type = number, type_
@@ -200,10 +200,10 @@ class Output:
         offset: Sequence[Any] | None = None,
         shape: Given | None = None,
     ) -> "Output":
-        """Write a tile, converted to the array's type, at a place as of `Array.tile`, and return this output.
+        """Write a tile, converted to the array's type, and return this output. Its place is as in `Array.tile`.
 
-        Elements of the tile that are outside of the array are dropped. Blocks write each element of the array once.
-        ``shape`` says with None which dimensions the tile does not have, if these are not the first ones.
+        Elements of the tile outside of the array are dropped. Each element of the array must be written once, by one
+        block. ``shape`` has None for dimensions that the tile does not have, if these are not the first ones.
         """
         value = self._value(tile)
         sizes, indices = element_indices(
@@ -232,7 +232,7 @@ class Output:
 
 
 def grid(*sizes: int) -> tuple[Number, ...]:
-    """Say how many blocks the kernel has, along 1 to 3 dimensions, and return the numbers of a block."""
+    """Set the number of the kernel's blocks along 1 to 3 dimensions, and return the indices of the block."""
     tracing = current()
     if tracing.grid is not None:
         raise wrong("block.grid is called once in a kernel")
@@ -246,7 +246,7 @@ def grid(*sizes: int) -> tuple[Number, ...]:
 
 
 def index(shape: Given, number: Any, dtype: Any = jnp.int32) -> Any:
-    """Return a tile of numbers: ``number`` is one, or a function of the positions in the tile that returns one."""
+    """Return a tile of integers: ``number`` is an affine index, or a function from positions in the tile to one."""
     sizes, tracing = whole_sizes(shape, "block.index"), current()
     tracing.check_place("block.index")
     given = number(*positions(sizes)) if callable(number) else number
@@ -278,15 +278,16 @@ def store(
 
 
 def steps(count: int, body: Callable[..., Any], init: Any, **decisions: Any) -> Any:
-    """Run ``body(step, carried)`` for each step, one after the other, and return what the last one has returned.
+    """Run ``body(step, carried)`` for each of ``count`` steps in order, and return the last one's result.
 
-    ``init`` is what the first takes: a tile, or a tree of tiles. What a step returns is of the same shapes and types.
-    ``stages`` says how many buffers the tiles have that it reads, and ``place`` where what is carried is kept.
+    The first step is given ``init``, a tile or a tree of tiles; each step returns the same shapes and types, for the
+    next one. ``stages`` is the number of buffers for the tiles that steps read, and ``place`` the place of the carried
+    tiles.
     """
     tracing = current()
     tracing.check_place("block.steps")
     if tracing.steps is not None:
-        raise wrong("block.steps: steps have no steps inside")
+        raise wrong("block.steps: steps cannot be nested")
     (many,) = whole_sizes(count, "block.steps")
     leaves, tree = jax.tree.flatten(init)
     taken = [jnp.asarray(each) for each in leaves]
@@ -336,7 +337,7 @@ def _of_step(body: Callable[..., Any], name: str, type_: Any, value: Any) -> Inv
 
 
 def accumulate(count: int, term: Callable[[Number], Any], **decisions: Any) -> Any:
-    """Return the sum of ``term(step)`` over all steps: a tile, or a tree of tiles. Sums begin as zeros."""
+    """Return the sum of ``term(step)`` over ``count`` steps: a tile, or a tree of tiles. Sums begin as zeros."""
     at = source_info_util.current().traceback
 
     def add(step: Number, totals: Any) -> Any:
@@ -364,10 +365,10 @@ def accumulate(count: int, term: Callable[[Number], Any], **decisions: Any) -> A
 
 
 def dot(left: Any, right: Any, precision: Any = None) -> Any:
-    """Return the product of two tiles, added up as tensor cores do: floats in f32, integers in s32.
+    """Return the matrix product of two tiles, summed as tensor cores sum: floats in f32, integers in s32.
 
-    Elements of 64 bits are added up in their own type. Those of f32 are multiplied as tf32, as `jax.jit` does on GPUs,
-    unless ``precision`` is "highest".
+    Elements of 64 bits are summed in their own type. f32 is multiplied as tf32, as `jax.jit` does on GPUs, unless
+    ``precision`` is "highest".
     """
     dtype = dtype_of_numpy(jnp.result_type(left, right))
     total = (dtype if dtype.bits == 64 else sum_type(dtype)).numpy
@@ -375,13 +376,13 @@ def dot(left: Any, right: Any, precision: Any = None) -> Any:
 
 
 def plan(tile: Any, **decisions: Any) -> Any:
-    """Return a tile about which something is decided: ``place``, ``layout``, ``swizzle``, or a product's ``warps``."""
+    """Return ``tile`` with decisions fixed: its ``place``, ``layout`` or ``swizzle``, or a product's ``warps``."""
     current().check_place("block.plan")
     return plan_p.bind(tile, decisions=checked_decisions(decisions, _OF_TILES))  # type: ignore[no-untyped-call]
 
 
 def cdiv(size: int, tile: int) -> int:
-    """Return how many tiles cover a size."""
+    """Return the number of tiles that cover ``size``: the quotient, rounded up."""
     return -(-size // tile)
 
 

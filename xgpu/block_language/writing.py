@@ -166,7 +166,7 @@ class _Writer:
 
 
 def _computed(value: ir.Value, known: dict[ir.Value, ir.Value]) -> ir.Value:
-    """Return a value of a part where it is written, with all that it is computed of."""
+    """Return a value of a part where it is written, with all that it is computed from."""
 
     def operands(each: ir.Value) -> list[ir.Value]:
         return list(_producer(each).operands)

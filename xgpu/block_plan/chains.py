@@ -1,4 +1,4 @@
-"""Which tiles are kept, and where: in shared memory, in registers as accumulators of a product, or nowhere.
+"""The places of tiles: shared memory, registers as accumulators of a product, or nowhere (computed again).
 
 Mirage puts unary operations behind the operation that they follow, and accumulators of up to 192 elements a thread into
 registers (its transpiler's notes, "threadblock level data reuse" and "accumulator in register file"). Here any
@@ -23,7 +23,7 @@ _ONCE = frozenset(("elementwise", "reduce", "write", "yield", "steps", "move"))
 
 @dataclass
 class Chains:
-    """Where each tile is, and why; and of each tile in registers the form that its accumulators have."""
+    """The place of each tile, and the reason; for tiles in registers the form of their accumulators."""
 
     where: dict[int, Where] = field(default_factory=dict)
     why: dict[int, str] = field(default_factory=dict)
@@ -229,7 +229,7 @@ def _end_of(graph: Graph, region: int) -> int:
 
 
 def _uses(graph: Graph, tile: int, chains: Chains) -> set[int]:
-    """Return the nodes that read the memory of a tile: those whose operands are computed of it, too."""
+    """Return the nodes that read the memory of a tile: those whose operands are computed from it, too."""
     found: set[int] = set()
     pending = list(graph.readers[tile])
     while pending:

@@ -1,4 +1,4 @@
-"""What a block computes of tiles, as a graph: what the decisions about a kernel are functions of.
+"""A block's computation on tiles as a graph, from which the decisions about a kernel follow.
 
 Operations are numbered in an order in which each comes after those that it reads. What steps carry is one tile, under
 several numbers: that of the argument of the step, of the result after the last one.
@@ -32,7 +32,7 @@ class Tile:
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property

@@ -68,14 +68,14 @@ class BlockKernel:
 
     @cached_property
     def graph(self) -> Graph:
-        """What the block computes."""
+        """The graph of the block's computation."""
         places = {op: number for number, op in enumerate(self.ops)}
         nodes = tuple(self._node(op, places) for op in self.ops)
         return Graph(nodes, tuple(_tile(value) for value in self.values), tuple(self._carried(places)))
 
     @cached_property
     def threads(self) -> int:
-        """How many threads a block has. Raises `CompilerError` if the schedule does not say it."""
+        """The number of a block's threads. Raises `CompilerError` if the schedule does not say it."""
         given = self.function.attributes.get(attributes.SCHEDULE)
         count = 0 if given is None else attributes.schedule_values(given).get(THREADS, 0)
         if not 32 <= count <= 1024 or count % 32:

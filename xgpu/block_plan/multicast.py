@@ -1,4 +1,4 @@
-"""Which blocks of a cluster copy a tile for which: those that need the same one, whatever cluster and step it is.
+"""The blocks of a cluster that share copies: those that need the same tile in every cluster and step.
 
 The tile of a block is where the map of its number in the cluster, then the map of the tile lead to. Two blocks need the
 same tile if both maps are equal but for the block's rank (nvFuser 3689: ``same_bulk``). Of those that do, the first one

@@ -38,7 +38,7 @@ class Pipeline:
 
     @property
     def groups_in_flight(self) -> int:
-        """How many groups of copies may be on their way when a step reads its own."""
+        """The number of groups of copies that may be under way when a step reads its own."""
         return max(0, self.prefetch - 1)
 
     def buffer(self, step: int) -> int:

@@ -1,4 +1,4 @@
-"""How the warps of a block share a product: so many down its rows, so many across its columns."""
+"""The division of a product among a block's warps: so many down its rows, so many across its columns."""
 
 import math
 from dataclasses import dataclass

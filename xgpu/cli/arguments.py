@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from xgpu.cli.process import UsageError
+from xgpu.errors import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,7 +25,8 @@ class Parser(argparse.ArgumentParser):
         """Raise `UsageError` for what is not known, before a command's own parser hands it to the parser of all."""
         known, unknown = super().parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+            near = did_you_mean(unknown[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
         return known, unknown
 
     def error(self, message: str) -> NoReturn:

@@ -38,8 +38,8 @@ def add_program_arguments(parser: argparse.ArgumentParser, specs: str, help_: st
         "--products",
         choices=PRODUCTS,
         default=PRODUCTS[0],
-        help="what computes matrix products: kernels of ours where they are expected to be clearly faster if left out, "
-        "XLA's library, kernels where they are about as fast, or kernels all of them",
+        help="what computes matrix products; auto (the default): kernels where they are expected to be clearly faster, "
+        "else XLA's library; kernels: kernels where they are about as fast; all: always kernels",
     )
     parser.add_argument(
         "--target", metavar="GPU", default=DEFAULT_DEVICE, help=f"{DEFAULT_DEVICE} if left out; xgpu devices lists all"

@@ -26,7 +26,7 @@ class _BeginSignature(argparse.Action):
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", metavar="SOURCE", help="file.py:function, file.hlo or file.mlir")
+    parser.add_argument("source", metavar="SOURCE", help="file.py:function, file.hlo, file.mlir or file.te")
     parser.add_argument(
         "-o", metavar="DIR", dest="output", required=True, help="the folder: empty, or an earlier package"
     )

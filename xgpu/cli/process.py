@@ -93,7 +93,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 
 def _open_standard_streams() -> None:
-    """Put something in the place of standard streams that are closed: a file would get their number otherwise.
+    """Put something in place of standard streams that are closed: a file would get their number otherwise.
 
     Reading and writing them fails as if they were closed, but what goes to stderr is lost: there is no place to say so.
     """

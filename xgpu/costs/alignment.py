@@ -1,4 +1,4 @@
-"""How long a library takes for matrix products whose rows begin at multiples of 16 bytes in memory, or do not."""
+"""A library's time for matrix products whose rows begin at multiples of 16 bytes in memory, or do not."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""When attention is computed faster by one kernel than by products of a library and a softmax between them."""
+"""The times of attention: by one kernel, and by a library's products with a softmax between them."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""How long matrix products of 16-bit floats take that are left to XLA and its libraries, with kernels of their own.
+"""The time of matrix products of 16-bit floats that are left to XLA, its libraries and kernels.
 
 The numbers are those of an H200, fitted to the times of kernels in docs/decisions.md, "Products by tiles", which they
 are within 10 % of.

@@ -1,4 +1,4 @@
-"""How long matrix products take that warp groups compute in blocks of tiles."""
+"""The time of matrix products that warp groups compute in blocks of tiles."""
 
 import functools
 import math
@@ -58,7 +58,7 @@ _SUM_BYTES = 4
 
 @dataclass(frozen=True)
 class ProductTile:
-    """What a block computes: so many rows and columns of a product, or ``split`` blocks of a cluster together.
+    """The tile of a block, or of ``split`` blocks of a cluster together: its rows and columns of a product.
 
     If ``is_swapped``, the rows are columns of the result. The tile of the left operand is multiplied by those of all
     ``rights``.
@@ -108,7 +108,7 @@ class ProductTile:
 
     @property
     def step_bytes(self) -> int:
-        """What a block reads for a step."""
+        """The bytes that a block reads for a step."""
         return (self.rows + self.width) * ROW_BYTES
 
     def step_cycles(self) -> float:

@@ -18,7 +18,7 @@ _CODE_OF_A_REGISTER = 24
 Of 4, 8 and 14 values that are each 190 instructions it needs 41, 87 and 152, as ptxas gives them for an H200.
 """
 _SHARE = 4
-"""One in so many registers holds an array of the rows' size; the others hold what is computed of it, and indices."""
+"""One in so many registers holds an array of the rows' size; the others hold what is computed from it, and indices."""
 
 
 def registers_for(elements: int, widths: Iterable[int], code: int = 0) -> int:
@@ -50,7 +50,7 @@ def longest_row(read: Iterable[int], stored: Iterable[int], target: Device) -> i
     """Return the longest row that a block holds from one walk to the next, given the bits of what it reads and stores.
 
     That is an element of each array of the rows' size. Arrays that are read are held beside each other, and with one
-    number of 32 bits that is computed of each of their elements: so elements under 16 bits count as 16. What is wider
+    number of 32 bits that is computed from each of their elements: so elements under 16 bits count as 16. What is wider
     than a register counts as one: such rows are read again if they are too long to be held, which the cache makes up
     for.
     """

@@ -1,4 +1,4 @@
-"""How long matrix products take that single warps multiply, of tiles that all threads of a block copy."""
+"""The time of matrix products that single warps multiply, from tiles that all threads of a block copy."""
 
 import math
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class WarpTile:
 
     @property
     def step_bytes(self) -> int:
-        """What a step's tiles take."""
+        """The bytes of a step's tiles."""
         return (self.m + self.n) * self.k * _ELEMENT_BYTES
 
     def held(self, units: tuple[int, int]) -> int:

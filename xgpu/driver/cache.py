@@ -39,7 +39,7 @@ _ON = frozenset(("", "on", "1", "yes", "true"))
 
 
 class Entry(Protocol):
-    """What a cache keeps: a dataclass of what JSON has."""
+    """An entry of a cache: a dataclass of values that JSON has."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

@@ -1,4 +1,4 @@
-"""How often Python collects cyclic garbage while programs are compiled: rarely, as nearly all that is new stays."""
+"""Python's garbage collector during compilations: it runs rarely, as nearly all new objects stay alive."""
 
 import gc
 import threading

@@ -250,7 +250,7 @@ class _Worker:
         return answer
 
     def _restart(self) -> bool:
-        """Start another process in the place of this one, unless all is over."""
+        """Start another process in place of this one, unless all is over."""
         with self._lock, contextlib.suppress(OSError):
             self._close()
             if not self._is_over:

@@ -13,7 +13,7 @@ from xgpu.dialects.input_checks import input_problems
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, emit_program, plan_prepared
 from xgpu.driver.nest_programs import NEST_LEVELS, restart_nests
 from xgpu.dtypes import dtype_of_element
-from xgpu.errors import CompilerError, InvalidInput
+from xgpu.errors import CompilerError, InvalidInput, did_you_mean
 from xgpu.frontend.load import read_text
 from xgpu.frontend.mlir_text import parse_module
 from xgpu.frontend.signature import ArgumentSpec, Source, module_name
@@ -151,8 +151,9 @@ def _level_of(module: ir.Module, filename: str) -> str:
     level = ir.StringAttr(given[attributes.LEVEL]).value if attributes.LEVEL in given else "none"
     if level not in pipeline.MLIR_LEVELS[1:]:
         known = ", ".join(pipeline.MLIR_LEVELS[1:])
+        near = did_you_mean(level, pipeline.MLIR_LEVELS[1:])
         raise InvalidInput(
-            f"{filename}: {attributes.LEVEL} = '{level}' is not a level to go on from; these are: {known}"
+            f"{filename}: {attributes.LEVEL} = '{level}' is not a level to go on from{near}; these are: {known}"
         )
     return level
 

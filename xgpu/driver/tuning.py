@@ -41,7 +41,7 @@ _measuring = threading.Lock()
 
 @dataclass(frozen=True)
 class Winner:
-    """What was measured of a product: the schedule of the fastest kernel, None if the library is faster.
+    """The measured choice for a product: the schedule of the fastest kernel, None if the library is faster.
 
     ``library`` and ``kernel`` are the microseconds of the library and of the fastest kernel, None where there is none.
     ``dropped`` says which ways to compute it failed, and why.
@@ -66,7 +66,7 @@ class Winner:
 
     @property
     def choice(self) -> ProductChoice:
-        """What computes the product."""
+        """The choice of kernel or library."""
         return ProductChoice(self.schedule, self.library, self.kernel)
 
 

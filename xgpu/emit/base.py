@@ -62,7 +62,7 @@ class Signature(Protocol):
 
 
 class Launched(Protocol):
-    """What says how a kernel is launched, and what wrote it."""
+    """The launch of a kernel, and the emitter that wrote it."""
 
     NAME: str
 

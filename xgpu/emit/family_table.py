@@ -33,7 +33,7 @@ from xgpu.emit.families.transpose import TRANSPOSES
 from xgpu.emit.families.update_slice import SLICE_UPDATES
 from xgpu.emit.family import Family
 from xgpu.emit.schedule import Schedule
-from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError
+from xgpu.errors import CompilerError, InvalidInput, Unsupported, XgpuError, did_you_mean
 from xgpu.hlo.source_location import source_of
 from xgpu.options import Options
 from xgpu.structure import callees
@@ -83,7 +83,8 @@ def schedule_kernels(planned: ir.Module, device: Device, options: Options) -> No
     for name in options.schedules:
         if name not in fusions:
             known = ", ".join(fusions) or "none"
-            raise InvalidInput(f"option schedules: there is no fusion '{name}'; the fusions are: {known}")
+            near = did_you_mean(name, fusions)
+            raise InvalidInput(f"option schedules: there is no fusion '{name}'{near}; the fusions are: {known}")
     parts = _parts(fusions.values())
     for name, function in fusions.items():
         if function in parts:
@@ -143,7 +144,8 @@ def seconds_by_schedule(function: ir.Operation, device: Device, options: Options
 def _family(function: ir.Operation) -> Family:
     name = ir.StringAttr(function.attributes[attributes.EMITTER]).value
     if name not in FAMILIES:
-        raise InvalidInput(f"unknown emitter '{name}'; expected one of {', '.join(FAMILIES)}")
+        near = did_you_mean(name, FAMILIES)
+        raise InvalidInput(f"unknown emitter '{name}'{near}; expected one of {', '.join(FAMILIES)}")
     return FAMILIES[name]
 
 

@@ -1,4 +1,4 @@
-"""How the threads of a kernel share reductions: numbers for a shape and a device, and the maps that follow from them.
+"""The division of reductions among the threads of a kernel: numbers for a shape and a device, and their maps.
 
 A *group* of threads, whose number is a power of two, makes the results of a *unit*: one row, or neighbouring columns.
 A group is part of a warp or several warps, and a block has one or more groups. Each thread first reduces what it reads,

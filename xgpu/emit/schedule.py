@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from itertools import chain
 from typing import Any, Self
 
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,9 @@ class Schedule(ABC):
         """
         for name in given:
             if name not in cls.names():
-                raise InvalidInput(f"unknown number '{name}' of its schedule; expected one of {', '.join(cls.names())}")
+                near = did_you_mean(name, cls.names())
+                known = ", ".join(cls.names())
+                raise InvalidInput(f"unknown number '{name}' of its schedule{near}; expected one of {known}")
         missing = [name for name in cls.names() if name not in given]
         chosen = cls.beside(given, facts).values if missing else {}
         schedule = cls(**{name: given.get(name, chosen.get(name)) for name in cls.names()})

@@ -20,7 +20,7 @@ _Tile = tuple[ir.Value, IndexingMap]
 
 
 def can_be_tiled(op: ir.Operation) -> bool:
-    """Whether a tile of the result of ``op`` is computed of tiles of its operands: each element of one of each."""
+    """Whether a tile of the result of ``op`` is computed from tiles of its operands: each element of one of each."""
     if op.name == _CONSTANT:
         return splat_of(op) is not None
     kind = access_kind(op)
@@ -63,13 +63,13 @@ class TileProgram:
         return made((value, map_), self._tiles, self._operands, self._make)
 
     def _operands(self, tile: _Tile) -> list[_Tile]:
-        """Return the tiles that a tile is computed of."""
+        """Return the tiles that a tile is computed from."""
         value, map_ = tile
         if value in self._arrays or value in self._known or producer(value).name == _IOTA:
             return []
         op = producer(value)
         if not can_be_tiled(op):
-            raise unsupported(op, "its tiles are not computed of tiles of its operands")
+            raise unsupported(op, "its tiles are not computed from tiles of its operands")
         return [(op.operands[each.operand], then(map_, each.map)) for each in accesses(op)]
 
     def _make(self, tile: _Tile, operands: list[ir.Value]) -> ir.Value:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from xgpu.dtypes import DType, dtype_of_numpy, parse_spec
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 from xgpu.frontend.hlo_text import from_hlo_text
 from xgpu.frontend.jax_function import from_jax, user_error
 from xgpu.frontend.signature import Source, check_arguments
@@ -98,8 +98,11 @@ def _load_python(
         module = _execute(path)
         function = getattr(module, function_name, None) if function_name else None
         if not callable(function) and not hasattr(function, "own_source"):
-            known = ", ".join(_function_names(module)) or "none"
-            problem = f"{path} has no function '{function_name}'" if function_name else f"'{path}' names no function"
+            functions = _function_names(module)
+            known = ", ".join(functions) or "none"
+            problem = f"'{path}' names no function"
+            if function_name:
+                problem = f"{path} has no function '{function_name}'{did_you_mean(function_name, functions)}"
             raise InvalidInput(f"{problem}; expected {path.name}:function; its functions are: {known}")
         return _load_function(function, arguments, keyword_arguments)
 

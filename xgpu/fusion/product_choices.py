@@ -1,4 +1,4 @@
-"""What was chosen to compute the matrix products of a program, as plain text that a pass takes for an option."""
+"""The choices between kernels and a library for a program's matrix products, as the text of a pass's option."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _UNKNOWN = "-"
 
 @dataclass(frozen=True)
 class ProductChoice:
-    """What computes a product: a kernel with the numbers ``schedule``, XLA's library if that is None.
+    """The choice for a product: a kernel with the numbers ``schedule``, XLA's library if that is None.
 
     ``library`` and ``kernel`` are the microseconds that the library and the fastest kernel take with what follows the
     product; None where that is not known. The text is ``library@5.31/6.07``, or ``tile_m=64+tile_n=32@5.31/4.07``.
@@ -46,13 +46,13 @@ class ProductChoice:
 
     @property
     def figures(self) -> str:
-        """What was measured, in words; empty for nothing."""
+        """The measured times in words; empty for none."""
         times = (("library", self.library), ("kernel", self.kernel))
         return ", ".join(f"{name} {each:.1f} us" for name, each in times if each is not None)
 
 
 class ProductChoices(Choice):
-    """What computes each product of a program that a kernel can compute, in their order: choices between semicolons.
+    """The choice for each product that a kernel can compute, in their order, with semicolons between them.
 
     Empty says nothing of it, and `OPEN` that it is to be measured. Raises ValueError for other text.
     """

@@ -1,4 +1,4 @@
-"""Which matrix products tensor cores compute as a program asks for them: by their elements and their precision."""
+"""The matrix products that tensor cores compute as a program asks for them: by their elements and precision."""
 
 from xgpu import ir
 from xgpu.dtypes import DType, dtype_named

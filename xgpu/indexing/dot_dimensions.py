@@ -1,4 +1,4 @@
-"""Which dimensions of its operands a matrix product contracts, which are those of a batch, and which are left."""
+"""The dimensions of a matrix product's operands: contracted, batch, and free."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -296,10 +296,11 @@ def compile(
     """Compile a program for the GPU ``target``. Kernels of large programs are compiled on all cores.
 
     ``source`` is a JAX function, a program of loops (`xgpu.loops`), a block program (`xgpu.block`), a path
-    (``file.py:function``, ``file.hlo``, ``file.mlir``, ``file.te``), or HLO or StableHLO text; MLIR text may be of any
-    level up to ``llvm``, and compilation goes on from there. A function's arguments are arrays,
-    ``jax.ShapeDtypeStruct`` or specifications such as ``"f32[128,1024]"``; text has its own, but for sizes of a program
-    of loops. Raises `InvalidInput` for what is wrong in the input, `Unsupported` for what xgpu cannot compile.
+    (``file.py:function``, ``file.hlo``, ``file.mlir``, ``file.te``), or HLO or MLIR text. MLIR text may be of any level
+    up to ``llvm``; compilation continues from there. A function's arguments are arrays, ``jax.ShapeDtypeStruct`` or
+    specifications such as ``"f32[128,1024]"``. Text declares its own, except for the sizes of a program of loops.
+
+    Raises `InvalidInput` for errors in the input, and `Unsupported` for what xgpu cannot compile.
     """
     return compile_to("ptx", source, args_or_specs, device(target), checked_options(options))
 

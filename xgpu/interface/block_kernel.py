@@ -23,10 +23,10 @@ _MOST_PROGRAMS = 256
 
 
 class Kernel:
-    """A kernel: a function of arrays, whose blocks compute tiles of its results. See `kernel`.
+    """A kernel: a function of arrays, whose blocks compute tiles of its results. `kernel` makes it.
 
-    Arrays are given by position; keywords are values that the function is to know, such as ``causal=True``.
-    ``example_args`` may be set to arguments that the command line takes if it is given none.
+    Arrays are positional arguments; keywords are constants, such as ``causal=True``, and each value makes a kernel of
+    its own. The command line takes the arguments in ``example_args`` if it is given none.
     """
 
     def __init__(self, function: Callable[..., Any], settings: Settings):
@@ -56,8 +56,8 @@ class Kernel:
     def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Give the kernel a gradient: ``forward`` and ``backward`` are as those of ``jax.custom_vjp``.
 
-        ``forward`` takes the kernel's arguments and returns its results and what ``backward`` is to know; that takes
-        this, and the results' gradients, and returns those of the arguments. Both are given the call's keywords.
+        ``forward`` takes the kernel's arguments, and returns its results and residuals. ``backward`` takes the
+        residuals and the results' gradients, and returns the arguments' gradients. Both are given the call's keywords.
         """
         self._rule = forward, backward
 
@@ -118,12 +118,14 @@ def kernel(
     emitter: str | None = None,
     schedule: Mapping[str, int] | None = None,
 ) -> Any:
-    """Make a kernel of a function that says what its blocks do: see docs/block_programs.md.
+    """Make a kernel of a function that computes the tiles of one block: see docs/block_programs.md.
 
-    ``threads`` are those of a block. ``stages``, how many buffers tiles of steps have, and ``copy``, how they are
-    copied (``"plain"`` or ``"async"``), hold for all steps that say nothing else. What is left out is
-    planned. ``emitter`` names the kind of kernel: ``"block"``, which takes any program, or ``"product"``, which takes
-    one product of tiles with what follows it, multiplies by warp groups, and has numbers in a ``schedule``.
+    - ``threads`` is the number of a block's threads.
+    - ``stages`` is the number of buffers for the tiles of steps, and ``copy`` how these are copied (``"plain"`` or
+      ``"async"``); single steps and tiles may choose otherwise. The compiler chooses what is left out.
+    - ``emitter`` is ``"block"``, which takes any program, or ``"product"``, which takes one product of tiles with its
+      epilogue, and multiplies by warp groups. ``schedule`` fixes numbers of the latter's schedule.
+
     Without a function, the result is a decorator.
     """
     if emitter is not None and emitter != EMITTER_NAME and emitter not in _OTHERS:

@@ -48,12 +48,12 @@ def jit(
     autotune: bool = False,
     **jit_options: Any,
 ) -> Callable[..., Any]:
-    """Return ``function`` compiled by xgpu, to be used like the result of ``jax.jit``, which takes ``jit_options``.
+    """Compile ``function`` with xgpu when it is called; the result is used like that of ``jax.jit``.
 
-    Its kernels run inside XLA's executable, on a CUDA device and on a CPU. What xgpu cannot compile is left to XLA. The
-    result can be called, traced, transformed (``jax.grad``, ``jax.vmap``, ...) and lowered, and has a
-    method ``explain``, which takes the function's arguments and returns an `Explanation`. ``autotune=True`` is that of
-    `Options`. Without a function, the result is a decorator.
+    ``jit_options`` are those of ``jax.jit``, and ``autotune=True`` is that of `Options`. Without a function, the result
+    is a decorator. The kernels run inside XLA's executable, on a CUDA device or on a CPU; operations that xgpu cannot
+    compile are left to XLA. The result can be called, traced, lowered and transformed (``jax.grad``, ...). Its
+    method ``explain`` takes the function's arguments and returns an `Explanation`: the kernels, and what fell back.
     """
     chosen = checked_options(options)
     if autotune is not False:

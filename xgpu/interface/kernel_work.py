@@ -1,4 +1,4 @@
-"""What the kernel of a fusion executes, and how long it takes with what it moves, about."""
+"""The work of a fusion's kernel: the operations that it executes, and its approximate time."""
 
 import math
 from collections.abc import Callable

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from xgpu.errors import InvalidInput
+from xgpu.errors import InvalidInput, did_you_mean
 
 Pipeline = tuple[tuple[str, str], ...]
 """Passes as their command line spells them, each with its reason; ``{target}`` and such are filled in."""
@@ -69,7 +69,8 @@ class LevelGraph:
         for level in self.levels:
             if level.name == name:
                 return level
-        raise InvalidInput(f"unknown level '{name}'; the levels are {', '.join(self.names)}")
+        near = did_you_mean(name, self.names)
+        raise InvalidInput(f"unknown level '{name}'{near}; the levels are {', '.join(self.names)}")
 
     def path(self, given: Container[str], wanted: str) -> tuple[Edge, ...] | None:
         """Return the edges from the nearest of the ``given`` levels to ``wanted``, in order; None if there are none.

@@ -20,7 +20,7 @@ from xgpu.dialects.nests.loops import (
     is_side_by_side,
 )
 from xgpu.dialects.xgpu import YieldOp
-from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
 from xgpu.frontend.signature import ArgumentSpec, Source
 from xgpu.indexing.constraints import Constraint
 from xgpu.indexing.interval import Interval
@@ -244,7 +244,8 @@ class _Builder:
 
     def _no_values(self, pragma: Pragma) -> None:
         if pragma.values:
-            raise InvalidInput(f"pragma '#{pragma.name}' takes no numbers", pragma.at)
+            near = did_you_mean(pragma.name, ("threads", "vector", "align", "pad"))
+            raise InvalidInput(f"pragma '#{pragma.name}' takes no numbers{near}", pragma.at)
 
     def _number_of(self, pragma: Pragma, most: int, least: int = 1) -> int:
         if len(pragma.values) != 1:

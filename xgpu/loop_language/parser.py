@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NoReturn
 
-from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
 from xgpu.loop_language.lexer import KEYWORDS, Token, tokenize
 from xgpu.loop_language.syntax import (
     Anchor,
@@ -36,6 +36,7 @@ ASSIGNMENTS = ("=", "+=", "*=", "max=", "min=", "&=", "|=", "^=")
 """What stands between an element and the value that it gets or is combined with."""
 _ACCESSES = ("in", "out", "inout")
 _LOOPS = ("par", "seq", "static")
+_STATEMENTS = (*_LOOPS, "fully", "if", "new", "let", "asm", "anchor")
 FULLY_PAR = "fully par"
 """The kind of parallel loops whose iterations run at once."""
 LEVELS = (
@@ -216,6 +217,10 @@ class _Parser:
         target: Name | Element = Name(name.text, name.at)
         if self._token.text == "[":
             target = Element(name.text, tuple(self._listed("[", "]", self.expression)), name.at)
+        elif self._token.kind in ("word", "number"):
+            near = did_you_mean(name.text, _STATEMENTS)
+            known = ", ".join(_STATEMENTS)
+            raise InvalidInput(f"'{name.text}' begins no statement{near}; expected {known} or an assignment", name.at)
         operator = self._accept(*ASSIGNMENTS) or self._fail(f"one of {', '.join(ASSIGNMENTS)}")
         value = self.expression()
         return Assign(target, operator.text, value, self._pragmas(), at)

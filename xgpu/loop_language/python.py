@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xgpu.dtypes import DTYPES
-from xgpu.errors import InvalidInput, SourceLocation, XgpuError
+from xgpu.errors import InvalidInput, SourceLocation, XgpuError, did_you_mean
 from xgpu.frontend.jax_function import user_error
 from xgpu.frontend.signature import Source
 from xgpu.loop_language import syntax
@@ -131,7 +131,7 @@ for _name, _sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "
 
 @dataclass(frozen=True)
 class Combined:
-    """What ``buffer[i] += value`` makes, until it is assigned."""
+    """The value of ``buffer[i] += value``, until it is assigned."""
 
     read: str
     operator: str
@@ -239,11 +239,12 @@ def __getattr__(name: str) -> Any:
         return ElementType(name)
     if name in FUNCTIONS or name == PAIR or name.removeprefix(BITS) in _TYPES:
         return lambda *values: _call(name, *values)
-    raise AttributeError(f"xgpu.loops has no '{name}'")
+    near = did_you_mean(name, [*_TYPES, *FUNCTIONS, PAIR, *(each for each in globals() if each[0] != "_")])
+    raise AttributeError(f"xgpu.loops has no '{name}'{near}")
 
 
 def asm(text: str, *operands: Any, results: Sequence[ElementType] = ()) -> Any:
-    """Execute instructions of PTX; return what they write, a value for one type of ``results``, a tuple for several."""
+    """Execute PTX instructions, and return their results: a value for one type of ``results``, a tuple for several."""
     tracing, at = _tracing(), _here()
     made = tuple((tracing.new_name("a"), type_.name) for type_ in results)
     tracing.add(syntax.Asm(text, tuple(_node(operand) for operand in operands), made, at))
@@ -252,12 +253,12 @@ def asm(text: str, *operands: Any, results: Sequence[ElementType] = ()) -> Any:
 
 
 def select(condition: Any, then: Any, otherwise: Any) -> Expression:
-    """Return one of two values, by a third."""
+    """Return ``then`` where ``condition`` is true, and ``otherwise`` where it is not."""
     return _call("select", condition, then, otherwise)
 
 
 def sizes(**defaults: int | None) -> tuple[Expression, ...]:
-    """Return sizes by their names, each with what it is if no argument says so, in the order given."""
+    """Return sizes with these names and defaults, in this order; the shapes of arguments overrule the defaults."""
     at = _here()
     return tuple(
         Expression(
@@ -268,17 +269,17 @@ def sizes(**defaults: int | None) -> tuple[Expression, ...]:
 
 
 def out(array: ArrayType) -> ArrayType:
-    """Return the type of an argument that the program makes."""
+    """Return the type of an ``out`` argument: a result, undefined at first."""
     return ArrayType(array.dtype, array.shape, "out")
 
 
 def inout(array: ArrayType) -> ArrayType:
-    """Return the type of an argument that the program changes."""
+    """Return the type of an ``inout`` argument, which the program changes."""
     return ArrayType(array.dtype, array.shape, "inout")
 
 
 def new(array: ArrayType | ElementType, name: str = "", **pragmas: Any) -> Buffer:
-    """Make a buffer; ``shared=True`` and such, or ``pad=1``, are its pragmas."""
+    """Make a buffer. Keywords are its pragmas, such as ``shared=True`` or ``pad=1``."""
     tracing, at = _tracing(), _here()
     type_ = array if isinstance(array, ArrayType) else ArrayType(array.name)
     name = name or tracing.new_name("b")
@@ -316,23 +317,23 @@ def _loop(kind: str, extent: Any, name: str, pragmas: dict[str, Any]) -> Iterato
 
 
 def par(extent: Any, name: str = "", **pragmas: Any) -> Any:
-    """Begin a parallel loop; ``block=True`` and such, or ``threads=128``, are its pragmas."""
+    """Begin a parallel loop. Keywords are its pragmas, such as ``block=True`` or ``threads=128``."""
     return _loop("par", extent, name, pragmas)
 
 
 def fully_par(extent: Any, name: str = "", **pragmas: Any) -> Any:
-    """Begin a parallel loop whose iterations run at once, side by side; ``align=32`` and ``block=True`` are pragmas."""
+    """Begin a parallel loop whose iterations run at once, on neighbouring threads; ``align=32`` is a pragma."""
     return _loop("fully par", extent, name, pragmas)
 
 
 def seq(extent: Any, name: str = "", **pragmas: Any) -> Any:
-    """Begin a loop whose iterations run one after the other; ``stages=4`` is a pragma."""
+    """Begin a loop whose iterations run in order; ``stages=4`` is a pragma."""
     return _loop("seq", extent, name, pragmas)
 
 
 @contextmanager
 def when(*conditions: Any) -> Iterator[None]:
-    """Begin what is done where all conditions on indices hold."""
+    """Begin statements for where all these conditions on indices hold."""
     tracing, at = _tracing(), _here()
     nodes = [_node(condition) for condition in conditions]
     if not nodes:
@@ -347,7 +348,7 @@ def when(*conditions: Any) -> Iterator[None]:
 
 @contextmanager
 def otherwise() -> Iterator[None]:
-    """Begin what is done where the conditions of the `when` before it do not hold."""
+    """Begin statements for where the conditions of the preceding `when` do not hold."""
     tracing, at = _tracing(), _here()
     before = tracing.blocks[-1][-1] if tracing.blocks[-1] else None
     if not isinstance(before, syntax.If) or before.otherwise:
@@ -406,5 +407,5 @@ class LoopProgram:
 
 
 def program(says: Callable[..., None]) -> LoopProgram:
-    """Make a program of a function: its arguments are annotated with their types, its body says what is done."""
+    """Make a program of a function, whose arguments are annotated with their types; its body builds the program."""
     return LoopProgram(says)

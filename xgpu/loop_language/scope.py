@@ -1,4 +1,4 @@
-"""What names mean at a place of a program, and which iterations get there: variables, their ranges, conditions."""
+"""The scope at a place of a program: its names, the ranges of its variables, and the conditions around it."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

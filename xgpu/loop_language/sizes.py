@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 
 from xgpu.dtypes import MAX_ELEMENTS, DType, dtype_named, format_spec
-from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
 from xgpu.loop_language.syntax import Binary, Expr, Function, Name, Number, Parameter, Unary
 
 Spec = tuple[DType, tuple[int, ...]]
@@ -52,7 +52,10 @@ def whole_number(expr: Expr, known: Mapping[str, int], what: str) -> int:
             left, right = (whole_number(side, known, what) for side in (expr.left, expr.right))
             return combined(expr.operator, left, right, expr.at)
         case Name(name=name):
-            names = f"; the sizes are {', '.join(known)}" if known else "; there are no sizes"
+            near = did_you_mean(name, known)
+            names = (
+                f"{near}; the sizes are {', '.join(known)}" if known else f"; declare it before 'fn': size {name} = 64"
+            )
             raise InvalidInput(f"{what}: expected sizes and whole numbers, got '{name}'{names}", expr.at)
     raise InvalidInput(f"{what}: expected sizes and whole numbers", expr.at)
 

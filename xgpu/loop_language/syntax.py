@@ -88,7 +88,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class If:
-    """What is done where conditions on indices hold, and what elsewhere."""
+    """Statements for where conditions on indices hold, and for where they do not."""
 
     condition: Expr
     then: tuple["Statement", ...]

@@ -13,7 +13,7 @@ import numpy as np
 from xgpu import ir
 from xgpu.dialects.nests.accesses import FromIndexOp, ReadOp, ToIndexOp
 from xgpu.dtypes import DTYPES, DType, dtype_named
-from xgpu.errors import InvalidInput, SourceLocation
+from xgpu.errors import InvalidInput, SourceLocation, did_you_mean
 from xgpu.hlo.operations import without_code
 from xgpu.indexing.affine import AffineExpr, linearize
 from xgpu.indexing.constraints import Constraint
@@ -103,14 +103,17 @@ class Expressions:
         if isinstance(meaning, Buffer):
             return self.read(Element(expr.name, (), expr.at))
         if meaning is None:
-            raise InvalidInput(f"'{expr.name}' means nothing here; known are {_listed(self.scope.names)}", expr.at)
+            raise InvalidInput(f"'{expr.name}' {self._undefined(expr.name)}", expr.at)
         return meaning.value
+
+    def _undefined(self, name: str) -> str:
+        return f"is not defined here{did_you_mean(name, self.scope.names)}; known are {_listed(self.scope.names)}"
 
     def place(self, target: Element) -> tuple[Buffer, list[AffineExpr]]:
         """Return the buffer and the indices of an element; raises InvalidInput if they do not fit each other."""
         buffer = self.scope.meaning(target.buffer)
         if not isinstance(buffer, Buffer):
-            problem = "is no buffer" if buffer else f"means nothing here; known are {_listed(self.scope.names)}"
+            problem = "is no buffer" if buffer else self._undefined(target.buffer)
             raise InvalidInput(f"'{target.buffer}' {problem}", target.at)
         if len(target.indices) != len(buffer.shape):
             raise InvalidInput(
@@ -263,7 +266,9 @@ class Expressions:
         if name == "select":
             return self._select(expr)
         if name not in FUNCTIONS:
-            raise InvalidInput(f"there is no function '{name}'; known are {_listed([*FUNCTIONS, 'select'])}", expr.at)
+            known = [*FUNCTIONS, "select"]
+            near = did_you_mean(name, known)
+            raise InvalidInput(f"there is no function '{name}'{near}; known are {_listed(known)}", expr.at)
         function = FUNCTIONS[name]
         operands = [self.operand(argument) for argument in _arguments(expr, function.arity)]
         dtype = next((dtype_of(each) for each in operands if isinstance(each, ir.Value)), None)

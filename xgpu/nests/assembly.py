@@ -1,4 +1,4 @@
-"""Where instructions of PTX may stand in a nest: where all iterations that run at once come by."""
+"""The places where PTX instructions are allowed in a nest: where all iterations that run at once execute them."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""Where the threads of a block have to wait for each other: found by following what each does to each element.
+"""The barriers that a block's threads need: found by following what each thread does to each element.
 
 The statements of a block are gone through in the order in which it runs them, loops iteration by iteration. What
 threads did to elements since the last barrier is remembered; where a thread accesses an element that another one has
@@ -55,7 +55,7 @@ class Follower:
 
     @property
     def most_iterations(self) -> int | None:
-        """How many iterations of a loop are followed; None if even without following any the work is too much."""
+        """The number of iterations of a loop to follow; None if even following none is too much work."""
         return self._most_iterations
 
     def accesses_shared(self, statement: ir.Operation) -> bool:

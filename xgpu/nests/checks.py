@@ -1,4 +1,4 @@
-"""What must hold of a module of loops that a person gives as text, beyond what each operation says of itself."""
+"""Checks of a module of loops that a person gives as text, beyond the verifiers of single operations."""
 
 from collections.abc import Iterator
 from typing import cast

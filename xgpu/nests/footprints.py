@@ -1,4 +1,4 @@
-"""Which threads of a block access which elements when all of them come by a statement."""
+"""The elements that each thread of a block accesses when all of them execute a statement."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the threads of a block did to elements of buffers since they last waited for each other."""
+"""The accesses of a block's threads to elements of buffers since their last barrier."""
 
 from dataclasses import dataclass, field
 
@@ -19,7 +19,7 @@ def meets(one: Kind, other: Kind) -> bool:
 
 @dataclass
 class _Marks:
-    """Who did one kind of thing to each element of a buffer last, and by which statement.
+    """The last thread that did one kind of thing to each element of a buffer, and the statement.
 
     ``marked`` are the positions that somebody did it to, ``unknown`` the last statement that may have done it to any.
     """
@@ -76,7 +76,7 @@ class _Marks:
 
 
 class History:
-    """What threads did since the last barrier, to which elements."""
+    """The accesses of threads to elements since the last barrier."""
 
     def __init__(self) -> None:
         self._marks: dict[int, dict[Kind, _Marks]] = {}

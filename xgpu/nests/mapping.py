@@ -1,4 +1,4 @@
-"""Which thread runs which iterations of a band of par loops: maps to choose from, and what chooses.
+"""Maps from threads to the iterations of a band of par loops, and the search for the best one.
 
 A map sends (thread, block)[steps..., run] to the variables of the band's loops, one-to-one onto the iterations. The
 family has two kinds. *Lines* go through the iterations in the order of some permutation of the loops, threads taking
@@ -61,7 +61,7 @@ class Touch:
 
 @dataclass(frozen=True)
 class Score:
-    """How good a map is: sectors, accesses and threads' places for each iteration, and the size of its expressions."""
+    """The score of a map: sectors, accesses and threads' places for each iteration, and the size of its expressions."""
 
     sectors: float
     accesses: float
@@ -70,7 +70,7 @@ class Score:
 
     @property
     def key(self) -> tuple[float, float, float, int]:
-        """What is compared; less is better. A few threads that do nothing are as good as none."""
+        """The numbers to compare; less is better. A few threads that do nothing are as good as none."""
         return (round(self.sectors * max(1.0, self.places / 1.25), 6), round(self.accesses, 6), self.places, self.size)
 
 

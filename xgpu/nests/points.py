@@ -1,4 +1,4 @@
-"""Which elements accesses access, for values of loops' variables: arrays of them, to go through all at once."""
+"""The elements of accesses, for values of loops' variables: arrays of them, to enumerate all at once."""
 
 from collections.abc import Mapping
 from typing import Any

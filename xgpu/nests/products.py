@@ -35,7 +35,7 @@ class Axis:
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return self.tile * (1 if self.outer is None else _extent(self.outer))
 
 
@@ -298,7 +298,7 @@ class _Matcher:
         reads = [access_of(op) for op in statements if op.name == ReadOp.OPERATION_NAME]
         writes = [access_of(op) for op in statements if op.name == WriteOp.OPERATION_NAME]
         if any(isinstance(element_of(value), ir.ComplexType) for op in statements for value in op.results):
-            raise NoProductError("results are computed of complex numbers")
+            raise NoProductError("results are computed from complex numbers")
         of_sums = [each for each in reads if each.buffer == sums.buffer]
         if not of_sums or not writes or any(op.name.startswith("xgpu.") for op in _others(statements)):
             raise NoProductError("the last statement of the block does not write results of its sums")

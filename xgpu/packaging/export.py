@@ -60,17 +60,19 @@ def export(
 ) -> Exported:
     """Compile a program, and write a folder ``to`` that C, C++ and Rust programs use with no Python and no XLA.
 
-    ``source`` and its arguments are those of `compile`; ``signatures`` are more tuples of arguments, of other sizes,
-    between which the program chooses when it runs. ``name`` is what its C functions begin with, otherwise the name of
-    the program. ``targets`` are the GPUs that it has kernels for: as PTX, which drivers compile for later GPUs too, and
-    as machine code if ptxas is found. No GPU is needed. ``host`` says whether it has kernels for the processor too.
-    ``check`` proves what can be proved of the kernels before anything is written: no access out of bounds, every
-    element of each output written once, no races; where something is not proved, the program runs on the host with
-    every access checked. The result's ``checks`` and the manifest say what was proved.
+    - ``source`` and its arguments are those of `compile`.
+    - ``name`` is the prefix of the C functions; the program's name if left out.
+    - ``targets`` are the GPUs to have kernels for: as PTX, which drivers also compile for later GPUs, and as machine
+      code if ptxas is found. No GPU is needed.
+    - ``signatures`` are more tuples of arguments, of other sizes; the package chooses among them at run time.
+    - ``host`` adds kernels for the CPU.
+    - ``check`` proves, before anything is written, that no access is out of bounds, that every element of each output
+      is written once, and that there are no races; where something is not proved, the program runs on the host with
+      every access checked. The result's ``checks`` and the manifest say what was proved.
 
     Kernels compute all matrix products, however long that takes. Raises `Unsupported` for a program that needs XLA,
-    naming what does, and `InvalidInput` for signatures that differ in more than sizes, and for a folder of something
-    else.
+    with the operations that need it, and `InvalidInput` for signatures that differ in more than sizes, and if ``to`` is
+    a folder with other contents.
     """
     chosen = replace(checked_options(options), products="all")
     devices = [device(target) for target in targets]

@@ -1,4 +1,4 @@
-"""What an exported program is: its entries with typed arrays, and for each target kernels and the steps that run them.
+"""An exported program: its entries with typed arrays, and for each target kernels and the steps that run them.
 
 A package has one program for one or several signatures, the sizes of its arguments. For each signature and target there
 is a `Variant`: which kernels, in which order, on which memory. The same steps run on a GPU and on the host.
@@ -42,7 +42,7 @@ class Array:
 
 
 class Base(Enum):
-    """Where memory comes from that a step uses: the caller's arguments, results or scratch."""
+    """The origin of a step's memory: the caller's arguments, results or scratch."""
 
     ARGUMENT = "argument"
     RESULT = "result"
@@ -91,7 +91,7 @@ type Step = LaunchStep | CopyStep | ZeroStep
 
 @dataclass(frozen=True)
 class Resources:
-    """What ptxas reports of a kernel: registers of a thread, static shared memory, stack and spills, in bytes."""
+    """The resources of a kernel by ptxas: registers of a thread, static shared memory, stack and spills, in bytes."""
 
     registers: int
     static_shared_bytes: int
@@ -167,7 +167,7 @@ class TargetCode:
 
 @dataclass(frozen=True)
 class HostKernel:
-    """What a host library knows of a kernel: its symbols' prefix, and the layout of the memory that its threads need.
+    """A kernel in a host library: its symbols' prefix, and the layout of the memory that its threads need.
 
     ``frames`` are those of a `HostSource`, ``shared_bytes`` its shared memory.
     """

@@ -57,7 +57,7 @@ def write_package(package: Package, folder: Path, checks: Sequence[object] = ())
 def _earlier(folder: Path, files: Container[str]) -> list[str]:
     """Return the files of an earlier export in a folder; what else is there, built files say, stays.
 
-    Raises InvalidInput if there is something else in the place of ``files``, or something without an export.
+    Raises InvalidInput if there is something else in place of ``files``, or something without an export.
     """
     if not folder.exists() or not any(folder.iterdir()):
         return []

@@ -1,4 +1,4 @@
-"""What the CUDA driver says of itself and of the GPUs of this machine, without starting one."""
+"""Facts that the CUDA driver reports of itself and of this machine's GPUs, without starting one."""
 
 import ctypes
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Why a launch on the host stopped whose threads wait at different places, as an error: who waits for what."""
+"""The error of a stopped launch on the host whose threads wait at different places: who waits for what."""
 
 import ctypes
 import math

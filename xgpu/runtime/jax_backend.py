@@ -184,7 +184,7 @@ def _lower(
 
 
 def _lower_with_xla(context: Any, program: CompiledProgram, operands: Sequence[Any], platform: str) -> list[Any]:
-    """Write a call of the program's function, and that function, with launches in the place of calls of kernels."""
+    """Write a call of the program's function, and that function, with launches in place of calls of kernels."""
     stream = io.BytesIO()
     assert program.main is not None
     if platform == "cpu":

@@ -60,7 +60,7 @@ class Gpu:
 
     @property
     def name(self) -> str:
-        """What the GPU is called, the same for all of a kind."""
+        """The name of the GPU, the same for all of a kind."""
         return str(self._device.device_kind)
 
     def measure(self, arguments: Sequence[ArgumentSpec], programs: Sequence[CompiledProgram]) -> list[Outcome]:

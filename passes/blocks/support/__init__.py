@@ -1,1 +1,1 @@
-"""What passes on kernels of tiles share: the decisions that stand in the IR."""
+"""Shared parts of passes on kernels of tiles: the decisions that are written in the IR."""

@@ -1,1 +1,1 @@
-"""What passes that find scans share; and gradients of scans: polynomials, the gradient as a scan, and the proof."""
+"""Shared parts of passes that find scans; and gradients of scans: polynomials, the gradient as a scan, the proof."""

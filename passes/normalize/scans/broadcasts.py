@@ -15,7 +15,7 @@ _CUTTING = ("stablehlo.slice", "stablehlo.pad", "stablehlo.concatenate")
 
 @dataclass(frozen=True)
 class _View:
-    """How a value is broadcast to ``shape``: its dimensions are those that ``dimensions`` names."""
+    """The broadcast of a value to ``shape``: its dimensions are those that ``dimensions`` names."""
 
     dimensions: tuple[int, ...]
     shape: tuple[int, ...]

@@ -33,7 +33,7 @@ class Arrays[T](Algebra[T], Protocol):
 
 
 class Combination:
-    """What a scan's region makes of what comes before and of an element: some polynomials."""
+    """A scan's combination of the previous state and an element, as polynomials."""
 
     def __init__(self, block: ir.Block):
         self.polynomials, self.results = Polynomials.of_region(block)
@@ -60,7 +60,7 @@ class Given[T]:
 
 
 class Recurrence(Combination):
-    """How elements of a scan make the next ones: ``s[i] = c(s[i-1], e[i])``, where ``c`` is some polynomials.
+    """The recurrence of a scan, ``s[i] = c(s[i-1], e[i])``, where ``c`` is some polynomials.
 
     With cotangents ``t`` of ``s``, what a result depends on ``s[i]`` by, in all, and the gradients are
 

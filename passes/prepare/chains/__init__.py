@@ -1,1 +1,1 @@
-"""What find-chains makes chains of: their operations and arrays, and those of gradients of attention."""
+"""The chains that find-chains makes: their operations and arrays, and those of gradients of attention."""

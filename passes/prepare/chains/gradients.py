@@ -118,7 +118,7 @@ class GradientChains:
 
     @cached_property
     def _reductions(self) -> set[ir.Operation]:
-        """What makes values of rows."""
+        """The reductions that make values of rows."""
         return {producer(value) for value in self._made}
 
     def _is_row(self, value: ir.Value) -> bool:
@@ -133,7 +133,7 @@ class GradientChains:
 
     @cached_property
     def _depending(self) -> set[ir.Value]:
-        """What is computed of values of rows, other than of attention's result, which its chain returns."""
+        """The values computed from values of rows, but not from attention's result, which its chain returns."""
         others = [op for op in self._operations if op != self.gradient.attention.second]
         return {value for op in depending(others, self._made) for value in op.results}
 

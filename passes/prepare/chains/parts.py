@@ -1,4 +1,4 @@
-"""What find-chains takes into a chain: the operations up to what it returns, and the arrays that these read."""
+"""The contents of a chain that find-chains makes: the operations up to its results, and the arrays that they read."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _MOST_OPERATIONS = 64
 
 @dataclass(frozen=True)
 class Taken:
-    """What decides about operations: those that are ``inner`` are taken, and of others those that are cheap.
+    """The choice of a chain's operations: those that are ``inner``, and of others those that are cheap.
 
     Operands of products that are ``moved`` are moved in the chain, by operations named in ``moves`` and by what widens
     floats. What ``is_read`` is an array, however cheap it is.

@@ -1,4 +1,4 @@
-"""What rewrites of attention in a chain share: its logits, its softmax, and the order of its result."""
+"""Shared parts of rewrites of attention in a chain: its logits, its softmax, and the order of its result."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -51,12 +51,12 @@ class MergedRows:
 
     @property
     def rows(self) -> int:
-        """How many rows share keys."""
+        """The number of rows that share keys."""
         return math.prod(self.members)
 
     @property
     def batch(self) -> int:
-        """How many groups of rows there are."""
+        """The number of groups of rows."""
         return math.prod(self._groups) // self.attention.keys
 
     def write(self, gathers: bool, moves: bool) -> ir.Operation | None:
@@ -100,7 +100,7 @@ class MergedRows:
 
     @cached_property
     def _groups(self) -> tuple[int, ...]:
-        """How many groups each dimension of the weights has."""
+        """The number of groups that each dimension of the weights has."""
         return tuple(size // each for size, each in zip(self.attention.shape, self.members, strict=True))
 
     @property
@@ -110,7 +110,7 @@ class MergedRows:
 
     @property
     def _sizes(self) -> list[int]:
-        """How many groups there are along each of these dimensions."""
+        """The number of groups along each of these dimensions."""
         return [self._groups[number] for number in self._others]
 
     def _sums(self, logits: ir.Value, values: ir.Value, result: ir.RankedTensorType) -> ir.Value:
@@ -219,7 +219,7 @@ class _Arrangement:
 
     @property
     def _starts(self) -> list[int]:
-        """Where each dimension is among those of pairs."""
+        """The position of each dimension among those of pairs."""
         counts = [1 if number is None else 2 for number in self.numbers]
         return [sum(counts[:position]) for position in range(len(counts))]
 

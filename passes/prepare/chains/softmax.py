@@ -1,4 +1,4 @@
-"""Gradients of a softmax, with its quotients in the place of powers that are divided later."""
+"""Gradients of a softmax, with its quotients in place of powers that are divided later."""
 
 import math
 from collections.abc import Mapping

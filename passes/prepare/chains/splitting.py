@@ -40,12 +40,12 @@ class PartChain:
 
     @property
     def count(self) -> int:
-        """How many parts there are."""
+        """The number of parts."""
         return -(-self.attention.keys // self.length)
 
     @property
     def _sizes(self) -> list[int]:
-        """The shape of what a part has in the place of the second product."""
+        """The shape of what a part has in place of the second product."""
         shape = shape_of(self.attention.second.results[0])
         return [shape[number] for number in result_order(self.attention)]
 

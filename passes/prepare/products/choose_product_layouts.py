@@ -19,7 +19,7 @@ type _Transposed = dict[tuple[ir.Value, tuple[int, ...]], ir.Value]
 
 @dataclass(frozen=True)
 class ChooseProductLayouts(BlockRewrite):
-    """Writes each matrix product of XLA's in the order of dimensions that needs the cheapest transposes.
+    """Writes each of XLA's matrix products in the order of dimensions with the cheapest transposes.
 
     A product's result has the dimensions (batch, free ones of the first operand, free ones of the second). Libraries
     read an operand whose dimensions are (batch, free, contracted) or (batch, contracted, free) in memory order; XLA

@@ -26,7 +26,7 @@ from xgpu.structure import backward_slice, defining_op, in_order, is_argument, p
 
 @dataclass(frozen=True)
 class FindChains(BlockRewrite):
-    """Makes one operation, for one kernel, of two products of which one reads what is computed of the other.
+    """Makes one operation, for one kernel, of two products where one reads values computed from the other.
 
     That is attention: a softmax of the rows of a product, and of what is made of them by masks, biases and functions of
     single elements, weights the rows of another one. What masks and biases are cheaply made of is taken into the chain.

@@ -41,7 +41,7 @@ _MARKS = (PRODUCT, JOINED, CANDIDATE, MEASURED, EXPECTED, SCHEDULE)
 
 @dataclass(frozen=True)
 class MarkProducts(OperationRewrite):
-    """Marks the matrix products that kernels compute, with what follows them, instead of XLA's libraries.
+    """Marks the matrix products that kernels compute, with their epilogues, instead of XLA's libraries.
 
     The mark says by which instructions. They are ``wgmma`` on a GPU that multiplies by warp groups (sm_90a), for types
     and a precision that tensor cores have, and operands that can be copied as boxes, those of 8 and 32 bits contiguous

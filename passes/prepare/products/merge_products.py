@@ -24,7 +24,7 @@ from xgpu.structure import attributes_of, element_of, longest_chains
 
 @dataclass(frozen=True)
 class MergeProducts(BlockRewrite):
-    """Makes one matrix product of those of one array with several, such as the gates of a recurrent cell.
+    """Merges the matrix products of one array with several others, such as the gates of a recurrent cell.
 
     XLA merges small products too, after kernels are made: it would copy the parts of the result for the kernels that
     read them, which read them in place so. Operands that a loop does not change are concatenated before it. Merged are

@@ -22,11 +22,11 @@ _FORMS = ((False, True), (False, False), (True, False))
 
 @dataclass(frozen=True)
 class MergeRows(OperationRewrite):
-    """Makes one dimension of all rows of attention that share keys, where these are several, or a part of one.
+    """Makes one dimension of attention's rows that share keys, out of several or of a part of one.
 
-    Blocks have tiles of rows along one dimension: of queries and heads that share keys, they would read keys for each
-    query, or for each head. A dimension whose keys are repeated is one of groups that share them, and of members.
-    Queries that do not lie in memory as rows at equal distances are gathered before.
+    Blocks have tiles of rows along one dimension. If queries and heads that share keys were two dimensions, blocks
+    would read the keys for each query, or for each head. A dimension whose keys are repeated is split into groups that
+    share keys, and their members. Queries that do not lie in memory as rows at equal distances are gathered before.
 
     ```mlir
     %r = "xgpu.chain"(%q, %k, %v) ({ ... }) : (tensor<8x1x32x64xbf16>, tensor<8x4096x8x64xbf16>, ...) -> ...

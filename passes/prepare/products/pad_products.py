@@ -145,9 +145,9 @@ def _is_stored_anyway(value: ir.Value) -> bool:
 
 
 def _is_of_held_rows(value: ir.Value, target: Device) -> bool:
-    """Whether ``value`` is computed of reductions of its rows by a kernel that holds these, such as a softmax.
+    """Whether ``value`` is computed from reductions of its rows by a kernel that holds these, such as a softmax.
 
-    Rows of another length are another kernel's, which reads again what they are computed of.
+    Rows of another length are another kernel's, which reads again what they are computed from.
     """
     bits = dtype_of(value).storage_bits
     longest = longest_row([bits], [bits], target)

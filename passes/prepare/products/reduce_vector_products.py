@@ -21,12 +21,12 @@ _MOST_ELEMENTS = 10_000_000
 
 @dataclass(frozen=True)
 class ReduceVectorProducts(OperationRewrite):
-    """Makes sums of products out of products with a vector, and products out of those of two vectors without a sum.
+    """Rewrites products with a vector as sums of products, and those of two vectors without a sum as multiplications.
 
     No element of the matrix is needed twice, so a library gains nothing, and XLA calls none: a kernel that reads the
-    matrix once computes the vector as it goes, and what follows. Left are products with a vector that have more
-    elements than XLA does this for, and those that kernels compute anyway. Floats of at most 32 bits are multiplied and
-    added in f32. Needs: nothing. Run it before layouts are chosen for libraries, and before reductions are ordered.
+    matrix once computes the vector as it goes, and what follows. Products with a vector of more elements than XLA's
+    limit for this stay, and so do those that kernels compute anyway. Floats of at most 32 bits are multiplied and added
+    in f32. Needs: nothing. Run it before layouts are chosen for libraries, and before reductions are ordered.
 
     ```mlir
     %0 = stablehlo.dot_general %w, %v, contracting_dims = [1] x [0] : (tensor<512x256xf32>, tensor<256xf32>) -> ...

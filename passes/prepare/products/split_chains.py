@@ -19,11 +19,11 @@ from xgpu.structure import replace_op
 
 @dataclass(frozen=True)
 class SplitChains(OperationRewrite):
-    """Splits the keys of attention where its rows are too few for all multiprocessors: of each part a block computes.
+    """Splits the keys of attention among blocks where its rows are too few for all multiprocessors.
 
     The parts are one more dimension of the chain's logits and values, which are the arrays that they were: nothing is
-    copied. Of each part the chain returns what it has in the place of the result, as f32, the largest logit of each
-    row, and the sum of the weights relative to that. Operations after it combine the parts.
+    copied. For each part the chain returns its result as f32, the largest logit of each row, and the sum of the weights
+    relative to it. Operations after it combine the parts.
 
     Parts have as many keys as some steps of 128, so that no step has keys of two; of the last one some may be missing,
     whose logits are -inf and whose values are zero.

@@ -36,7 +36,7 @@ class _Window:
 
 @dataclass(frozen=True)
 class SplitWideWindows(OperationRewrite):
-    """Writes windows that are wide and close together as sums of windows of half the width, which neighbours share.
+    """Computes wide windows that overlap from windows of half the width, which neighbours share.
 
     A sum over each window of 256 elements takes 255 additions for each, though two windows side by side differ by two
     elements. A window of 2n elements is one of n and its neighbour n elements on, so that eight additions do: for other

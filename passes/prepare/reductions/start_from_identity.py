@@ -12,7 +12,7 @@ from xgpu.passes.framework.base import OperationRewrite
 
 @dataclass(frozen=True)
 class StartFromIdentity(OperationRewrite):
-    """Starts sums from zero, and adds the initial value at the end; products start from one, and so on.
+    """Starts reductions from their identity (sums from zero), and combines the initial value at the end.
 
     Every thread can then start from the identity. Regions of several operations are taken to start from their identity
     already, which StableHLO asks for, so their initial values may count more than once. Needs: nothing.

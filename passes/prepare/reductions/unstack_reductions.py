@@ -21,12 +21,12 @@ _MOST_MADE = 1024
 
 @dataclass(frozen=True)
 class UnstackReductions(OperationRewrite):
-    """Makes a reduction of arrays that were stacked, along the new dimension, an elementwise function of them.
+    """Rewrites a reduction over a dimension along which arrays were stacked as an elementwise function of the arrays.
 
-    So programs write the largest of several shifted arrays, or the mean of several models. A kernel of the reduction
-    would ask of each element which array it is in, and be no part of others; XLA takes such reductions apart too. What
-    is done to the stacked array on the way, element by element, is done to each array; reductions stay that would
-    become too many operations. Needs: nothing.
+    Programs write the largest of several shifted arrays so, or the mean of several models. A kernel of the reduction
+    would have to find the array of each element, and could not be fused; XLA takes such reductions apart too.
+    Elementwise operations on the stacked array are applied to each array; reductions that would become too many
+    operations stay. Needs: nothing.
 
     ```mlir
     %0 = stablehlo.concatenate %x, %y, dim = 1 : (tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x2xf32>
@@ -120,7 +120,7 @@ def _unstacked(op: ir.Operation, parts: "_Parts") -> list[ir.Value]:
 
 @dataclass
 class _Parts:
-    """What arrays have at each index of the dimension ``axis``, whose size is left as 1; some are ``stacked`` there."""
+    """The arrays at each index of the dimension ``axis``, whose size is left as 1; some are ``stacked`` there."""
 
     axis: int
     stacked: Set[ir.Value]

@@ -1,4 +1,4 @@
-"""What lower-tiles asks of a kernel that is written on tiles: what was decided of it may be written by hand."""
+"""lower-tiles' checks of a kernel that is written on tiles, as its decisions may be written by hand."""
 
 import math
 from collections.abc import Sequence

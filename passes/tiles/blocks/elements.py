@@ -1,4 +1,4 @@
-"""The scalars of tiles at single elements: what is not kept anywhere is computed of what is."""
+"""The scalars of tiles at single elements: what is not kept anywhere is computed from what is."""
 
 from collections.abc import Callable, Mapping
 

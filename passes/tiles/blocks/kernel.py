@@ -29,7 +29,7 @@ _ADD = "stablehlo.add"
 
 @dataclass(frozen=True, eq=False)
 class BlockWriter:
-    """Writes the threads of one kernel in the place of its blocks."""
+    """Writes the threads of one kernel in place of its blocks."""
 
     kernel: BlockKernel
 

@@ -69,7 +69,7 @@ class BlockKernel:
 
     @cached_property
     def places(self) -> dict[ir.Value, str]:
-        """Where each tile is: shared, fragments or computed. Raises `CompilerError` where that is not said."""
+        """The place of each tile: shared, fragments or computed. Raises `CompilerError` where that is not said."""
         return {value: _place(op, number) for value, op, number in self.tiles()}
 
     @cached_property
@@ -101,7 +101,7 @@ class BlockKernel:
         return max((each.end for each in self.layouts.values()), default=0)
 
     def fragments(self, tile: ir.Value) -> FragmentLayout | None:
-        """Return how threads hold a tile, or what it is computed of; None if it has nothing to do with a product.
+        """Return how threads hold a tile, or what it is computed from; None if it has nothing to do with a product.
 
         Elementwise operations follow a product, and what steps carry follows what they yield.
         """

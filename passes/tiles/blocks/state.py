@@ -1,4 +1,4 @@
-"""What is known of a block's tiles where its code is written: where each is, and the numbers of block and step."""
+"""The state while a block's code is written: the places of its tiles, and the numbers of block and step."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

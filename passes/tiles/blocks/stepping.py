@@ -58,7 +58,7 @@ class StepLoop:
 
     @property
     def _inside(self) -> Sequence[ir.Value]:
-        """What a step takes of the one before."""
+        """The values that a step takes from the one before."""
         return list(self.steps.body.arguments)[1:]
 
     @property

@@ -21,7 +21,7 @@ def condition_of(op: ir.Operation) -> ir.Value:
 
 
 def chosen_together(op: ir.Operation) -> list[ir.Operation]:
-    """Return the rare choices by the condition of one that one branch can make: none is computed of another."""
+    """Return the rare choices by the condition of one that one branch can make: none is computed from another."""
     condition = condition_of(op)
     spread = [user for user in users_of(condition) if user.name == _SPREAD]
     users = [*users_of(condition), *(user for each in spread for user in users_of(each.results[0]))]

@@ -31,7 +31,7 @@ _LEAST_REGISTERS = 24
 
 
 class ChainKernel:
-    """Writes the threads of one kernel in the place of its blocks."""
+    """Writes the threads of one kernel in place of its blocks."""
 
     def __init__(self, program: ChainProgram, device: Device):
         self._program, self._device, self._schedule = program, device, program.schedule

@@ -42,7 +42,7 @@ class Fed:
 
 @dataclass(frozen=True)
 class Operands:
-    """What is multiplied: tiles that all steps of a block share, and those of each step; each with its boxes."""
+    """The operands: tiles that all steps of a block share, and those of each step; each with its boxes."""
 
     fixed: Mapping[TileOp, Fed]
     fed: Mapping[TileOp, Fed]

@@ -1,4 +1,4 @@
-"""Which tiles of rows a block computes one after the other, and which steps of each: what all of its roles share.
+"""The order in which a block computes tiles of rows, and the steps of each: common to all of its roles.
 
 Where rows see no keys beyond some, tiles of a matrix are computed in pairs, the first with the last, the second with
 the last but one, and so on: pairs take the same time, and each block computes as many as any other.

@@ -22,7 +22,7 @@ from xgpu.structure import producer, users_of
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """What a warp group has after what lies between the products of a step.
+    """The values that a warp group has after the computation between the products of a step.
 
     ``left`` is the left operand of the second product, ``sums`` what that is added to, ``rows`` what is carried of each
     row; ``keys`` and ``values`` are the slot and the phase of the next tile of each.
@@ -130,7 +130,7 @@ class OverlappingSteps(ChainSteps):
 
     @property
     def _unrounded(self) -> ir.Value:
-        """What the left operand of the second product is rounded from."""
+        """The value from which the left operand of the second product is rounded."""
         return producer(self._second.computed).operands[0]
 
     def _late(self, code: SpreadCode, sums: Spread) -> ir.Value:
@@ -177,7 +177,7 @@ class OverlappingSteps(ChainSteps):
 
     @cached_property
     def _position_of_sums(self) -> int:
-        """Where the sums are among the values that loops carry."""
+        """The position of the sums among the values that loops carry."""
         return 2 * self._ranks.index(2)
 
     @cached_property
@@ -199,5 +199,5 @@ class OverlappingSteps(ChainSteps):
         (*_, end) = self.program.steps.body.operations
         others = [value for value in end.operation.operands if value != self._added]
         if any(value in needing for value in (*others, self._second.computed)):
-            refuse(PASS, self.program.steps.operation, "expected nothing but the sums to be computed of the sums")
+            refuse(PASS, self.program.steps.operation, "expected nothing but the sums to be computed from the sums")
         return found

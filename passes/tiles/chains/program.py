@@ -1,4 +1,4 @@
-"""What lower-tiles makes of a kernel of level ``tiles`` whose steps have several products, one after the other."""
+"""lower-tiles' view of a kernel of level ``tiles`` whose steps have several products, one after the other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class ChainProduct:
 
     @property
     def result(self) -> ir.Value:
-        """What it computes."""
+        """The sum that the product computes."""
         return self.op.results[0]
 
     @property
@@ -68,7 +68,7 @@ class ChainProduct:
 
     @property
     def carried(self) -> ir.Value:
-        """What it is added to."""
+        """The value that the product is added to."""
         assert self.added is not None
         left, right = self.added.operands
         return right if left == self.result else left
@@ -76,7 +76,7 @@ class ChainProduct:
 
 @dataclass(frozen=True)
 class ChainProgram:
-    """A kernel whose steps multiply tiles that all of them share, and then what is computed of these products.
+    """A kernel whose steps multiply tiles that all of them share, and then what is computed from these products.
 
     ``fixed`` are the tiles that all steps share, ``fed`` those of each step. ``stores`` write what is computed after
     the last step of what these carry.
@@ -213,7 +213,7 @@ def read_chain(function: ir.Operation, schedule: ChainSchedule) -> ChainProgram:
     if steps.count < 1 or not any(each.left for each in products) or all(each.left for each in products):
         got = f"{steps.count} steps of {len(products)}"
         refuse(
-            PASS, steps.operation, f"expected steps of products of tiles, and of what is computed of them, got {got}"
+            PASS, steps.operation, f"expected steps of products of tiles, and of what is computed from them, got {got}"
         )
     (*_, end) = blocks.body.operations
     arrays = list(blocks.body.arguments)[3:]

@@ -1,4 +1,4 @@
-"""What a warp group does with its 64 rows: its steps, and what follows the last."""
+"""A warp group's computation on its 64 rows: its steps, and what follows the last."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

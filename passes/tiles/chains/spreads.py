@@ -1,4 +1,4 @@
-"""Tiles that the threads of a warp group hold, as scalars: what is computed of products on the way to other products.
+"""Tiles that the threads of a warp group hold, as scalars: what is computed from products on the way to other products.
 
 A thread holds two rows of a product of a warp group, and of each of these a quarter of the columns. Tiles that differ
 between rows alone, or columns alone, are computed once for these.
@@ -126,7 +126,7 @@ class _Deferred(Mapping[_Key, ir.Value]):
 
 @dataclass(frozen=True)
 class Position:
-    """Where a thread's elements are: the row of each of its halves, and its first column; the lane, for shuffles."""
+    """The position of a thread's elements: the row of each half, and the first column; the lane, for shuffles."""
 
     rows: tuple[ir.Value, ir.Value]
     column: ir.Value

@@ -1,4 +1,4 @@
-"""What warp groups do with results: matrices of 16 bits are handed on in shared memory, and copied; lanes write others.
+"""Stores of results by warp groups: matrices of 16 bits are copied from shared memory; lanes write others.
 
 Neighbours in a row that four lanes hold are a sector of f32. Of rows a lane writes each.
 """

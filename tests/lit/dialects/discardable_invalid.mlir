@@ -159,7 +159,7 @@ func.func @complex() -> tensor<2xcomplex<f32>> {
 
 // -----
 
-// expected-error @+1 {{has the unknown attribute 'xgpu.heroes'; those of operations are xgpu.level, xgpu.emitter, xgpu.schedule,}}
+// expected-error @+1 {{has the unknown attribute 'xgpu.heroes' (did you mean 'xgpu.hero'?); those of operations are xgpu.level, xgpu.emitter, xgpu.schedule,}}
 func.func @misspelt() attributes {xgpu.heroes} {
   return
 }

@@ -55,7 +55,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("compile", "the following arguments are required: SOURCE; see xgpu compile --help"),
         ("cache everything", "unrecognized arguments: everything; see xgpu cache --help"),
         ("compile a.py:f --no-such", "unrecognized arguments: --no-such; see xgpu compile --help"),
-        ("compile a.py:f --emit sas", "unknown level 'sas'; the levels are stablehlo, prepared, fusions,"),
+        ("compile a.py:f --emit sas", "unknown level 'sas' (did you mean 'sass'?); the levels are stablehlo,"),
+        ("compile a.py:f --emit optimised", "unknown level 'optimised' (did you mean 'optimized'?); the levels are"),
+        ("compile a.py:f --target sm90a", "unknown target 'sm90a' (did you mean 'sm_90a'?); known targets are sm_80,"),
+        (
+            "compile a.py:f --prodcts all",
+            "unrecognized arguments: --prodcts all (did you mean '--products'?); see xgpu",
+        ),
+        (
+            "compile a.py:f --product=all",
+            "unrecognized arguments: --product=all (did you mean '--products'?); see xgpu",
+        ),
+        ("run a.py:f --arg i8[4]", "unknown element type 'i8' (did you mean 's8'?); known are pred,"),
         ("compile a.py:f --emit ptx,", "unknown level ''; the levels are"),
         ("compile a.py:f --target sm_42", "unknown target 'sm_42'; known targets are sm_80, sm_86, sm_89, sm_90,"),
         ("run a.py:f --target sm_42", "unknown target 'sm_42'; known targets are sm_80,"),
@@ -165,7 +176,7 @@ def test_an_unknown_type_of_an_array_file(xgpu: Callable[..., Any], folder: Path
     np.save(folder / "raw.npy", np.zeros(8, "V2"))
     outcome = xgpu("run", "add.hlo", "--arg", "b16@raw.npy")
     assert (outcome.code, outcome.out) == (2, "")
-    assert outcome.err.startswith("xgpu: error: unknown element type 'b16'; known are pred,")
+    assert outcome.err.startswith("xgpu: error: unknown element type 'b16' (did you mean 'bf16'?); known are")
 
 
 def test_a_failing_pass_is_repeated_from_the_program_that_was_compiled(

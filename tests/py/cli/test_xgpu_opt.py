@@ -22,7 +22,7 @@ EMPTY = "module {\n}\n"
         (["--verify-each=maybe"], "argument --verify-each: invalid choice: 'maybe' (choose from"),
         (["a.mlir", "b.mlir"], "unrecognized arguments: b.mlir"),
         (["-p", "no-such"], "unknown pass 'no-such'; xgpu-opt --list-passes lists all"),
-        (["-p", "set-lvel"], "unknown pass 'set-lvel'; did you mean 'set-level'? xgpu-opt --list-passes lists all"),
+        (["-p", "set-lvel"], "unknown pass 'set-lvel' (did you mean 'set-level'?); xgpu-opt --list-passes lists all"),
         (["-p", "set-level{depth=3}"], "pass 'set-level' has no option 'depth'; its options: level"),
         (["-p", "lower-to-llvm{target=x}"], "pass 'lower-to-llvm', option 'target': expected nvvm|host, got 'x'"),
         (["-p", "split-reductions{target=x}"], "pass 'split-reductions', option 'target': expected sm_80|sm_86|"),

@@ -204,6 +204,7 @@ def test_a_recurrence_is_one() -> None:
             "fusion @f of emitter 'reduce_row': expected its heroes, marked by xgpu.hero, to be red",
         ),
         (_FUSION.format("nothing", "%x"), "unknown emitter 'nothing'"),
+        (_FUSION.format("lop", "%x"), r"unknown emitter 'lop' \(did you mean 'loop'\?\); expected one of"),
         (
             'module attributes {xgpu.level = "emitted"} { func.func @f() { "xgpu.nothing"() : () -> ()\n return } }',
             "'xgpu.nothing' is not an operation of the xgpu dialect",
@@ -260,6 +261,6 @@ def test_a_level_that_there_is_not() -> None:
     compiled = program()
     for text in (compiled.ir, compiled.kernels[0].text):
         with pytest.raises(
-            xgpu.InvalidInput, match="unknown level 'ptxx'; the levels are stablehlo, prepared, fusions"
+            xgpu.InvalidInput, match=r"unknown level 'ptxx' \(did you mean 'ptx'\?\); the levels are stablehlo, prep"
         ):
             text("ptxx")

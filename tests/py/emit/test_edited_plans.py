@@ -117,6 +117,7 @@ def maps_are_exact(program: xgpu.Compiled) -> None:
         ("loop", "threads = 0", "threads = 0: expected a number from 1 to 1024"),
         ("loop", "rows = 3", "rows = 3: expected 1, unless they divide 38 rows, and vector 64 columns"),
         ("loop", "lanes = 4", "unknown number 'lanes' of its schedule; expected one of threads, vector, rows"),
+        ("loop", "thread = 4", "unknown number 'thread' of its schedule (did you mean 'threads'?); expected"),
         ("reduce_row", "aligned = 1", "aligned = 1: expected true or false"),
         (
             "reduce_row",

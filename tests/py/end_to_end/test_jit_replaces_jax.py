@@ -1,4 +1,4 @@
-"""``xgpu.jit`` in the place of ``jax.jit``: what it accepts, shares, forgets, prints and logs is the same."""
+"""``xgpu.jit`` in place of ``jax.jit``: what it accepts, shares, forgets, prints and logs is the same."""
 
 import functools
 import gc

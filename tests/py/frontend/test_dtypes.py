@@ -42,6 +42,38 @@ def test_signs_and_storage():
 
 
 @pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("i8[4]", "s8"),
+        ("ui8[4]", "u8"),
+        ("i1", "pred"),
+        ("f8E5M2[4]", "f8e5m2"),
+        ("fp16[4]", "f16"),
+        ("half", "f16"),
+        ("F32[2,3]", "f32"),
+        ("float23[2]", "float32"),
+        ("f32(2,3)", "f32[2,3]"),
+        ("f32[2x3]", "f32[2,3]"),
+        ("f32[2", "f32[2]"),
+        ("2x3xf32", "f32[2,3]"),
+        ("tensor<2x3xi8>", "s8[2,3]"),
+        ("f32[" + "9" * 5000, "f32[" + "9" * 5000 + "]"),
+    ],
+)
+def test_what_was_meant_is_suggested(text, meant):
+    with pytest.raises(InvalidInput) as raised:
+        parse_spec(text)
+    assert f"(did you mean '{meant}'?)" in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["f33[2]", "f8[2]", "x", "f32[-1]", "f32[?]", "", "2x3xq7"])
+def test_nothing_is_suggested_where_nothing_is_near(text):
+    with pytest.raises(InvalidInput) as raised:
+        parse_spec(text)
+    assert "did you mean" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
     ("text", "name", "shape"),
     [
         ("f32[128,1024]", "f32", (128, 1024)),

@@ -67,7 +67,7 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     (
         _product,
         ("f32[512,512]", "f32[512,512]"),
-        r"sine .*: stored by \w+: stablehlo.dot_general reads it, which is left",
+        r"sine .*: stored by \w+: its reader stablehlo.dot_general is left",
     ),
     (
         _product,
@@ -76,7 +76,7 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     ),
     (_slices, ("f32[4096]",), r"slice .* and stablehlo.slice .*: one kernel: both are slices of one value"),
     (_slices, ("f32[4096]",), r"slice .* and stablehlo.slice .*: two kernels: one kernel stores at most 16 values"),
-    (_slices, ("f32[4096]",), r"sine .*: computed again where it is read: \d+ kernels compute it, of which none comes"),
+    (_slices, ("f32[4096]",), r"sine .*: computed again where it is read: \d+ kernels compute it, and none comes"),
     (
         _beside,
         ("f32[64,32]",) * 2,
@@ -85,9 +85,9 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     (
         _update,
         ("f32[64,64]", "s32[]"),
-        r"dynamic_update_slice .*: stored by \w+: it is made in the memory of what it updates",
+        r"dynamic_update_slice .*: stored by \w+: it is computed in the memory of the array that it updates",
     ),
-    (_update, ("f32[64,64]", "s32[]"), r"multiply .*: stored by \w+: what reads it updates an array in place"),
+    (_update, ("f32[64,64]", "s32[]"), r"multiply .*: stored by \w+: its reader updates in place an array"),
     (_loop, ("f32[64]", "f32[100,64]"), r"while of .*: stored by \w+: the last state of a loop that is one kernel"),
     (lambda x: jnp.sin(x.T), ("f32[64,64]",), r"sine .*: emitter: transpose: reading or writing would not coalesce"),
     (lambda x: jnp.sin(x.T), ("f32[64,4]",), r"sine .*: emitter: loop: results are computed at their own indices"),
@@ -125,7 +125,7 @@ CASES: list[tuple[Callable[..., object], tuple[str, ...], str]] = [
     (
         _two_softmaxes,
         ("f32[64,1024]",),
-        r"exponential .*: computed again .*: later kernels, 1, compute it in the time of [\d,]+",
+        r"exponential .*: computed again .*: to recompute it in 1 later kernels takes the time of [\d,]+",
     ),
 ]
 

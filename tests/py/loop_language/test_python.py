@@ -186,3 +186,5 @@ def test_statements_outside_of_a_program() -> None:
         loops.new(loops.f32)
     with pytest.raises(AttributeError, match=r"xgpu\.loops has no 'nothing'"):
         loops.nothing  # noqa: B018
+    with pytest.raises(AttributeError, match=r"xgpu\.loops has no 'paar' \(did you mean 'par'\?\)"):
+        loops.paar  # noqa: B018

@@ -48,7 +48,7 @@ def test_proved(body: str) -> None:
         ("par 8 i { seq 8 k { B[i + k] = 1.0 } }", "iterations of par 'i'"),
         ("par 64 i { B[0] += A[i] }", "i = 0 changes B[0], which i = 1 changes"),
         ("par 64 i { B[0] += A[i] #atomic\n B[0] max= A[i] #atomic }", "i = 0 changes B[0], which i = 1 changes"),
-        ("par 64 i { B[0] += A[i] #atomic\n A2[0] = 1.0 }", "'A2' means nothing here"),
+        ("par 64 i { B[0] += A[i] #atomic\n A2[0] = 1.0 }", "'A2' is not defined here"),
     ],
 )
 def test_refused(body: str, message: str) -> None:

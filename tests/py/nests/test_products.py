@@ -167,7 +167,7 @@ def test_a_kernel_between_others() -> None:
         ({"result": "C[127 - bm * 64 - i, bn * 64 + j] = sum[i, j]"}, "no sum of multiples of loops' variables"),
         (
             {"result": "C[bm * 64 + i, bn * 64 + j] = select(c64(sum[i, j]) == c64(0.0), 1.0, 2.0)"},
-            "computed of complex numbers",
+            "computed from complex numbers",
         ),
         ({"mma": " #mma #threads(256)"}, "'#threads' or '#vector' says how threads run its loops"),
         ({"mma": " #mma #thread"}, "a pragma says that threads run a loop inside of its blocks"),

@@ -226,7 +226,7 @@ def test_a_package_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_of_a_package_stays(tmp_path: Path) -> None:
-    """A file of the user's own in the place of one of the package's, or a changed one, is not written over."""
+    """A file of the user's own in place of one of the package's, or a changed one, is not written over."""
     exported(doubled, "f32[8]", to=tmp_path, name="twice")
     changed = tmp_path / "include" / "xgpu" / "twice.h"
     changed.write_text("// mine\n" + changed.read_text())

@@ -1,4 +1,4 @@
-"""The table of first calls, with functions of its own in the place of those that are measured."""
+"""The table of first calls, with functions of its own in place of those that are measured."""
 
 import re
 

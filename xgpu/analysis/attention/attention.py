@@ -35,7 +35,7 @@ Place = tuple[ir.Value, IndexingMap]
 
 @dataclass(frozen=True)
 class Softmax:
-    """What a value is the softmax of, along one of its dimensions: ``logits``, found at ``map``; none is normalised.
+    """The softmax that a value is, along one of its dimensions: its ``logits``, found at ``map``; none is normalised.
 
     ``powers`` are those of logits without the ``largest`` of a row, of which ``total`` is the sum: both as they are
     reduced. ``quotients`` are what the softmax is. Logits are there ``within`` bounds of indices, and -inf beyond.
@@ -52,7 +52,7 @@ class Softmax:
 
 @dataclass(frozen=True)
 class Attention:
-    """A product ``second`` of weights that are a softmax of what is computed of a product ``first``.
+    """A product ``second`` of weights that are a softmax of what is computed from a product ``first``.
 
     The weights are its operand ``weight``. All maps lead from their indices, among which ``row`` and ``key`` are the
     dimensions that tiles have; ``to_scores`` to the result of ``first``. Its operand ``query`` has the rows, the other
@@ -110,7 +110,7 @@ class Attention:
 
     @property
     def batch(self) -> int:
-        """How many matrices of weights there are."""
+        """The number of matrices of weights."""
         return math.prod(self.shape[number] for number in self.others)
 
     @property
@@ -144,7 +144,7 @@ class Attention:
 
     @property
     def row_values(self) -> dict[ir.Value, IndexingMap]:
-        """What the softmax has of each row, the largest logit and the sum of weights, and the maps to them."""
+        """The softmax's values of each row, the largest logit and the sum of weights, and the maps to them."""
         return dict((self.softmax.largest, self.softmax.total))
 
 
@@ -201,7 +201,7 @@ def longest(dimensions: Sequence[int], shape: Shape) -> int:
 
 
 def is_tiled(op: ir.Operation) -> bool:
-    """Whether tiles of the result of ``op`` are computed of tiles of its operands, or of nothing but indices."""
+    """Whether tiles of the result of ``op`` are computed from tiles of its operands, or of nothing but indices."""
     if op.name == "stablehlo.constant":
         return splat_of(op) is not None
     if op.name == IOTA:
@@ -213,17 +213,17 @@ def is_tiled(op: ir.Operation) -> bool:
 
 
 def products_behind(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
-    """Return the products that a value is computed of element by element, each with the map that leads to its result.
+    """Return the products that a value is computed from element by element, each with the map that leads to its result.
 
-    None if elements are computed of several elements of it.
+    None if elements are computed from several elements of it.
     """
     return _behind_elements(value, map_)[0]
 
 
 def _products_behind_alone(value: ir.Value, map_: IndexingMap) -> Mapping[ir.Operation, IndexingMap | None]:
-    """Return the products of `products_behind`, None for those that a value is computed of in another way, too.
+    """Return the products of `products_behind`, None for those that a value is computed from in another way, too.
 
-    What takes other elements than its own, or another product, may be computed of one.
+    What takes other elements than its own, or another product, may be computed from one.
     """
     found, others = _behind_elements(value, map_)
     mixed = [*others, *(found if len(found) > 1 else ())]
@@ -245,7 +245,7 @@ def _comes_before(operations: Iterable[ir.Operation]) -> Callable[[ir.Value], bo
 def _behind_elements(
     value: ir.Value, map_: IndexingMap
 ) -> tuple[dict[ir.Operation, IndexingMap | None], dict[ir.Operation, None]]:
-    """Return the products that a value is computed of element by element, and what else that is no tiled operation."""
+    """Return the products from which a value is computed element by element, and other, untiled operations."""
     found: dict[ir.Operation, IndexingMap | None] = {}
     others: dict[ir.Operation, None] = {}
     pending, seen = [(value, map_)], {(value, map_)}

@@ -1,7 +1,7 @@
-"""Chains of products without a softmax: rows that are added up, each times what is computed of other products.
+"""Chains of products without a softmax: rows that are added up, each times what is computed from other products.
 
 Gradients of attention have this form. With the largest logits and the sums of weights of all rows at hand, weights are
-computed of the logits element by element, and so is what the gradients of queries and keys are made with.
+computed from the logits element by element, and so is what the gradients of queries and keys are made with.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -46,7 +46,7 @@ class ArrayProduct:
 
     @property
     def result(self) -> ir.Value:
-        """What it computes."""
+        """The result of the product."""
         return self.op.results[0]
 
     def operand(self, number: int) -> ir.Value:
@@ -68,7 +68,7 @@ class ArrayProduct:
 
 @dataclass(frozen=True)
 class ComputedSum:
-    """The ``sums`` whose weights are computed of some products; their ``indices`` are given by those of the space."""
+    """The ``sums`` whose weights are computed from some products; their ``indices`` are given by those of the space."""
 
     sums: Weighted
     indices: tuple[AffineExpr, ...]
@@ -78,7 +78,7 @@ class ComputedSum:
 
 @dataclass(frozen=True)
 class ChainedSums:
-    """All ``sums`` of a chain, and the ``products`` of arrays that their weights are computed of."""
+    """All ``sums`` of a chain, and the ``products`` of arrays that their weights are computed from."""
 
     space: Space
     products: tuple[ArrayProduct, ...]
@@ -93,7 +93,7 @@ def chained_sums(results: Sequence[ir.Value], among: Collection[ir.Operation] | 
     behind = [_behind(result, among) for result in results]
     found = [each for each in behind if each is not None]
     if not results or len(found) != len(results):
-        return "expected results that are sums of rows, each times what is computed of other products"
+        return "expected results that are sums of rows, each times what is computed from other products"
     first = next(iter(found[0].products))
     reached = [_Reached.of(each, first) for each in found]
     known = [each for each in reached if each is not None]
@@ -126,7 +126,7 @@ def moved_from(value: ir.Value) -> ir.Value:
 
 
 class _Behind(NamedTuple):
-    """Sums, and the maps from the indices of their weights to the products that these are computed of."""
+    """Sums, and the maps from the indices of their weights to the products that these are computed from."""
 
     sums: Weighted
     products: Mapping[ir.Operation, IndexingMap]

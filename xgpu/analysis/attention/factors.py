@@ -36,12 +36,12 @@ class Factored:
 
     @property
     def factor(self) -> float:
-        """What values are multiplied by, a positive number."""
+        """The factor that values are multiplied by, a positive number."""
         return 1 / self.number if self.divides else self.number
 
     @property
     def hidden(self) -> float:
-        """What stands for logits of hidden keys before the multiplication: the nearest that is finite if they are.
+        """The logit of hidden keys before the multiplication: the nearest finite number, if it is finite.
 
         Where that is another logit, no other values are beyond it but infinite ones.
         """

@@ -1,9 +1,9 @@
-"""Gradients of attention: what a program computes of the logits and weights beside the result.
+"""Gradients of attention: the values that a program computes from the logits and weights beside the result.
 
-All of it are products, of which one operand is computed of the logits element by element, of numbers that there are of
-each row, and of a product that has the form of the logits: of the result's gradient and the values. Of each row there
-are what the softmax reduces, and sums of gradients times weights. Such a sum is, as products may be added up in any
-order, one of the result times its gradient: for each element of a row, and not for each key.
+All are products with one operand that is computed element by element from three things: the logits, numbers of each
+row, and a product of the logits' shape, that of the result's gradient and the values. The numbers of a row are the
+reductions of the softmax, and a sum of gradients times weights. As products may be added up in any order, that sum is
+also one of the result times its gradient: over the elements of a row instead of its keys.
 """
 
 import math
@@ -56,7 +56,7 @@ class RowSum:
 
 @dataclass(frozen=True)
 class Gradient:
-    """The ``ends`` of what is computed of attention's logits beside its result, products, and the ``sums`` of rows."""
+    """The products, ``ends``, that are computed from attention's logits beside its result, and the ``sums`` of rows."""
 
     attention: Attention
     ends: tuple[ir.Operation, ...]
@@ -64,12 +64,12 @@ class Gradient:
 
     @property
     def products(self) -> tuple[ir.Operation, ...]:
-        """The products of arrays that all else is computed of."""
+        """The products of arrays that all else is computed from."""
         return (self.attention.first, *dict.fromkeys(each.product for each in self.sums))
 
     @property
     def stage(self) -> ir.Value:
-        """What attention stores: of what its result is moved to, that which its gradient is of, too."""
+        """The stored result of attention, moved in the same way as the value that its gradient is of."""
         return self.sums[0].moved if self.sums else self.attention.second.results[0]
 
 

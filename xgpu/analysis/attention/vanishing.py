@@ -1,4 +1,4 @@
-"""Which weights of a chain vanish, as a mask hides what they are computed of: steps of nothing else can be left out."""
+"""Weights of a chain that vanish under a mask: steps with no other weights can be skipped."""
 
 import math
 

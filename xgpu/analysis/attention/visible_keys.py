@@ -1,4 +1,4 @@
-"""Which keys a row of attention sees, where a mask says so by their numbers: causal masks, and windows."""
+"""The keys that a row of attention sees under a mask of indices: causal masks, and windows."""
 
 import functools
 import math

@@ -25,7 +25,7 @@ class Weighted:
 
     @property
     def values(self) -> ir.Value:
-        """What has the rows that are added up."""
+        """The array whose rows are added up."""
         return self.product.operands[1 - self.weight]
 
     @cached_property

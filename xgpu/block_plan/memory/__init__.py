@@ -1,1 +1,1 @@
-"""Where tiles lie: their layouts in shared memory, and their places in it."""
+"""Tiles in shared memory: their layouts, and their places."""

@@ -1,4 +1,4 @@
-"""Where blocks of memory lie, of which some are in use at the same time (dynamic storage allocation).
+"""The places of blocks of memory, some of which are in use at the same time (dynamic storage allocation).
 
 Blocks are put one after the other as low as they fit, in several orders, and the best placement is taken. Where that
 takes more than what is in use at once, CP-SAT looks for the smallest placement, if it is installed.
@@ -28,7 +28,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where each block begins, and the bytes that all take. ``bound`` is what no placement takes less than."""
+    """The first byte of each block, and the bytes that all take; ``bound`` is the least that any placement takes."""
 
     offsets: tuple[int, ...]
     size: int

@@ -1,4 +1,4 @@
-"""Where elements of a tile in shared memory are so that no access conflicts: neither along rows nor down columns.
+"""Swizzles of tiles in shared memory, such that no access conflicts along rows or down columns.
 
 A matrix instruction reads 8 rows of 16 bytes at once, its operand's chunks of one column; copies read or write chunks
 side by side. Both touch all 32 banks once if the 8 chunks of a column are in different eighths of 128 bytes. Where the

@@ -1,4 +1,4 @@
-"""What the threads of a block do to shared memory, one event after the other, and which of them must not be close.
+"""The accesses of a block's threads to shared memory, as events in order, and pairs that need a barrier between.
 
 Two events meet over a tile if one writes what the other reads or writes: other threads may do so, and all threads of
 the block have to meet in between. Memory of a tile is a number: what steps carry, and what their bodies compute for it,
@@ -47,7 +47,7 @@ class Plan:
 
     @cached_property
     def _begun(self) -> list[Carried]:
-        """What steps carry that is computed in its tile from the beginning: nothing else reads what they take."""
+        """Carried values that are computed in their tile from the beginning, as nothing else reads the old value."""
         loops = {each.result for each in self.graph.carried}
         return [
             each
@@ -74,7 +74,7 @@ class Plan:
         return len(results) != 1 or self.graph.nodes[number].kind == "steps" or self.where[results[0]] != "computed"
 
     def roots(self, tile: int) -> frozenset[int]:
-        """Return the tiles that are read where ``tile`` is: itself, or what it is computed of."""
+        """Return the tiles that are read where ``tile`` is: itself, or what it is computed from."""
         found: set[int] = set()
         pending = [tile]
         while pending:

@@ -1,4 +1,4 @@
-"""When memory of a tile is in use: the spans between two meetings of all threads in which some thread may access it.
+"""The lifetimes of tiles: the spans between two barriers in which some thread may access a tile's memory.
 
 Spans are bits of a number. Two tiles may lie in the same memory if they share none: all threads meet between the last
 access of one and the first of the other. Where a step begins without a meeting after the one before, its first and its

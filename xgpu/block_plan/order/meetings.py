@@ -1,4 +1,4 @@
-"""Where all threads of a block have to meet: as few times as can be, for a given order.
+"""The barriers of a block: as few as possible for a given order.
 
 Each two events that must not be close are an arc of gaps, one of which needs a meeting. The gaps of a body of steps are
 a circle: the last one is before the next step begins. A smallest set of gaps that lie in all arcs of a circle is found

@@ -31,7 +31,7 @@ class Schedule:
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """What is made as small as can be."""
+        """The cost to minimise."""
         return self.in_steps, self.outside, self.peak
 
 
@@ -185,7 +185,7 @@ def _flattened(plan: Plan, layers: Layers) -> tuple[list[int], set[int]]:
 def _after_needs(plan: Plan, jobs: Sequence[int]) -> list[int]:
     """Return the jobs of a layer in their order, but each after those of them that it needs.
 
-    What is computed of accumulators that steps leave in registers may be in the layer of the steps.
+    What is computed from accumulators that steps leave in registers may be in the layer of the steps.
     """
     if not jobs:
         return []

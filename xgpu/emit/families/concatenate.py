@@ -59,14 +59,14 @@ class Concatenations:
 
 @dataclass(frozen=True)
 class ConcatenateSchedule(Schedule):
-    """How threads share the operands of concatenations: each takes ``vector`` elements of every operand."""
+    """The division of a concatenation among threads: each takes ``vector`` elements of every operand."""
 
     threads: int = block_field()
     vector: int = run_field("Elements that a thread takes of each operand, in one access or several narrower ones.")
 
     @classmethod
     def of(cls, facts: Concatenations) -> Self:
-        """As the loop emitter has them, for an array of the largest operand's size."""
+        """Choose as the loop emitter does, for an array of the largest operand's size."""
         return cls(facts.fusion.options.threads_per_block, elements_per_thread(facts.fusion, facts.largest))
 
     def problems(self, facts: Concatenations) -> Iterator[str]:

@@ -34,7 +34,7 @@ from xgpu.structure import dtype_of
 
 @dataclass(frozen=True)
 class TiledConcatenateSchedule(Schedule):
-    """How a block puts together ``rows`` rows, ``pitch`` elements apart in shared memory."""
+    """The tile in which a block puts ``rows`` rows together, ``pitch`` elements apart in shared memory."""
 
     threads: int = block_field()
     rows: int = whole_number("Rows of a tile.", most=2**20)

@@ -80,7 +80,7 @@ class InputSlices:
 
 @dataclass(frozen=True)
 class InputSlicesSchedule(Schedule):
-    """How threads share slices: each takes ``vector`` elements of every part, or of the box around all slices."""
+    """The division of slices among threads: each takes ``vector`` elements of every part, or of the box around all."""
 
     threads: int = block_field()
     vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")

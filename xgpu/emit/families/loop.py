@@ -147,7 +147,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class LoopSchedule(BlockSchedule):
-    """How the threads of a loop share its elements: each takes ``vector`` columns of ``rows`` rows."""
+    """The division of a loop's elements among threads: each takes ``vector`` columns of ``rows`` rows."""
 
     threads: int = block_field()
     vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")
@@ -161,7 +161,7 @@ class LoopSchedule(BlockSchedule):
 
     @property
     def block_threads(self) -> int:
-        """As given."""
+        """The number of threads, as given."""
         return self.threads
 
     def in_block(self, threads: int, facts: Loop) -> Self:

@@ -173,7 +173,7 @@ class PartsSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: Parts) -> Self:
-        """As many as the part has that has most in a kernel of its own, if all have registers for that."""
+        """Choose the threads of the part that has most in a kernel of its own, if all parts have registers for that."""
         shares = [(part, facts.share(part)) for part in facts.parts]
         own = [part.schedule(share) for part, share in shares]
         threads = {schedule.block_threads for schedule in own}

@@ -72,7 +72,7 @@ class Recurrences:
 
 @dataclass(frozen=True)
 class RecurrenceSchedule(Schedule):
-    """How threads share the elements of a loop's states: one each; ``together`` iterations come without a loop."""
+    """The division of a loop's states among threads: one element each; ``together`` iterations are unrolled."""
 
     threads: int = block_field()
     together: int = whole_number(

@@ -81,7 +81,7 @@ class Scatters:
 
 @dataclass(frozen=True)
 class ScatterSchedule(Schedule):
-    """How threads share the updates: each makes ``vector`` of them, in any order."""
+    """The division of updates among threads: each makes ``vector`` of them, in any order."""
 
     threads: int = block_field()
     vector: int = run_field("Consecutive elements of the updates that a thread makes.")
@@ -185,13 +185,13 @@ def _is_stored(combiner: Combiner, result: ir.Value) -> bool:
 
 @dataclass(frozen=True)
 class OrderedScatterSchedule(Schedule):
-    """How threads share what can be made at the same time: one element each."""
+    """The division of updates that may be made at the same time: one element for each thread."""
 
     threads: int = block_field()
 
     @classmethod
     def of(cls, facts: Scatters) -> Self:
-        """As the options say."""
+        """Choose what the options say."""
         return cls(facts.fusion.options.threads_per_block)
 
 

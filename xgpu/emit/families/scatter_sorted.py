@@ -54,7 +54,7 @@ class _Sum:
 
 @dataclass(frozen=True)
 class SortedScatterSchedule(Schedule):
-    """How threads walk down the windows: each reads ``rows`` of them ``steps`` times, ``vector`` elements of each."""
+    """The division of windows: a thread reads ``rows`` of them ``steps`` times, ``vector`` elements of each."""
 
     threads: int = block_field()
     vector: int = power_of_two("Neighbouring elements of windows that a thread has.", most=8)
@@ -63,7 +63,7 @@ class SortedScatterSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: Scatters) -> Self:
-        """As wide as an atomic operation; as many steps as leave enough threads, if windows are long."""
+        """Choose vectors of an atomic operation, and as many steps as leave enough threads, if windows are long."""
         device, maps = facts.fusion.device, facts.maps
         vector = vector_length(facts.fusion, maps, facts.heroes)
         window = math.prod(maps.update_shape) // maps.windows

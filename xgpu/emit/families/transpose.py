@@ -76,7 +76,7 @@ class Transposes:
 
 @dataclass(frozen=True)
 class TransposeSchedule(Schedule):
-    """How the threads of a block move a tile: ``width`` elements at a time."""
+    """The division of a tile among the threads of a block: they move ``width`` elements at a time."""
 
     threads: int = power_of_two("Threads of a block, which moves a tile.", most=1024)
     side: int = power_of_two("Rows and columns of a tile.", most=256)

@@ -1,4 +1,4 @@
-"""How a block moves a tile of a transpose through shared memory: the maps of its threads, free of bank conflicts.
+"""A transpose's tile in shared memory: the maps of a block's threads, free of bank conflicts.
 
 A tile has ``rows`` x ``columns`` groups of elements that stay together; elsewhere in this file a group is one element.
 Both global accesses are as wide as alignment allows: a *chunk* of ``width`` elements along the columns when reading,

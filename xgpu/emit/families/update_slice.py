@@ -56,7 +56,7 @@ class SliceUpdates:
 
 @dataclass(frozen=True)
 class UpdateSliceSchedule(Schedule):
-    """How threads share a slice: each takes ``vector`` elements."""
+    """The division of a slice among threads: each takes ``vector`` elements."""
 
     threads: int = block_field()
     vector: int = run_field("Consecutive elements of a thread, which are one access where they are aligned.")

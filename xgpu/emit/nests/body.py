@@ -1,4 +1,4 @@
-"""Writes the statements of a nest: loops, conditions, barriers, accesses and what is computed of elements."""
+"""Writes the statements of a nest: loops, conditions, barriers, accesses and what is computed from elements."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ Index = ir.Value | int
 
 @dataclass(frozen=True)
 class Memories:
-    """Where the elements of buffers are: tensors that are only read, tensors that change, and values of a thread.
+    """The memories of buffers: tensors that are only read, tensors that change, and values of a thread.
 
     ``synchronized`` are the tensors that barriers are for.
     """
@@ -272,7 +272,7 @@ class BodyWriter:
         self._elements.update(zip(op.results, found, strict=True))
 
     def _anchor(self, anchor: AnchorOp) -> None:
-        """What is computed for it stands here already."""
+        """Emit nothing: the anchored value is computed here already."""
 
 
 _STATEMENTS: dict[str, Callable[[BodyWriter, ir.OpView], None]] = {

@@ -111,7 +111,7 @@ class ProductNest:
         return op.results[0]
 
     def _results(self, arrays: Mapping[ir.Value, ir.Value], sums: ir.Value) -> dict[ir.Value, ir.Value]:
-        """Write what is computed of the sums: for each element of the statements the array of all of them."""
+        """Write what is computed from the sums: for each element of the statements the array of all of them."""
         values: dict[ir.Value, ir.Value] = {}
         for op in self.product.statements:
             if not op.results:

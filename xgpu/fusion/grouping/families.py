@@ -78,7 +78,7 @@ type Merge = Callable[[KernelFamily, Device, Grouping], tuple[Grouping, Sequence
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class KernelFamily(ABC):
-    """How the kernels of a family are recognised, in one or several of three ways, and what they can do.
+    """A family of kernels: its recognition, in one or several of three ways, and what its kernels can do.
 
     Operations that are ``heroes`` make groups of the family, for the reason ``why``, or ``why_joined`` where that is
     another for several. Groups of elementwise values are kernels of the first family whose ``match`` returns heroes.

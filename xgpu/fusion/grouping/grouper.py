@@ -38,11 +38,11 @@ _MOVES = VIEWS | {"stablehlo.convert", "stablehlo.reverse", "stablehlo.slice"}
 """Operations that cost next to nothing to recompute."""
 
 _RESULT = Reason("a result of the program, or of the loop or branch around it")
-_UPDATED = Reason("it is made in the memory of what it updates")
+_UPDATED = Reason("it is computed in the memory of the array that it updates")
 _OF_LOOP = Reason("the last state of a loop that is one kernel")
 _IN_LOOP = Reason("a loop that is one kernel reads it in every iteration")
 _READ_BESIDE = Reason("the epilogue of another hero reads it")
-_BEFORE_UPDATE = Reason("what reads it updates an array in place that it is computed from")
+_BEFORE_UPDATE = Reason("its reader updates in place an array that it is computed from")
 _SPREAD = Reason(
     "every thread of an array reads this one number, which takes {} operations or more", (MOST_OPERATIONS,)
 )
@@ -77,7 +77,7 @@ class _Begun:
 
     @property
     def is_full(self) -> bool:
-        """As of `Group`."""
+        """Whether the group is full, as in `Group`."""
         return max(len(self.heroes), len(self.roots)) >= MOST_ROOTS
 
 
@@ -218,7 +218,7 @@ class _Grouper:
             elif (scalars := self._scalars_of(each)) is not None:
                 views += scalars
             else:
-                self._store(each, Reason("{} reads it, which is left to XLA", (reader,)))
+                self._store(each, Reason("its reader {} is left to XLA", (reader,)))
         for op in sorted(dict.fromkeys(views), key=lambda each: self._order[each]):
             self._fall_back_too(op)
 
@@ -460,7 +460,7 @@ class _Grouper:
 
 
 def _read_elsewhere(reader: ir.Operation) -> Reason:
-    return Reason("{} reads it, which is no part of the kernel of its hero", (reader.name,))
+    return Reason("its reader {} is not in the kernel of its hero", (reader.name,))
 
 
 def _breaks_rows(op: ir.Operation) -> bool:

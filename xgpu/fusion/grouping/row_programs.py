@@ -204,7 +204,7 @@ class _Rows:
         if self._belongs_elsewhere(read, program):
             return Reason("it may end another row program, which would walk its rows once more without it")
         if not self._can_wait(program, level, group):
-            return Reason("it reads what is made too late for others that read the reductions")
+            return Reason("it reads values that are computed too late for other readers of the reductions")
         return self._cannot_follow(group, replace(program, level=level)) or level
 
     def _belongs_elsewhere(self, read: Iterable[ir.Value], program: _Program) -> bool:
@@ -273,14 +273,14 @@ class _Rows:
         trace = _Trace(self._before, self._now, program, self._heroes, trial)
         followers = [root for root in group.roots if root in group.forms]
         if not all(root in forms for root in followers):
-            return Reason("what follows its reduction is not at one element of each reduction")
+            return Reason("its epilogue does not use one element of each reduction")
         if not trace.reads_own_rows(whole):
-            return Reason("an element needs reductions of other rows, or what is not there before the reduction")
+            return Reason("an element needs reductions of other rows, or values that come after the reduction")
         if not trace.reads_nothing(single):
             return Reason("its initial values depend on the reduction")
         beside = _Trace(self._before, self._now, trial, self._heroes, trial)
         if not beside.reads_nothing(_read_beside(followers, forms)):
-            return Reason("what it computes for each row reads more that depends on the reductions")
+            return Reason("its values of each row read more values that depend on the reductions")
         return None
 
 

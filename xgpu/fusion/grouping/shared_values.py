@@ -46,12 +46,10 @@ _MOST_INSTRUCTIONS_OF_MOVES = LOAD * MOST_MOVES
 """Instructions that finding an element's origin takes at most."""
 _MOST_INSTRUCTIONS = 20 * MOST_VISITED
 """Instructions that exceed every estimate, as a value's slice is followed no further than `MOST_VISITED`."""
-_MANY = "computed {} times for each element otherwise: to store it pays from {} instructions on, it takes more"
-_FEW = "computed {} times for each element: to store it would pay from {} instructions on, it takes fewer"
-_CHEAP = "computed {} times for each element, which takes less time than to store it, whatever it is computed from"
-_COSTS = (
-    "later kernels, {}, compute it in the time of {:,.0f} bytes of traffic; to store and read it takes that of {:,.0f}"
-)
+_MANY = "computed {} times for each element otherwise; storing it pays from {} instructions on, and it takes more"
+_FEW = "computed {} times for each element; storing it would pay from {} instructions on, and it takes fewer"
+_CHEAP = "computed {} times for each element, in less time than storing it takes, whatever it is computed from"
+_COSTS = "to recompute it in {} later kernels takes the time of {:,.0f} bytes of traffic, to store and read it {:,.0f}"
 """Texts of reasons."""
 _GROUPINGS = 8
 """Limit of rebuilding the groups: values that kernels wait for change levels, which may make more values wait."""
@@ -260,7 +258,7 @@ class _Round:
         if not later or (is_extra and readers == 1 and later[0].times <= elements(value)):
             # A kernel of its own would read and compute as much as the one that needs the value.
             if _kernels(needed) > 1:
-                reason = Reason("{} kernels compute it, of which none comes before another", (_kernels(needed),))
+                reason = Reason("{} kernels compute it, and none comes before another", (_kernels(needed),))
                 self._decide(Decision(Verdict.RECOMPUTED, value, reason))
             return needed
         # However large the computation is, it is enough to know that it is too large to be written again.
@@ -273,7 +271,7 @@ class _Round:
         is_worth = is_long or again - readers * size > size + extra
         reason = Reason(_COSTS, (readers, again, (readers + 1) * size + extra))
         if is_long:
-            reason = Reason("{} kernels would have to compute it again, in {} operations or more", (readers, most))
+            reason = Reason("{} kernels would have to recompute it, in {} operations or more", (readers, most))
         if self._decide(Decision(Verdict.STORED if is_worth else Verdict.RECOMPUTED, value, reason)):
             self._choice[value] = level
             if is_extra:

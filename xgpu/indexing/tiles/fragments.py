@@ -1,4 +1,4 @@
-"""Which element of a matrix each thread of a warp or warp group holds, and where in its vector: PTX ISA, 9.7.14."""
+"""The fragments of a matrix that the threads of a warp or warp group hold (PTX ISA, 9.7.14)."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Where the lanes of a warp read its fragments of an operand's tile from shared memory (PTX ISA, ``ldmatrix``)."""
+"""The rows in shared memory from which the lanes of a warp read fragments of a tile (PTX ISA, ``ldmatrix``)."""
 
 from xgpu.indexing.affine import dim, symbol
 from xgpu.indexing.indexing_map import IndexingMap

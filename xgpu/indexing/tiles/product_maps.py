@@ -45,7 +45,7 @@ class Product:
 
     @property
     def operands(self) -> list[ir.Value]:
-        """What is multiplied, the left one first."""
+        """The operands, the left one first."""
         given = list(self.op.operands)
         return given[::-1] if self.is_swapped else given
 
@@ -70,7 +70,7 @@ class Product:
 
     @property
     def batch(self) -> int:
-        """How many products of two matrices there are."""
+        """The number of products of two matrices."""
         return math.prod(self._shapes[0])
 
     @property

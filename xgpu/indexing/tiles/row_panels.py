@@ -1,4 +1,4 @@
-"""How sums that threads hold as fragments go through shared memory, so that each thread then has neighbours of a line.
+"""Panels in shared memory through which threads exchange sums, so that each then has neighbours of a line.
 
 A line is a row of the sums, or a column where those of a column are neighbours in memory. A panel has the rows of a
 team's product, and some columns of 32 bits.
@@ -56,12 +56,12 @@ class Panels:
 
     @property
     def together(self) -> int:
-        """How many passes are code beside each other, so that a thread has the most elements of a line under way."""
+        """The number of passes unrolled together, so that a thread has the most elements of a line under way."""
         return NEIGHBOURS // self.neighbours
 
     @property
     def written_together(self) -> int:
-        """How many elements that a thread holds beside each other are neighbours in a panel."""
+        """The number of elements that a thread holds beside each other and that are neighbours in a panel."""
         return 1 if self.is_down else 2
 
     def written(self, first: int, columns: int) -> IndexingMap:
@@ -95,7 +95,7 @@ class Panels:
         return (row + by, column) if self.is_down else (row, column + by)
 
     def share(self, columns: int) -> int:
-        """How many times a block's team takes neighbours of a panel."""
+        """The number of times that a block's team takes neighbours of a panel."""
         whole = self.most if not self.is_down and self.split == 1 else columns
         return self.holders.rows * whole // self.neighbours // self.split
 

@@ -1,4 +1,4 @@
-"""How threads copy a tile of an array to shared memory by themselves: in units, which are neighbours of a row.
+"""Copies of a tile of an array to shared memory by threads: in units, which are neighbours of a row.
 
 A row of the tile goes along the dimension whose elements are neighbours in memory. In shared memory rows lie one after
 the other. The chunks of 16 bytes of a row are permuted, so that eight rows have the same chunk in different banks:
@@ -28,7 +28,7 @@ class SharedRows:
 
     @property
     def bytes(self) -> int:
-        """What they take."""
+        """The bytes of the buffer."""
         return self.rows * self.row_bytes
 
     def place(self, row: AffineExpr, byte: AffineExpr) -> tuple[AffineExpr, ...]:

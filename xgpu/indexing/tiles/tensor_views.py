@@ -1,4 +1,4 @@
-"""How TMA copies a tile of an array: as boxes of a tensor, derived from the tile's indexing map."""
+"""Copies of a tile of an array by TMA: boxes of a tensor, derived from the tile's indexing map."""
 
 from dataclasses import dataclass, replace
 from math import gcd
@@ -54,12 +54,12 @@ class TensorView:
 
     @property
     def rows(self) -> int:
-        """How many rows a box has."""
+        """The number of a box's rows."""
         return self.tile[1 - self.inner]
 
     @property
     def panels(self) -> int:
-        """How many boxes a tile is copied as."""
+        """The number of boxes that a tile is copied as."""
         return self.tile[self.inner] // self.row
 
     def box(self, rows: int) -> tuple[int, ...]:

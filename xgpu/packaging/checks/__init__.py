@@ -1,1 +1,1 @@
-"""What can be proved of the kernels of a package before it ships, from the maps of level `emitted`."""
+"""Proofs about the kernels of a package before it ships, from the maps of level `emitted`."""

@@ -67,7 +67,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Claim:
-    """What an operation takes for granted: that its operands are in the domain of its map."""
+    """An operation's assumption that its operands are in the domain of its map."""
 
     op: ir.Operation
     point: Point
@@ -76,7 +76,7 @@ class Claim:
 
 @dataclass
 class Found:
-    """What a kernel does: accesses, claims, and names of operations that are not understood."""
+    """A kernel's accesses and claims, and the names of operations that are not understood."""
 
     accesses: list[Access] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What is proved of a kernel from its accesses: bounds, what is written exactly once, and that no threads race."""
+"""Proofs about a kernel from its accesses: bounds, elements written exactly once, and no races."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from xgpu.packaging.checks.accesses import Access, Found, Point, accesses_of, fu
 
 @dataclass(frozen=True)
 class Proof:
-    """What is known of a kernel; each list says why something is not proved, and is empty if it is.
+    """The outcome for a kernel; each list says why something is not proved, and is empty if it is.
 
     ``bounds``: no access out of bounds. ``written``: every element of every output is written exactly once. ``races``:
     no two threads access one element, one of them writing, with no barrier between.

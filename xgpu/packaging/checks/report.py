@@ -19,7 +19,7 @@ _PROPERTIES = {
 
 @dataclass(frozen=True)
 class Checked:
-    """What is known of the kernels of a program for one target: the ``proofs``, from maps.
+    """The outcomes for the kernels of a program for one target: the ``proofs``, from maps.
 
     ``has_run`` says whether the program ran on the host, on random arguments, with every access checked, and without a
     fault. That is done where something is not proved.

@@ -1,4 +1,4 @@
-"""How C, C++ and Rust call the elements of arrays, and what each type is made of."""
+"""The names of element types in C, C++ and Rust, and what each type is made of."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

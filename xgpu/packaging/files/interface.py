@@ -1,4 +1,4 @@
-"""What the C, C++ and Rust interfaces of a package share: parameters, sizes, and the words that describe its arrays."""
+"""Shared parts of the C, C++ and Rust interfaces of a package: parameters, sizes, and descriptions of arrays."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Interface:
 
     @property
     def name(self) -> str:
-        """What the package's functions begin with."""
+        """The prefix of the package's functions."""
         return self.package.name
 
     @property
@@ -53,7 +53,7 @@ class Interface:
 
     @property
     def values(self) -> dict[str, str]:
-        """What every template may name."""
+        """The values that every template may name."""
         host = self.package.host
         return {
             "P": self.name,

@@ -1,4 +1,4 @@
-"""What a kernel's PTX says of a launch of it: the alignment of its arrays, and the blocks of a cluster."""
+"""The launch properties that a kernel's PTX states: the alignment of its arrays, and the blocks of a cluster."""
 
 import re
 from dataclasses import dataclass

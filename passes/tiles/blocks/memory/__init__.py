@@ -1,1 +1,1 @@
-"""Where elements of tiles are, in shared memory and in arrays, and which thread takes which."""
+"""The elements of tiles in shared memory and in arrays, and their division among threads."""

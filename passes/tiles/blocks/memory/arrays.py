@@ -1,4 +1,4 @@
-"""Where tiles are in arrays: accesses to neighbours in global memory, with what is outside left out."""
+"""Tiles in arrays: accesses to neighbours in global memory, without the elements that are outside."""
 
 import math
 from collections.abc import Mapping, Sequence

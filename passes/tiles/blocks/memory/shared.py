@@ -15,7 +15,7 @@ from xgpu.passes.tiles.ring import as_i32, i32, offset
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the elements of a tile are, from its first byte on: at ``start`` bytes in the block's memory.
+    """The places of a tile's elements, from its first byte on: at ``start`` bytes in the block's memory.
 
     Element ``o``, the sum of its indices by the strides, is at ``o xor (((o >> shift) & (2^bits - 1)) << base)``, where
     ``swizzle`` are bits, base and shift. There are ``buffers``, one after the other.
@@ -40,7 +40,7 @@ class Layout:
 
     @property
     def alignment(self) -> int:
-        """What addresses of buffers are multiples of, as far as accesses need it."""
+        """The alignment of buffers' addresses, as far as accesses need it."""
         return math.gcd(self.start, self.buffer_bytes, MOST_BYTES)
 
     def position(self, indices: Sequence[AffineExpr]) -> AffineExpr:

@@ -1,4 +1,4 @@
-"""How the threads of a block share the elements of a tile: in units, which are neighbours along one dimension."""
+"""The division of a tile's elements among a block's threads: in units, neighbours along one dimension."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ class Units:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of units."""
         return math.prod(self.shape) // self.lanes
 
     def indices(self, number: AffineExpr) -> Indices:

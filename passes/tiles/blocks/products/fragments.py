@@ -39,7 +39,7 @@ class Fragment:
 
 @dataclass(frozen=True)
 class FragmentLayout:
-    """How warps hold a tile of ``shape``: ``down`` of them share its rows, ``across`` its columns.
+    """The fragments in which warps hold a tile of ``shape``: ``down`` of them share its rows, ``across`` its columns.
 
     Its first ``batching`` dimensions number matrices, the next ``own`` ones rows, the others columns. Where a tile is
     no multiple of what warps hold, they begin again at the first row or column, and hold elements twice.
@@ -53,7 +53,7 @@ class FragmentLayout:
 
     @property
     def matrices(self) -> int:
-        """How many matrices there are."""
+        """The number of matrices."""
         return math.prod(self._batch)
 
     @property

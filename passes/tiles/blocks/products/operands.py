@@ -54,7 +54,7 @@ class Operand:
 
     @property
     def contracted(self) -> int:
-        """How many elements a sum has."""
+        """The number of terms of a sum."""
         return math.prod(self._contracted)
 
     @property

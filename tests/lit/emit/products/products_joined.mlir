@@ -1,7 +1,7 @@
 // RUN: xgpu compile %s --emit tiles | FileCheck %s
 // RUN: xgpu compile %s --emit emitted | FileCheck %s --check-prefix=EMITTED
 
-// Steps add up the products of one left tile with a tile of each right operand; what follows is computed of both sums.
+// Steps add up the products of one left tile with a tile of each right operand; what follows is computed from both sums.
 // CHECK-LABEL: func.func @gated(
 // CHECK: %[[SUMS:.*]]:2 = "xgpu.steps"(%[[ZERO:.*]], %[[ZERO]]) ({
 // CHECK-NEXT: ^bb0(%[[K:.*]]: index, %[[GATE:.*]]: tensor<64x64xf32>, %[[UP:.*]]: tensor<64x64xf32>):

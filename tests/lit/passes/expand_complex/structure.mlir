@@ -1,6 +1,6 @@
 // RUN: xgpu-opt %s -p expand-complex --split-input-file | FileCheck %s
 
-// Loops and calls hand on both parts, in the place of the complex value; what else they hand on stays.
+// Loops and calls hand on both parts, in place of the complex value; what else they hand on stays.
 
 // CHECK-LABEL: func.func @loop
 // CHECK:         %[[R:.*]]:4 = "xgpu.loop"(%{{.*}}, %[[X:.*]], %[[RE:.*]], %[[IM:.*]], %[[T:.*]]) ({

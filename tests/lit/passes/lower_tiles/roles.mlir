@@ -54,7 +54,7 @@
 // CHECK:             "xgpu.warpgroup_wait"({{.*}}) {pending = 0 : i64}
 // CHECK:             "xgpu.mbarrier_arrive_remote"
 
-// What follows is computed of the elements that a thread holds, and written swizzled, once the last copy has read.
+// What follows is computed from the elements that a thread holds, and written swizzled, once the last copy has read.
 // CHECK:             "xgpu.bulk_wait"() {pending = 0 : i64, until = "read"}
 // CHECK:             "xgpu.named_barrier"({{.*}}) {threads = 128 : i64, wait = true}
 // CHECK:             "xgpu.loop"

@@ -39,7 +39,7 @@
 // CHECK:           "xgpu.cluster_arrive"()
 // CHECK:           "xgpu.named_barrier"({{.*}}) {threads = 128 : i64, wait = true}
 
-// What follows is computed of the share.
+// What follows is computed from the share.
 // CHECK:           "xgpu.loop"(%thread_id_x, %[[RANK]],
 // CHECK:             llvm.load {{.*}} : !llvm.ptr<3> -> vector<8xf32>
 // CHECK:             tensor.extract %arg2

@@ -101,7 +101,7 @@ def _follows(x: Any, w: Any, bias: Any, rest: Any) -> Any:
 
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_what_follows(is_swapped: bool) -> None:
-    """An epilogue of two results, of a row and of a whole array, is computed of whole sums."""
+    """An epilogue of two results, of a row and of a whole array, is computed from whole sums."""
     tile = {"tile_m": 64, "groups": 1, "tile_n": 64, "split": 2, "swapped": is_swapped}
     fixed = {"blocks": 12, "cluster": 1, "band": 1, "staged": False, "stages": 3}
     specs = ("bf16[70,200]", "bf16[200,136]", "f32[136]", "bf16[70,136]")

@@ -55,7 +55,7 @@ def _branch_of_logits_from_outside(x: Any, p: Any) -> Any:
 
 
 def _of_several(mix: _Program) -> _Program:
-    """Attention whose logits are each computed of several results of the first product."""
+    """Attention whose logits are each computed from several results of the first product."""
 
     def function(q: Any) -> Any:
         s = _logits(q, q)

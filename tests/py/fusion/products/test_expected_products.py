@@ -85,7 +85,7 @@ def test_products_alone(sizes: tuple[int, int, int], is_kernel: bool) -> None:
         (with_relu, (512, 512, 512), True),
         (with_relu, (4096, 4096, 1024), False),
         (lambda x, w, b: jnp.square(x @ w + b), (4096, 4096, 1024), True),
-        # Only what is computed of the product is expected to take longer.
+        # Only what is computed from the product is expected to take longer.
         (lambda x, w, b: jnp.sinh(x @ w + b), (4096, 4096, 1024), False),
     ],
 )
@@ -194,7 +194,7 @@ def test_both_estimates_are_explained() -> None:
     assert times.fullmatch(left.fallbacks[0].expected)
     assert f"has libraries (expected: {left.fallbacks[0].expected})" in str(left)
     copied = explain(xgpu.compile(lambda x, s: x @ s[1], FEW[0], "bf16[4,4096,4096]"))
-    assert "(expected: no gain by a kernel: a kernel's operand would be copied, which stablehlo" in str(copied)
+    assert "(expected: no gain by a kernel: a kernel's operand, a result of stablehlo" in str(copied)
 
 
 def test_a_choice_is_the_same_each_time() -> None:
@@ -205,7 +205,7 @@ def test_a_choice_is_the_same_each_time() -> None:
 def work(program: Compiled) -> tuple[int, int]:
     """Return how many kernels and operations of XLA a program runs, and the bytes that they read and write.
 
-    What XLA computes as part of a product runs with it; it reads what else it is computed of.
+    What XLA computes as part of a product runs with it; it reads what else it is computed from.
     """
     report = explain(program)
     count = sum(kernel.launches for kernel in report.kernels)

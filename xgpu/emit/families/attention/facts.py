@@ -1,4 +1,4 @@
-"""What is known of a fusion that is attention before it is scheduled: the maps of its tiles."""
+"""Facts of a fusion that is attention, before it is scheduled: the maps of its tiles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -154,7 +154,7 @@ class AttentionFacts:
 
     @cached_property
     def attention(self) -> Attention:
-        """What it computes."""
+        """The attention that the fusion computes."""
         found = chained_attention(self.chain)
         assert found is not None
         return found
@@ -166,7 +166,7 @@ class AttentionFacts:
 
     @cached_property
     def visible(self) -> VisibleKeys | None:
-        """Which keys rows see, where a mask says so."""
+        """The keys that rows see, where a mask says so."""
         return visible_keys(self.attention)
 
     @cached_property

@@ -61,6 +61,7 @@ class Folding:
 
     @property
     def _exponents(self) -> float:
+        """The factor that turns logits without their own factor into exponents of two."""
         return exponents_of(self.factored)
 
     def _less(self, values: ir.Value, largest: ir.Value) -> ir.Value:

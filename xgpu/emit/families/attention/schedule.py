@@ -1,4 +1,4 @@
-"""How the blocks and threads of attention share it."""
+"""Schedules of attention: the division of work among blocks and threads."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ class ChainSizes(NamedTuple):
 
 @dataclass(frozen=True)
 class ChainSchedule(Schedule):
-    """How blocks share the rows of a chain of products, and how the threads of a block do."""
+    """The division of a chain's rows among blocks, and among the threads of a block."""
 
     tile_m: int = whole_number("Rows of a block's tile, a multiple of 64 for each warp group.", least=64, most=192)
     tile_n: int = whole_number("Keys of a step, a multiple of 16, or of 32 without a softmax.", least=16, most=256)
@@ -63,7 +63,7 @@ class ChainSchedule(Schedule):
         return (self.groups + 1) * WARPGROUP_SIZE
 
     def holders(self, columns: int) -> Holders:
-        """Which threads hold the rows of a matrix of so many columns."""
+        """The threads that hold the rows of a matrix of so many columns."""
         return Holders(self.groups, WARPGROUP_SIZE // WARP_SIZE, 1, 1, columns)
 
     def shared_bytes(self, sizes: ChainSizes) -> int:
@@ -103,7 +103,7 @@ class ChainSchedule(Schedule):
 
 @dataclass(frozen=True)
 class AttentionSchedule(ChainSchedule):
-    """How blocks share the rows of attention, and how the threads of a block do."""
+    """The division of attention's rows among blocks, and among the threads of a block."""
 
     folded: bool = flag("Whether a factor of logits, or a divisor, is left to the exponential.")
     branched: bool = flag("Whether masks by numbers are asked only in steps where they hide something.")
@@ -123,7 +123,7 @@ class AttentionSchedule(ChainSchedule):
 
     @classmethod
     def of(cls, facts: AttentionFacts) -> Self:
-        """As many rows as two warp groups have, and the most keys that there are registers and memory for.
+        """Choose as many rows as two warp groups have, and the most keys for which there are registers and memory.
 
         Results have memory of their own unless that of the queries is what leaves room for another stage: queries of
         the next rows are copied meanwhile.

@@ -1,9 +1,9 @@
-"""The emitter of chains of sums: blocks add up rows of arrays, each times what is computed of other products.
+"""The emitter of chains of sums: blocks add up rows of arrays, each times what is computed from other products.
 
 The hero is a chain, whose region is the program as it was written: a gradient of attention, whose weights are computed
-again of what the forward pass has left of each row. In each step a block multiplies its rows by those of the step,
-computes weights of these products element by element, and adds the rows of the step times these. The kernel is one of
-level ``tiles``.
+again from what the forward pass stored of each row. In each step a block multiplies its rows by those of the step,
+computes weights from these products element by element, and adds the rows of the step times the weights. The kernel is
+one of level ``tiles``.
 """
 
 from collections.abc import Hashable, Sequence
@@ -158,7 +158,7 @@ def _never(op: ir.Operation, form: Form) -> bool:
 
 SUMS = Family(
     heroes=Heroes(
-        "one chain of sums of rows times what is computed of products, of bf16 or f16, that can be copied as boxes",
+        "one chain of sums of rows times what is computed from products, of bf16 or f16, that can be copied as boxes",
         _key,
         operations=(CHAIN,),
         pays=lambda op: True,

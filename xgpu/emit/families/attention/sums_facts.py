@@ -1,4 +1,4 @@
-"""What is known of a fusion that is a chain of sums before it is scheduled: the maps of its tiles."""
+"""Facts of a fusion that is a chain of sums, before it is scheduled: the maps of its tiles."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -96,7 +96,7 @@ class SumsFacts:
 
     @cached_property
     def chain(self) -> ChainedSums:
-        """What it computes."""
+        """The chain that the fusion computes."""
         found = chained_sums(returned(self.op))
         assert isinstance(found, ChainedSums)
         return found

@@ -1,4 +1,4 @@
-"""How the blocks and threads of a chain of sums share it."""
+"""Schedules of chains of sums: the division of work among blocks and threads."""
 
 import math
 from collections.abc import Iterator
@@ -18,19 +18,19 @@ _LEAST_KEYS = 32
 
 @dataclass(frozen=True)
 class SumsSchedule(ChainSchedule):
-    """How blocks share the rows of a chain of sums, and how the threads of a block do."""
+    """The division of the rows of a chain of sums among blocks, and among the threads of a block."""
 
     turns: bool = flag("Whether warp groups start the products of arrays in turn, if there are several groups.")
     key_multiple: ClassVar[int] = _LEAST_KEYS
 
     @property
     def most_held(self) -> int:
-        """What threads were seen to have room for: two warp groups have each a little more than one by itself."""
+        """The most numbers that a thread was seen to hold: a little more if the block has two warp groups."""
         return 224 if self.groups > 1 else 200
 
     @classmethod
     def of(cls, facts: SumsFacts) -> Self:
-        """As many rows as two warp groups have, and the most keys that there are registers and memory for."""
+        """Choose as many rows as two warp groups have, and the most keys for which there are registers and memory."""
         space, most = facts.chain.space, facts.fusion.device.sm_count
         rows, keys = space.shape[space.resident], space.shape[space.stepped]
         candidates = []

@@ -42,17 +42,17 @@ class ChainTiles(ABC):
 
     @property
     def batch(self) -> int:
-        """How many chains there are beside each other."""
+        """The number of independent chains."""
         return prod(self.space.shape[number] for number in self.space.others)
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        """How many tiles of the result there are."""
+        """The number of tiles of the result."""
         return self.batch, -(-self.space.shape[self.space.resident] // self.rows), 1
 
     @property
     def steps(self) -> int:
-        """How many steps a block goes."""
+        """The number of a block's steps."""
         return -(-self.space.shape[self.space.stepped] // self.keys) * self._turns
 
     @property

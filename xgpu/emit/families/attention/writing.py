@@ -1,4 +1,4 @@
-"""What emitters of chains of products share: products of tiles, and which elements of results threads write."""
+"""Shared parts of the emitters of chains: products of tiles, and the elements of results that threads write."""
 
 from xgpu import ir
 from xgpu.dialects.chain import CHAIN, returned

@@ -13,7 +13,7 @@ EMITTER_NAME = "block"
 
 @dataclass(frozen=True)
 class BlockProgramSchedule(Schedule):
-    """How many threads a block has."""
+    """The number of a block's threads."""
 
     threads: int = whole_number("Threads of a block, whole warps.", most=1024, least=WARP_SIZE)
 

@@ -1,4 +1,4 @@
-"""What one kernel computes of products, beside them: what follows them element by element, up to one result."""
+"""Epilogues that a product's kernel computes: elementwise operations after the products, up to one result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ _FEW = 16
 _PRODUCTS = (PRODUCT, RAGGED)
 _GENERATORS = ("stablehlo.constant", "stablehlo.iota")
 
-_LONG = Reason("what follows it is longer than {} operations", (_MOST,))
-_SEVERAL = Reason("kernels would store several arrays that are computed of it")
-_WIDE = Reason("what is computed of it is stored with wider elements")
-_REARRANGED = Reason("what reads it reads through a transpose or a broadcast")
-_MADE = Reason("what follows it reads what {} makes, and may be computed with that")
+_LONG = Reason("its epilogue is longer than {} operations", (_MOST,))
+_SEVERAL = Reason("kernels would store several arrays that are computed from it")
+_WIDE = Reason("a value computed from it is stored with wider elements")
+_REARRANGED = Reason("its reader reads it through a transpose or a broadcast")
+_MADE = Reason("its epilogue reads a result of {}, and may be computed with that")
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class _Following:
             self._know(value)
 
     def find(self) -> Reason | None:
-        """Look at what reads products and what is computed of them, in order; return why a kernel may not compute it.
+        """Look at what reads products and what is computed from them, in order; return why a kernel may not compute it.
 
         An operation comes after all that it reads.
         """

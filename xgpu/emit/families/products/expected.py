@@ -1,4 +1,4 @@
-"""What matrix products are expected to take, by a kernel with what follows them and by XLA's libraries and kernels.
+"""Expected times of matrix products and their epilogues: by a kernel, and by XLA's libraries and kernels.
 
 That is what computes products of which nobody says it (``products=auto``): a kernel where it is clearly faster.
 """
@@ -44,7 +44,7 @@ _APART = Reason("a kernel for each is expected to be faster than one for all")
 
 @dataclass(frozen=True)
 class Expected:
-    """What products take with what follows them, in seconds: by a kernel, and by libraries and a kernel for the rest.
+    """The time of products and their epilogue in seconds: by a kernel, and by libraries with a kernel for the rest.
 
     Or the ``reason`` why that is not known.
     """
@@ -71,7 +71,7 @@ def is_timed(op: ir.Operation, target: Device) -> bool:
 
 
 class Expectations:
-    """What is expected of the products of a block.
+    """The expectations for the products of a block.
 
     Those that are to be marked have their final form; before layouts are chosen, transposes of operands may still go.
     """
@@ -111,7 +111,7 @@ class Expectations:
             return _FEW
         folded = () if self._are_final else (TRANSPOSE,)
         copied = next(filter(None, (copied_operand(operand, *folded) for operand in op.operands)), None)
-        return Reason("a kernel's operand would be copied, which {} makes", (copied,)) if copied else None
+        return Reason("a kernel's operand, a result of {}, would be copied", (copied,)) if copied else None
 
 
 def _nothing_after(op: ir.Operation) -> Absorbed:

@@ -1,4 +1,4 @@
-"""What is known of a fusion around a matrix product before it is scheduled."""
+"""Facts of a fusion around a matrix product, before it is scheduled."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Products of one left operand whose results meet: something is computed of them element by element.
+"""Products of one left operand whose results meet: something is computed from them element by element.
 
 One kernel then computes them all, and what follows, without any of them in memory.
 """
@@ -61,7 +61,7 @@ class _Meetings:
     def follow(self, block: ir.Block) -> None:
         """Join the groups of products that meet in a block."""
         forms = {value: Form.of_hero(value) for value in self.kinds}
-        # A value is computed of some products: one of each kind stands for those that meet.
+        # A value is computed from some products: one of each kind stands for those that meet.
         origins = {value: {kind: value} for value, kind in self.kinds.items()}
         for op in (view.operation for view in block.operations):
             before = [origins[operand] for operand in dict.fromkeys(op.operands) if operand in forms]

@@ -39,7 +39,7 @@ from xgpu.structure import element_of
 
 DOT = "stablehlo.dot_general"
 BY_TILES = Reason("a product that kernels compute, by tiles")
-_JOINED = Reason("products of one left operand that meet in it, whose tiles are multiplied by those of all right ones")
+_JOINED = Reason("products of one left operand with a common epilogue: its tiles are multiplied by all right ones")
 
 
 class ProductEmitter:
@@ -178,7 +178,7 @@ def in_common(op: ir.Operation) -> Hashable:
 
 
 def follows(op: ir.Operation, form: Form) -> bool:
-    """Whether ``op`` is computed of the product's tile, element by element at the same place."""
+    """Whether ``op`` is computed from the product's tile, element by element at the same place."""
     types = [ir.RankedTensorType(value.type).element_type for value in (*op.operands, *op.results)]
     return form == Form.of_hero(op.results[0]) and can_be_tiled(op) and all(map(is_plain, types))
 

@@ -1,4 +1,4 @@
-"""How the blocks and threads of a matrix product share it."""
+"""Schedules of matrix products: the division of work among blocks and threads."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _INSTRUCTIONS = frozenset(("wgmma", "setmaxnreg", "tensormap.replace"))
 
 @dataclass(frozen=True)
 class ProductSchedule(Schedule):
-    """How the blocks of a product share it, and how the threads of a block do."""
+    """The division of a product among blocks, and among the threads of a block."""
 
     tile_m: int = power_of_two("Rows of a block's tile.", least=64, most=256)
     tile_n: int = whole_number("Columns of a block's tile, a multiple of 8.", least=8, most=256)
@@ -178,13 +178,13 @@ class ProductSchedule(Schedule):
 
     @property
     def holders(self) -> Holders:
-        """Which threads hold a block's sums: warp groups, each of them whole rows."""
+        """The threads that hold a block's sums: warp groups, each of them whole rows."""
         share = self.tile_m // self.groups // WARPGROUP_ROWS
         return Holders(self.groups, WARPGROUP_SIZE // WARP_SIZE, share, 1, self.tile_n)
 
     @property
     def panels(self) -> Panels:
-        """How sums go from thread to thread where results are not staged."""
+        """The panels through which sums go from thread to thread where results are not staged."""
         if self.split == 1 and not self.swapped:
             return Panels(self.holders)
         # All have as many columns.

@@ -1,4 +1,4 @@
-"""What is known of a fusion around a product that single warps multiply, before it is scheduled."""
+"""Facts of a fusion around a product that single warps multiply, before it is scheduled."""
 
 from dataclasses import dataclass
 

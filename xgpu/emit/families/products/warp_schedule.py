@@ -1,4 +1,4 @@
-"""How the blocks and warps of a matrix product share it where single warps multiply."""
+"""Schedules of matrix products that single warps multiply: the division of work among blocks and warps."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ _INSTRUCTIONS = frozenset(("cp.async", "ldmatrix", "mma"))
 
 @dataclass(frozen=True)
 class WarpProductSchedule(Schedule):
-    """How the blocks of a product share it, and how the warps of a block do, all of which copy and multiply."""
+    """The division of a product among blocks, and among the warps of a block, all of which copy and multiply."""
 
     tile_m: int = power_of_two("Rows of a block's tile.", least=16, most=256)
     tile_n: int = whole_number("Columns of a block's tile, a multiple of 16 for each warp.", least=16, most=256)
@@ -133,13 +133,13 @@ class WarpProductSchedule(Schedule):
 
     @property
     def holders(self) -> Holders:
-        """Which threads hold a block's sums: warps, each of them a part of the rows and columns."""
+        """The threads that hold a block's sums: warps, each of them a part of the rows and columns."""
         share = self.tile_m // self.down // FRAGMENT
         return Holders(self.down * self.across, 1, share, self.across, self.tile_n // self.across)
 
     @property
     def panels(self) -> Panels:
-        """How sums go from thread to thread."""
+        """The panels through which sums go from thread to thread."""
         return Panels(self.holders, self.neighbours, min(PANEL_COLUMNS, self.holders.columns))
 
     @property

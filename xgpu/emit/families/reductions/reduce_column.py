@@ -71,7 +71,7 @@ MOST_TILE_BYTES = 32 * KIB
 
 @dataclass(frozen=True)
 class ColumnSchedule(BlockSchedule):
-    """How threads share columns: ``lanes`` over them, ``vector`` of them each, and ``row_lanes`` over the rows.
+    """The division of columns among threads: ``lanes`` over them, ``vector`` each, and ``row_lanes`` over the rows.
 
     ``unroll`` steps down the rows come together. A block has ``groups`` of threads, one for each stretch of columns.
     """

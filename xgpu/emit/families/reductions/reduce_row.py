@@ -54,7 +54,7 @@ LARGEST_SHARED_GROUP = 512
 
 @dataclass(frozen=True)
 class RowSchedule(BlockSchedule):
-    """How threads share rows: ``lanes`` along the row, ``outer_lanes`` over the reduced dimensions further out.
+    """The division of rows among threads: ``lanes`` along the row, ``outer_lanes`` over outer reduced dimensions.
 
     Each step reads ``vector`` elements; ``unroll`` and ``outer_unroll`` steps come together. A block has ``groups`` of
     threads, one for each row.

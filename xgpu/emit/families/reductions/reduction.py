@@ -139,7 +139,7 @@ class Reductions(Accumulators):
 
     @property
     def longest_vector(self) -> int:
-        """As the options bound it, and no longer than what is stored is aligned if better aligned arrays are read.
+        """The longest vector that the options and the alignment of stored rows allow, if read ones are aligned better.
 
         A cache makes up for loads that are a vector apart, but each such store writes a part of every sector.
         """

@@ -45,7 +45,7 @@ class RowStages(Reductions):
 
 @dataclass(frozen=True)
 class RowsSchedule(BlockSchedule):
-    """How threads share rows that they hold: ``lanes`` along the row, which read ``vector`` elements in a step.
+    """The division of held rows among threads: ``lanes`` along the row, which read ``vector`` elements in a step.
 
     ``unroll`` steps come together: all of them where threads are to hold what they read from one stage to the next.
     """

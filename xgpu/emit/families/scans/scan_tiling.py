@@ -1,4 +1,4 @@
-"""How the threads of a kernel share scans: numbers for a shape and a device, and the maps that follow from them.
+"""The division of scans among the threads of a kernel: numbers for a shape and a device, and the maps from them.
 
 A group of threads takes a scan, or those of neighbouring columns, in *tiles* of as many elements as its threads hold in
 registers, one tile after the other. A thread takes vectors of elements of rows, or of columns, in *steps*.
@@ -60,7 +60,7 @@ def held_elements(accumulators: Sequence[int], held_bytes: int = HELD_BYTES) -> 
 
 @dataclass(frozen=True)
 class RowScanSchedule(Schedule):
-    """How threads share scans of rows: ``lanes`` along the row take ``steps`` vectors of ``vector`` elements.
+    """The division of row scans among threads: ``lanes`` along the row take ``steps`` vectors of ``vector`` elements.
 
     That is a tile. A row that is longer is taken by one block tile after tile, or each tile by another block.
     """
@@ -114,7 +114,7 @@ class RowScanSchedule(Schedule):
 
 @dataclass(frozen=True)
 class ColumnScanSchedule(Schedule):
-    """How threads share scans of columns: ``lanes`` over them, ``vector`` of them each, ``row_lanes`` along the scan.
+    """The division of column scans: ``lanes`` over columns, ``vector`` of them each, ``row_lanes`` along the scan.
 
     Row lanes take stretches of ``steps`` rows one after the other.
     """
@@ -369,7 +369,7 @@ class ColumnScanTiling(ScanTiling[ColumnScanSchedule]):
 
     @property
     def row_lanes(self) -> int:
-        """As the schedule has them."""
+        """The lanes along a row, as the schedule has them."""
         return self.schedule.row_lanes
 
     @property

@@ -1,1 +1,1 @@
-"""What runs kernels whose blocks work on tiles on this machine: asynchronous copies, mbarriers, products of warps."""
+"""The host's runtime of block-level operations: asynchronous copies, mbarriers, products of warps."""

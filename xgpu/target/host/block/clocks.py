@@ -1,4 +1,4 @@
-"""What of other threads' doings is seen by a thread: clocks, which barriers and arrivals pass on.
+"""Vector clocks of threads, which barriers and arrivals pass on: the accesses of others that a thread has seen.
 
 Each thread counts up as it passes on what it has done. Row ``t`` of the clocks says how far the doings of every unit
 are seen by thread ``t``; what was done at time ``c`` by unit ``u`` is seen if the number of ``u`` is at least ``c``.

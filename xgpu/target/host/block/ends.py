@@ -1,4 +1,4 @@
-"""What a sanitized launch does as a cluster starts, as threads go on, and as blocks end: is all done by then?"""
+"""Checks of a sanitized launch as a cluster starts, as threads go on, and as blocks end: is all work done by then?"""
 
 from ctypes import c_int32
 

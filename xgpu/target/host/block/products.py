@@ -89,7 +89,7 @@ def new_accumulator(group: Pointer[WarpGroup], columns: int) -> int:
 
 @compiled
 def place_in(number: int, element: int) -> int:
-    """Where in a warp group's accumulators an element of a thread's fragment is."""
+    """Return the place of an element of a thread's fragment in a warp group's accumulators."""
     row = number % GROUP_THREADS // WARP * 16 + number % WARP // 4 + element // 2 % 2 * 8
     return row * MOST_COLUMNS + element // 4 * 8 + number % 4 * 2 + element % 2
 

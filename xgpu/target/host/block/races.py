@@ -1,4 +1,4 @@
-"""Who accessed memory last, and what is under way there: what a sanitized launch records of each granule of an array.
+"""A sanitized launch's records for each granule of an array: the last accesses, and what is under way there.
 
 An access is a race if another one of the same bytes, one of the two a write, is not seen by its thread (`clocks`).
 Copies and products access memory from their start to the wait that covers them: meanwhile nobody may write what they

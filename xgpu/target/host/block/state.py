@@ -1,4 +1,4 @@
-"""What a block keeps while it runs whose threads wait at different places: structures behind its shared memory.
+"""The state of a running block whose threads wait at different places: structures behind its shared memory.
 
 A thread that cannot go on waits for a 32-bit word to change: the number of a phase or of a round. So the scheduler need
 not know what it is that a thread waits for.
@@ -266,7 +266,7 @@ class GivenForm(Structure):
 
 
 class TensorMap(Structure):
-    """What a tensor map is on this machine: an array, its shape and strides, outermost first, and its boxes."""
+    """A tensor map on this machine: an array, its shape and strides, outermost first, and its boxes."""
 
     _fields_ = [
         ("mark", c_uint64),

@@ -22,7 +22,7 @@ BOX_ALIGNMENT = 128
 
 @compiled
 def swizzled(place: int, swizzle: int) -> int:
-    """Where the chunk at an address is found; ``swizzle`` is 0 or the bytes of a row in which chunks are permuted."""
+    """Return the swizzled address of a chunk; ``swizzle`` is 0 or the bytes of a row in which chunks are permuted."""
     if swizzle == 0:
         return place
     return place ^ ((place // 128 & (swizzle // CHUNK - 1)) * CHUNK)

@@ -1,4 +1,4 @@
-"""What the functions share that kernels call: which thread runs, how it waits, and how a launch is stopped."""
+"""Shared parts of the functions that kernels call: the running thread, its waits, and the stop of a launch."""
 
 from ctypes import c_uint8, c_uint32
 

@@ -58,7 +58,7 @@ def lane_result(context: Pointer[Header], site: int) -> Bytes:
 
 @compiled
 def lane_operands(context: Pointer[Header], site: int) -> Bytes:
-    """Where the lane that runs puts its operands."""
+    """Return the place for the operands of the running lane."""
     return operands(context, lane(context))
 
 

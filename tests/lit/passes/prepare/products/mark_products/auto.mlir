@@ -43,9 +43,9 @@ func.func @main(%x: tensor<2048x2048xf16>, %w: tensor<2048x2048xf16>, %b: tensor
 // Operands that a kernel would read copies of: a transpose of other than rows and columns, a slice, a constant.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<2x4096x64xbf16>
-// CHECK: xgpu.expected = "no gain by a kernel: a kernel's operand would be copied, which stablehlo.transpose makes"
-// CHECK: xgpu.expected = "no gain by a kernel: a kernel's operand would be copied, which stablehlo.dynamic_slice makes"
-// CHECK: xgpu.expected = "no gain by a kernel: a kernel's operand would be copied, which stablehlo.broadcast_in_dim makes"
+// CHECK: xgpu.expected = "no gain by a kernel: a kernel's operand, a result of stablehlo.transpose, would be copied"
+// CHECK: xgpu.expected = "no gain by a kernel: a kernel's operand, a result of stablehlo.dynamic_slice, would be copied"
+// CHECK: xgpu.expected = "no gain by a kernel: a kernel's operand, a result of stablehlo.broadcast_in_dim, would be copied"
 // CHECK-NOT: xgpu.product
 func.func @main(%x: tensor<2x4096x64xbf16>, %w: tensor<4096x4096xbf16>, %s: tensor<3x4096x4096xbf16>, %i: tensor<i32>, %y: tensor<128x4096xbf16>, %b: tensor<4096xbf16>) -> (tensor<64x2x4096xbf16>, tensor<128x1x4096xbf16>, tensor<128x4096xbf16>) {
   %0 = stablehlo.transpose %x, dims = [2, 0, 1] : (tensor<2x4096x64xbf16>) -> tensor<64x2x4096xbf16>
@@ -60,12 +60,12 @@ func.func @main(%x: tensor<2x4096x64xbf16>, %w: tensor<4096x4096xbf16>, %s: tens
 
 // -----
 
-// What is computed of a product, and stored with wider elements, several times, or read through a transpose.
+// What is computed from a product, and stored with wider elements, several times, or read through a transpose.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<128x4096xbf16>
-// CHECK: xgpu.expected = "no gain by a kernel: what is computed of it is stored with wider elements"
-// CHECK: xgpu.expected = "no gain by a kernel: kernels would store several arrays that are computed of it"
-// CHECK: xgpu.expected = "no gain by a kernel: what reads it reads through a transpose or a broadcast"
+// CHECK: xgpu.expected = "no gain by a kernel: a value computed from it is stored with wider elements"
+// CHECK: xgpu.expected = "no gain by a kernel: kernels would store several arrays that are computed from it"
+// CHECK: xgpu.expected = "no gain by a kernel: its reader reads it through a transpose or a broadcast"
 // CHECK-NOT: xgpu.product
 func.func @main(%x: tensor<128x4096xbf16>, %w: tensor<4096x4096xbf16>, %v: tensor<4096x4096xbf16>, %u: tensor<4096x4096xbf16>) -> (tensor<128x4096xf32>, tensor<128x4096xbf16>, tensor<128x4096xbf16>, tensor<4096x128xbf16>) {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<128x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<128x4096xbf16>
@@ -112,7 +112,7 @@ func.func @main(%x: tensor<2048x2048xbf16>, %w: tensor<2048x5504xbf16>, %v: tens
 // XLA may compute what reads two products with either of them.
 
 // CHECK-LABEL: func.func @main(%arg0: tensor<64x4096xbf16>
-// CHECK-COUNT-2: xgpu.expected = "no gain by a kernel: what follows it reads what stablehlo.dot_general makes, and may be computed with that"
+// CHECK-COUNT-2: xgpu.expected = "no gain by a kernel: its epilogue reads a result of stablehlo.dot_general, and may be computed with that"
 // CHECK-NOT: xgpu.product
 func.func @main(%x: tensor<64x4096xbf16>, %w: tensor<4096x4096xbf16>, %y: tensor<64x4096xbf16>, %v: tensor<4096x4096xbf16>) -> tensor<64x4096xbf16> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<64x4096xbf16>, tensor<4096x4096xbf16>) -> tensor<64x4096xbf16>
