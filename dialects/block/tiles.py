@@ -236,6 +236,7 @@ class GroupRowsOp(DeclaredOp):
     """
 
     OPERATION_NAME = "xgpu.group_rows"
+    TRAITS = Traits(reads=0)
     OPERANDS = (
         Values("sizes", TENSOR, "How many rows each group has: a tile of one dimension."),
         Values("number", INDEX, "The number of the tile, of all of them."),

@@ -61,7 +61,7 @@ class ProductTile:
     """The tile of a block, or of ``split`` blocks of a cluster together: its rows and columns of a product.
 
     If ``is_swapped``, the rows are columns of the result. The tile of the left operand is multiplied by those of all
-    ``rights``.
+    ``rights``. If the product ``has_groups`` of rows, each matrix is of one, and they have different numbers of rows.
     """
 
     rows: int
@@ -69,6 +69,7 @@ class ProductTile:
     split: int = 1
     is_swapped: bool = False
     rights: int = 1
+    has_groups: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -85,11 +86,14 @@ class ProductTile:
         whole = -(-row_bytes // ROW_BYTES)
         return -(-whole // self.split)
 
-    def grid(self, sizes: tuple[int, int, int, int]) -> tuple[int, int]:
-        """Return how many tiles a product has along m and n: ``sizes`` are batch, m, n and k."""
+    def grid(self, sizes: tuple[int, int, int, int]) -> tuple[float, int]:
+        """Return how many tiles a product has along m and n: ``sizes`` are batch, m, n and k.
+
+        A group of rows ends with a part of a tile, half a one on average.
+        """
         _, m, n, _ = sizes
         of_m, of_n = (self.columns, self.rows) if self.is_swapped else (self.rows, self.columns)
-        return -(-m // of_m), -(-n // of_n)
+        return max(1.0, m / of_m + 0.5) if self.has_groups else -(-m // of_m), -(-n // of_n)
 
     def read_again(self, sizes: tuple[int, int, int, int], element_bytes: int) -> float:
         """Return the bytes of operands that are read again and again, for each tile of the other dimension.
@@ -159,7 +163,7 @@ def product_seconds(
     their steps do, each of which begins a load's time after one so many stages before; or what memory does for all.
     """
     element_bytes, result_bytes = bytes_
-    parts, at_once = sizes[0] * math.prod(tile.grid(sizes)) * tile.split, tile.blocks_at_once(target)
+    parts, at_once = math.ceil(sizes[0] * math.prod(tile.grid(sizes))) * tile.split, tile.blocks_at_once(target)
     is_loaded = min(parts, at_once) > target.sm_count * _LOADED_PART
     clock = target.clock * (SLOWED_CLOCK if is_loaded else 1)
     waves = -(-parts // (at_once if blocks is None or tile.split > 1 else min(blocks, at_once)))
@@ -201,7 +205,7 @@ def timed_tiles(
     Tiles of several ``rights``, and of rows in groups, are not split or swapped.
     """
     bytes_, steps = (element_bytes, result_bytes), -(-sizes[3] * element_bytes // ROW_BYTES)
-    tiles = [replace(tile, rights=rights) for tile in TILES if tile.split <= steps]
+    tiles = [replace(tile, rights=rights, has_groups=has_groups) for tile in TILES if tile.split <= steps]
     if rights > 1 or has_groups:
         tiles = [each for each in tiles if each.is_plain and each.width <= WARPGROUP_COLUMNS]
     timed = ((product_seconds(tile, sizes, bytes_, target), tile) for tile in tiles)

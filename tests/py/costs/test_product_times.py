@@ -2,7 +2,7 @@
 
 import pytest
 
-from xgpu.costs.products import TILES, ProductTile, is_fast, pays_joined, product_seconds
+from xgpu.costs.products import TILES, ProductTile, is_fast, pays_joined, product_seconds, timed_tiles
 from xgpu.device import device
 
 H200 = device("sm_90a")
@@ -102,3 +102,18 @@ def test_products_are_joined_where_that_is_faster_than_a_kernel_for_each() -> No
     assert pays_joined((1, 4096, 4096, 1024), 2, 2, H200, 2)
     # Blocks that compute a tile together are for one product.
     assert not pays_joined((1, 256, 256, 16384), 2, 2, H200, 2)
+
+
+def test_groups_of_rows_end_with_a_part_of_a_tile() -> None:
+    """Of 64 rows on average, half of the groups have more: tiles of 64 would read their matrices twice."""
+    sizes = 8, 64, 14336, 4096
+    assert ProductTile(64, 256, has_groups=True).grid(sizes) == (1.5, 56)
+    assert ProductTile(128, 256, has_groups=True).grid(sizes) == (1.0, 56)
+    assert timed_tiles(sizes, *_BF16, H200, 1)[0][1].rows == 64
+    assert timed_tiles(sizes, *_BF16, H200, 1, has_groups=True)[0][1].rows == 128
+
+
+def test_tiles_of_groups_are_neither_split_nor_swapped() -> None:
+    sizes = 1, 16, 1408, 4096
+    assert not timed_tiles(sizes, *_BF16, H200)[0][1].is_plain
+    assert all(tile.is_plain for _, tile in timed_tiles(sizes, *_BF16, H200, has_groups=True))

@@ -76,6 +76,7 @@ def test_attention_has_a_line_and_errors(monkeypatch: pytest.MonkeyPatch, capsys
 def test_products_of_groups_have_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     case = ragged_products.Case
     monkeypatch.setattr(ragged_products, "has_gpu", lambda tool: True)
+    monkeypatch.setattr(ragged_products, "SECONDS", float("inf"))
     small = [
         case(40, 64, 72, 4, "skewed"),
         case(20, 64, 72, 4, "drawn", "gated"),

@@ -103,7 +103,8 @@ class ProductSchedule(Schedule):
         sizes, bytes_ = facts.product.sizes, facts.element_bytes
 
         def seconds(tile: ProductTile) -> float:
-            return product_seconds(replace(tile, rights=facts.rights), sizes, bytes_, facts.fusion.device)
+            known = replace(tile, rights=facts.rights, has_groups=facts.product.has_groups)
+            return product_seconds(known, sizes, bytes_, facts.fusion.device)
 
         plain = [each for each in tiles if not facts.product.has_groups or each.is_plain]
         return sorted(plain, key=seconds)
@@ -142,7 +143,7 @@ class ProductSchedule(Schedule):
 
     def seconds(self, facts: Products) -> float:
         """Return how long the kernel takes, about."""
-        tile = replace(self.tile, rights=facts.rights)
+        tile = replace(self.tile, rights=facts.rights, has_groups=facts.product.has_groups)
         return product_seconds(tile, facts.product.sizes, facts.element_bytes, facts.fusion.device, self.blocks)
 
     def group_bytes(self, result_bytes: Sequence[int], rights: int) -> int:

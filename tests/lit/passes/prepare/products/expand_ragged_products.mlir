@@ -1,5 +1,5 @@
-// RUN: xgpu-opt %s -p "expand-ragged-products{products=all}" --split-input-file | FileCheck %s
-// RUN: xgpu-opt %s -p "expand-ragged-products{products=kernels}" --split-input-file | FileCheck %s --check-prefix=LEFT
+// RUN: xgpu-opt %s -p 'expand-ragged-products{products=all}' --split-input-file | FileCheck %s
+// RUN: xgpu-opt %s -p 'expand-ragged-products{products=kernels}' --split-input-file | FileCheck %s --check-prefix=LEFT
 
 // Operands of f32 that do not lie along the contracted dimension are no kernel's: each group's matrix multiplies all
 // rows, of which those of the group are taken.
