@@ -48,11 +48,12 @@ func.func @main(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK:         %[[C:.*]] = stablehlo.compare LE, %[[KEY]], %{{.*}} : (tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x4xi1>
 // CHECK:         %[[OTHER:.*]] = stablehlo.constant dense<{{.*}} : tensor<4x4xi1>
 // CHECK:         stablehlo.and %[[C]], %[[OTHER]] : tensor<4x4xi1>
-func.func @main() -> tensor<4x4xi1> {
+func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %lower = stablehlo.constant dense<[[true, false, false, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]> : tensor<4x4xi1>
   %other = stablehlo.constant dense<[[true, false, true, false], [true, true, false, false], [true, true, true, false], [true, true, true, true]]> : tensor<4x4xi1>
   %0 = stablehlo.and %lower, %other : tensor<4x4xi1>
-  return %0 : tensor<4x4xi1>
+  %1 = stablehlo.select %0, %x, %y : tensor<4x4xi1>, tensor<4x4xf32>
+  return %1 : tensor<4x4xf32>
 }
 
 // -----
