@@ -35,7 +35,7 @@ class ChainOp(BodyOp):
     RESULTS = (Values("stored", TENSOR, "What the region returns.", variadic=True),)
 
     def check(self, symbols: Mapping[str, ir.Operation]) -> Iterator[str]:
-        """The region takes the operands and returns the results, of which there are some."""
+        """The region takes the operands and returns the results, at least one."""
         blocks = self.operation.regions[0].blocks
         if len(blocks) != 1:
             yield f"expected a region of one block, got {len(blocks)}"

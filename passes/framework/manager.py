@@ -144,7 +144,7 @@ def verify(module: ir.Module) -> None:
 
 
 def _failure(error: Exception, blamed: str, steps: Sequence[Step], source: str) -> CompilerError:
-    """Describe the failure of what is ``blamed``, the last of ``steps``, which the command ``source`` repeats."""
+    """Describe the failure of the pass ``blamed``, the last of ``steps``, and the command that repeats it."""
     reported = isinstance(error, ir.MLIRError | InvalidIR)
     reason = str(error) if reported else described(error)
     location = error.location if isinstance(error, InvalidIR) else None

@@ -114,6 +114,6 @@ def _log_of_at_most_one(b: MathBuilder, x: ir.Value) -> ir.Value:
 
 
 def _split_polynomial(b: MathBuilder, x: ir.Value, coefficients: Sequence[float], first_rest: float) -> ir.Value:
-    """A polynomial whose first coefficient is a sum, of which ``first_rest`` is the smaller part."""
+    """A polynomial whose first coefficient is a sum; ``first_rest`` is its smaller part."""
     first, *others = coefficients
     return b.add(b.fma(x, b.polynomial(x, others), first_rest), first)

@@ -94,7 +94,7 @@ def _is_reversed(convolution: ir.Operation) -> bool:
 
 
 def late_values(block: ir.Block) -> set[ir.Value]:
-    """Return what operations of a block make of what XLA or the hero of a kernel made before."""
+    """Return the results of XLA's operations and of heroes in a block, and the values computed from them."""
     late = set[ir.Value]()
     for view in block.operations:
         op = view.operation
@@ -116,9 +116,9 @@ def epilogue_of(product: ir.Operation, late: Set[ir.Value]) -> list[ir.Operation
 
 
 def _is_left(end: ir.Value, by_xla_alone: bool) -> bool:
-    """Whether an epilogue that makes ``end`` is XLA's: a library makes it for nothing where XLA has to read it.
+    """Whether an epilogue that ends in ``end`` is XLA's: a library computes it for nothing where XLA has to read it.
 
-    What only XLA's own kernels fuse, a kernel that reads it anyway computes as well, and stores.
+    An epilogue that only XLA's own kernels fuse is a kernel's if one reads ``end`` anyway: it then stores it as well.
     """
     found = [_is_of_xla(reader, end) for reader in readers(end)]
     return all(found) if by_xla_alone else any(found)

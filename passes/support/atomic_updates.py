@@ -85,7 +85,7 @@ def _operand(new: ir.Value, body: ir.Block, is_old: Callable[[ir.Value], bool]) 
 
 
 def _complex_sums(new: ir.Value, body: ir.Block) -> tuple[_Operand, ...]:
-    """Return what ``body`` adds to the parts of a complex number, of which it takes and yields the bits."""
+    """Return the values that ``body`` adds to the parts of a complex number, whose bits it takes and yields."""
     bits = defining_op(new)
     vector = defining_op(bits.operands[0]) if bits is not None and bits.name == "llvm.bitcast" else None
     if vector is None or vector.name != "vector.from_elements" or len(vector.operands) != 2:

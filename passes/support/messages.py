@@ -18,7 +18,7 @@ def _word() -> ir.IntegerType:
 
 
 def write_message(board: ir.Value, index: ir.Value, values: Sequence[ir.Value]) -> None:
-    """Write the words of a message, of which ``index``, an integer, is the first."""
+    """Write the words of a message; ``index``, an integer, is that of the first."""
     first = element_pointer(board, _word(), index)
     for number, piece in enumerate(piece for value in values for piece in pieces_of(value)):
         word = b.or_(b.extend(piece, 2 * PIECE_BITS), MARK)

@@ -140,7 +140,7 @@ class Results:
         return arrays
 
     def _store_shares(self, arrays: Values, at: Values, sums: Values) -> Values:
-        """Add up a block's share of what the blocks of the cluster have of the sums, and compute what follows."""
+        """Add up a block's share of the cluster's partial sums, and compute the epilogue."""
         places = [(number, *part) for number in range(len(sums)) for part in self.panels.parts]
         room = self._own_room()
         panels = [Panel(offset(room, i * self.panels.bytes), *place) for i, place in enumerate(places)]
@@ -241,7 +241,7 @@ class Results:
         return loop.operation.results[0]
 
     def _value(self, each: InsertTileOp, at: Values, element: Values, sums: Values, is_inside: bool) -> ir.Value:
-        """Return what is stored of an element, of which ``sums`` has that of each product."""
+        """Return the stored value of an element; ``sums`` has its sum for each product."""
         map_ = each.map
         known = IndexingMap(map_.dims, map_.symbols, (), map_.constraints if is_inside else ())
         totals = dict(zip(self.program.totals, sums, strict=True))

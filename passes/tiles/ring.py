@@ -54,7 +54,7 @@ class Ring:
         return offset(first, ir.arith.muli(slot, i32(_BARRIER_BYTES)))
 
     def wait_full(self, slot: ir.Value, phase: ir.Value) -> None:
-        """Wait until a buffer was filled for the ``phase``th time, of which the parity is given."""
+        """Wait until a buffer was filled for the ``phase``th time, given by its parity."""
         MbarrierWaitOp.create([self.full(slot), phase])
 
     def wait_empty(self, slot: ir.Value, phase: ir.Value) -> None:

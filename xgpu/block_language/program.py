@@ -65,7 +65,7 @@ class Body:
 
 @dataclass(frozen=True, eq=False)
 class BlockProgram:
-    """A program whose blocks, of which ``grid`` says how many there are, compute tiles.
+    """A program of blocks that compute tiles; ``grid`` is the number of blocks along each dimension.
 
     ``body`` has no arguments: it reads tiles with `read_p` and gives one tile for each of the ``stores``.
     ``location`` is where the function is.

@@ -101,7 +101,7 @@ class Graph:
 
     @cached_property
     def kept(self) -> Mapping[int, int]:
-        """For each tile the number of the one that is the same memory: of what steps carry, that of their result."""
+        """For each tile the number of the tile whose memory it is: carried tiles share that of the steps' result."""
         same = {number: number for number in range(len(self.tiles))}
         for each in self.carried:
             same[each.argument] = each.result

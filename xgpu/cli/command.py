@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from xgpu.cli.process import UsageError, doing
 from xgpu.device import DEFAULT_DEVICE, device
+from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
 from xgpu.levels.pipeline import GRAPH
 from xgpu.options import PRODUCTS, Options
@@ -62,6 +63,13 @@ def doing_compilation(arguments: argparse.Namespace, specs: Sequence[str]) -> No
     given = [word for spec in specs for word in ("--arg", spec)]
     compiling_with(shlex.join(["xgpu", "compile", arguments.source, *given, *options]))
     doing(f"compiling {arguments.source}")
+
+
+def check_spec(text: str) -> None:
+    """Raise `UsageError` for text that is no array specification, and for a file, which `xgpu run` alone takes."""
+    if "@" in text:
+        raise UsageError(f"--arg {text}: only xgpu run takes arrays of files; expected a form such as f32[128,1024]")
+    as_usage(parse_spec, text)
 
 
 def as_usage[T, R](read: Callable[[T], R], value: T) -> R:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xgpu.cli.command import (
     Command,
     add_program_arguments,
-    as_usage,
+    check_spec,
     check_target,
     doing_compilation,
     levels_of,
@@ -19,7 +19,6 @@ from xgpu.cli.process import DONE, doing, report
 from xgpu.cli.text import STDIN, write_bytes, write_text
 from xgpu.cli.timing import summed, timing_table
 from xgpu.device import device
-from xgpu.dtypes import parse_spec
 from xgpu.errors import InvalidInput
 from xgpu.levels.pipeline import GRAPH, LEVELS
 
@@ -43,7 +42,7 @@ def _run(arguments: argparse.Namespace) -> int:
     levels = levels_of(arguments.emit)
     target = check_target(arguments.target)
     for spec in arguments.arg:
-        as_usage(parse_spec, spec)
+        check_spec(spec)
     doing_compilation(arguments, arguments.arg)
     # What this command is for is to see the compiler work.
     os.environ["XGPU_CACHE"] = "off"

@@ -2,10 +2,9 @@
 
 import argparse
 
-from xgpu.cli.command import Command, add_program_arguments, as_usage, check_target, doing_compilation, options_of
+from xgpu.cli.command import Command, add_program_arguments, check_spec, check_target, doing_compilation, options_of
 from xgpu.cli.process import DONE
 from xgpu.device import device
-from xgpu.dtypes import parse_spec
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +19,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     target = check_target(arguments.target)
     for spec in arguments.arg:
-        as_usage(parse_spec, spec)
+        check_spec(spec)
     doing_compilation(arguments, arguments.arg)
     from xgpu.interface.api import compile_to
     from xgpu.interface.explanation import explain, plan_reasons, remarks

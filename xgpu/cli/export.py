@@ -4,10 +4,9 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from xgpu.cli.command import Command, as_usage, check_target, doing_compilation
+from xgpu.cli.command import Command, check_spec, check_target, doing_compilation
 from xgpu.cli.process import DONE, UsageError
 from xgpu.device import DEFAULT_DEVICE
-from xgpu.dtypes import parse_spec
 from xgpu.options import Options
 
 
@@ -66,7 +65,7 @@ def _run(arguments: argparse.Namespace) -> int:
     targets = [check_target(name) for name in arguments.targets or [DEFAULT_DEVICE]]
     signatures: Sequence[Sequence[str]] = arguments.signatures
     for spec in (spec for each in signatures for spec in each):
-        as_usage(parse_spec, spec)
+        check_spec(spec)
     if len(signatures) > 1 and not all(signatures):
         raise UsageError("--also: expected --arg before and after it")
     compiled_as = argparse.Namespace(**vars(arguments), target=targets[0], products="all")

@@ -92,7 +92,7 @@ def split_keys(keys: int, splits: int) -> int:
 
 
 def gradient_seconds(attention: AttentionSizes, target: Device) -> float:
-    """Return how long two kernels take, of which one has tiles of rows, and one tiles of keys, about.
+    """Return the approximate time of two kernels, one on tiles of rows and one on tiles of keys.
 
     A step of the one has three products instead of attention's two, a step of the other four.
     """

@@ -45,7 +45,7 @@ class Kernel(Protocol):
 
 
 class Need[K: Kernel](NamedTuple):
-    """So many ``kernels``, ``members`` of one kind, of which each computes ``times`` elements of a value."""
+    """The need of ``kernels`` kernels of one kind, ``members``: each computes ``times`` elements of a value."""
 
     kernel: K
     members: Members

@@ -98,5 +98,5 @@ def overfetch(run_bits: int) -> float:
 
 
 def fills_sectors(run_bits: int) -> bool:
-    """Whether accesses of runs of so many bits use more than half of what they touch: all runs of a sector or more."""
+    """Whether accesses of runs of so many bits use more than half of the bytes they touch: runs of a sector or more."""
     return run_bits > 0 and overfetch(run_bits) < 2

@@ -63,7 +63,7 @@ class CachedKernel:
 
 
 def key_of(*parts: str) -> str:
-    """Return the key of what this version of xgpu and of its dependencies makes of ``parts``."""
+    """Return the key of ``parts`` as compiled by this version of xgpu and of its dependencies."""
     digest = hashlib.sha256(_compiler().encode())
     for part in parts:
         digest.update(f"\0{len(part)}\0".encode())
@@ -83,7 +83,7 @@ def _compiler() -> str:
 
 
 class Cache[T: Entry]:
-    """The entries of one kind in a folder, of which those used by this process are in memory too.
+    """The entries of one kind in a folder; those that this process used are in memory, too.
 
     Without a folder there are none. Limits and removal are those of all entries in the folder.
     """

@@ -99,7 +99,7 @@ def _for_all(module: ir.Module, choice: ProductChoice) -> ProductChoices:
 
 
 def _functions_of_products(planned: ir.Module) -> list[ir.Operation]:
-    """Return the functions of fusions around a product that a kernel computes, of which there is one at most."""
+    """Return the functions of fusions around a product that a kernel computes: one at most."""
     fusions = [op.operation for op in planned.body.operations if EMITTER in op.operation.attributes]
     return [each for each in fusions if any(PRODUCT in op.attributes for op in walk(each, _DOT))]
 

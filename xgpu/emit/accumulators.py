@@ -15,7 +15,7 @@ from xgpu.structure import dtype_of
 
 
 class Accumulators:
-    """The heroes of a fusion, of which each combines elements, and their accumulators."""
+    """The heroes of a fusion, each of which combines elements, and their accumulators."""
 
     def __init__(self, fusion: Fusion):
         self.fusion = fusion

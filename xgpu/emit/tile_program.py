@@ -103,7 +103,7 @@ class TileProgram:
 
 
 def then(tile: IndexingMap, access: IndexingMap) -> IndexingMap:
-    """Return the map of a tile, then that of a read of what the tile is of.
+    """Return the map of a tile followed by that of a read of the tile's array.
 
     Indices that a tile has where its constraints hold are indices of the array, so there are no more constraints.
     """

@@ -61,7 +61,7 @@ def _alone(function: ir.Operation, originals: Mapping[ir.Operation, ir.Operation
 
 
 def _views(value: ir.Value) -> list[ir.Operation]:
-    """Return the views that make ``value`` of what is in memory anyway, in order; none if a kernel makes what it is of.
+    """Return the views of an array in memory that ``value`` is, in order; none if a kernel computes that array.
 
     That kernel can store the view instead.
     """

@@ -271,7 +271,7 @@ def symbol(index: int) -> AffineExpr:
 
 
 def linear(terms: Mapping[Atom, int], constant_term: int) -> AffineExpr:
-    """The expression with these coefficients, of which some may be zero."""
+    """The expression with these coefficients, some of which may be zero."""
     kept = [item for item in terms.items() if item[1]]
     if len(kept) > 1:
         kept.sort(key=_atom_key)

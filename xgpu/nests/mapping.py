@@ -105,7 +105,7 @@ def choose(space: Space, touches: Sequence[Touch], runs: Sequence[int] = (1,), b
 
 
 class _Search:
-    """The maps of a family as far as a number of them goes, of which lines take at most half."""
+    """The first maps of a family, up to a limit; lines are at most half of them."""
 
     def __init__(self, most: int):
         self._most = most

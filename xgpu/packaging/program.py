@@ -20,7 +20,7 @@ _CALL, _RETURN = "func.call", "func.return"
 
 @dataclass(eq=False)
 class Launches:
-    """A program of launches, see `xgpu.runtime.program.CompiledProgram`; views have the number of what they are of."""
+    """A program of launches, see `xgpu.runtime.program.CompiledProgram`; a view has the number of its source."""
 
     kernels: tuple[Kernel, ...]
     launches: tuple[Launch, ...]

@@ -1,4 +1,4 @@
-"""Slices and pads along one dimension, of which scans that are written out are made."""
+"""Slices and pads along one dimension: the parts of scans that are written out."""
 
 from dataclasses import dataclass
 from math import copysign

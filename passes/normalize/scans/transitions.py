@@ -19,7 +19,7 @@ class _Entry:
 
 
 class Transitions:
-    """A square matrix of nodes, of which products are made: entries that are the same in all of them are one.
+    """A square matrix of nodes, to be multiplied: entries that are equal in all products are one node.
 
     ``entries`` are the nodes of arrays that say the matrix, from which products are made again. Raises
     `NoPolynomialError` if a product has numbers where the matrix has zeros: what these are multiplied by may be NaN.

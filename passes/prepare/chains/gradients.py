@@ -1,4 +1,4 @@
-"""The chains of a gradient of attention: of its rows and of its keys, of what attention then stores of each row."""
+"""The chains of a gradient of attention, for rows and for keys, from what attention then stores of each row."""
 
 import math
 from collections.abc import Mapping, Sequence

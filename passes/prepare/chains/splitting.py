@@ -1,4 +1,4 @@
-"""Attention whose keys are in parts, of each of which there is a result: a chain of parts, and what combines them."""
+"""Attention whose keys are in parts: a chain with a result for each part, and the combination of these."""
 
 import math
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class PartChain:
 
     @property
     def _sizes(self) -> list[int]:
-        """The shape of what a part has in place of the second product."""
+        """The shape of a part's result, in place of that of the second product."""
         shape = shape_of(self.attention.second.results[0])
         return [shape[number] for number in result_order(self.attention)]
 

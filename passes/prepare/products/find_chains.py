@@ -110,7 +110,7 @@ class FindChains(BlockRewrite):
 
 
 def _write(gradient: Gradient) -> Mapping[ir.Value, ir.Value] | str:
-    """Write the chains of attention, and of its gradient if there is one; return what they compute instead of what."""
+    """Write the chains of attention, and of its gradient if there is one; return the replacements of values."""
     attention = gradient.attention
     # Sums of a gradient know the result in another shape, not in another order of its elements.
     stage = gradient.stage

@@ -112,7 +112,7 @@ class Held:
     def _write_lanes(
         self, at: Indices, place: tuple[Fragment, int], bounds: Sequence[Constraint], write: _Write
     ) -> None:
-        """Write what is done with each of two neighbours, of which the second may be beyond the last column."""
+        """Write the code for each of two neighbours; the second may be beyond the last column."""
         single = self.space.with_lanes(1)
         for lane in range(NEIGHBOURS):
             where = tuple(self.space.at_lane(each, lane) for each in at)

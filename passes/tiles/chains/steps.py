@@ -66,7 +66,7 @@ class ChainSteps:
 
     @cached_property
     def _ranks(self) -> list[int]:
-        """The ranks of what is carried: 2 for sums of products, 1 for what there is of rows."""
+        """The ranks of the carried values: 2 for sums of products, 1 for values of rows."""
         op = self.program.steps.operation
         (*_, end) = self.program.steps.body.operations
         sums = [each.added.results[0] for each in self.program.summed if each.added is not None]

@@ -73,6 +73,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("compile a.py:f --arg f33[8]", "unknown element type 'f33'; known are pred,"),
         ("compile a.py:f --arg f32[8", "'f32[8' is not an array specification; expected a form such as f32[128,1024]"),
         ("compile a.py:f --arg f32[8] --arg f32[-1]", "'-1' in 'f32[-1]' is not a dimension size; expected a number"),
+        ("compile a.py:f --arg @x.npy", "--arg @x.npy: only xgpu run takes arrays of files; expected a form such as"),
+        ("explain a.py:f --arg bf16@x.npy", "--arg bf16@x.npy: only xgpu run takes arrays of files; expected a form"),
         ("run a.py:f --arg f32[8", "'f32[8' is not an array specification; expected a form such as f32[128,1024]"),
         ("run a.py:f --on tpu", "argument --on: invalid choice: 'tpu' (choose from 'host', 'gpu'); see xgpu run"),
         ("run a.py:f --seed x", "argument --seed: expected a number such as 0, got 'x'; see xgpu run --help"),

@@ -1,4 +1,4 @@
-"""Products that add up rows of an array, each times a factor that is computed: what is where in them."""
+"""Products that add up rows of an array, each times a computed factor: the roles of their operands."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

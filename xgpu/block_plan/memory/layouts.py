@@ -123,7 +123,7 @@ def _roots(plan: Plan, tile: int, where: Where) -> list[tuple[int, Where]]:
 
 
 def _into(plan: Plan, node: Node, operand: int) -> Where:
-    """Return, for each dimension of a node's result, or of what it reduces, that of an operand; none if it is mixed."""
+    """Return the operand's dimension for each dimension of a node's result or reduction; none for a mixed one."""
     rank = len(plan.graph.tiles[operand].shape)
     if node.kind == "spread" and node.axes is not None:
         return {axis: number for number, axis in enumerate(node.axes)}

@@ -99,7 +99,7 @@ def _schedule(plan: Plan, sizes: Mapping[int, int], order: Order, met: frozenset
 
 
 def _own(plan: Plan, steps: int, sizes: Mapping[int, int]) -> dict[int, int]:
-    """Return the sizes of what is in use only for a part of each step."""
+    """Return the sizes of tiles that are in use only for a part of each step."""
     body = plan.graph.nodes[steps].body
     made = {
         plan.memory[tile]

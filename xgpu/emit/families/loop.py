@@ -169,7 +169,7 @@ class LoopSchedule(BlockSchedule):
         return replace(self, threads=threads)
 
     def registers(self, facts: Loop) -> int:
-        """Those of all elements that it reads and writes, or of what it computes of them."""
+        """The registers of all elements that a thread reads and writes, or of the values computed from them."""
         types = (*facts.fusion.parameter_types, *facts.fusion.result_types)
         widths = [element_dtype(type_).storage_bits for type_ in types]
         code = sum(instructions(view.operation) for view in facts.fusion.body.operations)

@@ -232,7 +232,7 @@ class PartsEmitter:
             self._write(kernel, tiles, range(len(self.parts)))
 
     def _write(self, kernel: KernelBuilder, tiles: Sequence[Tensor], parts: range) -> None:
-        """Write some parts, of which a block finds its own."""
+        """Write some parts, and the branches by which a block finds its own."""
         if len(parts) == 1:
             part = self.parts[parts[0]]
             inputs, outputs = [kernel.inputs[i] for i in part.inputs], [kernel.outputs[i] for i in part.outputs]

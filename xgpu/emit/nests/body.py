@@ -68,7 +68,7 @@ class Memories:
         self.registers[new.buffer] = [Variable(zero) for _ in range(elements_of(new.buffer))]
 
     def changed_in(self, *blocks: ir.Block) -> list[Variable]:
-        """Return what statements change of what is there before them."""
+        """Return the existing values that statements change."""
         operations = [op for block in blocks for op in operations_of(block)]
         found: dict[Variable, None] = {}
         for access in accesses_in(*operations):

@@ -33,7 +33,7 @@ def emit_combiner(block: ir.Block, arguments: Sequence[ir.Value]) -> list[ir.Val
 
 
 def _outer(user: ir.Operation, value: ir.Value) -> ir.Value:
-    """Emit a value from outside the region: a constant, of which equal ones have been merged into one there."""
+    """Emit a value from outside the region: a constant, merged there with equal ones."""
     if not is_constant(value):
         raise unsupported(user, "a region can use no value from outside it but constants")
     return emit_constant(producer(value), ())

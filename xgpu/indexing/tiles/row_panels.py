@@ -100,7 +100,7 @@ class Panels:
         return self.holders.rows * whole // self.neighbours // self.split
 
     def added(self, columns: int) -> IndexingMap:
-        """Return (thread, rank)[pass] -> byte in the panel, of what a thread adds up: `ADDED` elements of a line.
+        """Return (thread, rank)[pass] -> byte in the panel of the `ADDED` elements of a line that a thread adds up.
 
         Threads side by side have those side by side, all of them of their block's share.
         """

@@ -1,4 +1,4 @@
-"""LLVM IR of what calls a host kernel: drivers, which run the threads of blocks, and the entry point around one."""
+"""LLVM IR of the callers of a host kernel: drivers, which run the threads of blocks, and their entry points."""
 
 import ctypes
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""LLVM IR of what XLA calls on the CPU to launch a kernel: a handler of its foreign functions.
+"""LLVM IR of the handler that XLA calls as a foreign function on the CPU, to launch a kernel.
 
 XLA keeps a `KernelRecord` as the state of each call in a program. The handler takes the arrays' addresses from the call
 frame and runs the blocks: alone, or, where there is enough to do, in pieces that it and tasks on XLA's own threads

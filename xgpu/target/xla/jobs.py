@@ -115,7 +115,7 @@ end:
 
 
 def _work(w: Writer) -> str:
-    """Return IR of what each thread of a job does: take pieces until none is left.
+    """Return IR of each thread's work on a job: it takes pieces until none is left.
 
     The record is read only for a piece: when none is left, XLA may have released it.
     """

@@ -53,7 +53,7 @@ def packed_type(dtype: DType, count: int) -> ir.Type:
 
 
 def unpacked(value: ir.Value, dtype: DType, count: int) -> list[ir.Value]:
-    """Return the elements of what memory has of neighbours."""
+    """Return the elements of neighbours as they are stored in memory."""
     values = [value] if count == 1 else elements(value)
     return [_as_scalar(each, dtype) for each in values]
 

@@ -1,4 +1,4 @@
-"""Products of tiles, of which threads hold the sums: by instructions of warps on matrices, or element by element."""
+"""Products of tiles whose sums threads hold: by matrix instructions of warps, or element by element."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -118,11 +118,11 @@ class AttentionTiles(ChainTiles):
         return self.made(results, (self.rows, self.columns), [self.row_bound(row), self._column_bound(column)], 3)
 
     def result(self, value: ir.Value) -> IndexingMap:
-        """The map of a tile of what a chain returns: what is moved of the second product."""
+        """The map of a tile of the chain's result, the moved result of the second product."""
         return moved_map(self.sums, value, self.attention.second.results[0])
 
     def stored(self, value: ir.Value) -> IndexingMap:
-        """The map of a tile of what a chain returns: the same, or what the softmax leaves of each row."""
+        """The map of a tile that the chain stores: of its result, or of a reduction of the softmax for each row."""
         if value not in self.attention.row_values:
             return self.result(value)
         row = self.row(symbol(0))

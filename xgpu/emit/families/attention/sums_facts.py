@@ -72,7 +72,7 @@ class SumsTiles(ChainTiles):
         return self.made(results, (panels(count), self.keys), bounds)
 
     def stored(self, computed: ComputedSum) -> IndexingMap:
-        """The map of a tile of what the chain returns of a sum, rows x columns."""
+        """The map of a tile, rows x columns, of the chain's result for a sum."""
         row, column, count = self.row(symbol(0)), symbol(1), computed.sums.columns
         results = computed.sums.result_indices(self._weights(computed, row, dim(1)), column)
         bounds = [self.row_bound(row), (column, count, panels(count))]

@@ -30,7 +30,7 @@ Bound = tuple[AffineExpr, int, int]
 
 
 class ChainTiles(ABC):
-    """Tiles of ``rows`` rows of a block, and ``keys`` of what it goes along, from (batch, tile of rows, 0, step)."""
+    """Tiles of a block's ``rows`` rows and of a step's ``keys`` keys, from (batch, tile of rows, 0, step)."""
 
     rows: int
     keys: int

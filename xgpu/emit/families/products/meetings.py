@@ -71,7 +71,7 @@ class _Meetings:
                 origins[op.results[0]] = self._meet(before)
 
     def _meet(self, before: Sequence[dict[_Kind, ir.Value]]) -> dict[_Kind, ir.Value]:
-        """Join groups that meet in a value; return its origins, of which those count that come last."""
+        """Join groups of products that meet in a value; return the value's last origins."""
         met: dict[_Kind, ir.Value] = {}
         last = max(depth for origins in before for depth, _ in origins)
         for kind, value in (item for origins in before for item in origins.items() if item[0][0] == last):

@@ -160,7 +160,7 @@ class Reductions(Accumulators):
 
     @cached_property
     def _prologues(self) -> "list[_Prologue]":
-        """The functions of what the heroes read and of the side outputs, one for each shape."""
+        """The functions of the heroes' operands and of the side outputs, one for each shape."""
         whole = self.shape.shape
         by_shape: dict[Shape, list[int]] = {whole: []} if self._read else {}
         for number in self.side_outputs:

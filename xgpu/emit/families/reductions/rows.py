@@ -95,7 +95,7 @@ class RowsSchedule(BlockSchedule):
         return replace(self, groups=threads // self.lanes)
 
     def registers(self, facts: RowStages) -> int:
-        """Those of what it holds of an array: by then it needs nothing more of the one before."""
+        """The registers of one array's elements: a thread no longer needs those of the array before."""
         return registers_for(self.unroll * self.vector, [max(facts.widths, default=0)])
 
     def problems(self, facts: RowStages) -> Iterator[str]:
