@@ -9,7 +9,7 @@ from xgpu.costs.library_products import library_product_seconds
 from xgpu.costs.products import SHARE_OF_MEMORY
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
-from xgpu.fusion.fallback import VIEWS, fallback_reason
+from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_cast_for
 from xgpu.fusion.product_operands import behind_transposes
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.tensor_cores import ALGORITHM
@@ -17,16 +17,16 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.indexing.tiles.product_maps import Product
-from xgpu.structure import dtype_of, is_argument, producer
+from xgpu.structure import behind, dtype_of, is_argument, producer
 
 _MOST_VISITED = 32
 """Operations of which a matrix is computed at most: more take longer than to store it."""
 _COMPUTED = ("elementwise", "indexing", "piecewise")
 _MOST_ROWS = 16
 """Rows up to which sums are looked at: a thread holds one of each for each of its columns."""
-_PER_PRODUCT = 2
-"""Instructions of a product and its sum, which are rounded apart."""
-_LEAST_GAIN, _LEAST_LAUNCHES = 1.2, 3
+_PER_PRODUCT = 5
+"""Instructions of a product and its sum, which are rounded apart, and of the row's element: as measured."""
+_LEAST_GAIN, _LEAST_LAUNCHES = 1.2, 2
 """How many times as long storing the matrix must be expected to take, and how many launches longer.
 
 Both are estimates, and of small matrices other times count than those of memory.
@@ -93,9 +93,22 @@ def _is_faster(op: ir.Operation, made: Computed, number: int, target: Device) ->
     bandwidth = target.memory_bandwidth * SHARE_OF_MEMORY
     reduced = max(made.read / bandwidth, executed)
     shape = product.batch, product.m, product.n, product.k
-    widths = product.element_bytes, max(1, dtype_of(op.results[0]).bits // 8)
-    stored = (made.read + byte_size(matrix)) / bandwidth + library_product_seconds(shape, *widths, target)
+    result_bytes = max(1, dtype_of(op.results[0]).bits // 8)
+    if (narrow := _converted(matrix)) is not None:
+        stored = library_product_seconds(shape, narrow, result_bytes, target)
+    else:
+        stored = (made.read + byte_size(matrix)) / bandwidth
+        stored += library_product_seconds(shape, product.element_bytes, result_bytes, target)
     return stored - reduced >= max(_LEAST_LAUNCHES * target.launch_seconds, (_LEAST_GAIN - 1) * reduced)
+
+
+def _converted(matrix: ir.Value) -> int | None:
+    """Return the bytes of the elements that XLA widens as it multiplies, without storing them; None for others."""
+    made = behind_transposes(matrix)
+    if is_argument(made) or not is_cast_for(producer(made), PRODUCT):
+        return None
+    source = producer(made).operands[0]
+    return max(1, dtype_of(source).storage_bits // 8) if _is_in_memory(behind(source, *VIEWS)) else None
 
 
 def _is_in_memory(value: ir.Value) -> bool:
