@@ -21,8 +21,26 @@ _BARRIER_BYTES = 16
 _DECIDING_BYTES = 64
 """What tells whether tiles are to be computed again: an mbarrier, and a word for each warp."""
 _KEYS = (128, 64)
+_MOST_GROUPS, _LEAST_WAVES, _MOST_PADDED = 3, 4, 1.1
+"""Warp groups for short rows, and when: tiles for so many waves of blocks, and with them so many times the rows."""
+_ARRAYS = 3
+"""Those of attention without masks and biases: queries, keys and values."""
 _CONTRACTED = 16
 """Elements of 16 bits that one instruction contracts."""
+
+
+def _has_short_rows(facts: AttentionFacts) -> bool:
+    """Whether attention has rows of few elements and nothing between its products but a softmax, for many tiles.
+
+    Then three warp groups, of which each thread has fewer registers, are faster than two; masks would not leave enough.
+    """
+    attention = facts.attention
+    tiles = facts.tiles(_MOST_GROUPS * WARPGROUP_ROWS, _KEYS[0])
+    rows = -(-attention.rows // tiles.rows) * tiles.rows
+    is_plain = facts.visible is None and len(facts.chain.operands) == _ARRAYS and len(facts.chain.results) == 1
+    is_short = max(tiles.width, tiles.columns) <= PANEL
+    is_large = math.prod(tiles.grid) >= _LEAST_WAVES * facts.fusion.device.sm_count
+    return is_plain and is_short and is_large and rows <= _MOST_PADDED * attention.rows
 
 
 class ChainSizes(NamedTuple):
@@ -131,12 +149,19 @@ class AttentionSchedule(ChainSchedule):
         attention, most = facts.attention, facts.fusion.device.sm_count
         groups = 1 if attention.rows <= WARPGROUP_ROWS else 2
         # Each of these made every attention faster that was measured.
-        flags = {"folded": True, "branched": True, "overlap": True, "turns": groups > 1}
-        candidates = []
-        for keys, stages, reuse in itertools.product(_KEYS, (2, 1), (False, True)):
+        flags = {"folded": True, "branched": True, "overlap": True, "turns": groups > 1, "computed": 0, "steady": True}
+
+        def scheduled(groups: int, keys: int, stages: int, reuse: bool) -> Self:
             rows = groups * WARPGROUP_ROWS
             blocks = min(math.prod(facts.tiles(rows, keys).grid), most)
-            candidates.append(cls(rows, keys, stages, groups, blocks, **flags, reuse=reuse, computed=0, steady=True))
+            return cls(rows, keys, stages, groups, blocks, **flags, reuse=reuse)
+
+        candidates = [
+            scheduled(groups, keys, stages, reuse)
+            for keys, stages, reuse in itertools.product(_KEYS, (2, 1), (False, True))
+        ]
+        if _has_short_rows(facts):
+            candidates.insert(0, scheduled(_MOST_GROUPS, _KEYS[0], 2, True))
         if attention.keys <= _KEYS[-1]:
             candidates = [each for each in candidates if each.tile_n == _KEYS[-1]]
         fitting = [each for each in candidates if each.fits(facts)]
