@@ -70,6 +70,17 @@ def test_what_follows_is_no_reason_to_multiply_by_all_matrices(function: Any) ->
     assert "product" in kinds(xgpu.compile(function, "bf16[1024,2048]", "bf16[16,2048,1408]", "s32[16]"))
 
 
+@pytest.mark.parametrize(("rows", "is_kernel"), [(16, False), (4096, True)])
+def test_a_kernel_has_slices_of_matrices_copied(rows: int, is_kernel: bool) -> None:
+    """As those of a layer, of the matrices of all: few rows are multiplied faster than matrices are copied."""
+
+    def function(x: Any, w: Any, layer: Any, sizes: Any) -> Any:
+        return lax.ragged_dot(x, lax.dynamic_index_in_dim(w, layer, keepdims=False), sizes)
+
+    program = xgpu.compile(function, f"bf16[{rows},4096]", "bf16[4,64,4096,1408]", "s32[]", "s32[64]")
+    assert kinds(program).count("product") == is_kernel
+
+
 def test_one_matrix_is_a_librarys() -> None:
     assert not kinds(xgpu.compile(lax.ragged_dot, "bf16[4096,4096]", "bf16[1,4096,4096]", "s32[1]"))
 

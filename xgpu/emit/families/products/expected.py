@@ -150,7 +150,15 @@ def _expected(
         for op in products
     )
     library += _kernel_seconds(products, rest, left, target)
+    if product.has_groups:
+        kernel += _copy_seconds(products, target)
     return Expected(kernel + _rest_seconds(rest, target), library)
+
+
+def _copy_seconds(products: Sequence[ir.Operation], target: Device) -> float:
+    """Return how long it takes to copy what a kernel reads, and a library where it is, as slices of several layers'."""
+    read = dict.fromkeys(operand for op in products for operand in op.operands)
+    return _to_move(2 * _bytes([each for each in read if copied_operand(each) is not None]), target)
 
 
 def _rest_seconds(rest: Absorbed, target: Device) -> float:
