@@ -113,9 +113,10 @@ class _Planner:
         for merge in (merge_side_outputs, *families.merges(self._target)):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
-        grouping, decisions = merge_small_kernels(grouping, families, self._target)
+        state = {} if is_main else _state(source)
+        grouping, decisions = merge_small_kernels(grouping, families, self._target, state)
         self.decisions += decisions
-        writer = FusionWriter(source, grouping, families, self._names, {} if is_main else _state(source))
+        writer = FusionWriter(source, grouping, families, self._names, state)
         steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.fallbacks]
         steps += [(group.level, 1, group) for group in grouping.groups]
         with ir.InsertionPoint(target):

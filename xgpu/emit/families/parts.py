@@ -21,6 +21,7 @@ from xgpu.emit.families.loop import LOOPS
 from xgpu.emit.families.reductions.reduce_column import COLUMN_REDUCTIONS
 from xgpu.emit.families.reductions.reduce_row import ROW_REDUCTIONS
 from xgpu.emit.families.reductions.rows import ROW_PROGRAMS
+from xgpu.emit.families.update_slice import SLICE_UPDATES
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import (
     KernelBuilder,
@@ -43,7 +44,7 @@ from xgpu.reasons import Reason
 from xgpu.structure import callees
 
 _CALL = "func.call"
-_PARTS = (ROW_REDUCTIONS, COLUMN_REDUCTIONS, ROW_PROGRAMS, LOOPS)
+_PARTS = (ROW_REDUCTIONS, COLUMN_REDUCTIONS, ROW_PROGRAMS, SLICE_UPDATES, LOOPS)
 """The families that parts may be of: their emitters are `PartEmitter`, their schedules `BlockSchedule`."""
 _FAMILIES: Mapping[str, Family] = {family.name: family for family in _PARTS}
 

@@ -5,19 +5,23 @@ Heroes are ``dynamic_update_slice`` operations whose updates have one shape. The
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 from xgpu import ir
 from xgpu.analysis.in_place import UPDATE_SLICE, can_update_in_place
+from xgpu.costs.registers import registers_for
+from xgpu.costs.values import instructions
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import Values, apply_map, clamped_index
 from xgpu.emit.families.loop import block_field, run_field
 from xgpu.emit.families.update_runs import Elements, inputs_read, prologue, updates
-from xgpu.emit.kernel_builder import Tensor, entry_function, loop
+from xgpu.emit.kernel_builder import Emits, KernelBuilder, Tensor, Tile, emit_alone, loop
 from xgpu.emit.reduction_tiling import power_of_two_below
 from xgpu.emit.scalar.op import element_dtype
-from xgpu.emit.schedule import Schedule
+from xgpu.emit.schedule import BlockSchedule
+from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.indexing.access import Shape, dims, ranges, shape_of
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -39,6 +43,11 @@ class SliceUpdates:
         return self.fusion.heroes
 
     @property
+    def parameters(self) -> list[ir.Value]:
+        """All parameters, those that are updated included."""
+        return list(self.fusion.body.arguments)
+
+    @property
     def shape(self) -> Shape:
         """The shape of the slices."""
         return shape_of(self.heroes[0].operands[1])
@@ -55,7 +64,7 @@ class SliceUpdates:
 
 
 @dataclass(frozen=True)
-class UpdateSliceSchedule(Schedule):
+class UpdateSliceSchedule(BlockSchedule):
     """The division of a slice among threads: each takes ``vector`` elements."""
 
     threads: int = block_field()
@@ -75,6 +84,21 @@ class UpdateSliceSchedule(Schedule):
         longest = min(_MOST_ELEMENTS, 8 * device.max_vector_bytes // max(facts.widths))
         bound = fusion.options.max_elements_per_thread or longest
         return cls(threads, max(whole_bytes, math.gcd(longest, power_of_two_below(bound), facts.contiguous)))
+
+    @property
+    def block_threads(self) -> int:
+        """As given."""
+        return self.threads
+
+    def in_block(self, threads: int, facts: SliceUpdates) -> Self:
+        """Blocks of any size will do."""
+        return replace(self, threads=threads)
+
+    def registers(self, facts: SliceUpdates) -> int:
+        """Those of all elements that it reads and writes, or of what it computes of them."""
+        read = [element_dtype(value.type).storage_bits for value in inputs_read(facts.fusion, facts.parameters)]
+        code = sum(instructions(view.operation) for view in facts.fusion.body.operations)
+        return registers_for(self.vector, [*read, *facts.widths], code)
 
     def problems(self, facts: SliceUpdates) -> Iterator[str]:
         """A thread's elements are whole bytes wherever slices begin, or it updates bytes that others do as well."""
@@ -103,18 +127,38 @@ class UpdateSliceEmitter:
         """Return (thread, block)[element of the run] -> element of the slice, which begins where run time says."""
         return self.elements.map()
 
+    @cached_property
+    def _starts(self) -> SubgraphFunctions:
+        starts = [value for hero in self.heroes for value in list(hero.operands)[2:]]
+        return prologue(self.fusion, "starts", starts)
+
+    @cached_property
+    def _updates(self) -> SubgraphFunctions:
+        return prologue(self.fusion, "updates", [hero.operands[1] for hero in self.heroes])
+
+    @property
+    def functions(self) -> Sequence[Emits]:
+        """The functions of the slices' starts and of the updates."""
+        return [self._starts, self._updates]
+
+    @property
+    def tiles(self) -> Sequence[Tile]:
+        """None: threads share nothing."""
+        return []
+
     def emit(self) -> None:
-        """Write the entry function, then the functions of the slices' starts and of the updates."""
-        starts = prologue(self.fusion, "starts", [value for hero in self.heroes for value in list(hero.operands)[2:]])
-        updates = prologue(self.fusion, "updates", [hero.operands[1] for hero in self.heroes])
-        with entry_function(self.fusion, self, [starts, updates]) as kernel:
-            inputs = inputs_read(self.fusion, kernel.inputs)
-            begins = self._begins(starts.emit_call(inputs))
-            with loop(self.thread_to_output(0), kernel.position, kernel.outputs) as each:
-                at = each.result_arguments
-                rows = zip(self.heroes, updates.emit_call([*inputs, *at]), kernel.outputs, begins, strict=True)
-                for hero, value, tensor, begin in rows:
-                    self._update(hero, value, tensor, [*at, *begin])
+        """Write the entry function, then the functions that it calls."""
+        emit_alone(self)
+
+    def write(self, kernel: KernelBuilder) -> None:
+        """Write the loop over a thread's elements of the slices."""
+        inputs = inputs_read(self.fusion, kernel.inputs)
+        begins = self._begins(self._starts.emit_call(inputs))
+        with loop(self.thread_to_output(0), kernel.position, kernel.outputs) as each:
+            at = each.result_arguments
+            rows = zip(self.heroes, self._updates.emit_call([*inputs, *at]), kernel.outputs, begins, strict=True)
+            for hero, value, tensor, begin in rows:
+                self._update(hero, value, tensor, [*at, *begin])
 
     def _begins(self, starts: Sequence[ir.Value]) -> list[Values]:
         """Return where the slice of each hero begins, so that it lies inside its array; ``starts`` are all."""

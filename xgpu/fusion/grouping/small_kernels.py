@@ -4,16 +4,19 @@ An optimizer's step is a loop for each shape of its parameters, and clipping by 
 nothing of each other, so one launch can have blocks for all of them. (XLA's GPU compiler does so by horizontal fusion.)
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from xgpu import ir
+from xgpu.analysis.bitcasts import behind_bitcasts
+from xgpu.analysis.in_place import updated_operands, updates_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import Device
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
+from xgpu.fusion.grouping.delayed_updates import delay_updates, values_read
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.reasons import Reason
@@ -43,13 +46,18 @@ class _Work:
     arrays: int
 
 
-def merge_small_kernels(grouping: Grouping, families: Families, target: Device) -> tuple[Grouping, Sequence[Decision]]:
+def merge_small_kernels(
+    grouping: Grouping, families: Families, target: Device, state: Mapping[ir.Value, ir.Value]
+) -> tuple[Grouping, Sequence[Decision]]:
     """Return ``grouping`` with kernels of one level put together whose launches take most of their time.
 
-    A new group takes the place of the first of them.
+    A new group takes the place of the first of them. ``state`` maps results of a loop's body to the arguments in whose
+    memory they may be made; updates of slices wait for each other there.
     """
     if (family := families.of_parts) is None:
         return grouping, []
+    if state:
+        grouping = delay_updates(grouping, state, lambda group: _work(group, grouping).moved <= launch_bytes(target))
     by_level: dict[int, list[Group]] = {}
     for group in grouping.groups:
         if _may_be_part(group, family, families):
@@ -58,12 +66,56 @@ def merge_small_kernels(grouping: Grouping, families: Families, target: Device) 
     decisions: list[Decision] = []
     for groups in by_level.values():
         kernels = [group for group in groups if len(groups) > 1 and _keeps_family(group, families, grouping)]
-        if len(kernels) > 1:
-            for some in _merged([(kernel, _work(kernel, grouping)) for kernel in kernels], target, decisions):
+        for separate in _without_conflicts(kernels, grouping, state) if len(kernels) > 1 else ():
+            for some in _merged([(kernel, _work(kernel, grouping)) for kernel in separate], target, decisions):
                 replaced |= dict.fromkeys(some)
                 replaced[some[0]] = _together(family, some)
     new = (replaced.get(group, group) for group in grouping.begun)
     return replace(grouping, begun=tuple(group for group in new if group is not None)), decisions
+
+
+def _without_conflicts(
+    kernels: Sequence[Group], grouping: Grouping, state: Mapping[ir.Value, ir.Value]
+) -> list[list[Group]]:
+    """Return ``kernels`` in lists of which none has one that reads what another updates: blocks run in any order.
+
+    Of a loop's state, what a kernel overwrites counts only beside one that updates arrays.
+    """
+    if not any(kernel.kind.family.updates_in_place for kernel in kernels):
+        return [list(kernels)]
+    memory = {kernel: _Memory.of(kernel, grouping, state) for kernel in kernels}
+    found: list[list[Group]] = []
+    for kernel in kernels:
+        fitting = (each for each in found if not any(memory[kernel].conflicts(memory[other]) for other in each))
+        if (first := next(fitting, None)) is None:
+            found.append([kernel])
+        else:
+            first.append(kernel)
+    return found
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The arrays that a kernel reads, those that it updates, and those of a loop's state that it may overwrite."""
+
+    read: frozenset[ir.Value]
+    updated: frozenset[ir.Value]
+    overwritten: frozenset[ir.Value]
+
+    @classmethod
+    def of(cls, kernel: Group, grouping: Grouping, state: Mapping[ir.Value, ir.Value]) -> "_Memory":
+        heroes = kernel.heroes if kernel.kind.family.updates_in_place else ()
+        updated = (value for hero in heroes for value in updated_operands(hero))
+        overwritten = frozenset(state[root] for root in kernel.roots if root in state)
+        read = map(behind_bitcasts, values_read(kernel, grouping))
+        return cls(frozenset(read), frozenset(map(behind_bitcasts, updated)), overwritten)
+
+    def conflicts(self, other: "_Memory") -> bool:
+        """Whether one of two kernels, of which one updates arrays, reads or updates what the other changes."""
+        if not self.updated and not other.updated:
+            return False
+        changed, others = self.updated | self.overwritten, other.updated | other.overwritten
+        return bool((self.read | changed) & others or changed & other.read)
 
 
 def _merged(
@@ -74,7 +126,7 @@ def _merged(
     for number, (kernel, work) in enumerate(kernels):
         if work.moved <= most:
             short.append((kernel, work))
-        else:
+        elif len(kernels) > 1:
             other, _ = kernels[number - 1]
             decisions.append(apart(kernel.roots[0], other.roots[0], Reason(_LONG, (work.moved, most))))
     for number, some in enumerate(_few(short)):
@@ -109,14 +161,18 @@ def _work(group: Group, grouping: Grouping) -> _Work:
     def stored(value: ir.Value) -> bool:
         return grouping.stored_before(value, group.level) and not is_constant(value)
 
-    for op in backward_slice(group.roots, stored):
+    written = list(group.roots)
+    if group.kind.family.updates_in_place:
+        written = [each for hero in group.heroes for each in updates_of(hero)]
+        read.update((each, elements(each)) for each in written if stored(each))
+    for op in backward_slice(written, stored):
         issued += instructions(op)
         if not any(map(stored, op.operands)):
             continue
         for operand, count in zip(op.operands, elements_read(op, elements(op.results[0])), strict=True):
             if stored(operand):
                 read[operand] = min(elements(operand), read.get(operand, 0) + count)
-    moved = sum(byte_size(value, count) for value, count in read.items()) + sum(map(byte_size, group.roots))
+    moved = sum(byte_size(value, count) for value, count in read.items()) + sum(map(byte_size, written))
     return _Work(moved, issued, len(read) + len(group.roots))
 
 

@@ -1,0 +1,114 @@
+"""Delays updates of slices in a loop's body, so that one launch makes as many of them as possible.
+
+A loop that keeps something of each step, as one whose gradient is taken does of all that this needs, updates a slice of
+a stack for each value, as soon as that is there. Nothing in the body reads the stacks, so updates may wait for others:
+`merge_small_kernels` then has them in one kernel.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from xgpu import ir
+from xgpu.analysis.bitcasts import behind_bitcasts
+from xgpu.analysis.in_place import UPDATE_SLICE, updated_operands
+from xgpu.fusion.grouping.groups import Group, Grouping
+from xgpu.structure import captured, producer
+
+
+def delay_updates(
+    grouping: Grouping, state: Mapping[ir.Value, ir.Value], is_short: Callable[[Group], bool]
+) -> Grouping:
+    """Return ``grouping``, of a loop's body, with short updates of slices at the fewest levels that allow all of them.
+
+    ``state`` maps each result to the argument in whose memory XLA keeps it: what reads that runs before it is made.
+    Others do not wait, as what they store is in the cache, and takes memory for as long as it is to be stored.
+    """
+    intervals = _Waiting(grouping, state).intervals()
+    levels = dict(_delayed([each for each in intervals if is_short(each[0])]))
+    if not levels:
+        return grouping
+    # Before other kernels of their level, one of which may overwrite what they read.
+    first = tuple(replace(group, level=level) for group, level in levels.items())
+    made_at = {root: level for group, level in levels.items() for root in group.roots}
+    return replace(
+        grouping,
+        begun=(*first, *(group for group in grouping.begun if group not in levels)),
+        levels={**grouping.levels, **{root: level + 1 for root, level in made_at.items()}},
+        stored_at={**grouping.stored_at, **made_at},
+    )
+
+
+def values_read(group: Group, grouping: Grouping) -> set[ir.Value]:
+    """Return the values that the kernel of a group reads in memory; of what it updates in place it reads nothing."""
+    pending = list(group.roots)
+    if group.kind.family.updates_in_place:
+        pending = [each for hero in group.heroes for each in hero.operands if each not in updated_operands(hero)]
+    seen, found = set(pending), set[ir.Value]()
+    while pending:
+        value = pending.pop()
+        if grouping.stored_before(value, group.level):
+            found.add(value)
+            continue
+        op = producer(value)
+        operands = {*op.operands, *captured(op)} - seen
+        seen |= operands
+        pending += operands
+    return found
+
+
+def _delayed(intervals: Sequence[tuple[Group, int]]) -> Iterator[tuple[Group, int]]:
+    """Yield the groups with new levels, of which there are as few as possible.
+
+    Each group may run at any level from its own to the one given.
+    """
+    waiting = sorted(intervals, key=lambda each: each[1])
+    while waiting:
+        _, last = waiting[0]
+        here = [group for group, _ in waiting if group.level <= last]
+        level = max(group.level for group in here)
+        yield from ((group, level) for group in here)
+        waiting = [each for each in waiting if each[0].level > last]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """The updates of slices of a loop's body, and until when each can wait."""
+
+    grouping: Grouping
+    state: Mapping[ir.Value, ir.Value]
+
+    def intervals(self) -> list[tuple[Group, int]]:
+        """Return the groups whose results nothing in the body reads, each with the last level that it can have."""
+        updates = [group for group in self.grouping.groups if _updates_slices(group)]
+        return [(group, self._last(group)) for group in updates if not self._read.intersection(group.roots)]
+
+    @cached_property
+    def _read(self) -> set[ir.Value]:
+        """What kernels or operations of the body read."""
+        found = {each for _, op in self.grouping.fallbacks for each in (*op.operands, *captured(op))}
+        return found.union(*(values_read(group, self.grouping) for group in self.grouping.groups))
+
+    @cached_property
+    def _overwritten_at(self) -> dict[ir.Value, int]:
+        """The first level at which the memory of a value may become another's: an update's, or the next state's."""
+        found: dict[ir.Value, int] = {}
+        for group in self.grouping.groups:
+            for hero in group.heroes if group.kind.family.updates_in_place else ():
+                for array in map(behind_bitcasts, updated_operands(hero)):
+                    found[array] = min(group.level, found.get(array, group.level))
+        for result, argument in self.state.items():
+            level = self.grouping.stored_at.get(behind_bitcasts(result))
+            if level is not None and behind_bitcasts(result) != argument:
+                found[argument] = min(level, found.get(argument, level))
+        return found
+
+    def _last(self, group: Group) -> int:
+        """Return the last level at which nothing that a group reads is overwritten."""
+        last = max(each.level for each in self.grouping.groups)
+        read = map(behind_bitcasts, values_read(group, self.grouping))
+        return max(group.level, min((self._overwritten_at.get(value, last) for value in read), default=last))
+
+
+def _updates_slices(group: Group) -> bool:
+    return group.kind.family.updates_in_place and all(hero.name == UPDATE_SLICE for hero in group.heroes)
