@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
+from xgpu.analysis.heroes import is_hero
 from xgpu.costs.time import bytes_per_instruction, launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
@@ -13,10 +14,17 @@ from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.products import with_sums
 from xgpu.fusion.loops.recurrences import Recurrence
+from xgpu.fusion.loops.split_states import LONGEST, with_split_states
 from xgpu.fusion.loops.steps import step_of
 from xgpu.hlo.stablehlo_builder import splat
 from xgpu.passes.framework.base import OperationRewrite
-from xgpu.structure import is_used, replace_op
+from xgpu.structure import body_of, is_used, replace_op
+
+_READING = ("stablehlo.slice", "stablehlo.dynamic_slice")
+_LOAD = 4
+"""Instructions in whose time a thread loads one number, as it has several on their way."""
+_SLOWER = 2
+"""By how much threads that compute many numbers one after the other must be expected to be faster than kernels."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,9 @@ class MarkRecurrences(OperationRewrite):
     """Marks the loops that become one kernel each, where that is possible and faster.
 
     Results that do not change are replaced by their values, and counters by their last ones. Small contractions in the
-    body become sums, which a recurrence's threads share. Needs: all other rewrites, as it looks at what the body is.
+    body become sums, which a recurrence's threads share. Where numbers depend on all of their row and rows are short,
+    as those of quaternions or small matrices are, there is a state for each of the numbers, and sums are written out.
+    Needs: all other rewrites, as it looks at what the body is.
 
     ```mlir
     %result:2 = stablehlo.while(%i = %zero, %state = %x) : tensor<i32>, tensor<64xf32>
@@ -58,9 +68,36 @@ def _mark(loop: ir.Operation, target: Device) -> None:
             copy.erase()
         else:
             replace_op(loop, list(copy.results))
+    if recurrence is None:
+        recurrence = _split(loop, target)
     if recurrence is not None:
         recurrence.loop.attributes[RECURRENCE] = ir.UnitAttr.get()
         _forward_results(recurrence)
+
+
+def _split(loop: ir.Operation, target: Device) -> Recurrence | None:
+    """Replace a loop by one with a state for each number of its rows, and return what that is as one kernel."""
+    for longest in LONGEST:
+        split = with_split_states(loop, longest)
+        recurrence = None if split is None else _recurrence_of(split.loop, target)
+        if split is not None and recurrence is not None and _is_faster(loop, recurrence, target):
+            replace_op(loop, list(split.results))
+            return recurrence
+        if split is not None:
+            split.erase()
+    return None
+
+
+def _is_faster(loop: ir.Operation, recurrence: Recurrence, target: Device) -> bool:
+    """Whether threads that compute all numbers of a row take no longer than kernels that compute each of them alone."""
+    rows = math.prod(recurrence.shape)
+    step = [view.operation for view in body_of(recurrence.loop, 1).operations]
+    before = [view.operation for view in body_of(loop, 1).operations]
+    launches = 1 + sum(is_hero(op) for op in before)
+    alone = sum(instructions(op) * elements(op.results[0]) for op in before if len(op.results))
+    saved = launches * launch_bytes(target) + alone * bytes_per_instruction(target)
+    together = sum(instructions(op) + _LOAD * (op.name in _READING) for op in step)
+    return _SLOWER * together * rows * bytes_per_instruction(target, rows) <= saved
 
 
 def _recurrence_of(loop: ir.Operation, target: Device) -> Recurrence | None:

@@ -147,6 +147,71 @@ def _maxima(x: Any) -> Any:
     return lax.scan(lambda best, y: (jnp.maximum(best, y), jnp.minimum(best, -y)), x[0], x[1:])
 
 
+def _kalman(z: Any) -> Any:
+    """A filter of tracks: products of matrices of four rows and less, an inverse, and sums over what was seen."""
+    move = jnp.eye(4) + 0.125 * jnp.eye(4, k=2)
+    see = jnp.eye(2, 4)
+
+    def step(state: Any, z: Any) -> Any:
+        x, p = state
+        x, p = move @ x, move @ p @ move.T + 0.0625 * jnp.eye(4)
+        (a, b), (c, d) = seen = see @ p @ see.T + 0.5 * jnp.eye(2)
+        inverse = jnp.array([[d, -b], [-c, a]]) / (a * d - b * c)
+        gain, error = p @ see.T @ inverse, z - see @ x
+        state = x + gain @ error, p - gain @ seen @ gain.T
+        return state, (*state, error @ inverse @ error)
+
+    return lax.scan(step, (jnp.zeros(4), jnp.eye(4)), z)
+
+
+def _quaternions(turns: Any) -> Any:
+    """Turns one after the other, the last first: concatenations, products of numbers, and a norm of each row."""
+
+    def step(q: Any, turn: Any) -> Any:
+        w, x, y, z = jnp.moveaxis(q, -1, 0)
+        a, b, c = jnp.moveaxis(turn, -1, 0)
+        ends = jnp.stack([w - x * a - y * b - z * c, x + w * a + y * c - z * b], -1)
+        q = jnp.concatenate([ends, jnp.stack([y + w * b + z * a - x * c, z + w * c + x * b - y * a], -1)], -1)
+        q = q / jnp.linalg.norm(q, axis=-1, keepdims=True)
+        return q, q[..., ::-1]
+
+    return lax.scan(step, jnp.ones((*turns.shape[1:-1], 4), turns.dtype), turns, reverse=True)
+
+
+def _shifted(x: Any) -> Any:
+    """Windows that move on: pads, slices, reversals and maxima of short rows, and where they are."""
+
+    def step(window: Any, y: Any) -> Any:
+        window = jnp.concatenate([window[:, 1:], y[:, None]], 1)
+        spread = jnp.pad(window[:, ::2], ((0, 0), (1, 1)), constant_values=1)
+        table = jnp.array([3, 1, 2], x.dtype)
+        return window, (jnp.argmax(window, 1), spread * jnp.arange(5, dtype=x.dtype), window[:, :3] @ table)
+
+    return lax.scan(step, jnp.zeros((x.shape[1], 5), x.dtype), x)
+
+
+def _words(x: Any) -> Any:
+    """A key that each step splits, of two words for all, and a state that is drawn from it."""
+
+    def step(_: Any, state: Any) -> Any:
+        key, x = state
+        return jnp.stack([key[1] ^ (key[0] << 3), key[0] + 5]), x * 3 + (key[0] & 7) - key[1]
+
+    return lax.fori_loop(0, 7, step, (jnp.array([1, 2], x.dtype), x))
+
+
+SHORT: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "filter": (_kalman, ("f32[9,2]",)),
+    "filters": (jax.vmap(_kalman, 1, 1), ("f32[9,33,2]",)),
+    "quaternions": (_quaternions, ("f32[9,33,3]",)),
+    "quaternions-f64": (_quaternions, ("f64[9,3,19,3]",)),
+    "quaternions-bf16": (_quaternions, ("bf16[9,33,3]",)),
+    "windows": (_shifted, ("f32[9,33]",)),
+    "windows-s16": (_shifted, ("s16[9,33]",)),
+    "words": (_words, ("u32[33]",)),
+}
+"""Loops whose states have few numbers for each row, of which each depends on all of its row."""
+
 _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "gates": (gates, ("f32[33,5,17]", "f32[5,17]")),
     "gradient-of-gates": (_gradient, ("f32[33,5,17]", "f32[5,17]")),
@@ -189,6 +254,6 @@ _PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 
 def programs() -> Iterator[TestProgram]:
     """Yield the programs."""
-    for name, (function, specs) in _PROGRAMS.items():
+    for name, (function, specs) in (_PROGRAMS | SHORT).items():
         yield TestProgram(name, function, specs)
     yield TestProgram("special-values", _maxima, ("f32[9,40]",), _special)

@@ -89,7 +89,8 @@ class Recurrence:
             for number, argument in enumerate(body.arguments)
             if number not in counters and unchanging(argument, loop) == argument
         ]
-        stacked = {number: each for number in changing if (each := _stacked(loop, number, counters, trips)) is not None}
+        found = {number: stacked_of(loop, number, counters, trips) for number in changing}
+        stacked = {number: each for number, each in found.items() if each is not None}
         states = tuple(number for number in changing if number not in stacked)
         arrays = [*(body.arguments[number] for number in states), *(each.update for each in stacked.values())]
         shapes = [*(shape_of(body.arguments[i]) for i in states), *(each.shape for each in stacked.values())]
@@ -151,7 +152,7 @@ def _row_length(op: ir.Operation) -> int:
     return length if is_inner and length <= MOST_LANES and length & (length - 1) == 0 else 0
 
 
-def _stacked(loop: ir.Operation, number: int, counters: Mapping[int, Counter], trips: int) -> Stacked | None:
+def stacked_of(loop: ir.Operation, number: int, counters: Mapping[int, Counter], trips: int) -> Stacked | None:
     """Return how the array ``number`` of a loop's state is stacked up; None if it is not, or not as a whole."""
     (body,) = loop.regions[1].blocks
     *_, end = body.operations

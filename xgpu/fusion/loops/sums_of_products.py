@@ -48,7 +48,7 @@ def sum_of_products(op: ir.Operation, first: Sequence[int] = ()) -> ir.Value:
     The dimensions of the products are ``first``, numbers as `array_of` has them, and then the others in their order,
     but for those of size 1.
     """
-    result, element = op.results[0], _type_of_sums(op)
+    result, element = op.results[0], type_of_sums(op)
     kept = len(shape_of(result))
     sizes = [*shape_of(result), *(interval.size for interval in accesses(op)[0].map.symbols)]
     others = (label for label in range(len(sizes)) if label not in first)
@@ -66,7 +66,8 @@ def sum_of_products(op: ir.Operation, first: Sequence[int] = ()) -> ir.Value:
     return convert(reshape(ordered, shape_of(result)), element_of(result))
 
 
-def _type_of_sums(op: ir.Operation) -> ir.Type:
+def type_of_sums(op: ir.Operation) -> ir.Type:
+    """Return the type in which a contraction multiplies and adds."""
     arrays = (*op.operands, op.results[0])
     if not any(isinstance(element_of(value), ir.FloatType) for value in arrays):
         return element_of(op.results[0])

@@ -66,3 +66,49 @@ func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
   }
   return %0#1 : tensor<64xf32>
 }
+
+// -----
+
+// Each number depends on both of its row: there is a state for either.
+
+// CHECK-LABEL: func.func @main(%arg0: tensor<64x2xf32>) -> tensor<64x2xf32>
+// CHECK-NEXT:    %[[A:.*]] = stablehlo.constant dense<0> : tensor<i32>
+// CHECK-NEXT:    %[[B:.*]] = stablehlo.slice %arg0 [0:64, 0:1] : (tensor<64x2xf32>) -> tensor<64x1xf32>
+// CHECK-NEXT:    %[[C:.*]] = stablehlo.reshape %[[B]] : (tensor<64x1xf32>) -> tensor<64xf32>
+// CHECK-NEXT:    %[[D:.*]] = stablehlo.slice %arg0 [0:64, 1:2] : (tensor<64x2xf32>) -> tensor<64x1xf32>
+// CHECK-NEXT:    %[[E:.*]] = stablehlo.reshape %[[D]] : (tensor<64x1xf32>) -> tensor<64xf32>
+// CHECK-NEXT:    %[[F:.*]]:3 = stablehlo.while(%iterArg = %[[A]], %iterArg_0 = %[[C]], %iterArg_1 = %[[E]]) : tensor<i32>, tensor<64xf32>, tensor<64xf32> attributes {xgpu.recurrence}
+// CHECK-NEXT:    cond {
+// CHECK-NEXT:      %[[G:.*]] = stablehlo.constant dense<10> : tensor<i32>
+// CHECK-NEXT:      %[[H:.*]] = stablehlo.compare LT, %iterArg, %[[G]] : (tensor<i32>, tensor<i32>) -> tensor<i1>
+// CHECK-NEXT:      stablehlo.return %[[H]] : tensor<i1>
+// CHECK-NEXT:    } do {
+// CHECK-NEXT:      %[[I:.*]] = stablehlo.constant dense<1> : tensor<i32>
+// CHECK-NEXT:      %[[J:.*]] = stablehlo.add %iterArg, %[[I]] : tensor<i32>
+// CHECK-NEXT:      %[[K:.*]] = stablehlo.sine %iterArg_1 : tensor<64xf32>
+// CHECK-NEXT:      %[[L:.*]] = stablehlo.add %[[K]], %iterArg_0 : tensor<64xf32>
+// CHECK-NEXT:      %[[M:.*]] = stablehlo.sine %iterArg_0 : tensor<64xf32>
+// CHECK-NEXT:      %[[N:.*]] = stablehlo.add %[[M]], %iterArg_1 : tensor<64xf32>
+// CHECK-NEXT:      stablehlo.return %[[J]], %[[L]], %[[N]] : tensor<i32>, tensor<64xf32>, tensor<64xf32>
+// CHECK-NEXT:    }
+// CHECK-NEXT:    %[[O:.*]] = stablehlo.reshape %[[F]]#1 : (tensor<64xf32>) -> tensor<64x1xf32>
+// CHECK-NEXT:    %[[P:.*]] = stablehlo.reshape %[[F]]#2 : (tensor<64xf32>) -> tensor<64x1xf32>
+// CHECK-NEXT:    %[[Q:.*]] = stablehlo.concatenate %[[O]], %[[P]], dim = 1 : (tensor<64x1xf32>, tensor<64x1xf32>) -> tensor<64x2xf32>
+// CHECK-NEXT:    return %[[Q]] : tensor<64x2xf32>
+func.func @main(%x: tensor<64x2xf32>) -> tensor<64x2xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<64x2xf32>
+  cond {
+    %n = stablehlo.constant dense<10> : tensor<i32>
+    %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = stablehlo.reverse %y, dims = [1] : tensor<64x2xf32>
+    %3 = stablehlo.sine %2 : tensor<64x2xf32>
+    %4 = stablehlo.add %3, %y : tensor<64x2xf32>
+    stablehlo.return %1, %4 : tensor<i32>, tensor<64x2xf32>
+  }
+  return %0#1 : tensor<64x2xf32>
+}

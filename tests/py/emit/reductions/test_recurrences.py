@@ -19,6 +19,7 @@ PROGRAMS = {program.name: program for program in recurrences.programs()}
 OF_SEVERAL_KERNELS = {
     *("gradient-of-gates", "several-states", "counters", "gates-of-a-batch", "state-space-of-a-batch"),
     *("rows", "rows-of-two", "rows-of-a-warp", "rows-f64"),
+    *recurrences.SHORT,
 }
 
 
@@ -36,6 +37,46 @@ def test_a_loop_is_one_kernel(name):
     compiled = program.compile()
     assert emitters(compiled) == ["recurrence"]
     assert compiled.main is None
+
+
+@pytest.mark.parametrize("name", sorted(recurrences.SHORT))
+def test_a_loop_whose_rows_a_thread_holds_is_one_kernel(name):
+    compiled = PROGRAMS[name].compile()
+    assert emitters(compiled).count("recurrence") == 1
+    assert compiled.main is None
+
+
+def rotated(x, rows=lambda x: x):
+    def step(i, x):
+        a, b = x[:, 0], x[:, 1]
+        return jnp.stack([0.8 * a - 0.6 * b, rows(0.6 * a + 0.8 * b)], 1)
+
+    return lax.fori_loop(0, 9, step, x)
+
+
+@pytest.mark.parametrize(
+    ("loop", "spec", "is_one"),
+    [
+        (rotated, "f32[33,2]", True),
+        (rotated, "f32[0,2]", False),
+        (lambda x: rotated(x, lambda x: x[::-1]), "f32[33,2]", False),
+        (lambda x: rotated(x, lambda x: x / jnp.sum(x)), "f32[33,2]", False),
+        # A place that is not known, and one that all rows share.
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x.at[:, i % 2].add(1) + x[:, ::-1], x), "f32[33,2]", False),
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x[:, ::-1] + x[3], x), "f32[33,2]", False),
+        # Products that one thread after the other would compute for longer than kernels do.
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.tanh(x @ x), x), "f32[4,4]", True),
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.tanh(x @ x), x), "f32[12,12]", False),
+        # One row more than a thread holds.
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.cumsum(x, 0), x), "f32[17,33]", False),
+    ],
+)
+def test_rows_that_a_thread_holds(loop, spec, is_one):
+    compiled = xgpu.compile(loop, spec)
+    assert ("recurrence" in emitters(compiled)) == is_one
+    (x,) = compiled.random_inputs(2)
+    (result,) = compiled.run(x)
+    np.testing.assert_allclose(result, jax.jit(loop)(x), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["rows", "rows-of-two", "rows-of-a-warp", "rows-f64", "counters"])
@@ -96,7 +137,7 @@ def test_iterations_come_together_where_much_is_read():
         ),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x ^ (x >> 1), x), ["s4[33]"]),
         # States of different sizes.
-        (lambda x, y: lax.fori_loop(0, 9, lambda i, s: (s[0] + s[1], s[1] * 2), (x, y)), ["f32[4,33]", "f32[33]"]),
+        (lambda x, y: lax.fori_loop(0, 9, lambda i, s: (s[0] + s[1], s[1] * 2), (x, y)), ["f32[40,33]", "f32[33]"]),
     ],
 )
 def test_other_loops_stay_loops(loop, specs):
