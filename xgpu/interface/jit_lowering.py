@@ -155,7 +155,7 @@ def _replace(ctx: Any, function: Any, own: bytes, name: MarkedName, platform: st
 
 
 def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Compiled:
-    module = ir.Module.parse(bytecode, ir.make_context())
+    module = ir.parse_briefly(bytecode)
     source = make_source(module, name)
     target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
     options = options_on(platform, options)
