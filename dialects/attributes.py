@@ -5,7 +5,6 @@
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 
 from xgpu import ir
 from xgpu.dialects.base import AttributeKind
@@ -80,20 +79,33 @@ ALIGNMENT = "llvm.align"
 _MAP_PREFIX = b"map<"
 
 
-@lru_cache(maxsize=65536)
-def _parse_map(text: bytes) -> IndexingMap:
-    return IndexingMap.parse(text[len(_MAP_PREFIX) : -1].decode())
+_MOST_MAPS = 1 << 16
+_maps: dict[bytes, IndexingMap] = {}
+"""Maps by the data of their attributes. A map that was made here is what its text would be parsed as."""
 
 
 def map_attribute(map_: IndexingMap) -> ir.Attribute:
     """Return ``map_`` as an attribute of the current context."""
-    return ir.OpaqueAttr.get("xgpu", f"map<{map_}>".encode(), ir.NoneType.get())
+    data = f"map<{map_}>".encode()
+    _note_map(data, map_)
+    return ir.OpaqueAttr.get("xgpu", data, ir.NoneType.get())
 
 
 def map_of(attribute: ir.Attribute) -> IndexingMap:
     """Return the map that ``attribute`` holds; raises `InvalidInput` if its text is malformed."""
     # To print it would take several times as long.
-    return _parse_map(ir.OpaqueAttr(attribute).data)
+    data = ir.OpaqueAttr(attribute).data
+    found = _maps.get(data)
+    if found is None:
+        found = IndexingMap.parse(data[len(_MAP_PREFIX) : -1].decode())
+        _note_map(data, found)
+    return found
+
+
+def _note_map(data: bytes, map_: IndexingMap) -> None:
+    if len(_maps) >= _MOST_MAPS:
+        _maps.clear()
+    _maps[data] = map_
 
 
 def _is_map(attribute: ir.Attribute) -> bool:

@@ -4,7 +4,7 @@ from xgpu import ir
 from xgpu.dialects.base import Problem
 from xgpu.dialects.discardable import attribute_problems
 from xgpu.dialects.xgpu import OPS
-from xgpu.structure import walk
+from xgpu.structure import walk_others
 
 KNOWN_DIALECTS = frozenset(
     "affine arith builtin cf chlo complex func gpu llvm math mhlo nvgpu nvvm scf sdy stablehlo tensor ub vector".split()
@@ -26,10 +26,8 @@ def problems(module: ir.Module) -> list[Problem]:
         for op in module.body.operations
         for problem in attribute_problems(op.operation)
     ]
-    for op in walk(module.operation):
+    for op in walk_others(module.operation, _KNOWN_OPERATIONS):
         name = op.name
-        if name in _KNOWN_OPERATIONS:
-            continue
         dialect = name.partition(".")[0]
         if dialect == "xgpu":
             found.extend(Problem(op, f"'{name}' {message}") for message in _problems_of(op, name, symbols))

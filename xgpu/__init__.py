@@ -52,12 +52,20 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # On demand, because importing JAX takes longer than all that xgpu-opt does.
     if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
+        return _imported(_MODULES[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'xgpu' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(_imported(_HOMES[name]), name)
+
+
+def _imported(module: str) -> Any:
+    from xgpu.driver.collector import rare_collections
+
+    # One collection of JAX's own objects takes as long as a hundred modules.
+    with rare_collections():
+        return importlib.import_module(module)
 
 
 if "jax" in sys.modules:
     # Programs that hold kernels may come from another process, and be loaded by JAX without another word to xgpu.
-    importlib.import_module("xgpu.runtime.xla_calls")
+    _imported("xgpu.runtime.xla_calls")

@@ -7,6 +7,7 @@ the upstream ``mlir-python-bindings`` package is a change of this file alone: ev
 
 import os
 import sys
+import threading
 import types
 
 # XLA's log reaches stderr otherwise, where diagnostics go; it is read when jaxlib is loaded.
@@ -29,6 +30,7 @@ __all__ = [
     "make_context",
     "math",
     "nvvm",
+    "parse_briefly",
     "register_dialect",
     "register_operation",
     "scf",
@@ -68,3 +70,31 @@ def make_context() -> "Context":  # noqa: F405
     sdy.register_dialect(context)
     context.allow_unregistered_dialects = True
     return context
+
+
+_MOST_USES = 10
+"""How many modules a thread's context is used for: their types and attributes stay in it until it is dropped."""
+_MOST_BYTES = 1 << 20
+"""Size of a module, as bytecode, whose constants are not to stay."""
+
+
+class _Thread(threading.local):
+    context: "Context | None" = None  # noqa: F405
+    uses = 0
+
+
+_thread = _Thread()
+
+
+def parse_briefly(bytecode: bytes) -> "Module":  # noqa: F405
+    """Return the module that ``bytecode`` holds, which one thread uses, and only while what parses it goes on.
+
+    To make a context takes longer than most passes do on a small kernel, so a few such modules after each other share
+    one, as JAX's do. A module that may be asked for more later, in whichever thread, needs a context of its own.
+    """
+    if len(bytecode) > _MOST_BYTES:
+        return Module.parse(bytecode, make_context())  # noqa: F405
+    if _thread.context is None or _thread.uses == _MOST_USES:
+        _thread.context, _thread.uses = make_context(), 0
+    _thread.uses += 1
+    return Module.parse(bytecode, _thread.context)  # noqa: F405

@@ -4,7 +4,7 @@ The bindings give the pieces, by views whose attributes are slow; everything tha
 functions of this file, and only they walk it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import cmp_to_key
 
 from xgpu import ir
@@ -91,6 +91,20 @@ def walk(op: ir.Operation, *names: str, post_order: bool = True) -> list[ir.Oper
         return advance
 
     op.walk(visit, ir.WalkOrder.POST_ORDER if post_order else ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def walk_others(op: ir.Operation, names: Container[str]) -> list[ir.Operation]:
+    """Return the operations nested in ``op`` (itself included) in walk order, but for those of ``names``."""
+    found: list[ir.Operation] = []
+    advance = ir.WalkResult.ADVANCE
+
+    def visit(nested: ir.Operation) -> ir.WalkResult:
+        if nested.name not in names:
+            found.append(nested)
+        return advance
+
+    op.walk(visit)
     return found
 
 

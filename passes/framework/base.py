@@ -11,6 +11,7 @@ import typing
 from abc import ABC, abstractmethod
 from collections.abc import Container
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from xgpu import ir
@@ -72,6 +73,10 @@ class Pass(ABC):
         return cls(**values)
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         changed = [
             f"{field.name.replace('_', '-')}={_text(getattr(self, field.name))}"
             for field in self.options()

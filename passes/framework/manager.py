@@ -1,6 +1,7 @@
 """Runs pipelines: passes of ours and MLIR's in one list, verified, timed and printed after every pass."""
 
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,7 +25,10 @@ class MlirPass:
 
     def apply(self, module: ir.Module) -> None:
         """Run it on ``module``."""
-        _mlir_pipeline(self.text).run(module.operation)
+        kept = _pipelines.setdefault(module.context, {})
+        if self.text not in kept:
+            kept[self.text] = _mlir_pipeline(self.text)
+        kept[self.text].run(module.operation)
 
     def __str__(self) -> str:
         return self.text
@@ -32,6 +36,10 @@ class MlirPass:
 
 Step = Pass | MlirPass
 """One step of a pipeline."""
+
+
+_pipelines: weakref.WeakKeyDictionary[ir.Context, dict[str, ir.PassManager]] = weakref.WeakKeyDictionary()
+"""MLIR's passes in each context: one that canonicalises first collects the patterns of all operations."""
 
 
 def _mlir_pipeline(text: str) -> ir.PassManager:
@@ -105,7 +113,7 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
             instrumentation.before(step, module)
             if _announce is not None:
                 _announce(f"running pass '{step}'{_repeat(steps[: position + 1], source)}")
-            start, blamed = time.perf_counter(), f"pass '{step}'"
+            start, blamed = time.perf_counter(), "pass"
             try:
                 if instrumentation.verify == "each" and isinstance(step, Pass):
                     step.check(module)
@@ -115,13 +123,13 @@ def run(module: ir.Module, steps: Sequence[Step], instrumentation: Instrumentati
                     contents = Contents(module)
                 is_last = position + 1 == len(steps)
                 if instrumentation.verify == "last" and position:
-                    blamed = f"one of the passes up to '{step}'"
+                    blamed = "one of the passes up to"
                 if instrumentation.verify == "each" or (instrumentation.verify == "last" and is_last):
                     verify(module)
             except XgpuError:
                 raise
             except Exception as error:
-                raise _failure(error, blamed, steps[: position + 1], source) from error
+                raise _failure(error, f"{blamed} '{step}'", steps[: position + 1], source) from error
             instrumentation.times.append((str(step), time.perf_counter() - start))
             instrumentation.after(step, module)
         if _announce is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.dialects.traits import traits_of
 from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
-from xgpu.indexing.affine import AffineExpr, Dim, FloorDiv, Mod, Symbol
+from xgpu.indexing.affine import VARIABLES, AffineExpr, Dim, Division, Mod
 from xgpu.indexing.interval import Interval
 from xgpu.structure import block_of, is_used
 
@@ -56,11 +56,11 @@ def _bounds(expr: AffineExpr, dims: Sequence[Interval], symbols: Sequence[Interv
     """Bounds of the absolute value of ``expr``, and of all that is met on the way there."""
     total = highest = abs(expr.constant)
     for atom, coefficient in expr.terms:
-        if isinstance(atom, Dim | Symbol):
+        if isinstance(atom, VARIABLES):
             interval = dims[atom.index] if isinstance(atom, Dim) else symbols[atom.index]
             bound = max(abs(interval.lower), abs(interval.upper))
         else:
-            assert isinstance(atom, FloorDiv | Mod)
+            assert isinstance(atom, Division)
             inner, inner_highest = _bounds(atom.expr, dims, symbols)
             bound = atom.divisor if isinstance(atom, Mod) else inner // atom.divisor + 1
             highest = max(highest, inner_highest)

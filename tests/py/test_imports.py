@@ -19,3 +19,17 @@ _USE = "import xgpu; print(xgpu.jit(lambda x: x - 1)(jnp.arange(4.0)))"
 def test_order_of_imports_does_not_matter(imports: str) -> None:
     result = subprocess.run([sys.executable, "-c", f"{imports}; {_USE}"], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout.strip()) == (0, "[-1.  0.  1.  2.]"), result.stderr
+
+
+def test_what_functions_have_no_use_for_is_not_imported() -> None:
+    """The loop language, and Pallas, whose import takes longer than the compilation of a kernel."""
+    listing = (
+        "import sys; print([name for name in sys.modules if name.startswith(('jax.extend', 'xgpu.loop_language'))])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", f"import jax.numpy as jnp; {_USE}; {listing}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "[]"), result.stderr

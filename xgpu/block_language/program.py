@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-from jax.extend.core import Primitive
+from jax._src.core import Primitive
 
 from xgpu.errors import SourceLocation
 from xgpu.indexing.indexing_map import IndexingMap

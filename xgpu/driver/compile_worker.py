@@ -22,7 +22,7 @@ from xgpu.passes.framework.manager import compiling_with
 
 
 def _build(request: dict[str, Any]) -> dict[str, Any]:
-    module = ir.Module.parse(base64.b64decode(request["emitted"]), ir.make_context())
+    module = ir.parse_briefly(base64.b64decode(request["emitted"]))
     options = Options(**request["options"])
     compiling_with(request["command"])
     kernel = Kernel(request["name"], device(request["device"]), options, [], {"emitted": module})

@@ -61,6 +61,10 @@ class Symbol(Atom):
         return f"s{self.index}"
 
 
+VARIABLES: Final = (Dim, Symbol)
+"""What `isinstance` takes: to make a union takes as long as to simplify a term."""
+
+
 class Division(Atom):
     """Base of ``FloorDiv`` and ``Mod``; ``divisor`` is positive. Built with ``//`` and ``%``, which fold constants."""
 
@@ -111,11 +115,14 @@ class AffineExpr:
     def __init__(self, terms: Terms, constant: int):
         self.terms: Final = terms
         self.constant: Final = constant
-        self._hash: Final = hash((terms, constant))
+        # Most expressions are steps on the way to others.
+        self._hash: int | None = None
         self._key: tuple[Any, ...] | None = None
         self._size = 0
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.terms, self.constant))
         return self._hash
 
     def __eq__(self, other: object) -> bool:
@@ -123,7 +130,7 @@ class AffineExpr:
             return True
         if not isinstance(other, AffineExpr):
             return NotImplemented
-        return self._hash == other._hash and self.constant == other.constant and self.terms == other.terms
+        return self.constant == other.constant and self.terms == other.terms
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -444,12 +451,12 @@ def _substitute_atom(atom: Atom, dims: Substitution | None, symbols: Substitutio
     if isinstance(atom, Division):
         inner = atom.expr.substitute(dims, symbols)
         return inner // atom.divisor if isinstance(atom, FloorDiv) else inner % atom.divisor
-    assert isinstance(atom, Dim | Symbol)
+    assert isinstance(atom, VARIABLES)
     values = dims if isinstance(atom, Dim) else symbols
-    own = AffineExpr(((atom, 1),), 0)
-    if values is None:
-        return own
-    return values.get(atom.index, own) if isinstance(values, Mapping) else values[atom.index]
+    if isinstance(values, tuple) or not (values is None or isinstance(values, Mapping)):
+        return values[atom.index]
+    found = None if values is None else values.get(atom.index)
+    return AffineExpr(((atom, 1),), 0) if found is None else found
 
 
 def _atom_divisor(atom: Atom) -> int:

@@ -7,7 +7,7 @@ points of the domain as it is.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xgpu.indexing.affine import AffineExpr, Dim, Mod, Symbol, Terms, primitive_terms
+from xgpu.indexing.affine import VARIABLES, AffineExpr, Dim, Mod, Symbol, Terms, primitive_terms
 from xgpu.indexing.interval import Interval
 from xgpu.indexing.simplify import Simplifier, as_quotient, common_factors, count_divisions
 
@@ -38,6 +38,8 @@ def simplify_domain(
     for _ in range(MAX_ROUNDS):
         if any(interval.is_empty for interval in (*domain.dims, *domain.symbols)):
             return None
+        if not domain.constraints:
+            return domain
         simplified = _Round(domain).run()
         if simplified is None or simplified == domain:
             return simplified
@@ -86,7 +88,7 @@ class _Round:
         interval = interval.intersect(self._kept.get(terms, interval))
         if interval.is_empty:
             raise _EmptyDomain
-        if len(terms) == 1 and isinstance(terms[0][0], Dim | Symbol):
+        if len(terms) == 1 and isinstance(terms[0][0], VARIABLES):
             self._narrow(terms[0][0], interval)
         else:
             self._kept[terms] = interval
@@ -173,7 +175,7 @@ class _Round:
         bounds = [Interval(*self._simplifier.bounds(AffineExpr((term,), 0))) for term in terms]
         total = sum(bounds, Interval(0, 0))
         for (atom, c), own in zip(terms, bounds, strict=True):
-            if isinstance(atom, Dim | Symbol):
+            if isinstance(atom, VARIABLES):
                 left = Interval(interval.lower - total.upper + own.upper, interval.upper - total.lower + own.lower)
                 if c < 0:
                     left, c = -left, -c

@@ -17,14 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from xgpu.indexing.affine import (
+    VARIABLES,
     AffineExpr,
     Atom,
-    Dim,
     Division,
     FloorDiv,
     Mod,
     Ranges,
-    Symbol,
     Terms,
     constant,
     linear,
@@ -95,7 +94,7 @@ class Simplifier:
                 if isinstance(atom, Mod):
                     known = weighted_sum(((inner, 1), (quotient, -atom.divisor)))
             else:
-                assert isinstance(atom, Dim | Symbol)
+                assert isinstance(atom, VARIABLES)
                 low, high = self._ranges.bounds(((atom, 1),))
                 known = constant(low) if low == high else AffineExpr(((atom, 1),), 0)
             self._expanded[atom] = known

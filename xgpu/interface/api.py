@@ -16,11 +16,7 @@ from xgpu.device import Device, device
 from xgpu.dialects import attributes
 from xgpu.driver.collector import rare_collections
 from xgpu.driver.compiler import Kernel, Launch, Program, Times, advance, emit_program, plan_program, timed
-from xgpu.driver.nest_programs import emit_nests, map_program
 from xgpu.driver.parallel import compile_kernels
-from xgpu.driver.restart import check_given, restart, text_of_later_level
-from xgpu.driver.tile_programs import LEVEL as TILES
-from xgpu.driver.tile_programs import tile_program
 from xgpu.driver.tuning import tuned_choices
 from xgpu.dtypes import dtype_of_numpy
 from xgpu.errors import InvalidInput, ToolError, Unsupported
@@ -30,7 +26,6 @@ from xgpu.fusion.fallback import nothing_to_compile
 from xgpu.hlo.shards import crosses_devices
 from xgpu.hlo.source_location import unsupported
 from xgpu.levels import pipeline
-from xgpu.loop_language.load import TEXT_LEVEL, load_program, print_loops
 from xgpu.options import Options, checked_options
 from xgpu.runtime.host_program import HostProgram
 from xgpu.runtime.inputs import MOST_DIMENSIONS, random_inputs
@@ -86,6 +81,8 @@ class Compiled:
         cls, source: Source, target: Device, options: Options, times: Times, level: str | None = "ptx"
     ) -> "Compiled":
         """Compile a program that is one kernel of level ``tiles``."""
+        from xgpu.driver.tile_programs import tile_program
+
         return cls(source, {}, tile_program(source, target, options, times), times, level)
 
     @property
@@ -119,8 +116,11 @@ class Compiled:
         one of kernels, `ToolError` if a level needs a tool that is not installed.
         """
         of = pipeline.GRAPH.level(level).of
-        if level == TEXT_LEVEL and "mapped" in self.modules:
-            return print_loops(next(iter(self.modules.values())))
+        if "mapped" in self.modules:
+            from xgpu.loop_language.load import TEXT_LEVEL, print_loops
+
+            if level == TEXT_LEVEL:
+                return print_loops(next(iter(self.modules.values())))
         if level == "stablehlo":
             return str(self._program())
         if level in self.modules:
@@ -314,6 +314,12 @@ def compile_to(
     options: Options,
 ) -> Compiled:
     """Compile a program as `compile` does, but its kernels to ``level`` only: ``lowered``, ``ptx`` or not yet."""
+    # What `jit` has no use for, and what takes as long to import as a kernel does to compile.
+    from xgpu.driver.nest_programs import emit_nests, map_program
+    from xgpu.driver.restart import check_given, restart, text_of_later_level
+    from xgpu.driver.tile_programs import LEVEL as TILES
+    from xgpu.loop_language.load import load_program
+
     times: Times = []
     later = text_of_later_level(source)
     if later is not None:

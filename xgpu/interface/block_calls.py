@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import jit as jax_jit
+from jax._src.core import Primitive
 from jax._src.interpreters import mlir as jax_mlir
-from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from xgpu import ir

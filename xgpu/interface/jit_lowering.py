@@ -1,7 +1,7 @@
 """The lowering of a function of ``xgpu.jit`` inside a JAX program: to calls of xgpu's kernels.
 
 Such a function is a ``jax.jit`` whose name is a `MarkedName`, which every transformation of JAX keeps. Where JAX lowers
-it, the body of the function that this makes is replaced. What xgpu cannot compile stays as it is, XLA's.
+it, the function that this makes gets a body of ours. What xgpu cannot compile is lowered by JAX alone, and is XLA's.
 """
 
 import io
@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import jax
-from jax._src import pjit
+from jax._src import core, pjit
 from jax._src.sharding_impls import SPMDAxisContext
+from jax._src.util import weakref_lru_cache
 from jax.interpreters import mlir
 
 from xgpu import ir
@@ -70,13 +71,15 @@ def _lower(ctx: Any, *arguments: Any, name: str, **parameters: Any) -> Any:
     parameters = {**parameters, "inline": jax.Inline.AUTO}
     # What is marked inside is compiled as a part of this.
     with lowered_by_jax():
+        program = _program(ctx, arguments, name, parameters)
+        if program is None:
+            return _lower_jit(ctx, *arguments, name=str(name), **parameters)
+        parameters["jaxpr"] = _outline(parameters["jaxpr"])
         results = _lower_jit(ctx, *arguments, name=str(name), **parameters)
-        platform = _platform(ctx.module_context)
-        if platform is not None and not ctx.dim_var_values and not len(ctx.tokens_in):
-            function = _last_callee(ctx.module_context.symbol_table)
-            if _REPLACED not in function.attributes:
-                function.attributes[_REPLACED] = ir.UnitAttr.get()
-                _replace(ctx, function, _lower_alone(ctx, arguments, str(name), parameters), name, platform)
+        function = _last_callee(ctx.module_context.symbol_table)
+        if _REPLACED not in function.attributes:
+            function.attributes[_REPLACED] = ir.UnitAttr.get()
+            _replace(ctx, function, program)
     return results
 
 
@@ -130,18 +133,55 @@ def _platform(context: Any) -> str | None:
     return str(platform)
 
 
-def _replace(ctx: Any, function: Any, own: bytes, name: MarkedName, platform: str) -> None:
-    """Replace the body of ``function`` by kernels for the program ``own``, if it can be compiled."""
+def _program(ctx: Any, arguments: Sequence[Any], name: MarkedName, parameters: Mapping[str, Any]) -> Compiled | None:
+    """Return a function compiled, once for all its calls in JAX's module; None if it is left to XLA."""
+    platform = _platform(ctx.module_context)
+    if platform is None or ctx.dim_var_values or len(ctx.tokens_in):
+        return None
+    known = ctx.module_context.cached_primitive_lowerings
+    key = (_program, name, name.options, parameters["jaxpr"])
+    if key not in known:
+        known[key] = _compiled(_lower_alone(ctx, arguments, str(name), parameters), name, platform)
+    program: Compiled | None = known[key]
+    return program
+
+
+def _compiled(own: bytes, name: MarkedName, platform: str) -> Compiled | None:
+    """Return the program ``own`` compiled; None, with a warning if that is nobody's intention, if it cannot be."""
     try:
-        program = _compile(own, str(name), name.options, platform)
+        return _compile(own, str(name), name.options, platform)
     except CompilerError as error:
         warnings.warn(f"xgpu leaves {name} to XLA after an internal error: {error}", stacklevel=2)
-        return
     except Unsupported:
-        return
+        pass
     except XgpuError as error:
         warnings.warn(f"xgpu leaves {name} to XLA: {error}", stacklevel=2)
-        return
+    return None
+
+
+@weakref_lru_cache
+def _outline(jaxpr: Any) -> Any:
+    """Return a jaxpr of the same arguments, constants and results that is one operation of no meaning.
+
+    JAX makes a function of it, whose body is replaced: to lower the real one for that would take twice the time.
+    """
+    constants = [core.Literal(value, of_type) for value, of_type in core.jaxpr_const_args(jaxpr)]
+    results = [core.Var(value) for value in jaxpr.out_avals]
+    operation = core.new_jaxpr_eqn(constants, results, _outline_p, {}, core.no_effects)
+    return jaxpr.replace(eqns=[operation], outvars=results)
+
+
+_outline_p = core.Primitive("xgpu_outline")
+_outline_p.multiple_results = True
+
+
+mlir.register_lowering(_outline_p, jax.ffi.ffi_lowering(_outline_p.name))
+
+
+def _replace(ctx: Any, function: Any, program: Compiled) -> None:
+    """Replace the body of ``function`` by kernels."""
+    platform = _platform(ctx.module_context)
+    assert platform is not None
     block = function.regions[0].blocks[0]
     old = list(block.operations)
     # Types are those of the program, which may have been traced in another mode than this thread is in now. What is
@@ -155,7 +195,7 @@ def _replace(ctx: Any, function: Any, own: bytes, name: MarkedName, platform: st
 
 
 def _compile(bytecode: bytes, name: str, options: Options, platform: str) -> Compiled:
-    module = ir.Module.parse(bytecode, ir.make_context())
+    module = ir.parse_briefly(bytecode)
     source = make_source(module, name)
     target = default_device() if platform == "cuda" else device(DEFAULT_DEVICE)
     options = options_on(platform, options)

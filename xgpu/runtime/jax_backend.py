@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 from jax import jit as jax_jit
+from jax._src.core import Primitive
 from jax._src.interpreters import mlir as jax_mlir
-from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from xgpu import ir

@@ -6,6 +6,8 @@ from typing import Any
 
 import jax
 import jax.export
+import jax.extend.core
+import jax.interpreters.mlir
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -206,3 +208,35 @@ def test_callbacks_are_left_to_jax() -> None:
     np.testing.assert_allclose(function(x), np.sin(x * 2) + 1, rtol=1e-6)
     jax.effects_barrier()
     assert printed == [1]
+
+
+def test_jax_lowers_a_function_once() -> None:
+    """What JAX makes a function of, only to have its body replaced, is not the program."""
+    counted = jax.extend.core.Primitive("counted")
+    counted.def_abstract_eval(lambda x: x)
+    lowered: list[str] = []
+
+    def lower(context: Any, x: Any) -> Any:
+        lowered.append(x)
+        return [jax.interpreters.mlir.ir.Value(x)]
+
+    jax.interpreters.mlir.register_lowering(counted, lower)
+    jitted = xgpu.jit(lambda x: counted.bind(x + 1) * 2)
+    np.testing.assert_array_equal(jitted(jnp.arange(3.0)), [2, 4, 6])
+    assert len(lowered) == 1
+
+
+def test_constants_and_results_that_are_no_values_of_operations() -> None:
+    """JAX hands constants on as arguments of the function; results may be arguments, literals, and twice the same."""
+    table = np.arange(4000, dtype=np.float32)
+
+    def function(x: jax.Array, key: jax.Array) -> Any:
+        total = x + table + np.flip(table)
+        return x, 3.0, total, total, table, jax.random.split(key)
+
+    given = jnp.ones(4000), jax.random.key(3)
+    found, expected = (jax.tree.leaves(jitter(function)(*given)) for jitter in (xgpu.jit, jax.jit))
+    for ours, theirs in zip(found, expected, strict=True):
+        if jnp.issubdtype(ours.dtype, jax.dtypes.prng_key):
+            ours, theirs = jax.random.key_data(ours), jax.random.key_data(theirs)
+        np.testing.assert_array_equal(ours, theirs)

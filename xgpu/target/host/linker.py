@@ -35,14 +35,14 @@ _KEPT = 32
 _LOCK = threading.RLock()
 
 
-def machine() -> llvm.TargetMachine:
-    """Return the target machine that stands for this CPU."""
+def machine(opt_level: int = OPT_LEVEL) -> llvm.TargetMachine:
+    """Return the target machine that stands for this CPU, and makes code with so much effort."""
     with _LOCK:
-        return _make_machine()
+        return _make_machine(opt_level)
 
 
 @cache
-def _make_machine() -> llvm.TargetMachine:
+def _make_machine(opt_level: int) -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = llvm.get_host_cpu_features()
@@ -50,7 +50,7 @@ def _make_machine() -> llvm.TargetMachine:
         if name in features:
             features[name] = False
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=OPT_LEVEL, jit=True
+        cpu=llvm.get_host_cpu_name(), features=features.flatten(), opt=opt_level, jit=True
     )
 
 
@@ -65,7 +65,7 @@ def link(llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
 
 
 def link_glue(llvm_ir: str, symbols: Sequence[str], imports: Mapping[str, int]) -> tuple[dict[str, int], object]:
-    """As `link`, for a module without loops that are worth LLVM's passes; ``imports`` are its callees by name."""
+    """As `link`, for a module that no kernel calls, and that is not worth LLVM's time; ``imports`` are its callees."""
     with _LOCK:
         return _make_linker().link_object(_object_code(llvm_ir, opt_level=0), symbols, imports)
 
@@ -82,7 +82,6 @@ class _Linker:
         self._last: deque[llvm.ResourceTracker] = deque(maxlen=_KEPT)
         self._jit = llvm.create_lljit_compiler(machine())
         self._libraries: dict[str, object] = {}
-        self._add_library("xgpu_helpers", lambda: HELPER_IR, HELPER_NAMES)
 
     def _add_library(self, name: str, llvm_ir: Callable[[], str], functions: Sequence[str]) -> None:
         if name not in self._libraries:
@@ -94,6 +93,8 @@ class _Linker:
     def link(self, llvm_ir: str, symbols: Sequence[str]) -> tuple[dict[str, int], object]:
         library = self._linked.get(llvm_ir)
         if library is None:
+            # LLVM calls these where it has no instructions, whatever the kernel's text says.
+            self._add_library("xgpu_helpers", lambda: HELPER_IR, HELPER_NAMES)
             for function, (text, exports) in _LIBRARIES.items():
                 if f"@{function}(" in llvm_ir:
                     self._add_library(function, text, exports)
@@ -132,5 +133,5 @@ _make_linker = cache(_Linker)
 
 def _object_code(llvm_ir: str, opt_level: int = OPT_LEVEL) -> bytes:
     module = parse_llvm_ir(llvm_ir)
-    optimize(module, machine(), opt_level, vectorize=True)
-    return bytes(machine().emit_object(module))
+    optimize(module, machine(opt_level), opt_level, vectorize=True)
+    return bytes(machine(opt_level).emit_object(module))

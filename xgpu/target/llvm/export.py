@@ -3,12 +3,14 @@
 jaxlib's bindings have no exporter, so this is one: a single walk over the operations, linear in their number.
 
 The bindings cannot read or set the overflow and no-wrap flags of ``llvm.add``, ``llvm.getelementptr`` and their
-like. Flags that were parsed are therefore read from one generic print of the function, and passes written in
+like. Flags that were parsed are therefore read from the operation as MLIR prints it, and passes written in
 Python state flags in the discardable string attribute ``xgpu.flags`` (``"nsw nuw"``, ``"inbounds nuw"``).
 """
 
+import io
 import re
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 
 from xgpu import ir
@@ -28,9 +30,7 @@ _CONSTANTS = {
     "llvm.mlir.addressof",
 }
 _WRAP_FLAGS = {"llvm.add", "llvm.sub", "llvm.mul", "llvm.shl", "llvm.trunc"}
-_FLAGGED = _WRAP_FLAGS | {"llvm.getelementptr"}
-_OPERATION_LINE = re.compile(r'\s+(?:%\S+ = )?"')
-_NATIVE_FLAGS = re.compile(r"(?:overflowFlags|noWrapFlags) = (\d+)")
+_PRINTED_FLAGS = re.compile(r"%\S+ = llvm\.(?:getelementptr ([a-z|]+) %|\w+ %[^ ,]+(?:, %\S+)? overflow<([a-z, ]+)>)")
 _FLAG_WORDS = {"nsw", "nuw", "inbounds", "nusw"}
 
 
@@ -171,8 +171,7 @@ class _FunctionWriter:
         self._names: dict[Value, str] = {}
         self._operations = [[op.operation for op in block.operations] for block in blocks]
         self._names_of_ops = [[op.name for op in operations] for operations in self._operations]
-        self._flags = _native_flags(function, self._names_of_ops)
-        self._current_flags = 0
+        self._function = function
         self._targets: list[str] = []
         self._name_values()
 
@@ -196,17 +195,23 @@ class _FunctionWriter:
             if not _FLAG_WORDS.issuperset(words.split()):
                 raise CompilerError(f'unknown word in xgpu.flags = "{words}"')
             return f"{words} " if words else ""
-        bits = self._current_flags
-        if not bits:
+        printed = io.StringIO()
+        op.print(self._printing, printed)
+        found = _PRINTED_FLAGS.match(printed.getvalue())
+        if found is None:
             return ""
-        if op.name in _WRAP_FLAGS:
-            return ("nuw " if bits & 2 else "") + ("nsw " if bits & 1 else "")
-        return ("inbounds " if bits & 1 else "nusw " if bits & 2 else "") + ("nuw " if bits & 4 else "")
+        given = re.findall("[a-z]+", found[1] or found[2])
+        order = ("nuw", "nsw") if op.name in _WRAP_FLAGS else ("inbounds", "nusw", "nuw")
+        return "".join(f"{word} " for word in order if word in given)
+
+    @cached_property
+    def _printing(self) -> ir.AsmState:
+        """The function's values, numbered once for all operations that are printed."""
+        return ir.AsmState(self._function, use_local_scope=True)
 
     def lines(self) -> Iterator[str]:
         """Yield the function's body, line by line."""
         incoming = self._incoming()
-        flags = iter(self._flags)
         for index, (block, operations) in enumerate(zip(self._blocks, self._operations, strict=True)):
             yield f"{self._labels[block]}:"
             for position, argument in enumerate(block.arguments if index else ()):
@@ -215,11 +220,8 @@ class _FunctionWriter:
             *_, terminator = operations
             self._targets = [label for label, _, _ in self._edges(block, terminator)]
             for op, name in zip(operations, self._names_of_ops[index], strict=True):
-                if name in _FLAGGED:
-                    self._current_flags = next(flags)
-                elif name in _CONSTANTS:
-                    continue
-                yield self._instruction(op, name)
+                if name not in _CONSTANTS:
+                    yield self._instruction(op, name)
             for label, successor, is_split in self._edges(block, terminator):
                 if is_split:
                     yield f"{label}:\n  br label %{self._labels[successor]}"
@@ -296,26 +298,6 @@ def _located(op: ir.Operation, error: CompilerError) -> CompilerError:
 def _enum(op: ir.Operation, name: str) -> int:
     attribute = op.attributes.get(name)
     return 0 if attribute is None else int(attribute.value)  # type: ignore[attr-defined]
-
-
-def _native_flags(function: ir.Operation, names: list[list[str]]) -> list[int]:
-    """Return the flag bits of the function's flagged operations in order, read from a generic print.
-
-    At this level every operation prints on one line, in the order of the blocks.
-    """
-    flat = [name for block in names for name in block]
-    if not _FLAGGED.intersection(flat):
-        return []
-    text = str(function.get_asm(print_generic_op_form=True, use_local_scope=True, assume_verified=True))
-    lines = [line for line in text.split("\n") if _OPERATION_LINE.match(line)]
-    if len(lines) != len(flat):
-        raise CompilerError(f"a function of {len(flat)} operations printed as {len(lines)} lines: nested regions?")
-    flags = []
-    for name, line in zip(flat, lines, strict=True):
-        if name in _FLAGGED:
-            match = _NATIVE_FLAGS.search(line)
-            flags.append(int(match[1]) if match else 0)
-    return flags
 
 
 def _constant_operation(op: ir.Operation, name: str, types: TypePrinter) -> str:
