@@ -146,26 +146,23 @@ class AttentionSchedule(ChainSchedule):
         Results have memory of their own unless that of the queries is what leaves room for another stage: queries of
         the next rows are copied meanwhile.
         """
-        attention, most = facts.attention, facts.fusion.device.sm_count
+        attention = facts.attention
         groups = 1 if attention.rows <= WARPGROUP_ROWS else 2
-        # Each of these made every attention faster that was measured.
-        flags = {"folded": True, "branched": True, "overlap": True, "turns": groups > 1, "computed": 0, "steady": True}
-
-        def scheduled(groups: int, keys: int, stages: int, reuse: bool) -> Self:
-            rows = groups * WARPGROUP_ROWS
-            blocks = min(math.prod(facts.tiles(rows, keys).grid), most)
-            return cls(rows, keys, stages, groups, blocks, **flags, reuse=reuse)
-
-        candidates = [
-            scheduled(groups, keys, stages, reuse)
-            for keys, stages, reuse in itertools.product(_KEYS, (2, 1), (False, True))
-        ]
-        if _has_short_rows(facts):
-            candidates.insert(0, scheduled(_MOST_GROUPS, _KEYS[0], 2, True))
+        numbers = itertools.product((groups,), _KEYS, (2, 1), (False, True))
+        forms = [(_MOST_GROUPS, _KEYS[0], 2, True), *numbers] if _has_short_rows(facts) else numbers
+        candidates = [cls._of_form(facts, *each) for each in forms]
         if attention.keys <= _KEYS[-1]:
             candidates = [each for each in candidates if each.tile_n == _KEYS[-1]]
         fitting = [each for each in candidates if each.fits(facts)]
         return (fitting or candidates)[0]
+
+    @classmethod
+    def _of_form(cls, facts: AttentionFacts, groups: int, keys: int, stages: int, reuse: bool) -> Self:
+        """Return the schedule of these numbers. The others made every attention faster that was measured."""
+        rows = groups * WARPGROUP_ROWS
+        blocks = min(math.prod(facts.tiles(rows, keys).grid), facts.fusion.device.sm_count)
+        flags = dict.fromkeys(("folded", "branched", "overlap", "steady"), True)
+        return cls(rows, keys, stages, groups, blocks, **flags, turns=groups > 1, reuse=reuse, computed=0)
 
     @classmethod
     def beside(cls, given: Mapping[str, int], facts: AttentionFacts) -> Self:
