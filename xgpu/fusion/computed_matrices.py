@@ -1,9 +1,9 @@
 """Operands of matrix products that kernels compute element by element, such as weights that are dequantised."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xgpu import ir
-from xgpu.analysis.bitcasts import readers
 from xgpu.analysis.heroes import is_hero
 from xgpu.costs.library_products import library_product_seconds
 from xgpu.costs.products import SHARE_OF_MEMORY
@@ -17,7 +17,7 @@ from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.indexing.tiles.product_maps import Product
-from xgpu.structure import behind, dtype_of, is_argument, producer
+from xgpu.structure import behind, dtype_of, is_argument, producer, users_of
 
 _MOST_VISITED = 32
 """Operations of which a matrix is computed at most: more take longer than to store it."""
@@ -47,7 +47,7 @@ def computed(value: ir.Value, reader: ir.Operation) -> Computed | None:
     Stored is what XLA computes, what reductions and other heroes make, what others read too, and what takes long.
     """
     made = behind_transposes(value)
-    if is_argument(made) or any(each != reader for each in readers(value)):
+    if is_argument(made) or any(each != reader for each in _readers(made)):
         return None
     pending, seen = [made], {made}
     read, executed, is_computed = 0, 0.0, False
@@ -65,6 +65,17 @@ def computed(value: ir.Value, reader: ir.Operation) -> Computed | None:
         pending += new
         seen |= new
     return Computed(read, executed) if is_computed else None
+
+
+def _readers(value: ir.Value) -> Iterator[ir.Operation]:
+    """Yield what reads ``value`` or views of it."""
+    pending = [value]
+    while pending:
+        for user in users_of(pending.pop()):
+            if user.name in VIEWS:
+                pending += user.results
+            else:
+                yield user
 
 
 def matrix_for_sums(op: ir.Operation, target: Device) -> int | None:

@@ -67,7 +67,12 @@ def test_matrices_that_are_stored_anyway_are_a_librarys() -> None:
         w = q.astype(jnp.bfloat16) * s
         return x @ w, jnp.sort(w, 0)
 
+    def transposed(x: Any, q: Any, s: Any) -> Any:
+        w = q.astype(jnp.bfloat16) * s
+        return x @ w.T, jnp.sort(w, 0)
+
     assert "dot_general" in xgpu.compile(function, "bf16[2,1024]", "s8[1024,4104]", "bf16[4104]").ir("prepared")
+    assert "dot_general" in xgpu.compile(transposed, "bf16[2,4104]", "s8[1024,4104]", "bf16[4104]").ir("prepared")
 
 
 def test_more_rows_are_a_librarys() -> None:
