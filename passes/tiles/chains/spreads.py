@@ -25,8 +25,8 @@ from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.passes.support.arith_builder import integer_type
 from xgpu.passes.support.scf_ops import create_if, create_index
 from xgpu.passes.tiles.chains.choices import chosen_together, condition_of, is_rare_choice, is_rarely_needed
+from xgpu.passes.tiles.chains.multiples import fused, quotient
 from xgpu.passes.tiles.chains.powers import Exponent, Powers, is_of_two, number_of, power_of_two
-from xgpu.passes.tiles.chains.quotients import quotient
 from xgpu.passes.tiles.chains.uniform import compared, holds_everywhere
 from xgpu.passes.tiles.vectors import elements, from_elements
 from xgpu.structure import body_of, dtype_of, element_of, is_constant, producer, users_of
@@ -244,9 +244,13 @@ class SpreadCode:
         return self._made(True, step != 0, keys, asked)
 
     def _elementwise(self, op: ir.Operation) -> Spread:
-        operands = [self[each] for each in op.operands]
+        together = fused(op)
+        operands = [self[each] for each in (op.operands if together is None else together.operands)]
         by_row, by_column = any(each.by_row for each in operands), any(each.by_column for each in operands)
         keys = keys_of(by_row, by_column, shape_of(op.results[0])[-1])
+        if together is not None:
+            write = together.element
+            return self._made(by_row, by_column, keys, lambda key: write(*(each.at(*key) for each in operands)))
         if _narrows(op) and by_column:
             return Spread(by_row, by_column, _narrowed(op, operands[0], keys))
         if op.name in _WIDE and by_column and dtype_of(op.results[0]).hlo in _NARROW:

@@ -37,18 +37,23 @@ func.func @mma(%0: vector<4xi32>, %1: vector<2xi32>, %2: vector<4xf32>, %3: vect
 
 // CHECK-LABEL: @warpgroup_mma(
 // CHECK:         llvm.mlir.constant(4611686293305294848 : i64) : i64
-// CHECK:         llvm.mlir.constant(4611686293338849280 : i64) : i64
+// CHECK:         llvm.mlir.constant(33554432 : i32) : i32
+// CHECK:         llvm.mlir.constant(4611686293305294848 : i64) : i64
 // CHECK:         llvm.inline_asm has_side_effects {xgpu.convergent} "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0, $1, $2, $3}, $4, $5, $6, 1, 1, 0, 1;", "=f,=f,=f,=f,l,l,b,0,1,2,3,~{memory}"
-// CHECK:         llvm.mlir.constant(4611686293338849280 : i64) : i64
+// CHECK:         llvm.mlir.constant(33554432 : i32) : i32
+// CHECK:         llvm.mlir.constant(4611686293305294848 : i64) : i64
 // CHECK:         llvm.inline_asm has_side_effects {xgpu.convergent} "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {$0, $1, $2, $3}, {$4, $5, $6, $7}, $8, $9, 1, 1, 1;", "=f,=f,=f,=f,r,r,r,r,l,b,0,1,2,3,~{memory}"
 // CHECK:         llvm.mlir.constant(4611686293305294848 : i64) : i64
 // CHECK:         llvm.mlir.constant(4611686293305294848 : i64) : i64
 // CHECK:         llvm.inline_asm has_side_effects {xgpu.convergent} "wgmma.mma_async.sync.aligned.m64n8k32.s32.s8.u8 {$0, $1, $2, $3}, $4, $5, $6;", "=r,=r,=r,=r,l,l,b,0,1,2,3,~{memory}"
-// CHECK:         llvm.mlir.constant(68720001024 : i64) : i64
+// CHECK:         llvm.mlir.constant(524288 : i32) : i32
+// CHECK:         llvm.mlir.constant(68719476736 : i64) : i64
 // CHECK:         llvm.mlir.constant(-4611685949707911168 : i64) : i64
 // CHECK:         llvm.inline_asm has_side_effects {xgpu.convergent} "wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2 {$0, $1, $2, $3}, $4, $5, $6, 1, 1;", "=f,=f,=f,=f,l,l,b,0,1,2,3,~{memory}"
-// CHECK:         llvm.mlir.constant(34360786944 : i64) : i64
-// CHECK:         llvm.mlir.constant(-9223371899399045120 : i64) : i64
+// CHECK:         llvm.mlir.constant(1048576 : i32) : i32
+// CHECK:         llvm.mlir.constant(34359738368 : i64) : i64
+// CHECK:         llvm.mlir.constant(16777216 : i32) : i32
+// CHECK:         llvm.mlir.constant(-9223371899415822336 : i64) : i64
 // CHECK:         llvm.inline_asm has_side_effects {xgpu.convergent} "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {$0, $1, $2, $3}, $4, $5, $6, 1, 1, 1, 1;", "=f,=f,=f,=f,l,l,b,0,1,2,3,~{memory}"
 // CHECK:         llvm.mlir.constant(4611686293305294848 : i64) : i64
 // CHECK:         llvm.mlir.constant(4611686293305294848 : i64) : i64
@@ -61,6 +66,21 @@ func.func @warpgroup_mma(%0: vector<4xf32>, %1: !llvm.ptr<3>, %2: !llvm.ptr<3>, 
   %r4 = "xgpu.warpgroup_mma"(%16, %17, %18, %19) {a_element = f16, a_layout = {group = 256 : i64, panel = 128 : i64, swizzle = 0 : i64, transposed = true}, b_element = f16, b_layout = {group = 512 : i64, panel = 4096 : i64, swizzle = 64 : i64, transposed = true}} : (vector<4xf32>, !llvm.ptr<3>, !llvm.ptr<3>, i1) -> vector<4xf32>
   %r5 = "xgpu.warpgroup_mma"(%20, %21, %22, %23) {a_element = tf32, a_layout = {group = 1024 : i64, panel = 0 : i64, swizzle = 128 : i64, transposed = false}, b_element = tf32, b_layout = {group = 1024 : i64, panel = 0 : i64, swizzle = 128 : i64, transposed = false}} : (vector<4xf32>, !llvm.ptr<3>, !llvm.ptr<3>, i1) -> vector<4xf32>
   return %r0, %r1, %r2, %r3, %r4, %r5 : vector<4xf32>, vector<4xf32>, vector<4xi32>, vector<4xf32>, vector<4xf32>, vector<4xf32>
+}
+
+// What lies a known number of bytes after another place is that in the descriptor, too.
+// CHECK-LABEL: @warpgroup_mma_after(
+// CHECK:         %[[B:.*]] = llvm.ptrtoint %arg2 : !llvm.ptr<3> to i32
+// CHECK:         %[[CHUNK:.*]] = llvm.and
+// CHECK:         %[[LEADING:.*]] = llvm.or %[[CHUNK]]
+// CHECK-NEXT:    %[[AFTER:.*]] = llvm.mlir.constant(6 : i32) : i32
+// CHECK-NEXT:    %[[LOW:.*]] = llvm.add %[[LEADING]], %[[AFTER]] : i32
+// CHECK-NEXT:    llvm.zext %[[LOW]] : i32 to i64
+func.func @warpgroup_mma_after(%0: vector<4xf32>, %1: !llvm.ptr<3>, %first: !llvm.ptr<3>, %3: i1) -> vector<4xf32> {
+  %near = llvm.getelementptr %first[32] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+  %2 = llvm.getelementptr %near[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+  %r0 = "xgpu.warpgroup_mma"(%0, %1, %2, %3) {a_element = bf16, a_layout = {group = 1024 : i64, panel = 0 : i64, swizzle = 128 : i64, transposed = false}, b_element = bf16, b_layout = {group = 1024 : i64, panel = 8192 : i64, swizzle = 128 : i64, transposed = true}} : (vector<4xf32>, !llvm.ptr<3>, !llvm.ptr<3>, i1) -> vector<4xf32>
+  return %r0 : vector<4xf32>
 }
 
 // CHECK-LABEL: @warpgroup_fence(
