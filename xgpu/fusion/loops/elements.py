@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import reduce
 
 from xgpu import ir
+from xgpu.analysis.in_place import UPDATE_SLICE
 from xgpu.fusion.fallback import BARRIER, PRODUCT
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.sums_of_products import type_of_sums
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.hlo.scan_op import combine_elements, is_elementwise
-from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, splat, tensor
+from xgpu.hlo.scan_op import SCAN, combine_elements, is_elementwise
+from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, splat, splat_like, tensor
 from xgpu.indexing.access import Access, integer, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.hlo_maps import accesses
@@ -92,6 +93,10 @@ class Elements:
             return [], lambda _: _constant(op, index)
         if op.name in (PRODUCT, _REDUCE):
             return self._sum(op, index, ir.OpResult(around).result_number)
+        if op.name == UPDATE_SLICE:
+            return self._updated(op, index)
+        if op.name == SCAN:
+            return _scanned(op, index, ir.OpResult(around).result_number)
         if op.name in _MOVING:
             return self._moved(op, index)
         if op.name in _ELEMENTWISE and not len(op.regions):
@@ -106,11 +111,11 @@ class Elements:
         array, *starts = op.operands
         around = unchanging(array, self._loop)
         whole, part = shape_of(array), shape_of(op.results[0])
-        if self._is_inside(around) or (is_argument(around) and owning_op(around) == self._loop):
-            raise NotSplit
         dynamic = [i for i, size in enumerate(part) if size != whole[i]]
         if any(index[i] is not None and part[i] > 1 for i in dynamic):
             raise NotSplit
+        if self._is_inside(around) or (is_argument(around) and owning_op(around) == self._loop):
+            return self._chosen(op, index, dynamic)
 
         def make(parts: list[ir.Value]) -> ir.Value:
             given = dict(zip(dynamic, parts, strict=True))
@@ -120,6 +125,42 @@ class Elements:
             return reshape(hlo.dynamic_slice(around, places, sizes), _left(op.results[0], index))
 
         return [(starts[i], ()) for i in dynamic], make
+
+    def _chosen(self, op: ir.Operation, index: Index, cut: Sequence[int]) -> _Recipe:
+        """An element at a place of an array that changes: one of all that there are."""
+        array, *starts = op.operands
+        whole = shape_of(array)
+        if any(index[i] is None or whole[i] > self._longest for i in cut):
+            raise NotSplit
+        places = list(itertools.product(*(range(whole[i]) for i in cut)))
+        needs: list[_Key] = [(starts[i], ()) for i in cut]
+        for place in places:
+            own = dict(zip(cut, place, strict=True))
+            needs.append((array, tuple(own.get(i, number) for i, number in enumerate(index))))
+
+        def make(parts: list[ir.Value]) -> ir.Value:
+            given, choices = parts[: len(cut)], parts[len(cut) :]
+            chosen = choices[0]
+            for place, choice in zip(places[1:], choices[1:], strict=True):
+                chosen = _at(given, place, [whole[i] for i in cut], choice, chosen)
+            return chosen
+
+        return needs, make
+
+    def _updated(self, op: ir.Operation, index: Index) -> _Recipe:
+        """An element of an array that is updated at a place: that of the update, if it is there."""
+        array, update, *starts = op.operands
+        whole, part = shape_of(array), shape_of(update)
+        cut = [i for i, size in enumerate(part) if size != whole[i]]
+        if any(index[i] is None or part[i] > 1 for i in cut):
+            raise NotSplit
+        own = tuple(0 if i in cut else number for i, number in enumerate(index))
+
+        def make(parts: list[ir.Value]) -> ir.Value:
+            old, new, *given = parts
+            return _at(given, [index[i] or 0 for i in cut], [whole[i] for i in cut], new, old)
+
+        return [(array, index), (update, own), *((starts[i], ()) for i in cut)], make
 
     def _moved(self, op: ir.Operation, index: Index) -> _Recipe:
         """The first element whose constraints hold."""
@@ -194,6 +235,30 @@ class Elements:
             if number is None and size > self._longest and expr == dim(place):
                 return None, place
         raise NotSplit
+
+
+def _at(
+    starts: Sequence[ir.Value], place: Sequence[int], sizes: Sequence[int], value: ir.Value, other: ir.Value
+) -> ir.Value:
+    """Return ``value`` if indices are those of a place, else another; those past an end are the ones at that end."""
+    for start, number, size in zip(starts, place, sizes, strict=True):
+        index = hlo.clamp(splat_like(0, start), start, splat_like(size - 1, start))
+        is_here = hlo.compare(index, splat_like(number, start), hlo.ComparisonDirectionAttr.get("EQ"))
+        value = hlo.select(broadcast(is_here, shape_of(value)), value, other)
+    return value
+
+
+def _scanned(op: ir.Operation, index: Index, number: int) -> _Recipe:
+    """An element of a scan along a short dimension: that before it, combined with one more."""
+    along, is_reverse = integer(op, "dimension"), bool(ir.BoolAttr(op.attributes["reverse"]).value)
+    at, (function,) = index[along], op.regions[0].blocks
+    if at is None or not is_elementwise(function):
+        raise NotSplit
+    if at == (shape_of(op.results[0])[along] - 1 if is_reverse else 0):
+        return [(op.operands[number], index)], _first
+    before = tuple(at + (1 if is_reverse else -1) if i == along else each for i, each in enumerate(index))
+    needs: list[_Key] = [*((result, before) for result in op.results), *((value, index) for value in op.operands)]
+    return needs, lambda parts: combine_elements(function, parts)[number]
 
 
 def _first(parts: list[ir.Value]) -> ir.Value:
