@@ -213,6 +213,19 @@ def _delays(x: Any) -> Any:
     return lax.scan(step, (jnp.zeros((4, 3, x.shape[1]), x.dtype), 0, 1), x)
 
 
+def _pivots(x: Any) -> Any:
+    """Rows that are exchanged as what is there says, some of them at places that are none."""
+
+    def step(i: Any, x: Any) -> Any:
+        pivot = jnp.argmax(jnp.where(jnp.arange(4) >= i, jnp.abs(x[:, i % 4]), -1))
+        row = x[pivot]
+        x = x.at[pivot].set(x[i % 4]).at[i].set(row / jnp.where(row[i % 4] == 0, 1, row[i % 4]), mode="drop")
+        x = x.at[jnp.array([1, 3]), jnp.array([0, i])].add(0.5)
+        return x.at[:, 1].multiply(x[jnp.array([2, 0, 1, 3]), 2] + 0.5)
+
+    return lax.fori_loop(0, 6, step, x)
+
+
 def _prefixes(x: Any) -> Any:
     def step(_: Any, x: Any) -> Any:
         return jnp.cumsum(x, 1) * 0.25 - lax.cummax(x[:, 1:3], axis=1, reverse=True)[:, :1]
@@ -230,6 +243,8 @@ SHORT: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "windows-s16": (_shifted, ("s16[9,33]",)),
     "words": (_words, ("u32[33]",)),
     "delays": (_delays, ("f32[11,33]",)),
+    "pivots": (_pivots, ("f32[4,4]",)),
+    "pivots-of-a-batch": (jax.vmap(_pivots), ("f32[33,4,4]",)),
     "prefixes": (_prefixes, ("f32[33,4]",)),
 }
 """Loops whose states have few numbers for each row, of which each depends on all of its row."""
