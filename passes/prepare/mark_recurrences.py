@@ -12,6 +12,7 @@ from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import DEFAULT_DEVICE, Device, DeviceName
 from xgpu.dialects.attributes import RECURRENCE
 from xgpu.fusion.loops.counters import unchanging
+from xgpu.fusion.loops.elements import SCATTER
 from xgpu.fusion.loops.products import with_sums
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.split_states import LONGEST, with_split_states
@@ -93,7 +94,7 @@ def _is_faster(loop: ir.Operation, recurrence: Recurrence, target: Device) -> bo
     rows = math.prod(recurrence.shape)
     step = [view.operation for view in body_of(recurrence.loop, 1).operations]
     before = [view.operation for view in body_of(loop, 1).operations]
-    launches = 1 + sum(is_hero(op) for op in before)
+    launches = 1 + sum(is_hero(op) or op.name == SCATTER for op in before)
     alone = sum(instructions(op) * elements(op.results[0]) for op in before if len(op.results))
     saved = launches * launch_bytes(target) + alone * bytes_per_instruction(target)
     together = sum(instructions(op) + _LOAD * (op.name in _READING) for op in step)

@@ -200,6 +200,39 @@ def _words(x: Any) -> Any:
     return lax.fori_loop(0, 7, step, (jnp.array([1, 2], x.dtype), x))
 
 
+def _delays(x: Any) -> Any:
+    """A line of delays, written and read at places that count, or lie past its ends, or are states themselves."""
+
+    def step(state: Any, y: Any) -> Any:
+        line, i, place = state
+        old = lax.dynamic_slice(line, (i % 4, 0, 0), (1, 3, x.shape[1]))
+        line = lax.dynamic_update_slice(line, old * 0.5 + y, (place, i - 5, 0))
+        first = lax.dynamic_slice(line, (place - 3, 5 - i, 0), (1, 1, x.shape[1]))
+        return (line, i + 1, (place * 5 + 3) % 11), first[0, 0]
+
+    return lax.scan(step, (jnp.zeros((4, 3, x.shape[1]), x.dtype), 0, 1), x)
+
+
+def _pivots(x: Any) -> Any:
+    """Rows that are exchanged as what is there says, some of them at places that are none."""
+
+    def step(i: Any, x: Any) -> Any:
+        pivot = jnp.argmax(jnp.where(jnp.arange(4) >= i, jnp.abs(x[:, i % 4]), -1))
+        row = x[pivot]
+        x = x.at[pivot].set(x[i % 4]).at[i].set(row / jnp.where(row[i % 4] == 0, 1, row[i % 4]), mode="drop")
+        x = x.at[jnp.array([1, 3]), jnp.array([0, i])].add(0.5)
+        return x.at[:, 1].multiply(x[jnp.array([2, 0, 1, 3]), 2] + 0.5)
+
+    return lax.fori_loop(0, 6, step, x)
+
+
+def _prefixes(x: Any) -> Any:
+    def step(_: Any, x: Any) -> Any:
+        return jnp.cumsum(x, 1) * 0.25 - lax.cummax(x[:, 1:3], axis=1, reverse=True)[:, :1]
+
+    return lax.fori_loop(0, 5, step, x)
+
+
 SHORT: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "filter": (_kalman, ("f32[9,2]",)),
     "filters": (jax.vmap(_kalman, 1, 1), ("f32[9,33,2]",)),
@@ -209,6 +242,10 @@ SHORT: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "windows": (_shifted, ("f32[9,33]",)),
     "windows-s16": (_shifted, ("s16[9,33]",)),
     "words": (_words, ("u32[33]",)),
+    "delays": (_delays, ("f32[11,33]",)),
+    "pivots": (_pivots, ("f32[4,4]",)),
+    "pivots-of-a-batch": (jax.vmap(_pivots), ("f32[33,4,4]",)),
+    "prefixes": (_prefixes, ("f32[33,4]",)),
 }
 """Loops whose states have few numbers for each row, of which each depends on all of its row."""
 

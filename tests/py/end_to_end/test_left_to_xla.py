@@ -140,7 +140,7 @@ def test_counters_that_are_used_often_are_followed_once() -> None:
         # What reads other elements is a loop of XLA's, not one kernel.
         return x[::-1] + scalar, scalar
 
-    text = _planned(lambda x: jax.lax.fori_loop(0, 3, step, (x, 0.1)), "f32[8]")
+    text = _planned(lambda x: jax.lax.fori_loop(0, 3, step, (x, 0.1)), "f32[33]")
     assert text[text.index("func.func @main") :].count("stablehlo.multiply") == 40
 
 

@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from functools import reduce
 
 from xgpu import ir
+from xgpu.analysis.in_place import UPDATE_SLICE
 from xgpu.fusion.fallback import BARRIER, PRODUCT
 from xgpu.fusion.loops.counters import unchanging
 from xgpu.fusion.loops.sums_of_products import type_of_sums
 from xgpu.hlo.constants import splat_of
 from xgpu.hlo.operations import OPERATIONS
-from xgpu.hlo.scan_op import combine_elements, is_elementwise
-from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, splat, tensor
+from xgpu.hlo.scan_op import SCAN, combine_elements, is_elementwise
+from xgpu.hlo.stablehlo_builder import broadcast, convert, hlo, reshape, splat, splat_like, tensor
 from xgpu.indexing.access import Access, integer, shape_of
 from xgpu.indexing.affine import AffineExpr, constant, dim
 from xgpu.indexing.hlo_maps import accesses
+from xgpu.indexing.scatter_maps import ScatterMaps, scatter_maps
 from xgpu.structure import attributes_of, element_of, is_argument, made, owning_op, producer
 
 Index = tuple[int | None, ...]
@@ -33,6 +35,7 @@ class NotSplit(Exception):
 _Recipe = tuple[list[_Key], Callable[[list[ir.Value]], ir.Value]]
 """What an element is made of, and how."""
 _DYNAMIC_SLICE, _REDUCE = "stablehlo.dynamic_slice", "stablehlo.reduce"
+SCATTER = "stablehlo.scatter"
 _ELEMENTWISE = frozenset(name for name, each in OPERATIONS.items() if each.kind == "elementwise")
 _MOVING = frozenset(
     f"stablehlo.{name}" for name in "broadcast_in_dim concatenate pad reshape reverse slice transpose".split()
@@ -92,6 +95,14 @@ class Elements:
             return [], lambda _: _constant(op, index)
         if op.name in (PRODUCT, _REDUCE):
             return self._sum(op, index, ir.OpResult(around).result_number)
+        if op.name == UPDATE_SLICE:
+            return self._updated(op, index)
+        if op.name == "stablehlo.gather":
+            return self._chosen(op, index)
+        if op.name == SCATTER:
+            return self._scattered(op, index)
+        if op.name == SCAN:
+            return _scanned(op, index, ir.OpResult(around).result_number)
         if op.name in _MOVING:
             return self._moved(op, index)
         if op.name in _ELEMENTWISE and not len(op.regions):
@@ -106,11 +117,11 @@ class Elements:
         array, *starts = op.operands
         around = unchanging(array, self._loop)
         whole, part = shape_of(array), shape_of(op.results[0])
-        if self._is_inside(around) or (is_argument(around) and owning_op(around) == self._loop):
-            raise NotSplit
         dynamic = [i for i, size in enumerate(part) if size != whole[i]]
         if any(index[i] is not None and part[i] > 1 for i in dynamic):
             raise NotSplit
+        if self._is_inside(around) or (is_argument(around) and owning_op(around) == self._loop):
+            return self._chosen(op, index)
 
         def make(parts: list[ir.Value]) -> ir.Value:
             given = dict(zip(dynamic, parts, strict=True))
@@ -120,6 +131,106 @@ class Elements:
             return reshape(hlo.dynamic_slice(around, places, sizes), _left(op.results[0], index))
 
         return [(starts[i], ()) for i in dynamic], make
+
+    def _chosen(self, op: ir.Operation, index: Index) -> _Recipe:
+        """An element at a place of run time of an array that changes: one of all that there are."""
+        *components, access = accesses(op)
+        indices = [self._read(op, components[each.access], index) for each in access.runtime]
+        moving = [(read, each.clamp.upper) for read, each in zip(indices, access.runtime, strict=True) if read]
+        starts = [(read, bound) for read, bound in moving if bound]
+        if any(bound >= self._longest for _, bound in starts):
+            raise NotSplit
+        places = list(itertools.product(*(range(bound + 1) for _, bound in starts)))
+        reads = [self._read_at(op, access, index, _spread(place, [bound for _, bound in moving])) for place in places]
+
+        def make(parts: list[ir.Value]) -> ir.Value:
+            given = [_placed(part, op, index, read) for part, (read, _) in zip(parts, starts, strict=False)]
+            choices = [_placed(part, op, index, read) for part, read in zip(parts[len(starts) :], reads, strict=True)]
+            chosen = choices[0]
+            for place, choice in zip(places[1:], choices[1:], strict=True):
+                numbers = [_clamped(start, bound) for start, (_, bound) in zip(given, starts, strict=True)]
+                chosen = _where(numbers, place, choice, chosen)
+            return chosen
+
+        return [read.key for read, _ in starts] + [read.key for read in reads], make
+
+    def _scattered(self, op: ir.Operation, index: Index) -> _Recipe:
+        """An element of an array that is updated at places of run time: combined with each update that is there."""
+        maps, function = scatter_maps(op), op.regions[0].blocks[0]
+        if len(op.results) != 1 or not is_elementwise(function):
+            raise NotSplit
+        short = [range(size) if size <= self._longest else (None,) for size in maps.update_shape]
+        found = [each for at in itertools.product(*short) if (each := self._update_at(op, maps, index, at)) is not None]
+
+        def make(parts: list[ir.Value]) -> ir.Value:
+            values = iter(parts)
+            total = next(values)
+            for update, conditions in found:
+                new = _placed(next(values), op, index, update)
+                given = [_placed(next(values), op, index, read) for read, _ in conditions]
+                (combined,) = combine_elements(function, [total, new])
+                total = _where(given, [number for _, number in conditions], combined, total)
+            return total
+
+        needs = [each for update, conditions in found for each in (update.key, *(read.key for read, _ in conditions))]
+        return [(op.operands[0], index), *needs], make
+
+    def _update_at(
+        self, op: ir.Operation, maps: ScatterMaps, index: Index, at: Index
+    ) -> tuple[_Read, list[tuple[_Read, int]]] | None:
+        """Return the update at an index, and where its window must begin to be at an element; None if it cannot."""
+        rank, components = len(at), range(len(maps.components))
+        own = [dim(i) if number is None else constant(number) for i, number in enumerate(at)]
+        along: dict[int, int] = {}
+        begins: dict[int, int] = {}
+        for place, (expr, number) in enumerate(zip(maps.operand.results, index, strict=True)):
+            moves = [each for each in components if rank + each in expr.variables()[0]]
+            left = expr.substitute([*own, *(constant(0) for _ in components)])
+            if number is None:
+                sources = [i for i, each in enumerate(at) if each is None and left == dim(i)]
+                if len(sources) != 1 or maps.update_shape[sources[0]] != maps.operand_shape[place]:
+                    raise NotSplit
+                along[sources[0]] = place
+            elif not left.is_constant:
+                raise NotSplit
+            missing = 0 if number is None else number - left.constant
+            if not moves and missing:
+                return None
+            begins |= dict.fromkeys(moves, missing)
+        if len(along) < at.count(None):
+            raise NotSplit
+        if any(not 0 <= begins[each] <= maps.bounds[each] for each in components):
+            return None
+        update = self._read_by(op, 2, own, at, along)
+        return update, [
+            (self._read_by(op, 1, [expr.substitute(own) for expr in maps.components[each].results], at, along), number)
+            for each, number in begins.items()
+        ]
+
+    def _read_by(
+        self, op: ir.Operation, operand: int, results: Sequence[AffineExpr], at: Index, along: Mapping[int, int]
+    ) -> _Read:
+        """Return an element that an update reads, whose dimensions lie ``along`` others of the result."""
+        value = op.operands[operand]
+        found = [self._place(*each, at) for each in zip(results, shape_of(value), strict=True)]
+        places = tuple(along[place] for _, place in found if place is not None)
+        return _Read(value, operand, tuple(number for number, _ in found), places)
+
+    def _updated(self, op: ir.Operation, index: Index) -> _Recipe:
+        """An element of an array that is updated at a place: that of the update, if it is there."""
+        array, update, *starts = op.operands
+        whole, part = shape_of(array), shape_of(update)
+        cut = [i for i, size in enumerate(part) if size != whole[i]]
+        if any(index[i] is None or part[i] > 1 for i in cut):
+            raise NotSplit
+        own = tuple(0 if i in cut else number for i, number in enumerate(index))
+
+        def make(parts: list[ir.Value]) -> ir.Value:
+            old, new, *given = parts
+            starts = [_clamped(start, whole[i] - 1) for start, i in zip(given, cut, strict=True)]
+            return _where(starts, [index[i] or 0 for i in cut], new, old)
+
+        return [(array, index), (update, own), *((starts[i], ()) for i in cut)], make
 
     def _moved(self, op: ir.Operation, index: Index) -> _Recipe:
         """The first element whose constraints hold."""
@@ -177,6 +288,14 @@ class Elements:
                 return None
             if not interval.contains_interval(place):
                 raise NotSplit
+        return self._read_at(op, access, index, (), symbols)
+
+    def _read_at(
+        self, op: ir.Operation, access: Access, index: Index, starts: Sequence[int], symbols: Sequence[int] = ()
+    ) -> _Read:
+        """Return the element that an access reads for another if its indices of run time are ``starts``."""
+        at = [dim(i) if number is None else constant(number) for i, number in enumerate((*index, *starts))]
+        steps = [constant(number) for number in symbols]
         value = op.operands[access.operand]
         results = [expr.substitute(at, steps) for expr in access.map.results]
         found = [self._place(*each, index) for each in zip(results, shape_of(value), strict=True)]
@@ -194,6 +313,38 @@ class Elements:
             if number is None and size > self._longest and expr == dim(place):
                 return None, place
         raise NotSplit
+
+
+def _spread(place: Sequence[int], bounds: Sequence[int]) -> list[int]:
+    """Return indices of run time: those of a place, and 0 for those that can be nothing else."""
+    numbers = iter(place)
+    return [next(numbers) if bound else 0 for bound in bounds]
+
+
+def _clamped(index: ir.Value, bound: int) -> ir.Value:
+    """Return an index, or the end that it lies past."""
+    return hlo.clamp(splat_like(0, index), index, splat_like(bound, index))
+
+
+def _where(indices: Sequence[ir.Value], place: Sequence[int], value: ir.Value, other: ir.Value) -> ir.Value:
+    """Return ``value`` if indices are those of a place, else another."""
+    for index, number in zip(indices, place, strict=True):
+        is_here = hlo.compare(index, splat_like(number, index), hlo.ComparisonDirectionAttr.get("EQ"))
+        value = hlo.select(is_here if shape_of(index) else broadcast(is_here, shape_of(value)), value, other)
+    return value
+
+
+def _scanned(op: ir.Operation, index: Index, number: int) -> _Recipe:
+    """An element of a scan along a short dimension: that before it, combined with one more."""
+    along, is_reverse = integer(op, "dimension"), bool(ir.BoolAttr(op.attributes["reverse"]).value)
+    at, (function,) = index[along], op.regions[0].blocks
+    if at is None or not is_elementwise(function):
+        raise NotSplit
+    if at == (shape_of(op.results[0])[along] - 1 if is_reverse else 0):
+        return [(op.operands[number], index)], _first
+    before = tuple(at + (1 if is_reverse else -1) if i == along else each for i, each in enumerate(index))
+    needs: list[_Key] = [*((result, before) for result in op.results), *((value, index) for value in op.operands)]
+    return needs, lambda parts: combine_elements(function, parts)[number]
 
 
 def _first(parts: list[ir.Value]) -> ir.Value:

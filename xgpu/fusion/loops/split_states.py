@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from xgpu import ir
 from xgpu.fusion.fallback import BARRIER
 from xgpu.fusion.loops.counters import counters_of, trip_count, unchanging
-from xgpu.fusion.loops.elements import Elements, Index, NotSplit
+from xgpu.fusion.loops.elements import SCATTER, Elements, Index, NotSplit
 from xgpu.fusion.loops.recurrences import Stacked, stacked_of
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.stablehlo_builder import hlo, inline_block, reshape, splat, tensor
@@ -72,6 +72,10 @@ def with_split_states(loop: ir.Operation, longest: int) -> SplitLoop | None:
 
 def _operations(op: ir.Operation, longest: int) -> float:
     """Return how many operations compute all elements of an operation's results; infinite if that cannot be."""
+    if op.name == SCATTER:
+        return math.prod(
+            size for value in (op.operands[0], op.operands[2]) for size in shape_of(value) if size <= longest
+        )
     if op.name not in OPERATIONS:
         return 0 if op.name in (BARRIER, "stablehlo.return") else math.inf
     kind = OPERATIONS[op.name].kind

@@ -61,8 +61,10 @@ def rotated(x, rows=lambda x: x):
         (rotated, "f32[0,2]", False),
         (lambda x: rotated(x, lambda x: x[::-1]), "f32[33,2]", False),
         (lambda x: rotated(x, lambda x: x / jnp.sum(x)), "f32[33,2]", False),
-        # A place that is not known, and one that all rows share.
-        (lambda x: lax.fori_loop(0, 9, lambda i, x: x.at[:, i % 2].add(1) + x[:, ::-1], x), "f32[33,2]", False),
+        # Places among a row's, and among all rows.
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x.at[:, i % 2].add(1) + x[:, ::-1], x), "f32[33,2]", True),
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x.at[i].add(1) + x[:, ::-1], x), "f32[33,2]", False),
+        (lambda x: lax.fori_loop(0, 9, lambda i, x: x.at[jnp.arange(33) % 5].add(x[:, ::-1]), x), "f32[33,2]", False),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x[:, ::-1] + x[3], x), "f32[33,2]", False),
         # Products that one thread after the other would compute for longer than kernels do.
         (lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.tanh(x @ x), x), "f32[4,4]", True),
@@ -128,12 +130,12 @@ def test_iterations_come_together_where_much_is_read():
         (lambda x, n: lax.fori_loop(0, n, lambda i, x: jnp.sin(x), x), ["f32[33]", "s32"]),
         (lambda x: lax.while_loop(lambda x: x[0] < 9, lambda x: x * 2 + 1, x), ["f32[33]"]),
         # Two thirds of the array keep what they were, and all of it what it was made of.
-        (lambda x: lax.fori_loop(0, 3, lambda i, x: lax.dynamic_update_slice(x, jnp.ones(1), (i,)), x), ["f32[9]"]),
-        (lambda x: lax.fori_loop(1, 9, lambda i, x: x.at[i].set(x[i - 1] * 2), x), ["f32[9]"]),
+        (lambda x: lax.fori_loop(0, 3, lambda i, x: lax.dynamic_update_slice(x, jnp.ones(1), (i,)), x), ["f32[33]"]),
+        (lambda x: lax.fori_loop(1, 9, lambda i, x: x.at[i].set(x[i - 1] * 2), x), ["f32[33]"]),
         # Only the first element that is written is the last one.
         (
-            lambda x: lax.fori_loop(0, 9, lambda i, x: lax.dynamic_update_slice(x, jnp.ones(1) * i, (i // 2,)), x),
-            ["f32[9]"],
+            lambda x: lax.fori_loop(0, 33, lambda i, x: lax.dynamic_update_slice(x, jnp.ones(1) * i, (i // 2,)), x),
+            ["f32[33]"],
         ),
         (lambda x: lax.fori_loop(0, 9, lambda i, x: x ^ (x >> 1), x), ["s4[33]"]),
         # States of different sizes.
