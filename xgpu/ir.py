@@ -41,7 +41,7 @@ __all__ = [
 
 # The bindings look for a Python module of each dialect whenever an operation of it is touched, and search the disk
 # again each time if there is none, which makes passes more than twice as slow.
-for _name in ("complex", "tensor", "ub", "xgpu"):
+for _name in ("complex", "coro", "tensor", "ub", "xgpu"):
     sys.modules.setdefault(f"jaxlib.mlir.dialects.{_name}", types.ModuleType(_name))
 
 register_dialect = _bindings.register_dialect

@@ -5,6 +5,9 @@ import sys
 
 import pytest
 
+import xgpu
+from xgpu.target.host.machine_code import host_source
+
 _USE = "import xgpu; print(xgpu.jit(lambda x: x - 1)(jnp.arange(4.0)))"
 
 
@@ -33,3 +36,22 @@ def test_what_functions_have_no_use_for_is_not_imported() -> None:
         check=False,
     )
     assert (result.returncode, result.stdout.splitlines()[-1]) == (0, "[]"), result.stderr
+
+
+def test_no_dialect_is_searched_for_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bindings look for a Python module of a dialect at each operation, again and again where there is none."""
+
+    def source_of_sum() -> None:
+        (kernel,) = xgpu.compile(lambda x: x.sum(axis=1), "f32[64,1000]").kernels
+        host_source(kernel.host_module(), kernel.name, kernel.grid, kernel.block)
+
+    source_of_sum()
+    searched: list[str] = []
+
+    class Finder:
+        def find_spec(self, name: str, *_: object) -> None:
+            searched.append(name)
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    source_of_sum()
+    assert not searched

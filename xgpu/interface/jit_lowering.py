@@ -165,10 +165,7 @@ def _outline(jaxpr: Any) -> Any:
 
     JAX makes a function of it, whose body is replaced: to lower the real one for that would take twice the time.
     """
-    constants = [
-        core.Literal(value, of_type)  # type: ignore[no-untyped-call]
-        for value, of_type in core.jaxpr_const_args(jaxpr)
-    ]
+    constants = [core.Literal(*each) for each in core.jaxpr_const_args(jaxpr)]  # type: ignore[no-untyped-call]
     results = [core.Var(value) for value in jaxpr.out_avals]
     operation = core.new_jaxpr_eqn(constants, results, _outline_p, {}, core.no_effects)
     return jaxpr.replace(eqns=[operation], outvars=results)
