@@ -57,6 +57,12 @@ def values_read(group: Group, grouping: Grouping) -> set[ir.Value]:
     return found
 
 
+def values_updated(group: Group) -> list[ir.Value]:
+    """Return the values in whose memory a group's results are made."""
+    heroes = group.heroes if group.kind.family.updates_in_place else ()
+    return [value for hero in heroes for value in updated_operands(hero)]
+
+
 def _delayed(intervals: Sequence[tuple[Group, int]]) -> Iterator[tuple[Group, int]]:
     """Yield the groups with new levels, of which there are as few as possible.
 
@@ -85,8 +91,9 @@ class _Waiting:
 
     @cached_property
     def _read(self) -> set[ir.Value]:
-        """What kernels or operations of the body read."""
+        """What kernels or operations of the body read or update."""
         found = {each for _, op in self.grouping.fallbacks for each in (*op.operands, *captured(op))}
+        found |= {each for group in self.grouping.groups for each in values_updated(group)}
         return found.union(*(values_read(group, self.grouping) for group in self.grouping.groups))
 
     @cached_property
@@ -94,9 +101,8 @@ class _Waiting:
         """The first level at which the memory of a value may become another's: an update's, or the next state's."""
         found: dict[ir.Value, int] = {}
         for group in self.grouping.groups:
-            for hero in group.heroes if group.kind.family.updates_in_place else ():
-                for array in map(behind_bitcasts, updated_operands(hero)):
-                    found[array] = min(group.level, found.get(array, group.level))
+            for array in map(behind_bitcasts, values_updated(group)):
+                found[array] = min(group.level, found.get(array, group.level))
         for result, argument in self.state.items():
             level = self.grouping.stored_at.get(behind_bitcasts(result))
             if level is not None and behind_bitcasts(result) != argument:

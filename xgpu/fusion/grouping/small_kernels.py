@@ -10,13 +10,13 @@ from functools import partial
 
 from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
-from xgpu.analysis.in_place import updated_operands, updates_of
+from xgpu.analysis.in_place import updates_of
 from xgpu.costs.footprint import elements_read
 from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions
 from xgpu.device import Device
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
-from xgpu.fusion.grouping.delayed_updates import delay_updates, values_read
+from xgpu.fusion.grouping.delayed_updates import delay_updates, values_read, values_updated
 from xgpu.fusion.grouping.families import Candidate, Families, KernelFamily, Kind
 from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.reasons import Reason
@@ -104,11 +104,9 @@ class _Memory:
 
     @classmethod
     def of(cls, kernel: Group, grouping: Grouping, state: Mapping[ir.Value, ir.Value]) -> "_Memory":
-        heroes = kernel.heroes if kernel.kind.family.updates_in_place else ()
-        updated = (value for hero in heroes for value in updated_operands(hero))
         overwritten = frozenset(state[root] for root in kernel.roots if root in state)
         read = map(behind_bitcasts, values_read(kernel, grouping))
-        return cls(frozenset(read), frozenset(map(behind_bitcasts, updated)), overwritten)
+        return cls(frozenset(read), frozenset(map(behind_bitcasts, values_updated(kernel))), overwritten)
 
     def conflicts(self, other: "_Memory") -> bool:
         """Whether one of two kernels, of which one updates arrays, reads or updates what the other changes."""

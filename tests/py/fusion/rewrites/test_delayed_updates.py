@@ -92,6 +92,23 @@ def test_a_stack_is_read_before_it_is_updated() -> None:
     assert sum(UPDATE in each for each, _, _ in found) == 2
 
 
+def test_an_update_of_what_another_one_makes_comes_after_it() -> None:
+    """The first could wait for the third, which stores a sum, but the second updates the same stack after it."""
+
+    def step(i: Any, state: Any) -> Any:
+        stack, sums, x, y = state
+        stack = lax.dynamic_update_slice(stack, jnp.cos(y)[None], (i, 0))
+        stack = lax.dynamic_update_slice(stack, (y[:2] * 2)[None], (8 - i, 1))
+        total = jnp.sin(x).sum()
+        return stack, lax.dynamic_update_slice(sums, total[None], (i,)), x + 1e-5 * total, y
+
+    def function(*state: Any) -> Any:
+        return lax.fori_loop(0, 9, step, state)
+
+    found = kernels(function, drawn(9, 5000), drawn(9), drawn(5000), drawn(5000))
+    assert sum(each.count(UPDATE) for each, _, _ in found) == 3
+
+
 def test_large_slices_do_not_wait() -> None:
     """What would take longer than a launch is stored while it is in the cache, and frees its memory."""
 
