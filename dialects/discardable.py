@@ -198,8 +198,9 @@ def _schedule_problem(attribute: ir.Attribute) -> str | None:
 _KERNEL = Place("the entry function of a kernel", frozenset(("func.func", "llvm.func")))
 _FUNCTION = Place("a function", _KERNEL.names)
 _FUSION = Place("the function of a fusion, or the entry function of its kernel", _KERNEL.names)
-_PRODUCT = Place("a `stablehlo.dot_general`", frozenset(("stablehlo.dot_general",)))
-_SCHEDULED = frozenset(("func.func", "llvm.func", "stablehlo.dot_general"))
+_PRODUCTS = frozenset(("stablehlo.dot_general", "chlo.ragged_dot"))
+_PRODUCT = Place("a `stablehlo.dot_general` or a `chlo.ragged_dot`", _PRODUCTS)
+_SCHEDULED = frozenset(("func.func", "llvm.func")) | _PRODUCTS
 _STEPS = Place("an `xgpu.steps`", frozenset(("xgpu.steps",)))
 _SELECT = Place("a `stablehlo.select` of tiles, by a condition of rows", frozenset(("stablehlo.select",)))
 _REDUCTION = Place("a `stablehlo.reduce`", frozenset(("stablehlo.reduce",)))

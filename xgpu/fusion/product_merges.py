@@ -59,12 +59,15 @@ def merged_by_xla(group: Sequence[ir.Operation], shared: int) -> list[ir.Operati
     return part if len(part) > 1 else []
 
 
-def worth_merging(group: Sequence[ir.Operation], shared: int, target: Device) -> list[ir.Operation]:
+def worth_merging(
+    group: Sequence[ir.Operation], shared: int, target: Device, are_hoisted: bool = True
+) -> list[ir.Operation]:
     """Return the products of ``group`` of which one product takes less time, with the copies of operands for it.
 
-    The longest to copy are left out until that is so.
+    The longest to copy are left out until that is so. What loops do not change is copied before them if copies
+    ``are_hoisted``, at no cost.
     """
-    copied = {op.results[0]: _copied_bytes(op, group, shared) for op in group}
+    copied = {op.results[0]: _copied_bytes(op, group, shared, are_hoisted) for op in group}
     part = list(group)
     while len(part) > 1:
         moved = sum(copied[op.results[0]] for op in part)
@@ -98,14 +101,14 @@ def _is_constant(value: ir.Value) -> bool:
     return is_result_of(behind(value, *VIEWS, "stablehlo.convert"), "stablehlo.constant", "stablehlo.iota")
 
 
-def _copied_bytes(op: ir.Operation, group: Sequence[ir.Operation], shared: int) -> int:
+def _copied_bytes(op: ir.Operation, group: Sequence[ir.Operation], shared: int, are_hoisted: bool) -> int:
     """Return the bytes that kernels move only because the operand that is not shared is part of a larger one.
 
     None for one that a kernel computes, which stores it there, unless XLA reads it elsewhere as well; nor for one that
-    a loop does not change.
+    a loop does not change, if its copy is hoisted.
     """
     value = behind_transposes(op.operands[1 - shared])
-    if before_loops([value], op.block)[1] is not None:
+    if are_hoisted and before_loops([value], op.block)[1] is not None:
         return 0
     if not is_made(value, op.block):
         return _COPIED * byte_size(value)

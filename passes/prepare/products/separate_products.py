@@ -18,9 +18,10 @@ _GENERATORS = ("stablehlo.constant", "stablehlo.iota")
 class SeparateProducts(BlockRewrite):
     """Keeps XLA from making one matrix product of several of one array where copying the operands takes longer.
 
-    XLA concatenates operands in memory whenever one product has at most 64 MB: for few rows it then moves the weights
-    three times instead of once. It merges products that read the very same value, so all of a group but the first read
-    it behind an optimization barrier, which costs nothing: XLA removes it once merging is over.
+    XLA concatenates operands in memory whenever one product has at most 64 MB, in loops in each iteration: for few rows
+    it then moves the weights three times instead of once. It merges products that read the very same value, so all of a
+    group but the first read it behind an optimization barrier, which costs nothing: XLA removes it once merging is
+    over.
     Needs: products in their final form, and marks of those that kernels compute. What asks which products share an
     operand runs before.
 
@@ -49,7 +50,7 @@ class SeparateProducts(BlockRewrite):
                 merged = merged_by_xla(group, shared)
                 if not merged or _is_generated(group[0].operands[shared]):
                     continue
-                kept = worth_merging(merged, shared, self.target.device)
+                kept = worth_merging(merged, shared, self.target.device, are_hoisted=False)
                 others = [op for op in merged if op not in kept]
                 for op in others if kept else others[1:]:
                     _separate(op, shared)

@@ -26,7 +26,8 @@ func.func @main(%x: tensor<2x4096xbf16>, %q: tensor<4096x8192xi8>, %s: tensor<81
 // CHECK-COUNT-3: stablehlo.reduce(%{{.*}} init: %{{.*}}) applies stablehlo.add across dimensions = [1] : (tensor<8192x4096xf32>, tensor<f32>) -> tensor<8192xf32>
 // CHECK:         stablehlo.concatenate %{{.*}}, %{{.*}}, %{{.*}}, dim = 1 : {{.*}} -> tensor<8192x3xf32>
 func.func @main(%q: tensor<8192x4096xi8>, %x: tensor<4096x3xf32>) -> tensor<8192x3xf32> {
-  %0 = stablehlo.convert %q : (tensor<8192x4096xi8>) -> tensor<8192x4096xf32>
+  %wide = stablehlo.convert %q : (tensor<8192x4096xi8>) -> tensor<8192x4096xf32>
+  %0 = stablehlo.abs %wide : tensor<8192x4096xf32>
   %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0] : (tensor<8192x4096xf32>, tensor<4096x3xf32>) -> tensor<8192x3xf32>
   return %1 : tensor<8192x3xf32>
 }
@@ -47,4 +48,17 @@ func.func @main(%x: tensor<2x4096xf32>, %y: tensor<64x4096xf32>, %w: tensor<4096
   %5 = stablehlo.negate %w : tensor<4096x8192xf32>
   %6 = stablehlo.dot_general %x, %5, contracting_dims = [1] x [0] : (tensor<2x4096xf32>, tensor<4096x8192xf32>) -> tensor<2x8192xf32>
   return %1, %3, %4, %6, %5 : tensor<64x8192xf32>, tensor<2x64xf32>, tensor<2x8192xf32>, tensor<2x8192xf32>, tensor<4096x8192xf32>
+}
+
+// -----
+
+// What is only widened XLA multiplies without storing it.
+
+// CHECK-LABEL: func.func @main(
+// CHECK:         stablehlo.dot_general
+// CHECK-NOT:     stablehlo.reduce
+func.func @main(%q: tensor<8192x4096xi8>, %x: tensor<4096x3xf32>) -> tensor<8192x3xf32> {
+  %0 = stablehlo.convert %q : (tensor<8192x4096xi8>) -> tensor<8192x4096xf32>
+  %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [0] : (tensor<8192x4096xf32>, tensor<4096x3xf32>) -> tensor<8192x3xf32>
+  return %1 : tensor<8192x3xf32>
 }
