@@ -7,6 +7,7 @@ from xgpu import ir
 from xgpu.analysis.heroes import is_hero
 from xgpu.costs.library_products import library_product_seconds
 from xgpu.costs.products import SHARE_OF_MEMORY
+from xgpu.costs.time import launch_bytes
 from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_cast_for
@@ -27,9 +28,7 @@ _MOST_ROWS = 16
 _PER_PRODUCT = 5
 """Instructions of a product and its sum, which are rounded apart, and of the row's element: as measured."""
 _LEAST_GAIN, _LEAST_LAUNCHES = 1.2, 2
-"""How many times as long storing the matrix must be expected to take, and how many launches longer.
-
-Both are estimates, and of small matrices other times count than those of memory.
+"""How many times as long storing the matrix must be expected to take, and how many launches longer: all are estimates.
 """
 
 
@@ -81,7 +80,8 @@ def _readers(value: ir.Value) -> Iterator[ir.Operation]:
 def matrix_for_sums(op: ir.Operation, target: Device) -> int | None:
     """Return the number of the operand of a product that is better computed where it is read than stored, if one is.
 
-    The product is then a sum for each of the few rows of the other operand, which a kernel of reductions computes.
+    The product is then a sum for each of the few rows of the other operand, which a kernel of reductions computes. Of
+    small matrices, which are written and read in less than a launch, other times count than those of memory.
     """
     if ALGORITHM in op.attributes or not all(map(elements, op.operands)):
         return None
@@ -91,6 +91,8 @@ def matrix_for_sums(op: ir.Operation, target: Device) -> int | None:
     dtypes = [dtype_of(value) for value in (*op.operands, op.results[0])]
     is_wide = any(not dtype.is_float or dtype.bits > 32 for dtype in dtypes)
     if is_wide or len(rows) > 1 or (rows and rows[0] > _MOST_ROWS):
+        return None
+    if 2 * byte_size(op.operands[number]) < launch_bytes(target):
         return None
     made = computed(op.operands[number], op)
     return number if made is not None and _is_faster(op, made, number, target) else None
