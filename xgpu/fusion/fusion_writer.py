@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,6 +28,35 @@ class Call:
     """A written fusion: its name, its emitter and the reason for it, and the program's values that go in and out."""
 
     name: str
+    emitter: str
+    why: Reason
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A function of a fusion, or of a part of one, with the values that it is given.
+
+    ``aliased`` has the value whose memory each result takes over, if any; ``must`` says that the kernel updates it.
+    """
+
+    function: ir.func.FuncOp
+    inputs: Sequence[ir.Value]
+    aliased: Sequence[ir.Value | None]
+    must: bool
+
+    def without(self, read_later: Set[ir.Value]) -> Sequence[ir.Value | None]:
+        """Return ``aliased`` without what is only better overwritten, and read later."""
+        return [None if value in read_later and not self.must else value for value in self.aliased]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A written fusion without a name, before it is known which kernels run after it: its function and its parts."""
+
+    function: ir.func.FuncOp
+    parts: Sequence[_Written]
     emitter: str
     why: Reason
     inputs: tuple[ir.Value, ...]
@@ -98,23 +127,40 @@ class FusionWriter:
         self._argument: dict[ir.Value, int] = {argument: number for number, argument in enumerate(block.arguments)}
         self._names = names
 
-    def write_fusions(self, group: Group) -> list[Call]:
+    def write_fusions(self, group: Group) -> list[Draft]:
         """Write the kernels of a group, one for each choice of an emitter."""
         if group.parts:
             return [self._write_parts(group)]
         return [self._write_kernel(group, choice) for choice in self._choices(group)]
 
+    def settle(self, draft: Draft, read_later: Set[ir.Value], main: ir.Operation) -> Call:
+        """Name a fusion, and put its functions before ``main``.
+
+        It overwrites no loop state that is ``read_later``: XLA would copy it twice for that.
+        """
+        for part in draft.parts:
+            _set_aliases(part.function, part.inputs, part.without(read_later))
+        functions = [part.function for part in draft.parts]
+        for each in dict.fromkeys((*functions, draft.function)):
+            each.operation.move_before(main)
+        if functions != [draft.function]:
+            aliased = [value for part in draft.parts for value in part.without(read_later)]
+            _set_aliases(draft.function, draft.inputs, aliased)
+        name = self._names.settle(draft.function, [each for each in functions if each != draft.function])
+        return Call(name, draft.emitter, draft.why, draft.inputs, draft.outputs)
+
     def _choices(self, group: Group) -> list[Choice]:
         return choose(group, self._families, lambda value: self._grouping.stored_before(value, group.level))
 
-    def _write_kernel(self, group: Group, choice: Choice) -> Call:
+    def _write_kernel(self, group: Group, choice: Choice) -> Draft:
         aliased: Sequence[ir.Value | None] = choice.aliased
         if not choice.family.is_cooperative:
             aliased = self._written_in_place([choice.roots], group.level)
-        function, inputs = self._write(group, choice, aliased)
-        return Call(self._names.settle(function), choice.family.name, choice.why, tuple(inputs), choice.roots)
+        written = self._write(group, choice, aliased)
+        inputs = tuple(written.inputs)
+        return Draft(written.function, [written], choice.family.name, choice.why, inputs, choice.roots)
 
-    def _write_parts(self, group: Group) -> Call:
+    def _write_parts(self, group: Group) -> Draft:
         """Write a kernel of parts: a function that calls theirs."""
         family = group.kind.family
         aliased = iter(self._written_in_place([part.roots for part in group.parts], group.level))
@@ -123,37 +169,27 @@ class FusionWriter:
             (choice,) = self._choices(part)
             updated = [next(aliased) for _ in choice.roots]
             written.append(self._write(part, choice, choice.aliased if choice.family.is_cooperative else updated))
-        inputs = sorted({value: None for _, read in written for value in read}, key=self._order)
+        inputs = sorted({value: None for each in written for value in each.inputs}, key=self._order)
         function = _function(family.name, inputs, group.roots)
-        positions: list[int] = []
         copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
         with ir.InsertionPoint(function.entry_block):
             results: list[ir.Value] = []
-            for each, read in written:
-                types = [value.type for value in list(each.entry_block.operations)[-1].operation.operands]
-                with _location(each):
-                    call = ir.func.CallOp(types, each.name.value, [copies[value] for value in read])
+            for each in written:
+                types = [value.type for value in list(each.function.entry_block.operations)[-1].operation.operands]
+                with _location(each.function):
+                    call = ir.func.CallOp(types, each.function.name.value, [copies[value] for value in each.inputs])
                 results += call.operation.results
-                positions += [inputs.index(read[number]) if number >= 0 else -1 for number in _aliases(each)]
             ir.func.return_(results)
-        _set_aliases(function, positions)
-        name = self._names.settle(function, [each for each, _ in written])
-        return Call(name, family.name, family.why, tuple(inputs), group.roots)
+        return Draft(function, written, family.name, family.why, tuple(inputs), group.roots)
 
-    def _write(
-        self, group: Group, choice: Choice, aliased: Sequence[ir.Value | None]
-    ) -> tuple[ir.func.FuncOp, list[ir.Value]]:
-        """Write the function of a fusion and return it with the values that it is given.
-
-        ``aliased`` has the value whose memory each root takes over.
-        """
+    def _write(self, group: Group, choice: Choice, aliased: Sequence[ir.Value | None]) -> _Written:
+        """Write the function of a fusion; ``aliased`` has the value whose memory each root takes over."""
         roots = choice.roots
         kept = {value for value in choice.aliased if value is not None}
         if choice.family.reads_memory:
             kept |= {operand for hero in choice.heroes for operand in hero.operands}
         operations, inputs = self._needed(group, roots, kept)
         function = _function(choice.family.name, inputs, roots)
-        _set_aliases(function, [-1 if value is None else inputs.index(value) for value in aliased])
         copies = dict(zip(inputs, function.add_entry_block().arguments, strict=True))
         with ir.InsertionPoint(function.entry_block):
             for op in operations:
@@ -163,7 +199,7 @@ class FusionWriter:
                 if _is_only_rounded(op):
                     copy.attributes[attributes.GRADE] = attributes.int_attribute(16)
             ir.func.return_([copies[value] for value in roots])
-        return function, inputs
+        return _Written(function, inputs, aliased, choice.family.is_cooperative)
 
     def _written_in_place(self, parts: Sequence[Sequence[ir.Value]], level: int) -> list[ir.Value | None]:
         """Return, for each root of a kernel's parts, the loop state that it may overwrite: that whose next value it is.
@@ -224,16 +260,10 @@ def _function(emitter: str, inputs: Sequence[ir.Value], roots: Sequence[ir.Value
     return function
 
 
-def _set_aliases(function: ir.func.FuncOp, positions: Sequence[int]) -> None:
-    if any(number >= 0 for number in positions):
-        function.operation.attributes[attributes.ALIASES] = attributes.int_array(tuple(positions))
-
-
-def _aliases(function: ir.func.FuncOp) -> Sequence[int]:
-    given = function.operation.attributes
-    if attributes.ALIASES not in given:
-        return [-1] * len(ir.FunctionType(function.type).results)
-    return attributes.int_array_of(given[attributes.ALIASES])
+def _set_aliases(function: ir.func.FuncOp, inputs: Sequence[ir.Value], aliased: Sequence[ir.Value | None]) -> None:
+    if any(value is not None for value in aliased):
+        positions = tuple(-1 if value is None else inputs.index(value) for value in aliased)
+        function.operation.attributes[attributes.ALIASES] = attributes.int_array(positions)
 
 
 def _location(function: ir.func.FuncOp) -> ir.Location:

@@ -14,10 +14,10 @@ from xgpu.analysis.control_flow import CONTROL_FLOW
 from xgpu.device import DEFAULT_DEVICE, Device, device
 from xgpu.dialects import attributes
 from xgpu.errors import InvalidInput
-from xgpu.fusion.fusion_writer import Call, FusionNames, FusionWriter
+from xgpu.fusion.fusion_writer import Call, Draft, FusionNames, FusionWriter
 from xgpu.fusion.grouping.decisions import Decision, Verdict, describe, emitted
 from xgpu.fusion.grouping.families import Families, KernelFamily
-from xgpu.fusion.grouping.groups import Group
+from xgpu.fusion.grouping.groups import Group, Grouping
 from xgpu.fusion.grouping.shared_values import group_operations
 from xgpu.fusion.grouping.side_outputs import merge_side_outputs
 from xgpu.fusion.grouping.small_kernels import merge_small_kernels
@@ -25,6 +25,7 @@ from xgpu.hlo.stablehlo_builder import empty_constant
 from xgpu.structure import attributes_of, captured, copy_operation
 
 MAIN = "main"
+_LOOP = "stablehlo.while"
 
 
 def plan(module: ir.Module, families: Iterable[KernelFamily], target: Device | None = None) -> ir.Module:
@@ -64,7 +65,7 @@ def make_plan(module: ir.Module, families: Iterable[KernelFamily], target: Devic
             copy = ir.func.FuncOp(MAIN, main.type)
         values = dict(zip(main.entry_block.arguments, copy.add_entry_block().arguments, strict=True))
         planner = _Planner(copy.operation, Families(families), target)
-        planner.write_block(main.entry_block, copy.entry_block, values)
+        planner.write_block(main.entry_block, copy.entry_block, values, {})
     return Plan(planned, module, planner.decisions, planner.kernels)
 
 
@@ -72,13 +73,47 @@ def _has_elements(value: ir.Value) -> bool:
     return math.prod(ir.RankedTensorType(value.type).shape) > 0
 
 
-def _state(block: ir.Block) -> dict[ir.Value, ir.Value]:
-    """Map results of a loop's body to the arguments of the same number and type: XLA keeps both in one memory."""
-    if block.owner.operation.name != "stablehlo.while":
-        return {}
+def _state_of_block(block: ir.Block, around: Mapping[ir.Value, ir.Value]) -> dict[ir.Value, ir.Value]:
+    """Map results of a block to the state of a loop in whose memory XLA wants them.
+
+    The body of a loop has its own: the arguments of the same number and type. A branch in such a body has that of the
+    body, ``around``, as far as the results of the conditional are in it. In branches of branches XLA copies it, however
+    it is written.
+    """
     *_, terminator = block.operations
-    pairs = zip(terminator.operation.operands, block.arguments, strict=True)
-    return {result: argument for result, argument in reversed(list(pairs)) if result.type == argument.type}
+    results, owner = terminator.operation.operands, block.owner.operation
+    wanted: Iterable[ir.Value | None] = block.arguments
+    if owner.name != _LOOP:
+        is_in_loop = owner.block.owner.operation.name == _LOOP
+        wanted = [around.get(result) if is_in_loop else None for result in owner.results]
+    return {
+        result: state
+        for result, state in reversed(list(zip(results, wanted, strict=True)))
+        if state is not None and state not in owner.operands and result.type == state.type
+    }
+
+
+def _steps(grouping: Grouping, writer: FusionWriter) -> list[Draft | ir.Operation]:
+    """Return what a block runs, in order: kernels, written, and operations that fall back to XLA."""
+    fallbacks = [(level, 0, op) for level, op in grouping.fallbacks]
+    groups = [(group.level, 1, group) for group in grouping.groups]
+    in_order: list[tuple[int, int, Group | ir.Operation]] = sorted([*fallbacks, *groups], key=lambda each: each[:2])
+    steps: list[Draft | ir.Operation] = []
+    for _, _, step in in_order:
+        steps += writer.write_fusions(step) if isinstance(step, Group) else [step]
+    return steps
+
+
+def _read_later(steps: Sequence[Draft | ir.Operation], state: Set[ir.Value]) -> list[Set[ir.Value]]:
+    """Return, for each step of a block, which values of a loop's ``state`` are read by those after it."""
+    found: list[Set[ir.Value]] = []
+    later: Set[ir.Value] = frozenset()
+    for step in reversed(steps):
+        found.append(later)
+        if state:
+            read = step.inputs if isinstance(step, Draft) else (*step.operands, *captured(step))
+            later = later | (state & frozenset(read))
+    return found[::-1]
 
 
 def _function(module: ir.Module, name: str) -> ir.func.FuncOp:
@@ -99,8 +134,17 @@ class _Planner:
         self.decisions: list[Decision] = []
         self.kernels: dict[ir.Value, str] = {}
 
-    def write_block(self, source: ir.Block, target: ir.Block, values: dict[ir.Value, ir.Value]) -> None:
-        """Write the plan of ``source`` into ``target``; ``values`` maps its arguments, and values from around it."""
+    def write_block(
+        self,
+        source: ir.Block,
+        target: ir.Block,
+        values: dict[ir.Value, ir.Value],
+        state: Mapping[ir.Value, ir.Value],
+    ) -> None:
+        """Write the plan of ``source`` into ``target``; ``values`` maps its arguments, and values from around it.
+
+        ``state`` maps results of the block to the values of a loop's state in whose memory XLA will want them.
+        """
         *operations, terminator = (op.operation for op in source.operations)
         results = list(terminator.operands)
         is_main = target.owner == self._main
@@ -113,30 +157,33 @@ class _Planner:
         for merge in (merge_side_outputs, *families.merges(self._target)):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
-        state = {} if is_main else _state(source)
         grouping, decisions = merge_small_kernels(grouping, families, self._target, state)
         self.decisions += decisions
         writer = FusionWriter(source, grouping, families, self._names, state)
-        steps: list[tuple[int, int, Group | ir.Operation]] = [(level, 0, op) for level, op in grouping.fallbacks]
-        steps += [(group.level, 1, group) for group in grouping.groups]
+        with ir.InsertionPoint(self._main):
+            steps = _steps(grouping, writer)
         with ir.InsertionPoint(target):
-            for _, _, step in sorted(steps, key=lambda each: each[:2]):
-                if isinstance(step, Group):
-                    with ir.InsertionPoint(self._main):
-                        calls = writer.write_fusions(step)
-                    for call in calls:
-                        _write_call(call, values)
-                        self.kernels |= dict.fromkeys(call.outputs, call.name)
-                        self.decisions.append(emitted(call.outputs[0], call.emitter, call.why))
+            for step, read_later in zip(steps, _read_later(steps, set(state.values())), strict=True):
+                if isinstance(step, Draft):
+                    call = writer.settle(step, read_later, self._main)
+                    _write_call(call, values)
+                    self.kernels |= dict.fromkeys(call.outputs, call.name)
+                    self.decisions.append(emitted(call.outputs[0], call.emitter, call.why))
                 else:
-                    self._write_fallback(step, values)
+                    free = {result: each for result, each in state.items() if each not in read_later}
+                    self._write_fallback(step, values, free)
             for value in results:
                 if value not in values:
                     values[value] = empty_constant(ir.RankedTensorType(value.type))
             copy_operation(terminator, values)
 
-    def _write_fallback(self, op: ir.Operation, values: dict[ir.Value, ir.Value]) -> None:
-        """Copy an operation that falls back to XLA; the blocks that it runs are planned."""
+    def _write_fallback(
+        self, op: ir.Operation, values: dict[ir.Value, ir.Value], state: Mapping[ir.Value, ir.Value]
+    ) -> None:
+        """Copy an operation that falls back to XLA; the blocks that it runs are planned.
+
+        ``state`` is that of the block around it, but for what is read after this operation.
+        """
         for value in (*op.operands, *captured(op)):
             if value not in values and not _has_elements(value):
                 values[value] = empty_constant(ir.RankedTensorType(value.type))
@@ -157,7 +204,7 @@ class _Planner:
             filled = new.blocks.append(*(argument.type for argument in block.arguments))
             inner = values | dict(zip(block.arguments, filled.arguments, strict=True))
             if planned is None or number in planned:
-                self.write_block(block, filled, inner)
+                self.write_block(block, filled, inner, _state_of_block(block, state))
                 continue
             with ir.InsertionPoint(filled):
                 for each in block.operations:
