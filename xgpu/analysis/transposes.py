@@ -49,6 +49,16 @@ class Transpose:
         """The number of contiguous elements that stay contiguous."""
         return self.shape[-1]
 
+    @property
+    def others(self) -> list[int]:
+        """The dimensions of the operand that no tile has a part of."""
+        return [i for i in range(len(self.shape) - 1) if i not in (self.rows, self.columns)]
+
+    def grid(self, side: int) -> Shape:
+        """Return how many tiles of so many rows and columns there are: in the others, down the rows, along columns."""
+        tiled = (-(-self.shape[i] // side) for i in (self.rows, self.columns))
+        return (*[self.shape[i] for i in self.others], *tiled)
+
 
 def canonical(shape: Sequence[int], permutation: Sequence[int]) -> Transpose | None:
     """Return the canonical form of a transpose; None if it moves no element."""

@@ -6,7 +6,7 @@ operands' shape too; the epilogue computes the other results from the values in 
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -17,14 +17,14 @@ from xgpu.emit import requirements
 from xgpu.emit.base import Fusion, LaunchDimensions
 from xgpu.emit.builders import scalar_type
 from xgpu.emit.epilogue import Epilogues
-from xgpu.emit.families.transpose_tile import Place, TransposeTile
+from xgpu.emit.families.transpose_tile import WARP, WAVE_BYTES, Place, TransposeTile
 from xgpu.emit.family import Family
 from xgpu.emit.kernel_builder import entry_function, loop, put, shared_tiles, sync_threads
 from xgpu.emit.scalar.op import element_dtype
 from xgpu.emit.schedule import Schedule, power_of_two
 from xgpu.emit.subgraph_function import SubgraphFunctions
 from xgpu.fusion.grouping.families import Candidate, Heroes, Match
-from xgpu.indexing.access import Shape, shape_of
+from xgpu.indexing.access import shape_of
 from xgpu.indexing.affine import AffineExpr, delinearize, dim, linearize
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
@@ -84,10 +84,28 @@ class TransposeSchedule(Schedule):
 
     @classmethod
     def of(cls, facts: Transposes) -> Self:
-        """The widest aligned accesses; more threads where each has less in flight."""
-        size = facts.element_bytes
-        width = access_width(facts.transpose, size)
-        return cls(**cls.block_of(size, width, facts.transpose.group), width=width)
+        """The widest aligned accesses; more threads where each has less in flight, smaller tiles for few blocks."""
+        size, transpose = facts.element_bytes, facts.transpose
+        width = access_width(transpose, size)
+        found = cls(**cls.block_of(size, width, transpose.group), width=width)
+        while math.prod(transpose.grid(found.side)) < facts.fusion.device.sm_count:
+            smaller = found.halved(size, transpose.group)
+            if smaller is None or transpose.grid(smaller.side) == transpose.grid(found.side):
+                break
+            found = smaller
+        return found
+
+    def halved(self, element_bytes: int, group: int) -> Self | None:
+        """Return the schedule of tiles of half the rows and columns; None if rows of one would not fill the banks.
+
+        A thread has an access at least.
+        """
+        side = self.side // 2
+        if side < WARP or side * element_bytes < WAVE_BYTES:
+            return None
+        found = replace(self, side=side, threads=min(self.threads, side * side // self.width))
+        tile = TransposeTile(element_bytes, self.width, group, side, found.threads)
+        return None if any(tile.problems()) else found
 
     @staticmethod
     def block_of(element_bytes: int, width: int, group: int) -> dict[str, int]:
@@ -131,17 +149,7 @@ class TransposeEmitter:
 
     def launch_dimensions(self) -> LaunchDimensions:
         """A block for each tile, the tiles along the operand's rows one after the other."""
-        return LaunchDimensions.along_x(math.prod(self._grid()), self.tile.threads)
-
-    def _grid(self) -> Shape:
-        """The number of tiles along each dimension but the tile's, then down the rows and along the columns."""
-        shape, side = self.transpose.shape, self.tile.side
-        rows, columns = shape[self.transpose.rows], shape[self.transpose.columns]
-        return (*[shape[i] for i in self._others()], -(-rows // side), -(-columns // side))
-
-    def _others(self) -> list[int]:
-        tiled = (self.transpose.rows, self.transpose.columns, len(self.transpose.shape) - 1)
-        return [i for i in range(len(self.transpose.shape)) if i not in tiled]
+        return LaunchDimensions.along_x(math.prod(self.transpose.grid(self.tile.side)), self.tile.threads)
 
     def thread_to_output(self, output: int) -> IndexingMap:
         """Return (thread, block)[steps] -> indices."""
@@ -152,9 +160,9 @@ class TransposeEmitter:
     def _indices(self, place: Place) -> "_Maps":
         """Return where a thread is in the operand, in the result and in the tile."""
         transpose, dims = self.transpose, self.launch_dimensions().ranges
-        *others, tile_row, tile_column = delinearize(dim(1), self._grid())
+        *others, tile_row, tile_column = delinearize(dim(1), self.transpose.grid(self.tile.side))
         at: list[AffineExpr] = [place.element] * len(transpose.shape)
-        for position, index in zip(self._others(), others, strict=True):
+        for position, index in zip(self.transpose.others, others, strict=True):
             at[position] = index
         at[transpose.rows] = tile_row * self.tile.side + place.row
         at[transpose.columns] = tile_column * self.tile.side + place.column

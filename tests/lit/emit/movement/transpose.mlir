@@ -1,12 +1,12 @@
 // RUN: xgpu compile %s --emit emitted | FileCheck %s
 
-// A block reads a tile along the rows of the operand and writes it along the rows of the result; the hero's value is an
-// argument of the epilogue.
+// A block reads a tile along the rows of the operand and writes it along the rows of the result. Few blocks take tiles of
+// half the usual rows and columns. The hero's value is an argument of the epilogue.
 // CHECK-LABEL: func.func @fusion_0(%arg0: tensor<256x512xf32>, %arg1: tensor<512x256xf32>, %arg2: tensor<512x256xf32>)
-// CHECK-SAME: xgpu.block = array<i64: 512, 1, 1>, xgpu.emitter = "transpose", xgpu.grid = array<i64: 32, 1, 1>
-// CHECK: %[[TILE:.*]] = "xgpu.allocate_shared"() : () -> tensor<4096xf32>
+// CHECK-SAME: xgpu.block = array<i64: 256, 1, 1>, xgpu.emitter = "transpose", xgpu.grid = array<i64: 128, 1, 1>
+// CHECK: %[[TILE:.*]] = "xgpu.allocate_shared"() : () -> tensor<1024xf32>
 // CHECK: %[[FULL:.*]] = "xgpu.loop"(%{{.*}}, %{{.*}}, %[[TILE]])
-// CHECK: ^bb0(%{{.*}}: index, %{{.*}}: index, %[[I:.*]]: index, %[[J:.*]]: index, %[[A:.*]]: index, %[[T:.*]]: tensor<4096xf32>)
+// CHECK: ^bb0(%{{.*}}: index, %{{.*}}: index, %[[I:.*]]: index, %[[J:.*]]: index, %[[A:.*]]: index, %[[T:.*]]: tensor<1024xf32>)
 // CHECK: %[[X:.*]] = "xgpu.pure_call"(%arg0, %arg1, %[[I]], %[[J]]) {callee = @fusion_0__prologue__root}
 // CHECK: tensor.insert %[[X]] into %[[T]][%[[A]]]
 // CHECK: %[[READY:.*]] = "xgpu.sync_threads"(%[[FULL]])

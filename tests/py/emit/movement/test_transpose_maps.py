@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -16,13 +17,22 @@ from xgpu.indexing.bank_conflicts import bank_conflicts
 from xgpu.indexing.indexing_map import IndexingMap
 from xgpu.indexing.interval import Interval
 
-TILES = [
-    TransposeTile(size, width, group, **TransposeSchedule.block_of(size, width, group))
-    for size, width, group in itertools.chain(
-        ((size, 1 << i, 1) for size in (1, 2, 4, 8, 16) for i in range((16 // size).bit_length())),
-        ((size, 1, group) for size in (1, 2, 4, 8) for group in (2, 3, 5, 7, 8, 15, 31) if size * group < 32),
-    )
+CASES = [
+    *((size, 1 << i, 1) for size in (1, 2, 4, 8, 16) for i in range((16 // size).bit_length())),
+    *((size, 1, group) for size in (1, 2, 4, 8) for group in (2, 3, 5, 7, 8, 15, 31) if size * group < 32),
 ]
+
+
+def tiles(size: int, width: int, group: int) -> Iterator[TransposeTile]:
+    """Yield the usual tile, and the smaller ones that small arrays have."""
+    schedule: TransposeSchedule | None
+    schedule = TransposeSchedule(**TransposeSchedule.block_of(size, width, group), width=width)
+    while schedule:
+        yield TransposeTile(size, width, group, schedule.side, schedule.threads)
+        schedule = schedule.halved(size, group)
+
+
+TILES = list(dict.fromkeys(itertools.chain.from_iterable(tiles(*case) for case in CASES)))
 
 
 def address_map(tile: TransposeTile, place: Place) -> IndexingMap:
