@@ -24,6 +24,7 @@ from xgpu.passes.llvm.memory import (
     pointer_type,
     store,
 )
+from xgpu.passes.llvm.uniform_values import UniformValues
 from xgpu.passes.support import arith_builder as b
 from xgpu.passes.support.atomic_updates import FLOAT_ADD, Place, Update, find_update, write_update
 from xgpu.passes.support.memory_layout import (
@@ -39,7 +40,7 @@ from xgpu.passes.support.messages import read_message, write_message
 from xgpu.passes.support.packed_accesses import place_in_byte, read_packed, write_packed
 from xgpu.passes.support.shared_tiles import SharedTiles
 from xgpu.passes.support.tensor_buffers import Access, Buffer, TensorBuffers, fail, is_tensor
-from xgpu.structure import replace_op
+from xgpu.structure import replace_op, users_of
 
 MAX_ACCESS_BYTES = 16
 POINTER_ALIGNMENT = 16
@@ -147,6 +148,7 @@ class _FunctionLowering:
         self._index = ir.IntegerType.get_signless(bits)
         self._aliased: set[ir.Value] = set()
         self._of_one_kind: set[Buffer] = set()
+        self._uniform = UniformValues()
 
     def run(self) -> None:
         buffers = self._parameters()
@@ -263,9 +265,13 @@ class _FunctionLowering:
         if buffer.type.rank != 1:
             fail(op, f"expected a constant of one dimension, got {buffer.type}; run flatten-tensors first")
         element_bits(buffer.type.element_type, op)
-        address = self._constants.address(op, buffer.passed_to_call)
+        address = self._constants.address(op, buffer.passed_to_call or not self._is_read_alike(op))
         op.results[0].replace_all_uses_with(address)
         op.erase()
+
+    def _is_read_alike(self, op: ir.Operation) -> bool:
+        """Whether all threads of a warp read the same element at a time: constant memory serves one address at once."""
+        return all(self._uniform.holds(index) for user in users_of(op.results[0]) for index in user.operands[1:2])
 
     def _place_tile(self, op: ir.Operation, buffer: Buffer) -> None:
         buffer.source = self._tiles.address(buffer)

@@ -105,28 +105,44 @@ func.func @carried(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: index, %c: i1) -> t
 
 // -----
 
-// Constants become globals named after what they hold, equal ones one; what a function is given is in global memory.
+// Constants become globals named after what they hold, equal ones one; what a function is given is in global memory, and
+// what threads read at different places: constant memory serves one address at a time.
 
 // CHECK-DAG:   llvm.mlir.global private constant @[[GLOBAL:constant_[0-9a-f]*_global]](dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>) {addr_space = 1 : i32, alignment = 16 : i64} : !llvm.array<2 x f32>
 // CHECK-DAG:   llvm.mlir.global private constant @[[FLAGS:constant_[0-9a-f]*]](dense<[1, 0]> : tensor<2xi8>) {addr_space = 4 : i32, alignment = 16 : i64} : !llvm.array<2 x i8>
+// CHECK-DAG:   llvm.mlir.global private constant @[[TABLE:constant_[0-9a-f]*_global]](dense<[7, 8]> : tensor<2xi8>) {addr_space = 1 : i32, alignment = 16 : i64}
 // CHECK-LABEL: func.func @constants
 // CHECK:         %[[P:.*]] = llvm.mlir.addressof @[[GLOBAL]] : !llvm.ptr<1>
 // CHECK:         %[[Q:.*]] = llvm.mlir.addressof @[[FLAGS]] : !llvm.ptr<4>
 // CHECK:         %[[P2:.*]] = llvm.mlir.addressof @[[GLOBAL]] : !llvm.ptr<1>
+// CHECK:         llvm.mlir.addressof @[[TABLE]] : !llvm.ptr<1>
 // CHECK:         llvm.getelementptr %[[Q]][%{{.*}}] {{.*}} : (!llvm.ptr<4>, i64) -> !llvm.ptr<4>, i8
 // CHECK:         llvm.load %{{.*}} : !llvm.ptr<4> -> i8
 // CHECK:         %[[R:.*]] = call @function(%[[P]], %arg0) : (!llvm.ptr<1>, index) -> f32
 // CHECK:         %[[T:.*]] = call @function(%[[P2]], %arg0) : (!llvm.ptr<1>, index) -> f32
 // CHECK-LABEL: func.func private @function(%arg0: !llvm.ptr<1>
 // CHECK-SAME:    llvm.readonly
-func.func @constants(%i: index) -> (f32, f32, i1) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+func.func @constants(%i: index) -> (f32, f32, i1, i8) attributes {xgpu.kernel, xgpu.inputs = 0 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
   %a = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
   %b = arith.constant dense<[true, false]> : tensor<2xi1>
   %c = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
-  %f = tensor.extract %b[%i] : tensor<2xi1>
+  %d = arith.constant dense<[7, 8]> : tensor<2xi8>
+  %no = arith.constant false
+  %block = gpu.block_id x
+  %f = scf.for %j = %c0 to %c2 step %c1 iter_args(%all = %no) -> (i1) {
+    %place = arith.addi %block, %j : index
+    %g = tensor.extract %b[%place] : tensor<2xi1>
+    %both = arith.andi %all, %g : i1
+    scf.yield %both : i1
+  }
+  %thread = gpu.thread_id x
+  %z = tensor.extract %d[%thread] : tensor<2xi8>
   %x = "xgpu.pure_call"(%a, %i) {callee = @function} : (tensor<2xf32>, index) -> f32
   %y = "xgpu.pure_call"(%c, %i) {callee = @function} : (tensor<2xf32>, index) -> f32
-  return %x, %y, %f : f32, f32, i1
+  return %x, %y, %f, %z : f32, f32, i1, i8
 }
 func.func private @function(%a: tensor<2xf32>, %i: index) -> f32 {
   %x = tensor.extract %a[%i] : tensor<2xf32>

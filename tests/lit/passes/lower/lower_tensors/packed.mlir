@@ -63,10 +63,10 @@ func.func @elements(%a: tensor<9xi2>, %b: tensor<9xi2>, %i: index) -> tensor<9xi
 // Floats of 4 bits are read as integers; constants are packed like any other array.
 
 // CHECK:         llvm.mlir.global private constant @{{.*}}(dense<[33, -1, 1]> : tensor<3xi8>)
-// CHECK:         llvm.mlir.global private constant @[[TABLE:constant_[0-9a-f]+]](dense<[81, 3]> : tensor<2xi8>)
+// CHECK:         llvm.mlir.global private constant @[[TABLE:constant_[0-9a-f]+_global]](dense<[81, 3]> : tensor<2xi8>)
 // CHECK-SAME:      : !llvm.array<2 x i8>
 // CHECK-LABEL: func.func @floats
-// CHECK:         %[[AT:.*]] = llvm.mlir.addressof @[[TABLE]] : !llvm.ptr<4>
+// CHECK:         %[[AT:.*]] = llvm.mlir.addressof @[[TABLE]] : !llvm.ptr<1>
 // CHECK:         %[[CODE:.*]] = arith.trunci {{.*}} : i8 to i4
 // CHECK:         arith.bitcast %[[CODE]] : i4 to f4E2M1FN
 func.func @floats(%i: index) -> (f4E2M1FN, i4) {
