@@ -12,13 +12,14 @@ from xgpu.costs.values import byte_size, elements, instructions, is_immediate
 from xgpu.device import Device
 from xgpu.fusion.fallback import PRODUCT, VIEWS, fallback_reason, is_cast_for
 from xgpu.fusion.product_operands import behind_transposes
+from xgpu.fusion.widened_operands import widening
 from xgpu.hlo.operations import OPERATIONS
 from xgpu.hlo.tensor_cores import ALGORITHM
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.dot_dimensions import operand_dimensions
 from xgpu.indexing.hlo_maps import access_kind
 from xgpu.indexing.tiles.product_maps import Product
-from xgpu.structure import behind, dtype_of, is_argument, producer, users_of
+from xgpu.structure import dtype_of, is_argument, producer, users_of
 
 _MOST_VISITED = 32
 """Operations of which a matrix is computed at most: more take longer than to store it."""
@@ -107,7 +108,7 @@ def _is_faster(op: ir.Operation, made: Computed, number: int, target: Device) ->
     reduced = max(made.read / bandwidth, executed)
     shape = product.batch, product.m, product.n, product.k
     result_bytes = max(1, dtype_of(op.results[0]).bits // 8)
-    if (narrow := _converted(matrix)) is not None:
+    if product.batch == 1 and (narrow := _converted(matrix)) is not None:
         stored = library_product_seconds(shape, narrow, result_bytes, target)
     else:
         stored = (made.read + byte_size(matrix)) / bandwidth
@@ -118,10 +119,9 @@ def _is_faster(op: ir.Operation, made: Computed, number: int, target: Device) ->
 def _converted(matrix: ir.Value) -> int | None:
     """Return the bytes of the elements that XLA widens as it multiplies, without storing them; None for others."""
     made = behind_transposes(matrix)
-    if is_argument(made) or not is_cast_for(producer(made), PRODUCT):
-        return None
-    source = producer(made).operands[0]
-    return max(1, dtype_of(source).storage_bits // 8) if _is_in_memory(behind(source, *VIEWS)) else None
+    casts = [op for op in widening(made, _is_in_memory) if is_cast_for(op, PRODUCT)]
+    narrow = min((dtype_of(op.operands[0]).storage_bits for op in casts), default=0)
+    return max(1, narrow // 8) if casts else None
 
 
 def _is_in_memory(value: ir.Value) -> bool:

@@ -29,6 +29,7 @@ from xgpu.fusion.grouping.families import Families, Kind
 from xgpu.fusion.grouping.groups import MOST_OPERATIONS, Group, Grouping, Levels
 from xgpu.fusion.loops.recurrences import Recurrence
 from xgpu.fusion.loops.steps import arrays_read
+from xgpu.fusion.widened_operands import widening
 from xgpu.indexing.access import shape_of
 from xgpu.reasons import Reason
 from xgpu.structure import captured, dtype_of, is_constant, is_used, producer
@@ -205,6 +206,7 @@ class _Grouper:
         Operations that XLA folds into the reader fall back too, and so does what depends on scalars alone.
         """
         folded = FOLDED.get(reader, VIEWS)
+        widened = widening(value, self._is_in_memory) if reader == PRODUCT else ()
         pending = [value]
         views = []
         while pending:
@@ -212,7 +214,8 @@ class _Grouper:
             if self._known.is_given(each) or each in self._stored or not math.prod(shape_of(each)):
                 continue
             op = producer(each)
-            if (op.name in folded and not self._is_made_transposed(op, reader)) or self._is_free(op, reader):
+            is_folded = op.name in folded and not self._is_made_transposed(op, reader)
+            if is_folded or op in widened or self._is_free(op, reader):
                 views.append(op)
                 pending += op.operands
             elif (scalars := self._scalars_of(each)) is not None:

@@ -156,6 +156,7 @@ class _Round:
                 evaluations.want(root, kernel, member)
         for op in reversed(list(reads)):
             is_candidate = len(op.results) == 1 and op.name not in VIEWS and not grouping.falls_back(op)
+            is_candidate &= not _only_widens(op)
             computing: dict[Group, Members] = {}
             for value in op.results:
                 needed: _Needed = evaluations.of(value)
@@ -305,6 +306,13 @@ class _Round:
             found = bytes_per_instruction(self._target, max(*map(elements, group.roots), *read, 1))
             self._bytes_of_instructions[group] = found
         return found
+
+
+def _only_widens(op: ir.Operation) -> bool:
+    """Whether ``op`` makes wider elements of narrow ones, which are stored in its place: readers make them as well."""
+    if op.name != "stablehlo.convert":
+        return False
+    return byte_size(op.operands[0], 1) < byte_size(op.results[0], 1)
 
 
 def _kernels(needed: _Needed) -> int:

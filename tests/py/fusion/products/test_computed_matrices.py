@@ -44,8 +44,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "rows"), [*((name, 1) for name in CASES), ("a batch", 3), ("packed", 3)])
 def test_weights_are_read_as_they_are(name: str, rows: int) -> None:
     function, *specs = CASES[name]
     program = xgpu.compile(function, *(spec.format(m=rows) for spec in specs))
@@ -60,6 +59,47 @@ def test_weights_are_read_as_they_are(name: str, rows: int) -> None:
     # Sums of products of small whole numbers are exact in f32, and each rounds once.
     (found,), (expected,) = program.run(*inputs), program.reference(*inputs)
     np.testing.assert_array_equal(np.asarray(found, np.float32), np.asarray(expected, np.float32))
+
+
+def _with_zeros(x: Any, q: Any, s: Any) -> Any:
+    return x @ ((q.astype(jnp.bfloat16) - s[::-1]) * s)
+
+
+FUSED = {name: CASES[name] for name in ("columns", "rows", "rows of a result")} | {
+    "transposed": (lambda x, q, s: x @ (q.astype(jnp.bfloat16) * s[:, None]).T, *CASES["rows"][1:]),
+    "zeros": (_with_zeros, *CASES["columns"][1:]),
+    "4 bits": (_by_columns, "bf16[{m},1024]", "s4[1024,4104]", "bf16[4104]"),
+    "f8": (_by_columns, "bf16[{m},1024]", "f8e4m3fn[1024,4104]", "bf16[4104]"),
+}
+
+
+@pytest.mark.parametrize("rows", [3, 64])
+@pytest.mark.parametrize("name", FUSED)
+def test_what_xla_computes_in_tiles_is_left_to_it(name: str, rows: int) -> None:
+    """Its kernels of several rows read weights as they are, which kernels of ours would store wider for them."""
+    function, *specs = FUSED[name]
+    program = xgpu.compile(function, *(spec.format(m=rows) for spec in specs))
+    main = program.ir("fusions").partition("func.func @main")[2]
+    assert main.count("stablehlo.convert") == main.count("stablehlo.dot_general") == 1
+    assert not re.findall(r"call .*-> tensor<(1024x4104|4104x1024)x", main), "a kernel stores the matrix"
+
+
+def test_what_xla_would_store_is_a_kernels() -> None:
+    """XLA computes nothing in tiles that is reshaped, rounded or read in another way before the product."""
+
+    def reshaped(x: Any, q: Any, s: Any) -> Any:
+        return x @ (q.reshape(8, 128, 4104).astype(jnp.bfloat16) * s).reshape(1024, 4104)
+
+    def rounded(x: Any, q: Any, s: Any) -> Any:
+        return x @ (q.astype(jnp.float32) * s).astype(jnp.bfloat16)
+
+    def read_twice(x: Any, q: Any, s: Any) -> Any:
+        w = q.astype(jnp.bfloat16) * s
+        return x @ w, jnp.tanh(w)
+
+    for function in (reshaped, rounded, read_twice):
+        main = xgpu.compile(function, "bf16[64,1024]", "s8[1024,4104]", "bf16[4104]").ir("fusions")
+        assert "stablehlo.convert" not in main.partition("func.func @main")[2], function.__name__
 
 
 def test_matrices_that_are_stored_anyway_are_a_librarys() -> None:

@@ -10,6 +10,7 @@ from xgpu.analysis.heroes import Form, follow, is_hero
 from xgpu.costs.values import elements
 from xgpu.emit.families.products.product import follows
 from xgpu.fusion.fallback import CONTRACTIONS, PRODUCT, VIEWS, fallback_reason, is_cast_for
+from xgpu.fusion.widened_operands import widening
 from xgpu.hlo.chlo import RAGGED
 from xgpu.reasons import Reason
 from xgpu.structure import behind, defining_op, dtype_of, is_argument, producer, users_of
@@ -159,9 +160,13 @@ def copied_operand(value: ir.Value, *folded: str) -> str | None:
     op = producer(array)
     is_read = op.name in VIEWS or op.name in _SLICES
     if is_cast_for(op, PRODUCT):
-        source = behind(op.operands[0], *VIEWS)
-        is_read = is_argument(source) or _is_of_xla(producer(source))
-    return op.name if is_read else None
+        is_read = _is_in_memory(op.operands[0])
+    return op.name if is_read or widening(array, _is_in_memory) else None
+
+
+def _is_in_memory(value: ir.Value) -> bool:
+    source = behind(value, *VIEWS)
+    return is_argument(source) or _is_of_xla(producer(source))
 
 
 _SLICES = ("stablehlo.slice", "stablehlo.dynamic_slice")

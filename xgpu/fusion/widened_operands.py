@@ -1,0 +1,48 @@
+"""Operands of matrix products that XLA makes of narrow elements as it multiplies, such as weights of 8 bits.
+
+XLA's kernels read tiles of the narrow elements, and convert and scale these. So nothing stores the operand, if what
+makes it is left to XLA.
+"""
+
+from collections.abc import Callable
+
+from xgpu import ir
+from xgpu.analysis.bitcasts import behind_bitcasts
+from xgpu.costs.values import elements, is_immediate
+from xgpu.fusion.fallback import PRODUCT, is_cast_for
+from xgpu.structure import is_argument, producer, users_of
+
+_SCALING = frozenset(f"stablehlo.{name}" for name in ("add", "multiply", "negate", "subtract", "transpose"))
+"""What XLA computes in tiles. It stores what is reshaped between that and the product, or converted twice."""
+_MOST_ARRAYS = 3
+"""Arrays of which an operand is made at most: XLA takes up to four."""
+_LEAST_SPREAD = 8
+"""Elements that share a scale at least."""
+
+
+def widening(value: ir.Value, is_in_memory: Callable[[ir.Value], bool]) -> frozenset[ir.Operation]:
+    """Return the operations that make ``value``, the operand of a product alone, of one narrow array.
+
+    Beside that array, which is in memory, they read only constants and scales that many elements share. The result is
+    empty for any other operand.
+    """
+    found: set[ir.Operation] = set()
+    pending, narrow, arrays = [value], 0, 0
+    while pending:
+        each = pending.pop()
+        if is_immediate(each):
+            continue
+        if is_argument(each) or len(users_of(each)) > 1:
+            return frozenset()
+        op = producer(each)
+        if op.name == "stablehlo.broadcast_in_dim" and _LEAST_SPREAD * elements(op.operands[0]) <= elements(each):
+            arrays += 1
+        elif is_cast_for(op, PRODUCT) and is_in_memory(behind_bitcasts(op.operands[0])):
+            narrow += 1
+            found.add(op)
+        elif op.name in _SCALING:
+            found.add(op)
+            pending += op.operands
+        else:
+            return frozenset()
+    return frozenset(found) if narrow == 1 and arrays < _MOST_ARRAYS else frozenset()
