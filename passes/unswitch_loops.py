@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xgpu import ir
-from xgpu.dialects.xgpu import InDomainOp
+from xgpu.dialects.xgpu import ApplyIndexingOp, InDomainOp
 from xgpu.passes.framework.base import Pass
 from xgpu.passes.framework.remarks import is_heard, remark
 from xgpu.passes.support.regions import move_body, unroll_of, waits_for_threads
 from xgpu.passes.support.scf_ops import create_if, create_yield
 from xgpu.reasons import Reason
 from xgpu.structure import block_of, body_of, count_ops, replace_op, walk
+
+_HOISTED = frozenset((ApplyIndexingOp.OPERATION_NAME, InDomainOp.OPERATION_NAME, "tensor.extract"))
+_UNSAFE = ("arith.div", "arith.rem", "arith.ceildiv", "arith.floordiv")
+"""Beginnings of the names of operations that may stop a program, where a loop that has none of its steps would not."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +24,9 @@ class UnswitchLoops(Pass):
     A branch inside a loop prevents vectorised accesses and keeps iterations from overlapping. Inner loops go first, so
     what they are switched by can leave the loops around them as well. Loops marked ``xgpu.unroll = "none"`` are left
     alone: few threads execute them. So are loops with a barrier or shuffle: threads may take different versions.
-    Needs: conditions hoisted out of the loops (simplify-indexing, loop-invariant-code-motion); an `xgpu.in_domain`
-    directly in the body is hoisted here. Run canonicalize before it, which makes short conditionals selections. Remarks
-    say which conditionals stay in loops, and why.
+    Needs: conditions hoisted out of the loops (simplify-indexing, loop-invariant-code-motion); what became invariant
+    since, such as an index that canonicalize made constant, is hoisted here. Run canonicalize before it, which makes
+    short conditionals selections. Remarks say which conditionals stay in loops, and why.
 
     ```mlir
     %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %init) -> (f32) {
@@ -65,7 +69,7 @@ class UnswitchLoops(Pass):
         pending = [(loop, 0)]
         while pending:
             version, depth = pending.pop()
-            _hoist_tests(version)
+            _hoist(version)
             conditional = _invariant_conditional(version)
             if conditional is None:
                 if is_heard():
@@ -86,12 +90,16 @@ class UnswitchLoops(Pass):
             pending += [(new, depth + 1) for new in _split(version, conditional.operands[0])]
 
 
-def _hoist_tests(loop: ir.Operation) -> None:
-    """Move the domain tests directly in ``loop`` out of it where their operands allow."""
+def _hoist(loop: ir.Operation) -> None:
+    """Move what conditions are computed of out of ``loop``, where its operands allow.
+
+    MLIR's pass moves no operation of ours, nor what reads its result.
+    """
     body = body_of(loop)
     for view in list(body.operations):
         op = view.operation
-        if op.name == InDomainOp.OPERATION_NAME and not any(block_of(value) == body for value in op.operands):
+        is_cheap = op.name.startswith("arith.") and not op.name.startswith(_UNSAFE)
+        if (is_cheap or op.name in _HOISTED) and not any(block_of(value) == body for value in op.operands):
             op.move_before(loop)
 
 

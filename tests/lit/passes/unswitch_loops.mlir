@@ -197,3 +197,40 @@ func.func @barrier(%x: f32, %c: i1) -> f32 {
   }
   return %r : f32
 }
+
+// -----
+
+// What became invariant after the loop's code was moved, as of an index that is a constant now, is moved first; a
+// division is not, which a loop of no steps would not make.
+
+// CHECK-LABEL: func.func @late_constant
+// CHECK:         %[[AT:.*]] = "xgpu.apply_indexing"(%{{.*}}, %{{.*}}) {{.*}} : (index, index) -> index
+// CHECK-NEXT:    %[[X:.*]] = tensor.extract %arg0[%[[AT]]]
+// CHECK-NEXT:    %[[C:.*]] = arith.cmpi slt, %[[X]]
+// CHECK-NEXT:    scf.if %[[C]]
+// CHECK:           scf.for
+// CHECK-NEXT:        arith.divsi
+// CHECK:           scf.for
+// CHECK-NEXT:        arith.divsi
+// CHECK-NEXT:        arith.addi
+func.func @late_constant(%t: tensor<8xi32>, %n: index, %a: i32, %b: i32) -> i32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %zero = arith.constant 0 : i32
+  %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%s = %a) -> (i32) {
+    %at = "xgpu.apply_indexing"(%n, %c1) {map = #xgpu.map<(d0, d1) -> (d0 * 2 + d1), d0 in [0, 3], d1 in [0, 1]>}
+      : (index, index) -> index
+    %x = tensor.extract %t[%at] : tensor<8xi32>
+    %inside = arith.cmpi slt, %x, %zero : i32
+    %q = arith.divsi %a, %b : i32
+    %y = scf.if %inside -> (i32) {
+      scf.yield %s : i32
+    } else {
+      %z = arith.addi %q, %s : i32
+      scf.yield %z : i32
+    }
+    scf.yield %y : i32
+  }
+  return %r : i32
+}
