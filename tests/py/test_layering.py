@@ -27,6 +27,7 @@ LAYERS = (
     ("xgpu.costs",),
     ("xgpu.nests", "xgpu.block_plan"),
     ("xgpu.fusion.fallback",),
+    ("xgpu.fusion.widened_operands",),
     ("xgpu.fusion.loops",),
     ("xgpu.fusion.grouping",),
     ("xgpu.fusion",),

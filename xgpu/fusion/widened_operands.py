@@ -10,10 +10,11 @@ from xgpu import ir
 from xgpu.analysis.bitcasts import behind_bitcasts
 from xgpu.costs.values import elements, is_immediate
 from xgpu.fusion.fallback import PRODUCT, is_cast_for
-from xgpu.fusion.product_operands import TRANSPOSE
 from xgpu.structure import is_argument, producer, users_of
 
-_SCALING = frozenset(("stablehlo.add", "stablehlo.multiply", "stablehlo.negate", "stablehlo.subtract", TRANSPOSE))
+_SCALING = frozenset(
+    ("stablehlo.add", "stablehlo.multiply", "stablehlo.negate", "stablehlo.subtract", "stablehlo.transpose")
+)
 """What XLA computes in tiles. It stores what is reshaped between that and the product, or converted twice."""
 _MOST_ARRAYS = 3
 """Arrays of which an operand is made at most: XLA takes up to four."""
