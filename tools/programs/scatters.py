@@ -78,6 +78,20 @@ def _by_type() -> Iterator[TestProgram]:
         yield _program(f"once-{dtype}", once_functions, rows, once, indices=_ONCE)
 
 
+def _of_few_places(x: Any, updates: Any, rows: Any, columns: Any, indices: Any) -> tuple[Any, ...]:
+    each = [getattr(x.at[indices], name)(updates) for name in ("add", "min", "max")]
+    counts = jnp.bincount(jnp.abs(indices), length=_ROWS)
+    return (*each, counts, rows.at[indices[::_COLUMNS]].add(columns), x.at[indices].add(updates, mode="clip"))
+
+
+def _few() -> Iterator[TestProgram]:
+    """So many updates of few places that blocks combine theirs in shared memory first."""
+    indices = np.random.default_rng(2).integers(-40, 40, 33_000)
+    for dtype in ("f32", "f64", "s32", "u32", "s64", "u64"):
+        arrays = (f"{dtype}[{_ROWS}]", f"{dtype}[33000]", f"{dtype}[{_ROWS},{_COLUMNS}]", f"{dtype}[6600,{_COLUMNS}]")
+        yield _program(f"few-{dtype}", _of_few_places, *arrays, indices=indices)
+
+
 def _modes(x: Any, updates: Any, indices: Any) -> tuple[Any, ...]:
     return tuple(x.at[indices].add(updates, mode=mode) for mode in ("clip", "drop", "promise_in_bounds"))
 
@@ -205,6 +219,7 @@ def programs() -> Iterator[TestProgram]:
     """Yield the programs."""
     rows, many = f"f32[{_ROWS},{_COLUMNS}]", f"f32[{_UPDATES},{_COLUMNS}]"
     yield from _by_type()
+    yield from _few()
     yield _program("modes", _modes, rows, many, indices=_INDICES)
     yield _program("forms", _forms, rows, "f32[1,5]", f"f32[{_ROWS},{_UPDATES}]", indices=_INDICES)
     yield _program("derived", _derived, rows, many, indices=_INDICES)

@@ -14,11 +14,16 @@ from xgpu.dialects.attributes import ORDERED
 from xgpu.dtypes import dtype_of_element
 from xgpu.indexing.access import shape_of
 from xgpu.indexing.scatter_maps import scatter_maps
+from xgpu.structure import dtype_of
 
 SCATTER = "stablehlo.scatter"
 UPDATE_SLICE = "stablehlo.dynamic_update_slice"
 _LEAST_IN_RUNS = 2**19
 """Elements of updates from which on there are enough threads if each takes several."""
+_MOST_TILE_BYTES = 16384
+"""Bytes of an operand that blocks have in shared memory, in all its places, at most."""
+_LEAST_IN_TILES, _LEAST_OF_PLACE = 1 << 15, 256
+"""Elements of updates, in all and of each place, from which on blocks combine theirs first."""
 LEAST_SHARE = 2
 """An update in place pays if the array is so many times larger than the updated slice."""
 
@@ -83,6 +88,20 @@ def can_be_in_runs(op: ir.Operation) -> bool:
         and maps.window_dims == tuple(range(rank))[rank - len(maps.window_dims) :]
         and not is_packed(op.results[0])
     )
+
+
+def has_few_places(op: ir.Operation) -> bool:
+    """Whether so many updates of a scatter have the same place that blocks combine theirs first, in shared memory."""
+    if op.name != SCATTER or is_unique(op) or not can_update_in_place(op):
+        return False
+    functions = {each.function for each in combiners(op)}
+    if len(op.results) > 1 or functions & {"overwrite", "other"} or not all(each.alone for each in combiners(op)):
+        return False
+    dtype, places = dtype_of(op.results[0]), math.prod(shape_of(op.results[0]))
+    is_word = dtype.storage_bits in (32, 64) and (dtype.is_float or dtype.is_integer)
+    updates = math.prod(scatter_maps(op).update_shape)
+    is_small = places * dtype.storage_bits <= 8 * _MOST_TILE_BYTES
+    return is_word and is_small and updates >= max(_LEAST_IN_TILES, _LEAST_OF_PLACE * places)
 
 
 def is_unique(op: ir.Operation) -> bool:

@@ -28,6 +28,7 @@ from xgpu.emit.families.reductions.rows import ROW_PROGRAMS
 from xgpu.emit.families.scans.scan_column import COLUMN_SCANS
 from xgpu.emit.families.scans.scan_row import ROW_SCANS
 from xgpu.emit.families.scatter import ORDERED_SCATTERS, SCATTERS
+from xgpu.emit.families.scatter_shared import SHARED_SCATTERS
 from xgpu.emit.families.scatter_sorted import SORTED_SCATTERS
 from xgpu.emit.families.transpose import TRANSPOSES
 from xgpu.emit.families.update_slice import SLICE_UPDATES
@@ -45,6 +46,7 @@ FAMILIES: Mapping[str, Family] = {
     family.name: family
     for family in (
         SORTED_SCATTERS,
+        SHARED_SCATTERS,
         SCATTERS,
         ORDERED_SCATTERS,
         SLICE_UPDATES,
@@ -68,8 +70,9 @@ FAMILIES: Mapping[str, Family] = {
 }
 """Every family by its name, in the order in which the planner asks which one a kernel is of.
 
-Scatters whose updates have runs come before those in any order, and these before those that need one. A transpose is
-asked for before a concatenation, as loops read concatenations well more often. Loops compute what is left.
+Scatters whose updates have runs, or few places, come before those in any order, and these before those that need one.
+A transpose is asked for before a concatenation, as loops read concatenations well more often. Loops compute what is
+left.
 """
 
 

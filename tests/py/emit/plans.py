@@ -36,6 +36,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "input_slices": (lambda x: (jnp.exp(x)[:, :20], jnp.exp(x)[3:, 10:]), ("f32[23,41]",)),
     "transpose": (lambda x: jnp.exp(x).T + 1, ("f32[70,48]",)),
     "scatter": (lambda x, i, y: x.at[i].add(y), ("f32[30,8]", "s32[50]", "f32[50,8]")),
+    "scatter_shared": (lambda x, i, y: x.at[i].add(y), ("f32[30]", "s32[33000]", "f32[33000]")),
     "update_slice": (_update_slice, ("f32[90,8]", "f32[20,8]", "s32[]")),
     "reduce_row": (lambda x: jnp.exp(x).sum((0, 2)), ("f32[3,33,130]",)),
     "rows": (lambda x: jax.nn.softmax(x), ("f32[19,100]",)),

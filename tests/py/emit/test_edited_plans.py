@@ -14,7 +14,7 @@ from xgpu.emit.family_table import FAMILIES
 from .emitters import emitter_of
 from .plans import PROGRAMS, plan_of
 
-SCATTERS = ("scatter", "scatter_sorted", "scatter_ordered")
+SCATTERS = ("scatter", "scatter_sorted", "scatter_shared", "scatter_ordered")
 
 
 @pytest.mark.parametrize("emitter", PROGRAMS)
@@ -27,6 +27,7 @@ def test_every_other_emitter(emitter: str) -> None:
         "concatenate": {"loop", "concatenate_tiled"},
         "concatenate_tiled": {"loop", "concatenate"},
         "scatter": {*SCATTERS},
+        "scatter_shared": {*SCATTERS},
         "reduce_row": {"loop", "rows"},
         "rows": {"loop", "reduce_row"},
         "update_slice": {"loop"},
@@ -96,7 +97,7 @@ def test_other_schedules(emitter: str) -> None:
     pytest.fail(f"only {compiled} of these schedules are taken")
 
 
-COLLECTED = ("concatenate", "concatenate_tiled", "scatter", "update_slice")
+COLLECTED = ("concatenate", "concatenate_tiled", "scatter", "scatter_shared", "update_slice")
 """Emitters of which several maps make an output together, or none is known before the program runs."""
 
 

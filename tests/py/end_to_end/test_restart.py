@@ -25,6 +25,7 @@ _OF_EACH_EMITTER = (
     "rows/odd-rows",
     "scans/columns",
     "scans/rows",
+    "scatters/few-f32",
     "scatters/once-c128",
     "transposes/bf16-128x256",
 )

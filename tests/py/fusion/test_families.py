@@ -47,6 +47,7 @@ def _joined(x: jax.Array, y: jax.Array) -> jax.Array:
 _SCATTERED = ("f32[40000,32]", "f32[40000,32]", "s32[40000]")
 PROGRAMS: dict[str, tuple[Callable[..., object], tuple[str, ...], list[str]]] = {
     "scatter_sorted": (_sorted_sums, _SCATTERED, ["scatter"]),
+    "scatter_shared": (lambda x, y, i: x.at[i].add(y), ("f32[40]", "f32[40000]", "s32[40000]"), ["scatter"]),
     "scatter": (lambda x, y, i: x.at[i].add(y), ("f32[40,6]", "f32[9,6]", "s32[9]"), ["scatter_ordered"]),
     "update_slice": (_update, ("f32[64,64]", "f32[4,4]", "s32[]"), ["loop"]),
     "reduce_row": (lambda x: x.sum(1), ("f32[64,512]",), ["loop"]),

@@ -9,6 +9,7 @@ import xgpu
 from tests.py.emit.emitters import emitter_of
 from xgpu.emit.base import Emitter
 from xgpu.emit.families.scatter import ScatterEmitter
+from xgpu.emit.families.scatter_shared import SharedScatterEmitter
 from xgpu.emit.families.scatter_sorted import SortedScatterEmitter
 
 
@@ -79,8 +80,10 @@ def test_each_update_is_made_once(windows: int, columns: int | None) -> None:
 def test_run(dtype: str, columns: int | None, body: str, flags: str, run: int) -> None:
     windows = 300_001 if columns is None else 4001
     row = "" if columns is None else f"x{columns}"
-    text = scatter(f"100{row}", f"{windows}{row}", windows, body=body, flags=flags, dtype=dtype)
+    places = 100_000 if columns is None else 100
+    text = scatter(f"{places}{row}", f"{windows}{row}", windows, body=body, flags=flags, dtype=dtype)
     emitter = emitter_of(xgpu.compile(text))
+    assert emitter.NAME == "scatter"
     assert isinstance(emitter, ScatterEmitter)
     assert emitter.schedule.vector == run
     assert_each_once(emitter, (windows,) if columns is None else (windows, columns))
@@ -95,6 +98,46 @@ def test_each_sorted_update_is_made_once(windows: int, columns: int | None) -> N
     emitter = emitter_of(xgpu.compile(text))
     assert isinstance(emitter, SortedScatterEmitter)
     assert_each_once(emitter, (windows,) if columns is None else (windows, columns))
+
+
+@pytest.mark.parametrize(
+    ("places", "windows", "columns"), [(1, 32_768, None), (50, 40_001, None), (256, 65_536, None), (7, 3001, 11)]
+)
+def test_each_update_in_shared_memory_is_made_once(places: int, windows: int, columns: int | None) -> None:
+    row = "" if columns is None else f"x{columns}"
+    emitter = emitter_of(xgpu.compile(scatter(f"{places}{row}", f"{windows}{row}", windows)))
+    assert isinstance(emitter, SharedScatterEmitter)
+    assert_each_once(emitter, (windows,) if columns is None else (windows, columns))
+
+
+@pytest.mark.parametrize("places", [1, 50, 512, 513, 1024])
+def test_each_block_has_all_places(places: int) -> None:
+    emitter = emitter_of(xgpu.compile(scatter(str(places), "300001", 300_001)))
+    assert isinstance(emitter, SharedScatterEmitter)
+    for block in (0, emitter.schedule.blocks - 1):
+        own = emitter.own_elements()
+        thread, step = np.ix_(*(np.arange(each.size) for each in (own.dims[0], own.symbols[0])))
+        element, place = (np.asarray(each.evaluate([thread, block], [step])) for each in own.results)
+        inside = np.ravel(element[element < places])
+        assert np.array_equal(np.sort(inside), np.arange(places))
+        assert np.array_equal(inside, np.ravel(place[element < places]))
+
+
+@pytest.mark.parametrize(
+    ("places", "windows", "body", "flags", "dtype"),
+    [
+        (50, 32_767, "add", "", "f32"),  # few updates
+        (4096, 65_536, "add", "", "f32"),  # few of each place
+        (8192, 4_194_304, "add", "", "f32"),  # no room
+        (50, 40_000, "add", "", "bf16"),  # of words only
+        (50, 40_000, "add", "unique_indices = true, ", "f32"),
+        (50, 600_000, "add", "indices_are_sorted = true, ", "f32"),
+        (50, 40_000, "subtract", "", "f32"),  # no function in any order
+    ],
+)
+def test_what_blocks_do_not_combine_first(places: int, windows: int, body: str, flags: str, dtype: str) -> None:
+    text = scatter(str(places), str(windows), windows, body=body, flags=flags, dtype=dtype)
+    assert "scatter_shared" not in {kernel.emitter for kernel in xgpu.compile(text).kernels}
 
 
 def test_sorted_updates_with_many_rows_take_several_steps() -> None:
