@@ -24,3 +24,9 @@ def elements_of_a_launch(target: Device) -> int:
     """
     read = target.max_threads_per_block * BYTES_IN_FLIGHT * target.launch_seconds / target.memory_latency
     return 1 << (int(read) // 4 - 1).bit_length()
+
+
+def seconds_of_blocks(moved: int, blocks: int, target: Device) -> float:
+    """Return how long so many blocks of as many threads as one may have take to move so many bytes."""
+    each = target.max_threads_per_block * BYTES_IN_FLIGHT / target.memory_latency
+    return moved / min(target.memory_bandwidth, max(1, blocks) * each)

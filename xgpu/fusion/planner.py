@@ -154,7 +154,9 @@ class _Planner:
             operations, stored, families, self._target, scalars_fall_back=not is_main
         )
         self.decisions += decisions
-        for merge in (merge_side_outputs, *families.merges(self._target)):
+        grouping, decisions = merge_side_outputs(grouping, self._target)
+        self.decisions += decisions
+        for merge in families.merges(self._target):
             grouping, decisions = merge(grouping)
             self.decisions += decisions
         grouping, decisions = merge_small_kernels(grouping, families, self._target, state)

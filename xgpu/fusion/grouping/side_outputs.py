@@ -10,6 +10,10 @@ from functools import partial
 from xgpu import ir
 from xgpu.analysis.heroes import is_packed
 from xgpu.analysis.root_indices import MOST_ROOTS, Stored, at_root_indices, moves_elements
+from xgpu.costs.occupancy import seconds_of_blocks
+from xgpu.costs.time import seconds_to_move
+from xgpu.costs.values import byte_size, elements
+from xgpu.device import Device
 from xgpu.fusion.fallback import VIEWS
 from xgpu.fusion.grouping.decisions import Decision, apart, merged
 from xgpu.fusion.grouping.groups import PACKED, TOO_MANY_ROOTS, Group, Grouping
@@ -18,11 +22,15 @@ from xgpu.indexing.hlo_maps import access_kind, accesses
 from xgpu.reasons import Reason
 from xgpu.structure import is_argument
 
+_FEW_BLOCKS = "the reduction's {:,} blocks would take {:.1f} us for what the loop moves, and the loop takes {:.1f} us"
 _SAME_READS = Reason("the reduction reads the same elements at the same indices")
 
 
-def merge_side_outputs(grouping: Grouping) -> tuple[Grouping, Sequence[Decision]]:
-    """Return ``grouping`` with loops merged into reductions of arrays of the same shape, where both read one array."""
+def merge_side_outputs(grouping: Grouping, target: Device) -> tuple[Grouping, Sequence[Decision]]:
+    """Return ``grouping`` with loops merged into reductions of arrays of the same shape, where both read one array.
+
+    A reduction to few numbers has few blocks: they must not take longer for what the loop moves than the loop does.
+    """
     groups = grouping.groups
     found: dict[tuple[int, tuple[int, ...]], list[Group]] = {}
     for group in groups:
@@ -38,7 +46,7 @@ def merge_side_outputs(grouping: Grouping) -> tuple[Grouping, Sequence[Decision]
             pair = group.roots[0], reduction.heroes[0].results[0]
             roots = (*new[reduction].roots, *group.roots)
             too_many = len(roots) > MOST_ROOTS
-            refusal = TOO_MANY_ROOTS if too_many else _refusal(group.roots, reduction, stored)
+            refusal = TOO_MANY_ROOTS if too_many else _refusal(group.roots, reduction, stored, target)
             if refusal is not None:
                 decisions.append(apart(*pair, refusal))
                 continue
@@ -49,7 +57,7 @@ def merge_side_outputs(grouping: Grouping) -> tuple[Grouping, Sequence[Decision]
     return replace(grouping, begun=tuple(new.values())), decisions
 
 
-def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored) -> Reason | None:
+def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored, target: Device) -> Reason | None:
     """Return why the kernel of ``reduction`` does not store ``roots`` too; None if it does, as it reads their inputs.
 
     Shared inputs are arrays that both read at the same indices, or elements that both gather from the same places.
@@ -63,8 +71,14 @@ def _refusal(roots: Sequence[ir.Value], reduction: Group, stored: Stored) -> Rea
     others = list(at_root_indices(read, stored))
     if any(access_kind(op) in ("indexing", "piecewise") and op.name not in VIEWS for op in {*ops} & {*others}):
         return None
-    shared = _inputs(roots, ops, stored) & _inputs(read, others, stored)
-    return None if shared else Reason("they read no array at the same indices")
+    own = _inputs(roots, ops, stored)
+    shared = own & _inputs(read, others, stored)
+    if not shared:
+        return Reason("they read no array at the same indices")
+    blocks = max(elements(hero.results[0]) for hero in reduction.heroes)
+    more, moved = (sum(map(byte_size, values)) for values in ({*roots, *own} - shared, {*roots, *own}))
+    together, alone = seconds_of_blocks(more, blocks, target), seconds_to_move(moved, target)
+    return Reason(_FEW_BLOCKS, (blocks, together * 1e6, alone * 1e6)) if together > alone else None
 
 
 def _inputs(roots: Sequence[ir.Value], ops: Sequence[ir.Operation], stored: Stored) -> set[ir.Value]:
